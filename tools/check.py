@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check.py [NAME...]: runs every check, or those named, two at a time, with one line for each; what
+a check printed is shown only if it failed. Exits 1 if any did. No check runs a test.
+"""
+import concurrent.futures
+import dataclasses
+import subprocess
+import sys
+import threading
+import time
+
+from source import ROOT
+
+LOGS = ROOT / "build/log"
+SHARED = "build/release/libweir.so"
+
+
+@dataclasses.dataclass
+class Check:
+    name: str
+    command: str
+    after: str = ""  # the check that builds what this one looks at
+    only_if: str = ""  # a file without which there is nothing to check yet
+    passed: bool = False
+    done: threading.Event = dataclasses.field(default_factory=threading.Event)
+
+
+def build(preset, target="all"):
+    return f"cmake --preset {preset} && cmake --build build/{preset} --target {target}"
+
+
+def script(name, arguments=""):
+    return f"python3 tools/check_{name}.py {arguments}"
+
+
+# In the order they start: each below the one it is `after`, the long ones first.
+CHECKS = [
+    Check("gcc", build("release")),
+    Check("models", "tools/models/run", only_if="tools/models/run"),
+    Check("clang", build("clang")),
+    Check(
+        "instructions",
+        "python3 bench/run.py --instructions --check",
+        after="gcc",
+        only_if="bench/run.py",
+    ),
+    Check("aarch64", build("aarch64")),
+    Check("musl", build("musl", "weir-static")),
+    Check("headers", script("headers")),
+    Check("cplusplus", script("cplusplus", SHARED), after="gcc"),
+    Check("snippets", script("snippets", SHARED), after="gcc"),
+    Check("symbols", script("symbols", SHARED), after="gcc"),
+    Check("format", script("format")),
+    Check("layers", script("layers")),
+    Check("api-docs", script("api_docs")),
+    Check("lengths", script("lengths")),
+]
+
+
+def execute(check):
+    """Runs a check's command; (its verdict, what it printed)."""
+    if check.only_if and not (ROOT / check.only_if).exists():
+        check.passed = True
+        return "none", ""
+    log = LOGS / f"check-{check.name}.txt"
+    with open(log, "w") as output:
+        done = subprocess.run(
+            check.command, shell=True, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
+        )
+    check.passed = done.returncode == 0
+    return ("ok", "") if check.passed else ("FAILED", log.read_text())
+
+
+def run(check, by_name):
+    """One lane's work: waits for what the check needs, runs it, prints its line."""
+    before = by_name.get(check.after)
+    if before:
+        before.done.wait()
+    start = time.monotonic()
+    if before and not before.passed:
+        verdict, text = "FAILED", f"{check.after} has to pass first\n"
+    else:
+        verdict, text = execute(check)
+    line = f"{'check ' + check.name:20} {verdict:6} {time.monotonic() - start:4.0f} s\n"
+    print(line + text[-20000:], end="", flush=True)
+    check.done.set()
+
+
+def selected(names):
+    """The checks named, with those that they need."""
+    wanted = [c for c in CHECKS if not names or c.name in names]
+    needed = {c.after for c in wanted}
+    return [c for c in CHECKS if c in wanted or c.name in needed]
+
+
+def main():
+    unknown = set(sys.argv[1:]) - {c.name for c in CHECKS}
+    if unknown:
+        print(f"no such check: {' '.join(unknown)}; there are {' '.join(c.name for c in CHECKS)}")
+        return 2
+    checks = selected(sys.argv[1:])
+    by_name = {c.name: c for c in checks}
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(2) as lanes:
+        list(lanes.map(lambda check: run(check, by_name), checks))
+    return 0 if all(c.passed for c in checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_symbols.py LIBRARY: fails unless the shared library exports exactly what the public headers
+declare: nothing of weir__*, nothing of somebody else's, and nothing promised that is not there.
+"""
+import subprocess
+import sys
+
+import source
+
+
+def exported(library):
+    command = ["nm", "--dynamic", "--defined-only", "--format=posix", library]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split()[0].split("@")[0] for line in lines}
+
+
+def main():
+    declared = {d.name: d for d in source.api() if not d.inline}
+    symbols = exported(sys.argv[1])
+    own = {name for name in symbols if name.startswith("weir_") and not name.startswith("weir__")}
+    problems = [f"{name} is exported, but is not weir_*" for name in symbols - own]
+    problems += [f"{name} is exported, but in no public header" for name in own - declared.keys()]
+    problems += [f"{declared[name]} is not exported" for name in declared.keys() - symbols]
+    return source.report(sorted(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
