@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/base.h - what every other header needs: linkage, version, durations, and the two nodes that
+ * public structs lend to the library.
+ *
+ * Time is a signed 64-bit count of nanoseconds on a monotonic clock; WEIR_NEVER is after all of it.
+ */
+#ifndef WEIR_BASE_H
+#define WEIR_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEIR_API __attribute__((visibility("default")))
+#define WEIR_PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+
+/* Switches a numeric option off, where its zero means "the default". */
+#define WEIR_OFF (-1)
+
+/* A deadline that never comes; as a duration, "without limit". */
+#define WEIR_NEVER INT64_MAX
+
+/* The struct of which `pointer` is the member `member`. */
+#ifndef container_of
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Private: the link of a queued task. */
+typedef struct weir_queue_node {
+    struct weir_queue_node *next;
+} weir_queue_node;
+
+/* Private: the link of a running timer. */
+typedef struct weir_timer_node {
+    struct weir_timer_node *next;
+    struct weir_timer_node **pprev; /* NULL = not filed */
+    int64_t at_ns;
+    uint64_t sequence; /* order of submission among equal deadlines */
+} weir_timer_node;
+
+/*
+ * The version of the library in use, as "major.minor.patch"; the WEIR_VERSION_* macros are those of
+ * the headers.
+ * Thread: any.
+ */
+WEIR_API const char *weir_version(void);
+
+/*
+ * Microseconds as a duration, clamped to +-WEIR_NEVER.
+ * Thread: any.
+ */
+static inline int64_t weir_us(int64_t us)
+{
+    return us > WEIR_NEVER / 1000      ? WEIR_NEVER
+           : us < -(WEIR_NEVER / 1000) ? -WEIR_NEVER
+                                       : us * 1000;
+}
+
+/*
+ * Milliseconds as a duration, clamped to +-WEIR_NEVER.
+ * Thread: any.
+ */
+static inline int64_t weir_ms(int64_t ms)
+{
+    return ms > WEIR_NEVER / 1000      ? WEIR_NEVER
+           : ms < -(WEIR_NEVER / 1000) ? -WEIR_NEVER
+                                       : weir_us(ms * 1000);
+}
+
+/*
+ * Seconds as a duration, clamped to +-WEIR_NEVER.
+ * Thread: any.
+ */
+static inline int64_t weir_seconds(int64_t seconds)
+{
+    return seconds > WEIR_NEVER / 1000      ? WEIR_NEVER
+           : seconds < -(WEIR_NEVER / 1000) ? -WEIR_NEVER
+                                            : weir_ms(seconds * 1000);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

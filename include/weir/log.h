@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/log.h - where the library's own messages go.
+ *
+ * weir logs little: what it repaired, refused or could not report to anybody else. Until told
+ * otherwise it writes WARN and above to standard error, one write per line:
+ *
+ *     weir WARN  executor weir-1: 3 tasks were cancelled at shutdown
+ */
+#ifndef WEIR_LOG_H
+#define WEIR_LOG_H
+
+#include <weir/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum weir_log_level {
+    WEIR_LOG_TRACE,
+    WEIR_LOG_DEBUG,
+    WEIR_LOG_INFO,
+    WEIR_LOG_WARN,
+    WEIR_LOG_ERROR,
+    WEIR_LOG_OFF /* only as a threshold */
+};
+
+/*
+ * Receives one message. `subsystem` is the part of weir that speaks ("executor"), `object` the
+ * thing it speaks of ("weir-1", or "-"); `message` has no newline. The strings are lent for the
+ * call. Runs on whichever thread logged, on several at once; it may call weir, but must not block.
+ */
+typedef void weir_log_fn(void *user_data, enum weir_log_level level, const char *subsystem,
+                         const char *object, const char *message);
+
+/*
+ * Sends messages to `fn` from now on; NULL brings back the writer to standard error. A message that
+ * another thread is logging right now may still reach the old function after this has returned.
+ * Thread: any.
+ */
+WEIR_API void weir_log_set(weir_log_fn *fn, void *user_data);
+
+/*
+ * Drops messages below `level`, before they are formatted. The default is WEIR_LOG_WARN.
+ * Thread: any.
+ */
+WEIR_API void weir_log_set_level(enum weir_log_level level);
+
+/*
+ * Whether a message of this level would be logged.
+ * Thread: any.
+ */
+WEIR_API bool weir_log_enabled(enum weir_log_level level);
+
+/*
+ * "TRACE", "DEBUG", "INFO", "WARN", "ERROR" or "OFF", for a hook that prints.
+ * Thread: any.
+ */
+WEIR_API const char *weir_log_level_name(enum weir_log_level level);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

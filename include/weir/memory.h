@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/memory.h - where the library's memory comes from.
+ *
+ * Every allocation of weir passes through these three functions; without a hook they are malloc,
+ * realloc and free. Running out of memory is an error like any other, returned as -ENOMEM.
+ */
+#ifndef WEIR_MEMORY_H
+#define WEIR_MEMORY_H
+
+#include <weir/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The functions are called from any thread, several at once. `size` is never 0 and `memory` never
+ * NULL. Blocks are aligned as malloc's are; NULL means that there is no memory, and then realloc
+ * has left the old block as it was.
+ */
+typedef struct weir_memory {
+    void *(*alloc)(void *user_data, size_t size);
+    void *(*realloc)(void *user_data, void *memory, size_t size);
+    void (*free)(void *user_data, void *memory);
+    void *user_data;
+} weir_memory;
+
+/*
+ * Takes all memory through `memory`, which is copied, from now on; NULL brings back malloc. A block
+ * is freed through the functions in force at that time, so change them only while weir holds none.
+ * Thread: setup, before any other call of weir.  Fails: -EINVAL if a function is missing.
+ */
+WEIR_API int weir_memory_set(const weir_memory *memory);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

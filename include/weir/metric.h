@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/metric.h - figures by name: what the library and its user count, readable at any time.
+ *
+ * A metric is registered under its name from create to release. Writing one is an atomic addition
+ * or store; readers take no lock and hold up nobody but a metric's release. The library's own
+ * figures ("executor.weir-1.tasks_run") are in the same registry.
+ */
+#ifndef WEIR_METRIC_H
+#define WEIR_METRIC_H
+
+#include <weir/base.h>
+#include <weir/histogram.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Room for a name and its end: names have at most 95 bytes. */
+#define WEIR_METRIC_NAME_SIZE 96
+
+enum weir_metric_kind {
+    WEIR_METRIC_COUNTER,  /* only grows */
+    WEIR_METRIC_GAUGE,    /* goes up and down */
+    WEIR_METRIC_HISTOGRAM /* a distribution */
+};
+
+typedef struct weir_metric weir_metric;
+
+/* A copy of a metric at the time it was read. */
+typedef struct weir_metric_value {
+    char name[WEIR_METRIC_NAME_SIZE];
+    enum weir_metric_kind kind;
+    int64_t value;                  /* of a histogram: how many values were recorded */
+    weir_histogram_summary summary; /* of a histogram; otherwise zero */
+} weir_metric_value;
+
+/* Visits one metric; `value` is lent for the call. No lock is held: it may call anything. */
+typedef void weir_metric_visit_fn(const weir_metric_value *value, void *user_data);
+
+/*
+ * Makes a metric of value 0 and registers it under a copy of `name`.
+ * Thread: any.  Gives: ret_metric.  Fails: -EINVAL for an empty name or an unknown kind,
+ * -ENAMETOOLONG, -EEXIST if the name is taken, -ENOMEM.
+ */
+WEIR_API int weir_metric_create(enum weir_metric_kind kind, const char *name,
+                                weir_metric **ret_metric);
+
+/*
+ * Takes the metric out of the registry, waits for readers that are copying it, and frees it; NULL
+ * is fine.
+ * Thread: any.  Takes: metric.
+ */
+WEIR_API void weir_metric_release(weir_metric *metric);
+
+/*
+ * Adds `n` to a counter or gauge.
+ * Thread: any.  Fails: -EINVAL for a histogram, and for a negative `n` on a counter.
+ */
+WEIR_API int weir_metric_add(weir_metric *metric, int64_t n);
+
+/*
+ * Sets a gauge.
+ * Thread: any.  Fails: -EINVAL for any other kind.
+ */
+WEIR_API int weir_metric_set(weir_metric *metric, int64_t value);
+
+/*
+ * Records a value in a histogram.
+ * Thread: any.  Fails: -EINVAL for any other kind.
+ */
+WEIR_API int weir_metric_record(weir_metric *metric, int64_t value);
+
+/*
+ * Reads the metric of that name.
+ * Thread: any.  Fails: -ENOENT if there is none, -EINVAL if name is NULL.
+ */
+WEIR_API int weir_metric_read(const char *name, weir_metric_value *ret_value);
+
+/*
+ * Visits every registered metric, in no particular order. One that is registered or released
+ * meanwhile may be left out; one that stays is visited once.
+ * Thread: any.  Lends until it returns: user_data.
+ */
+WEIR_API void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

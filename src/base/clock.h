@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a clock without an indirect call when it is the usual one.
+ */
+#ifndef WEIR_BASE_CLOCK_H
+#define WEIR_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include <weir/clock.h>
+
+extern weir_clock weir__monotonic_clock;
+
+static inline int64_t weir__monotonic_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with a known clock */
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static inline int64_t weir__clock_now(const weir_clock *clock)
+{
+    return clock == &weir__monotonic_clock ? weir__monotonic_now() : clock->now(clock);
+}
+
+/* Both do nothing for a clock that runs by itself. */
+void weir__clock_subscribe(weir_clock *clock, weir_clock_observer *observer);
+void weir__clock_unsubscribe(weir_clock *clock, weir_clock_observer *observer);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recording from many threads, and reading.
+ *
+ * A reader copies the buckets and works on the copy, so that count and percentiles agree.
+ */
+#include "base/histogram.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+
+struct snapshot {
+    uint64_t count;
+    int64_t min;
+    int64_t max;
+    uint64_t buckets[WEIR__HISTOGRAM_BUCKETS];
+};
+
+void weir__histogram_init(weir_histogram *histogram)
+{
+    atomic_init(&histogram->sum, 0);
+    atomic_init(&histogram->min, INT64_MAX);
+    atomic_init(&histogram->max, -1);
+    for (int i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++)
+        atomic_init(&histogram->buckets[i], 0);
+}
+
+int weir_histogram_create(weir_histogram **ret_histogram)
+{
+    weir_histogram *histogram = weir__alloc(sizeof(*histogram));
+
+    if (histogram == NULL)
+        return -ENOMEM;
+    weir__histogram_init(histogram);
+    *ret_histogram = histogram;
+    return 0;
+}
+
+void weir_histogram_release(weir_histogram *histogram)
+{
+    weir__free(histogram);
+}
+
+static void lower_to(_Atomic int64_t *least, int64_t value)
+{
+    int64_t seen = atomic_load_explicit(least, memory_order_relaxed);
+
+    while (value < seen && !atomic_compare_exchange_weak_explicit(
+                               least, &seen, value, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+static void raise_to(_Atomic int64_t *most, int64_t value)
+{
+    int64_t seen = atomic_load_explicit(most, memory_order_relaxed);
+
+    while (value > seen && !atomic_compare_exchange_weak_explicit(
+                               most, &seen, value, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+void weir_histogram_record(weir_histogram *histogram, int64_t value)
+{
+    int64_t clamped = weir__histogram_clamp(value);
+    unsigned bucket = weir__histogram_bucket(clamped);
+
+    atomic_fetch_add_explicit(&histogram->sum, clamped, memory_order_relaxed);
+    lower_to(&histogram->min, clamped);
+    raise_to(&histogram->max, clamped);
+    atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_release);
+}
+
+static int64_t upper_bound(unsigned bucket)
+{
+    unsigned doubling;
+
+    if (bucket < 16)
+        return bucket;
+    doubling = bucket / 16 - 1;
+    return ((int64_t)(bucket % 16 + 17) << doubling) - 1;
+}
+
+static void take_snapshot(const weir_histogram *histogram, struct snapshot *ret_snapshot)
+{
+    ret_snapshot->count = 0;
+    for (int i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++) {
+        uint64_t count = atomic_load_explicit(&histogram->buckets[i], memory_order_acquire);
+
+        ret_snapshot->buckets[i] = count;
+        ret_snapshot->count += count;
+    }
+    ret_snapshot->min = atomic_load_explicit(&histogram->min, memory_order_relaxed);
+    ret_snapshot->max = atomic_load_explicit(&histogram->max, memory_order_relaxed);
+}
+
+/* How many of the values, at least one, the percentile must cover: ceil(count * percent / 100). */
+static uint64_t rank_of(uint64_t count, double percent)
+{
+    double exact = (double)count * percent / 100;
+    uint64_t rank;
+
+    if (!(exact > 1)) /* a NaN too */
+        return 1;
+    if (exact >= (double)count)
+        return count;
+    rank = (uint64_t)exact;
+    return (double)rank < exact ? rank + 1 : rank;
+}
+
+static int64_t percentile(const struct snapshot *snapshot, double percent)
+{
+    uint64_t rank, below = 0;
+    unsigned bucket = 0;
+    int64_t bound;
+
+    if (snapshot->count == 0)
+        return 0;
+    rank = rank_of(snapshot->count, percent);
+    while ((below += snapshot->buckets[bucket]) < rank)
+        bucket++;
+    bound = upper_bound(bucket);
+    return bound < snapshot->max ? bound : snapshot->max;
+}
+
+/* The sum may be ahead of the buckets: a mean beyond the extremes is only that. */
+static double mean_of(int64_t sum, const struct snapshot *snapshot)
+{
+    double mean = (double)sum / (double)snapshot->count;
+
+    if (mean < (double)snapshot->min)
+        return (double)snapshot->min;
+    return mean > (double)snapshot->max ? (double)snapshot->max : mean;
+}
+
+void weir_histogram_read(const weir_histogram *histogram, weir_histogram_summary *ret_summary)
+{
+    struct snapshot snapshot;
+    int64_t sum;
+
+    *ret_summary = (weir_histogram_summary){0};
+    take_snapshot(histogram, &snapshot);
+    if (snapshot.count == 0)
+        return;
+    sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
+    *ret_summary = (weir_histogram_summary){
+        .count = snapshot.count,
+        .sum = sum,
+        .min = snapshot.min,
+        .max = snapshot.max,
+        .mean = mean_of(sum, &snapshot),
+        .p50 = percentile(&snapshot, 50),
+        .p90 = percentile(&snapshot, 90),
+        .p99 = percentile(&snapshot, 99),
+        .p999 = percentile(&snapshot, 99.9),
+    };
+}
+
+int64_t weir_histogram_percentile(const weir_histogram *histogram, double percent)
+{
+    struct snapshot snapshot;
+
+    take_snapshot(histogram, &snapshot);
+    return percentile(&snapshot, percent);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory hook, and what the library builds on its three functions.
+ *
+ * The hook is a plain variable: it changes only before other threads know of weir.
+ */
+#include "base/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *system_alloc(void *user_data, size_t size)
+{
+    (void)user_data;
+    return malloc(size);
+}
+
+static void *system_realloc(void *user_data, void *memory, size_t size)
+{
+    (void)user_data;
+    return realloc(memory, size);
+}
+
+static void system_free(void *user_data, void *memory)
+{
+    (void)user_data;
+    free(memory);
+}
+
+static const weir_memory system_memory = {
+    .alloc = system_alloc,
+    .realloc = system_realloc,
+    .free = system_free,
+};
+
+static weir_memory hook = {
+    .alloc = system_alloc,
+    .realloc = system_realloc,
+    .free = system_free,
+};
+
+int weir_memory_set(const weir_memory *memory)
+{
+    if (memory == NULL)
+        memory = &system_memory;
+    if (memory->alloc == NULL || memory->realloc == NULL || memory->free == NULL)
+        return -EINVAL;
+    hook = *memory;
+    return 0;
+}
+
+void *weir__alloc(size_t size)
+{
+    assert(size > 0);
+    return hook.alloc(hook.user_data, size);
+}
+
+void *weir__zalloc(size_t size)
+{
+    void *memory = weir__alloc(size);
+
+    if (memory != NULL)
+        memset(memory, 0, size);
+    return memory;
+}
+
+void *weir__realloc(void *memory, size_t size)
+{
+    assert(size > 0);
+    if (memory == NULL)
+        return weir__alloc(size);
+    return hook.realloc(hook.user_data, memory, size);
+}
+
+void weir__free(void *memory)
+{
+    if (memory != NULL)
+        hook.free(hook.user_data, memory);
+}
+
+char *weir__strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = weir__alloc(size);
+
+    if (copy != NULL)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+/* The block's own address stands in the word before the aligned one. */
+void *weir__aligned_zalloc(size_t alignment, size_t size)
+{
+    size_t extra = alignment - 1 + sizeof(void *);
+    uintptr_t aligned;
+    void *block;
+
+    assert(alignment >= sizeof(void *) && (alignment & (alignment - 1)) == 0);
+    if (size > SIZE_MAX - extra)
+        return NULL;
+    block = weir__alloc(size + extra);
+    if (block == NULL)
+        return NULL;
+
+    aligned = ((uintptr_t)block + extra) & ~(uintptr_t)(alignment - 1);
+    ((void **)aligned)[-1] = block;
+    return memset((void *)aligned, 0, size);
+}
+
+void weir__aligned_free(void *memory)
+{
+    if (memory != NULL)
+        weir__free(((void **)memory)[-1]);
+}

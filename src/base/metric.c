@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry of metrics.
+ *
+ *     chunks[0] -> 64 slots    chunks[1] -> 128 slots    chunks[2] -> 256 slots ...
+ *                   |
+ *                   +-> weir_metric, in memory of its owner; or NULL
+ *
+ * Slots do not move, so a reader can stop at one, call its visitor, and go on behind it. Changes
+ * are made under a mutex, which also guards a hash table of the names. Readers do not take it:
+ *
+ *     reader                            who unregisters
+ *     readers += 1          (a)         slot = NULL               (c)
+ *     metric = slot         (b)         wait until readers == 0   (d)
+ *     copy the metric
+ *     readers -= 1          (release)
+ *
+ * (a) to (d) are sequentially consistent. If (d) comes before (a) in their one order, then so does
+ * (c), and (b) does not find the metric. Otherwise (d) sees the reader and waits; the 0 that ends
+ * the wait was written by the last of the decrements, each of which continues the release sequence
+ * of the ones before it, so every copy happens before the metric's memory is used for something
+ * else. The same holds for the chunks, which go when the last metric has gone. A reader is
+ * announced for the time of one copy only, so the wait is short.
+ */
+#include "base/metric.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+#define FIRST_CHUNK_SLOTS 64u
+#define CHUNKS_MAX 20 /* 67 million slots */
+#define NAME_BUCKETS 1024u
+#define NO_SLOT UINT32_MAX
+
+struct slot {
+    _Atomic(weir_metric *) metric;
+    uint32_t next_free; /* guarded by registry.lock */
+};
+
+static struct {
+    weir__mutex lock; /* guards the fields of this struct */
+    uint32_t count;
+    uint32_t first_free;
+    weir_metric *by_name[NAME_BUCKETS];
+} registry = {.lock = WEIR__MUTEX_INIT, .first_free = NO_SLOT};
+
+/* What readers look at; changed under registry.lock only. */
+static struct {
+    _Atomic uint32_t readers;
+    _Atomic uint32_t slots_end; /* a hint: the slots beyond it were never used */
+    _Atomic(struct slot *) chunks[CHUNKS_MAX];
+} shared;
+
+static unsigned chunk_of(uint32_t index)
+{
+    return 31u - (unsigned)__builtin_clz(index / FIRST_CHUNK_SLOTS + 1);
+}
+
+static uint32_t chunk_size(unsigned chunk)
+{
+    return FIRST_CHUNK_SLOTS << chunk;
+}
+
+/* NULL if the chunk is gone. */
+static struct slot *slot_at(uint32_t index)
+{
+    unsigned chunk = chunk_of(index);
+    struct slot *slots = atomic_load(&shared.chunks[chunk]);
+
+    return slots != NULL ? &slots[index + FIRST_CHUNK_SLOTS - chunk_size(chunk)] : NULL;
+}
+
+static int take_new_slot_locked(uint32_t *ret_slot)
+{
+    uint32_t index = atomic_load(&shared.slots_end);
+    unsigned chunk = chunk_of(index);
+
+    if (chunk >= CHUNKS_MAX)
+        return -ENOMEM;
+    if (atomic_load(&shared.chunks[chunk]) == NULL) {
+        struct slot *slots = weir__zalloc(chunk_size(chunk) * sizeof(*slots));
+
+        if (slots == NULL)
+            return -ENOMEM;
+        atomic_store(&shared.chunks[chunk], slots);
+    }
+    atomic_store(&shared.slots_end, index + 1);
+    *ret_slot = index;
+    return 0;
+}
+
+static int take_slot_locked(uint32_t *ret_slot)
+{
+    if (registry.first_free == NO_SLOT)
+        return take_new_slot_locked(ret_slot);
+    *ret_slot = registry.first_free;
+    registry.first_free = slot_at(*ret_slot)->next_free;
+    return 0;
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash;
+}
+
+static bool has_name(const weir_metric *metric, uint32_t hash, const char *name)
+{
+    return metric->name_hash == hash && strcmp(metric->name, name) == 0;
+}
+
+static weir_metric **bucket_of(uint32_t hash)
+{
+    return &registry.by_name[hash % NAME_BUCKETS];
+}
+
+static int insert_locked(weir_metric *metric)
+{
+    weir_metric **bucket = bucket_of(metric->name_hash);
+    int err;
+
+    for (weir_metric *other = *bucket; other != NULL; other = other->next_in_bucket)
+        if (has_name(other, metric->name_hash, metric->name))
+            return -EEXIST;
+    err = take_slot_locked(&metric->slot);
+    if (err < 0)
+        return err;
+
+    metric->next_in_bucket = *bucket;
+    *bucket = metric;
+    registry.count++;
+    atomic_store(&slot_at(metric->slot)->metric, metric);
+    return 0;
+}
+
+static void remove_locked(weir_metric *metric)
+{
+    struct slot *slot = slot_at(metric->slot);
+    weir_metric **link = bucket_of(metric->name_hash);
+
+    while (*link != metric)
+        link = &(*link)->next_in_bucket;
+    *link = metric->next_in_bucket;
+
+    atomic_store(&slot->metric, NULL);
+    slot->next_free = registry.first_free;
+    registry.first_free = metric->slot;
+    registry.count--;
+}
+
+/* An empty registry holds no memory. */
+static void detach_chunks_locked(struct slot *ret_chunks[CHUNKS_MAX])
+{
+    for (int i = 0; i < CHUNKS_MAX; i++)
+        ret_chunks[i] = registry.count == 0 ? atomic_exchange(&shared.chunks[i], NULL) : NULL;
+    if (registry.count == 0) {
+        registry.first_free = NO_SLOT;
+        atomic_store(&shared.slots_end, 0);
+    }
+}
+
+static void wait_for_readers(void)
+{
+    while (atomic_load(&shared.readers) > 0)
+        weir__thread_yield();
+}
+
+static bool is_number(enum weir_metric_kind kind)
+{
+    return kind == WEIR_METRIC_COUNTER || kind == WEIR_METRIC_GAUGE;
+}
+
+/* Registers a metric whose source is complete: from here on readers see it. */
+static int publish(weir_metric *metric, const char *name)
+{
+    size_t length = name != NULL ? strlen(name) : 0;
+    int err;
+
+    if (length == 0)
+        return -EINVAL;
+    if (length >= sizeof(metric->name))
+        return -ENAMETOOLONG;
+    memcpy(metric->name, name, length + 1);
+    metric->name_hash = hash_of(name);
+
+    weir__mutex_lock(&registry.lock);
+    err = insert_locked(metric);
+    weir__mutex_unlock(&registry.lock);
+    metric->registered = err == 0;
+    return err;
+}
+
+int weir__metric_init(weir_metric *metric, enum weir_metric_kind kind, const char *name)
+{
+    return weir__metric_init_source(metric, kind, name, &metric->value);
+}
+
+int weir__metric_init_source(weir_metric *metric, enum weir_metric_kind kind, const char *name,
+                             const _Atomic int64_t *source)
+{
+    *metric = (weir_metric){.kind = kind, .source = source};
+    return is_number(kind) ? publish(metric, name) : -EINVAL;
+}
+
+int weir__metric_init_read(weir_metric *metric, enum weir_metric_kind kind, const char *name,
+                           weir__metric_read_fn *read, void *arg)
+{
+    *metric = (weir_metric){.kind = kind, .read = read, .read_arg = arg};
+    return is_number(kind) ? publish(metric, name) : -EINVAL;
+}
+
+int weir__metric_init_histogram(weir_metric *metric, const char *name, weir_histogram *histogram)
+{
+    *metric = (weir_metric){.kind = WEIR_METRIC_HISTOGRAM, .histogram = histogram};
+    return publish(metric, name);
+}
+
+void weir__metric_deinit(weir_metric *metric)
+{
+    struct slot *chunks[CHUNKS_MAX];
+
+    if (!metric->registered)
+        return;
+    weir__mutex_lock(&registry.lock);
+    remove_locked(metric);
+    detach_chunks_locked(chunks);
+    weir__mutex_unlock(&registry.lock);
+
+    wait_for_readers();
+    metric->registered = false;
+    for (int i = 0; i < CHUNKS_MAX; i++)
+        weir__free(chunks[i]);
+}
+
+static int init_with_histogram(weir_metric *metric, const char *name)
+{
+    weir_histogram *histogram;
+    int err = weir_histogram_create(&histogram);
+
+    if (err < 0)
+        return err;
+    err = weir__metric_init_histogram(metric, name, histogram);
+    if (err < 0)
+        weir_histogram_release(histogram);
+    return err;
+}
+
+int weir_metric_create(enum weir_metric_kind kind, const char *name, weir_metric **ret_metric)
+{
+    weir_metric *metric = weir__alloc(sizeof(*metric));
+    int err;
+
+    if (metric == NULL)
+        return -ENOMEM;
+    err = kind == WEIR_METRIC_HISTOGRAM ? init_with_histogram(metric, name)
+                                        : weir__metric_init(metric, kind, name);
+    if (err < 0) {
+        weir__free(metric);
+        return err;
+    }
+    *ret_metric = metric;
+    return 0;
+}
+
+void weir_metric_release(weir_metric *metric)
+{
+    if (metric == NULL)
+        return;
+    weir__metric_deinit(metric);
+    weir_histogram_release(metric->histogram);
+    weir__free(metric);
+}
+
+/* Relaxed here and below: a figure orders nothing but itself. */
+int weir_metric_add(weir_metric *metric, int64_t n)
+{
+    if (!is_number(metric->kind) || (metric->kind == WEIR_METRIC_COUNTER && n < 0))
+        return -EINVAL;
+    atomic_fetch_add_explicit(&metric->value, n, memory_order_relaxed);
+    return 0;
+}
+
+int weir_metric_set(weir_metric *metric, int64_t value)
+{
+    if (metric->kind != WEIR_METRIC_GAUGE)
+        return -EINVAL;
+    atomic_store_explicit(&metric->value, value, memory_order_relaxed);
+    return 0;
+}
+
+int weir_metric_record(weir_metric *metric, int64_t value)
+{
+    if (metric->kind != WEIR_METRIC_HISTOGRAM)
+        return -EINVAL;
+    weir_histogram_record(metric->histogram, value);
+    return 0;
+}
+
+static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value)
+{
+    *ret_value = (weir_metric_value){.kind = metric->kind};
+    memcpy(ret_value->name, metric->name, sizeof(metric->name));
+    if (metric->histogram != NULL) {
+        weir_histogram_read(metric->histogram, &ret_value->summary);
+        ret_value->value = (int64_t)ret_value->summary.count;
+    } else if (metric->read != NULL) {
+        ret_value->value = metric->read(metric->read_arg);
+    } else {
+        ret_value->value = atomic_load_explicit(metric->source, memory_order_relaxed);
+    }
+}
+
+/* Copies the metric in a slot, if there is one and, unless `name` is NULL, if that is its name. */
+static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metric_value *ret_value)
+{
+    const struct slot *slot;
+    const weir_metric *metric;
+    bool wanted;
+
+    atomic_fetch_add(&shared.readers, 1);
+    slot = slot_at(index);
+    metric = slot != NULL ? atomic_load(&slot->metric) : NULL;
+    wanted = metric != NULL && (name == NULL || has_name(metric, hash, name));
+    if (wanted)
+        copy_metric(metric, ret_value);
+    atomic_fetch_sub_explicit(&shared.readers, 1, memory_order_release);
+    return wanted;
+}
+
+int weir_metric_read(const char *name, weir_metric_value *ret_value)
+{
+    uint32_t hash;
+
+    if (name == NULL)
+        return -EINVAL;
+    hash = hash_of(name);
+    for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
+        if (copy_slot(i, name, hash, ret_value))
+            return 0;
+    return -ENOENT;
+}
+
+void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data)
+{
+    weir_metric_value value;
+
+    for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
+        if (copy_slot(i, NULL, 0, &value))
+            fn(&value, user_data);
+}

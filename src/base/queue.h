@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many producers, one consumer, and it can be closed.
+ *
+ *      head:  newest -> ... -> oldest      producers push at the newest end, one CAS each
+ *                                          the consumer takes the whole stack by one exchange,
+ *                                          and turns it round into a chain: oldest first
+ *
+ * `head` packs the newest node's address with the number of nodes, so that anyone can read how many
+ * are waiting and no second atomic operation pays for it. CLOSED is a value of head like any other:
+ * a push either comes before the close, and the closer gets the node, or it fails. There is no
+ * half-done push: a producer that stalls holds up nobody.
+ *
+ * Memory order. A node's fields are written before the CAS (release) that publishes it, and read
+ * after the exchange (acquire) that takes it; CASes between the two continue the release sequence.
+ * The CAS and the look of weir__queue_is_empty are sequentially consistent besides, for the sleep
+ * protocol in executor/executor.c: a producer pushes and then reads `next_wakeup`, the consumer
+ * writes `next_wakeup` and then looks here; at least one of them sees the other.
+ *
+ * Invariants:
+ *   - only the consumer takes and closes; whoever opens holds the executor's lock, and it is closed
+ * then.
+ *   - the count saturates at WEIR__QUEUE_COUNT_MAX and is exact below it.
+ */
+#ifndef WEIR_BASE_QUEUE_H
+#define WEIR_BASE_QUEUE_H
+
+#include <stdatomic.h>
+
+#include <weir/base.h>
+
+/* Addresses have 48 bits and the lowest 3 are zero: 45 for the node, 19 for the count. */
+#define WEIR__QUEUE_COUNT_BITS 19
+#define WEIR__QUEUE_COUNT_MAX ((UINT64_C(1) << WEIR__QUEUE_COUNT_BITS) - 1)
+#define WEIR__QUEUE_EMPTY UINT64_C(0)
+#define WEIR__QUEUE_CLOSED UINT64_C(1) /* no node, and yet a count */
+
+typedef struct weir__queue {
+    _Atomic uint64_t head;
+} weir__queue;
+
+/* Nodes in order, oldest first; used by one thread. Zero is empty. */
+typedef struct weir__chain {
+    weir_queue_node *first;
+    weir_queue_node *last;
+    uint64_t count;
+} weir__chain;
+
+static inline void weir__chain_append(weir__chain *chain, weir_queue_node *node)
+{
+    node->next = NULL;
+    if (chain->first == NULL)
+        chain->first = node;
+    else
+        chain->last->next = node;
+    chain->last = node;
+    chain->count++;
+}
+
+static inline weir_queue_node *weir__chain_pop(weir__chain *chain)
+{
+    weir_queue_node *node = chain->first;
+
+    if (node != NULL) {
+        chain->first = node->next;
+        chain->count--;
+    }
+    return node;
+}
+
+static inline uint64_t weir__queue_pack(const weir_queue_node *node, uint64_t count)
+{
+    return (uint64_t)(uintptr_t)node << (WEIR__QUEUE_COUNT_BITS - 3) | count;
+}
+
+static inline weir_queue_node *weir__queue_node(uint64_t head)
+{
+    return (weir_queue_node *)(uintptr_t)(head >> WEIR__QUEUE_COUNT_BITS << 3);
+}
+
+static inline void weir__queue_init(weir__queue *queue)
+{
+    atomic_init(&queue->head, WEIR__QUEUE_CLOSED);
+}
+
+static inline bool weir__queue_push(weir__queue *queue, weir_queue_node *node)
+{
+    uint64_t head, count;
+
+    __builtin_prefetch(&queue->head, 1); /* for writing: one transfer of the line, not two */
+    head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+    do {
+        if (head == WEIR__QUEUE_CLOSED)
+            return false;
+        node->next = weir__queue_node(head);
+        count = head & WEIR__QUEUE_COUNT_MAX;
+        count += count < WEIR__QUEUE_COUNT_MAX;
+    } while (!atomic_compare_exchange_weak_explicit(&queue->head, &head,
+                                                    weir__queue_pack(node, count),
+                                                    memory_order_seq_cst, memory_order_relaxed));
+    return true;
+}
+
+/* Also when closed: then nothing is in it. */
+static inline bool weir__queue_is_empty(const weir__queue *queue)
+{
+    return atomic_load_explicit(&queue->head, memory_order_seq_cst) <= WEIR__QUEUE_CLOSED;
+}
+
+static inline uint64_t weir__queue_count(const weir__queue *queue)
+{
+    uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+
+    return head == WEIR__QUEUE_CLOSED ? 0 : head & WEIR__QUEUE_COUNT_MAX;
+}
+
+/* Appends what was taken to the chain, oldest first. */
+static inline uint64_t weir__queue_turn_round(uint64_t head, weir__chain *chain)
+{
+    weir_queue_node *node = weir__queue_node(head), *newest = node, *oldest = NULL, *next;
+    uint64_t count = 0;
+
+    for (; node != NULL; node = next, count++) {
+        next = node->next;
+        node->next = oldest;
+        oldest = node;
+    }
+    if (count == 0)
+        return 0;
+    if (chain->first == NULL)
+        chain->first = oldest;
+    else
+        chain->last->next = oldest;
+    chain->last = newest;
+    chain->count += count;
+    return count;
+}
+
+/* Moves everything to the end of the chain; returns how many that were. */
+static inline uint64_t weir__queue_take(weir__queue *queue, weir__chain *chain)
+{
+    if (weir__queue_is_empty(queue))
+        return 0;
+    return weir__queue_turn_round(
+        atomic_exchange_explicit(&queue->head, WEIR__QUEUE_EMPTY, memory_order_seq_cst), chain);
+}
+
+/* From here on pushes fail; what was in it goes to the end of the chain. */
+static inline uint64_t weir__queue_close(weir__queue *queue, weir__chain *chain)
+{
+    uint64_t head =
+        atomic_exchange_explicit(&queue->head, WEIR__QUEUE_CLOSED, memory_order_seq_cst);
+
+    return head == WEIR__QUEUE_CLOSED ? 0 : weir__queue_turn_round(head, chain);
+}
+
+static inline bool weir__queue_close_if_empty(weir__queue *queue)
+{
+    uint64_t head = WEIR__QUEUE_EMPTY;
+
+    return atomic_compare_exchange_strong_explicit(&queue->head, &head, WEIR__QUEUE_CLOSED,
+                                                   memory_order_seq_cst, memory_order_relaxed);
+}
+
+static inline void weir__queue_open(weir__queue *queue)
+{
+    atomic_store_explicit(&queue->head, WEIR__QUEUE_EMPTY, memory_order_seq_cst);
+}
+
+#endif

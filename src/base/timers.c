@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The timer store. Its picture, its invariants and why they suffice stand in timers.h; here is how
+ * a slot is found, filled and opened.
+ *
+ * Slots are numbered through all levels, so that the order of numbers is the order of time and the
+ * first slot is the first bit.
+ *
+ * Not here: what a timer does, whose thread it is and what time it is (executor/).
+ */
+#include "base/timers.h"
+
+#include <assert.h>
+
+enum {
+    DIGIT_BITS = 8,
+    LOWEST_DIGIT_BITS = 4,
+    FEW = 8, /* measured: beyond that it is cheaper to spread a slot than to sort it */
+    NO_SLOT = WEIR__TIMERS_SLOTS,
+};
+
+#define UNKNOWN INT64_MIN
+
+static unsigned highest_bit(uint64_t bits)
+{
+    return 63 - (unsigned)__builtin_clzll(bits);
+}
+
+static unsigned lowest_bit(uint64_t bits)
+{
+    return (unsigned)__builtin_ctzll(bits);
+}
+
+static unsigned level_shift(unsigned level)
+{
+    return level == 0 ? 0 : level * DIGIT_BITS - LOWEST_DIGIT_BITS;
+}
+
+/*
+ * The slots of level 0 differ in four bits but are numbered by eight, like all others: the upper
+ * four are equal in every one of them, and so no level needs a case of its own.
+ */
+static unsigned slot_covering(const weir__timers *timers, int64_t at_ns)
+{
+    uint64_t differing = (uint64_t)(at_ns ^ timers->position_ns);
+    unsigned level = (highest_bit(differing) + DIGIT_BITS - LOWEST_DIGIT_BITS) / DIGIT_BITS;
+    unsigned digit = (unsigned)(at_ns >> level_shift(level)) % WEIR__TIMERS_LEVEL_SLOTS;
+
+    return level * WEIR__TIMERS_LEVEL_SLOTS + digit;
+}
+
+static int64_t slot_first_ns(const weir__timers *timers, unsigned slot)
+{
+    unsigned shift = level_shift(slot / WEIR__TIMERS_LEVEL_SLOTS);
+    int64_t digit = slot % WEIR__TIMERS_LEVEL_SLOTS;
+    int64_t digits_above = timers->position_ns >> shift & -(int64_t)WEIR__TIMERS_LEVEL_SLOTS;
+
+    return (digits_above | digit) << shift;
+}
+
+static int64_t slot_last_ns(const weir__timers *timers, unsigned slot)
+{
+    unsigned shift = level_shift(slot / WEIR__TIMERS_LEVEL_SLOTS);
+
+    return slot_first_ns(timers, slot) | ((INT64_C(1) << shift) - 1);
+}
+
+static unsigned slot_list_count(unsigned slot)
+{
+    return slot < WEIR__TIMERS_FINE_SLOTS ? 1 : WEIR__TIMERS_COARSE_LISTS;
+}
+
+static weir_timer_node **slot_lists(weir__timers *timers, unsigned slot)
+{
+    unsigned coarse = slot - WEIR__TIMERS_FINE_SLOTS;
+
+    if (slot < WEIR__TIMERS_FINE_SLOTS)
+        return &timers->lists[slot];
+    return &timers->lists[WEIR__TIMERS_FINE_SLOTS + coarse * WEIR__TIMERS_COARSE_LISTS];
+}
+
+static bool slot_is_empty(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
+        if (lists[i] != &timers->end)
+            return false;
+    return true;
+}
+
+static bool slot_has_few(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
+        for (weir_timer_node *node = lists[i]; node != &timers->end; node = node->next)
+            if (++count > FEW)
+                return false;
+    return true;
+}
+
+/* Looks before it writes: with a million timers it is the stores that a start waits for. */
+static void mark(weir__timers *timers, unsigned slot)
+{
+    uint64_t bit = UINT64_C(1) << slot % 64;
+
+    if (timers->marks[slot / 64] & bit)
+        return;
+    timers->marks[slot / 64] |= bit;
+    timers->marked_words |= UINT64_C(1) << slot / 64;
+}
+
+static void unmark(weir__timers *timers, unsigned slot)
+{
+    timers->marks[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    if (timers->marks[slot / 64] == 0)
+        timers->marked_words &= ~(UINT64_C(1) << slot / 64);
+}
+
+static unsigned first_slot(weir__timers *timers)
+{
+    while (timers->marked_words != 0) {
+        unsigned word = lowest_bit(timers->marked_words);
+        unsigned slot = word * 64 + lowest_bit(timers->marks[word]);
+
+        if (!slot_is_empty(timers, slot))
+            return slot;
+        unmark(timers, slot);
+    }
+    return NO_SLOT;
+}
+
+static void link_node(weir_timer_node **where, weir_timer_node *node)
+{
+    node->next = *where;
+    node->pprev = where;
+    node->next->pprev = &node->next;
+    *where = node;
+}
+
+static void unlink_node(weir_timer_node *node)
+{
+    *node->pprev = node->next;
+    node->next->pprev = node->pprev;
+}
+
+static void file_in_wheel(weir__timers *timers, weir_timer_node *node)
+{
+    unsigned slot = slot_covering(timers, node->at_ns);
+    weir_timer_node **lists = slot_lists(timers, slot);
+
+    assert(node->at_ns > timers->position_ns);
+    link_node(&lists[node->sequence % slot_list_count(slot)], node);
+    mark(timers, slot);
+}
+
+static bool comes_before(const weir_timer_node *a, const weir_timer_node *b)
+{
+    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->sequence < b->sequence);
+}
+
+/* Merges the sorted list `b` into the sorted list at `head`. */
+static void merge(weir__timers *timers, weir_timer_node **head, weir_timer_node *b)
+{
+    weir_timer_node *a = *head;
+
+    while (a != &timers->end && b != &timers->end) {
+        weir_timer_node **first = comes_before(a, b) ? &a : &b;
+        weir_timer_node *node = *first;
+
+        *first = node->next;
+        *head = node;
+        node->pprev = head;
+        head = &node->next;
+    }
+    *head = a != &timers->end ? a : b;
+    (*head)->pprev = head;
+}
+
+/*
+ * A merge sort that is fed one timer at a time. `ready` counts in binary, a run for every bit set:
+ * a carry merges two runs of one size into the next. A timer is thus merged at most once per bit,
+ * and 64 bits last for ever. Not inline, so that the usual start needs no stack frame.
+ */
+__attribute__((noinline)) static void file_in_ready(weir__timers *timers, weir_timer_node *node)
+{
+    unsigned run;
+
+    assert(node->at_ns <= timers->position_ns);
+    node->next = &timers->end;
+    for (run = 0; timers->ready >> run & 1; run++) {
+        merge(timers, &timers->runs[run], node);
+        node = timers->runs[run];
+    }
+    timers->runs[run] = node;
+    node->pprev = &timers->runs[run];
+    timers->ready++;
+}
+
+static weir_timer_node *first_ready(weir__timers *timers)
+{
+    weir_timer_node *first = NULL;
+
+    for (uint64_t rest = timers->ready; rest != 0; rest &= rest - 1) {
+        unsigned run = lowest_bit(rest);
+        weir_timer_node *node = timers->runs[run];
+
+        if (node == &timers->end)
+            timers->ready &= ~(UINT64_C(1) << run);
+        else if (first == NULL || comes_before(node, first))
+            first = node;
+    }
+    return first;
+}
+
+static void file(weir__timers *timers, weir_timer_node *node)
+{
+    if (node->at_ns > timers->position_ns)
+        file_in_wheel(timers, node);
+    else
+        file_in_ready(timers, node);
+}
+
+/* Whatever the clock says, WEIR_NEVER has not come. */
+static int64_t before_never(int64_t now_ns)
+{
+    return now_ns < WEIR_NEVER ? now_ns : WEIR_NEVER - 1;
+}
+
+void weir__timers_init(weir__timers *timers, int64_t now_ns)
+{
+    *timers = (weir__timers){
+        .position_ns = now_ns > 0 ? before_never(now_ns) : 0,
+        .next_ns = WEIR_NEVER,
+    };
+    for (size_t i = 0; i < WEIR__TIMERS_LISTS; i++)
+        timers->lists[i] = &timers->end;
+}
+
+static void stamp(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
+{
+    node->at_ns = at_ns;
+    node->sequence = timers->sequence++;
+}
+
+static void put_in(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
+{
+    stamp(timers, node, at_ns);
+    timers->count++;
+    if (at_ns < timers->next_ns)
+        timers->next_ns = at_ns;
+    file(timers, node);
+}
+
+/* Without the earliest timer next_ns would not be late, but needlessly early. */
+static void forget_next(weir__timers *timers, const weir_timer_node *node)
+{
+    if (node->at_ns <= timers->next_ns)
+        timers->next_ns = UNKNOWN;
+}
+
+static void take_out(weir__timers *timers, weir_timer_node *node)
+{
+    unlink_node(node);
+    node->pprev = NULL;
+    timers->count--;
+    forget_next(timers, node);
+}
+
+/* In the wheel a deadline may grow where it is (invariant 2); a run would lose its order. */
+static bool can_postpone(const weir__timers *timers, const weir_timer_node *node, int64_t at_ns)
+{
+    return node->at_ns > timers->position_ns && at_ns >= node->at_ns;
+}
+
+void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
+{
+    if (at_ns < 0)
+        at_ns = 0;
+    if (weir__timers_filed(node)) {
+        if (can_postpone(timers, node, at_ns)) {
+            forget_next(timers, node);
+            stamp(timers, node, at_ns);
+            return;
+        }
+        take_out(timers, node);
+    }
+    put_in(timers, node, at_ns);
+}
+
+void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
+{
+    if (weir__timers_filed(node))
+        take_out(timers, node);
+}
+
+static bool refile_postponed(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+    int64_t last_ns = slot_last_ns(timers, slot);
+    bool refiled = false;
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++) {
+        for (weir_timer_node *node = lists[i], *next; node != &timers->end; node = next) {
+            next = node->next;
+            if (node->at_ns <= last_ns)
+                continue;
+            unlink_node(node);
+            file_in_wheel(timers, node);
+            refiled = true;
+        }
+    }
+    return refiled;
+}
+
+static int64_t earliest_in(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+    int64_t earliest_ns = WEIR_NEVER;
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
+        for (weir_timer_node *node = lists[i]; node != &timers->end; node = node->next)
+            if (node->at_ns < earliest_ns)
+                earliest_ns = node->at_ns;
+    return earliest_ns;
+}
+
+/*
+ * The earliest of the first slot is the earliest of all unless it is postponed: then it may be due
+ * after timers of other slots.
+ */
+static int64_t find_next(weir__timers *timers)
+{
+    weir_timer_node *ready = first_ready(timers);
+    unsigned slot;
+
+    if (ready != NULL)
+        return ready->at_ns;
+    while ((slot = first_slot(timers)) != NO_SLOT) {
+        if (!slot_has_few(timers, slot))
+            return slot_first_ns(timers, slot);
+        if (!refile_postponed(timers, slot))
+            return earliest_in(timers, slot);
+    }
+    return WEIR_NEVER;
+}
+
+int64_t weir__timers_next(weir__timers *timers)
+{
+    if (timers->next_ns == UNKNOWN)
+        timers->next_ns = find_next(timers);
+    return timers->next_ns;
+}
+
+/*
+ * The lists take turns, a timer each: where there are very many timers every step along a list is a
+ * cache miss, and this way four of them overlap.
+ */
+static void file_all(weir__timers *timers, weir_timer_node **lists, unsigned list_count)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (unsigned i = 0; i < list_count; i++) {
+            weir_timer_node *node = lists[i];
+
+            if (node == &timers->end)
+                continue;
+            lists[i] = node->next;
+            __builtin_prefetch(lists[i]);
+            file(timers, node);
+            more = true;
+        }
+    }
+}
+
+static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node *taken[WEIR__TIMERS_COARSE_LISTS];
+    int64_t first_ns = slot_first_ns(timers, slot);
+    int64_t last_ns = slot_last_ns(timers, slot);
+
+    if (!slot_has_few(timers, slot))
+        timers->position_ns = first_ns;
+    else
+        timers->position_ns = now_ns < last_ns ? now_ns : last_ns;
+    timers->next_ns = UNKNOWN;
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++) {
+        taken[i] = lists[i];
+        lists[i] = &timers->end;
+    }
+    unmark(timers, slot);
+    file_all(timers, taken, slot_list_count(slot));
+}
+
+/*
+ * The short way for sparse timers, which all end alone in a slot: if due and not postponed, such a
+ * timer is the first of all and need not become ready.
+ */
+static weir_timer_node *take_lone(weir__timers *timers, unsigned slot, int64_t now_ns)
+{
+    weir_timer_node *node = *slot_lists(timers, slot);
+
+    if (slot_list_count(slot) > 1 || node->next != &timers->end)
+        return NULL;
+    if (node->at_ns > now_ns || node->at_ns > slot_last_ns(timers, slot))
+        return NULL;
+    timers->position_ns = node->at_ns;
+    take_out(timers, node);
+    unmark(timers, slot);
+    return node;
+}
+
+/* A next_ns that passes without a timer was the beginning of a slot whose timers were stopped. */
+static void nothing_due(weir__timers *timers, int64_t now_ns)
+{
+    if (timers->position_ns < now_ns)
+        timers->position_ns = now_ns;
+    if (timers->next_ns <= now_ns)
+        timers->next_ns = UNKNOWN;
+}
+
+weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
+{
+    weir_timer_node *node;
+
+    now_ns = before_never(now_ns);
+    while ((node = first_ready(timers)) == NULL) {
+        unsigned slot = first_slot(timers);
+
+        if (slot == NO_SLOT || slot_first_ns(timers, slot) > now_ns) {
+            nothing_due(timers, now_ns);
+            return NULL;
+        }
+        node = take_lone(timers, slot, now_ns);
+        if (node != NULL)
+            return node;
+        open_slot(timers, slot, now_ns);
+    }
+    if (node->at_ns > now_ns) /* the clock went back */
+        return NULL;
+    take_out(timers, node);
+    return node;
+}
+
+static weir_timer_node *any_in(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+
+    while (*lists == &timers->end)
+        lists++;
+    return *lists;
+}
+
+weir_timer_node *weir__timers_take_any(weir__timers *timers)
+{
+    weir_timer_node *node = first_ready(timers);
+
+    if (timers->count == 0)
+        return NULL;
+    if (node == NULL)
+        node = any_in(timers, first_slot(timers));
+    take_out(timers, node);
+    return node;
+}

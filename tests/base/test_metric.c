@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The registry: kinds, sources, names, and readers beside those who register.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/histogram.h"
+#include "base/metric.h"
+#include "base/thread.h"
+#include "support/memory.h"
+
+static weir_metric *create(enum weir_metric_kind kind, const char *name)
+{
+    weir_metric *metric;
+
+    assert_int_equal(weir_metric_create(kind, name, &metric), 0);
+    return metric;
+}
+
+static int64_t value_of(const char *name)
+{
+    weir_metric_value value;
+
+    assert_int_equal(weir_metric_read(name, &value), 0);
+    assert_string_equal(value.name, name);
+    return value.value;
+}
+
+TEST(metric, a_counter_counts_up)
+{
+    weir_metric *metric = create(WEIR_METRIC_COUNTER, "requests");
+    weir_metric_value value;
+
+    assert_int_equal(value_of("requests"), 0);
+    assert_int_equal(weir_metric_add(metric, 2), 0);
+    assert_int_equal(weir_metric_add(metric, 3), 0);
+    weir__metric_bump(metric, 4);
+    assert_int_equal(value_of("requests"), 9);
+    assert_int_equal(weir_metric_read("requests", &value), 0);
+    assert_int_equal(value.kind, WEIR_METRIC_COUNTER);
+    assert_int_equal(value.summary.count, 0);
+    weir_metric_release(metric);
+}
+
+TEST(metric, a_gauge_goes_up_and_down)
+{
+    weir_metric *metric = create(WEIR_METRIC_GAUGE, "open");
+
+    assert_int_equal(weir_metric_add(metric, 5), 0);
+    assert_int_equal(weir_metric_add(metric, -7), 0);
+    assert_int_equal(value_of("open"), -2);
+    assert_int_equal(weir_metric_set(metric, 40), 0);
+    assert_int_equal(value_of("open"), 40);
+    weir_metric_release(metric);
+}
+
+TEST(metric, a_histogram_sums_up)
+{
+    weir_metric *metric = create(WEIR_METRIC_HISTOGRAM, "latency");
+    weir_metric_value value;
+
+    assert_int_equal(weir_metric_record(metric, 5), 0);
+    assert_int_equal(weir_metric_record(metric, 9), 0);
+    assert_int_equal(weir_metric_read("latency", &value), 0);
+    assert_int_equal(value.kind, WEIR_METRIC_HISTOGRAM);
+    assert_int_equal(value.value, 2);
+    assert_int_equal(value.summary.count, 2);
+    assert_int_equal(value.summary.sum, 14);
+    assert_int_equal(value.summary.max, 9);
+    weir_metric_release(metric);
+}
+
+TEST(metric, what_does_not_suit_the_kind_is_refused)
+{
+    weir_metric *counter = create(WEIR_METRIC_COUNTER, "counter");
+    weir_metric *gauge = create(WEIR_METRIC_GAUGE, "gauge");
+    weir_metric *histogram = create(WEIR_METRIC_HISTOGRAM, "histogram");
+
+    assert_int_equal(weir_metric_add(counter, -1), -EINVAL);
+    assert_int_equal(weir_metric_set(counter, 1), -EINVAL);
+    assert_int_equal(weir_metric_record(counter, 1), -EINVAL);
+    assert_int_equal(weir_metric_record(gauge, 1), -EINVAL);
+    assert_int_equal(weir_metric_add(histogram, 1), -EINVAL);
+    assert_int_equal(weir_metric_set(histogram, 1), -EINVAL);
+    assert_int_equal(value_of("counter"), 0);
+    assert_int_equal(value_of("gauge"), 0);
+    assert_int_equal(value_of("histogram"), 0);
+    weir_metric_release(counter);
+    weir_metric_release(gauge);
+    weir_metric_release(histogram);
+}
+
+TEST(metric, a_name_is_taken_until_its_metric_is_released)
+{
+    weir_metric *first = create(WEIR_METRIC_COUNTER, "name"), *second = NULL;
+
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, "name", &second), -EEXIST);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_HISTOGRAM, "name", &second), -EEXIST);
+    assert_null(second);
+    weir_metric_add(first, 1);
+    weir_metric_release(first);
+
+    second = create(WEIR_METRIC_GAUGE, "name");
+    assert_int_equal(value_of("name"), 0);
+    weir_metric_release(second);
+    weir_metric_release(NULL);
+}
+
+TEST(metric, bad_names_and_kinds_are_refused)
+{
+    char longest[WEIR_METRIC_NAME_SIZE + 1];
+    weir_metric *metric = NULL;
+
+    memset(longest, 'n', sizeof(longest));
+    longest[WEIR_METRIC_NAME_SIZE] = '\0';
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, longest, &metric), -ENAMETOOLONG);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, "", &metric), -EINVAL);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, NULL, &metric), -EINVAL);
+    assert_int_equal(weir_metric_create((enum weir_metric_kind)7, "kind", &metric), -EINVAL);
+    assert_null(metric);
+
+    longest[WEIR_METRIC_NAME_SIZE - 1] = '\0';
+    metric = create(WEIR_METRIC_GAUGE, longest);
+    assert_int_equal(value_of(longest), 0);
+    weir_metric_release(metric);
+}
+
+TEST(metric, reading_an_unknown_name_is_an_error)
+{
+    weir_metric *metric = create(WEIR_METRIC_GAUGE, "known");
+    weir_metric_value value = {.value = 77};
+
+    assert_int_equal(weir_metric_read("unknown", &value), -ENOENT);
+    assert_int_equal(weir_metric_read("know", &value), -ENOENT);
+    assert_int_equal(weir_metric_read(NULL, &value), -EINVAL);
+    assert_int_equal(value.value, 77);
+    weir_metric_release(metric);
+    assert_int_equal(weir_metric_read("known", &value), -ENOENT);
+}
+
+TEST(metric, each_allocation_may_fail)
+{
+    static const enum weir_metric_kind kinds[] = {WEIR_METRIC_COUNTER, WEIR_METRIC_HISTOGRAM};
+
+    for (int i = 0; i < 2; i++) {
+        weir_metric *metric = NULL;
+        weir_metric_value value;
+        unsigned n = 0;
+        int err;
+
+        do {
+            test_memory_fail_at(++n);
+            err = weir_metric_create(kinds[i], "name", &metric);
+            if (err < 0) {
+                assert_int_equal(err, -ENOMEM);
+                assert_null(metric);
+                assert_int_equal(weir_metric_read("name", &value), -ENOENT);
+            }
+        } while (err < 0);
+        test_memory_fail_at(0);
+        assert_int_equal(n, i == 0 ? 3 : 4); /* metric, histogram, slots */
+        assert_int_equal(value_of("name"), 0);
+        weir_metric_release(metric);
+    }
+}
+
+static int64_t double_of(void *arg)
+{
+    return *(int64_t *)arg * 2;
+}
+
+TEST(metric, an_embedded_one_reads_from_its_source)
+{
+    struct {
+        _Atomic int64_t elsewhere;
+        int64_t doubled;
+        weir_histogram histogram;
+        weir_metric own, value, function, distribution;
+    } object = {.elsewhere = 11, .doubled = 21};
+    weir_metric_value value;
+
+    weir__histogram_init(&object.histogram);
+    weir__histogram_record(&object.histogram, 6);
+    assert_int_equal(weir__metric_init(&object.own, WEIR_METRIC_COUNTER, "o.own"), 0);
+    assert_int_equal(
+        weir__metric_init_source(&object.value, WEIR_METRIC_GAUGE, "o.value", &object.elsewhere),
+        0);
+    assert_int_equal(weir__metric_init_read(&object.function, WEIR_METRIC_GAUGE, "o.function",
+                                            double_of, &object.doubled),
+                     0);
+    assert_int_equal(
+        weir__metric_init_histogram(&object.distribution, "o.distribution", &object.histogram), 0);
+
+    weir__metric_bump(&object.own, 1);
+    assert_int_equal(value_of("o.own"), 1);
+    assert_int_equal(value_of("o.value"), 11);
+    assert_int_equal(value_of("o.function"), 42);
+    assert_int_equal(weir_metric_read("o.distribution", &value), 0);
+    assert_int_equal(value.kind, WEIR_METRIC_HISTOGRAM);
+    assert_int_equal(value.summary.p50, 6);
+
+    weir__metric_deinit(&object.own);
+    weir__metric_deinit(&object.value);
+    weir__metric_deinit(&object.function);
+    weir__metric_deinit(&object.distribution);
+    assert_int_equal(weir_metric_read("o.own", &value), -ENOENT);
+}
+
+TEST(metric, deinit_of_one_that_was_not_registered_does_nothing)
+{
+    weir_metric first, second, zero = {0};
+
+    assert_int_equal(weir__metric_init(&first, WEIR_METRIC_COUNTER, "name"), 0);
+    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_COUNTER, "name"), -EEXIST);
+    weir__metric_deinit(&second);
+    weir__metric_deinit(&zero);
+    assert_int_equal(value_of("name"), 0);
+    weir__metric_deinit(&first);
+    weir__metric_deinit(&first);
+    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_HISTOGRAM, "name"), -EINVAL);
+    weir__metric_deinit(&second);
+}
+
+#define MANY 500
+
+struct visits {
+    int count[MANY];
+    int others;
+};
+
+static void count_visit(const weir_metric_value *value, void *user_data)
+{
+    struct visits *visits = user_data;
+    int number;
+
+    if (sscanf(value->name, "many.%d", &number) == 1 && value->value == number)
+        visits->count[number]++;
+    else
+        visits->others++;
+}
+
+static void create_many(weir_metric *many[MANY])
+{
+    char name[32];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "many.%d", i);
+        many[i] = create(WEIR_METRIC_GAUGE, name);
+        weir_metric_set(many[i], i);
+    }
+}
+
+TEST(metric, each_registered_one_is_visited_once)
+{
+    struct visits visits = {.others = 0};
+    weir_metric *many[MANY];
+
+    create_many(many);
+    for (int i = 0; i < MANY; i += 2)
+        weir_metric_release(many[i]);
+    weir_metrics_foreach(count_visit, &visits);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(visits.count[i], i % 2);
+    assert_int_equal(visits.others, 0);
+    assert_int_equal(value_of("many.499"), 499);
+
+    for (int i = 1; i < MANY; i += 2)
+        weir_metric_release(many[i]);
+    weir_metrics_foreach(count_visit, &visits);
+    assert_int_equal(visits.count[1], 1);
+}
+
+TEST(metric, an_empty_registry_holds_no_memory)
+{
+    weir_metric *many[MANY];
+
+    create_many(many);
+    assert_true(test_memory_live() > MANY);
+    for (int i = 0; i < MANY; i++)
+        weir_metric_release(many[i]);
+    assert_int_equal(test_memory_live(), 0);
+}
+
+TEST(metric, a_slot_is_used_again)
+{
+    weir_metric *keeper = create(WEIR_METRIC_GAUGE, "keeper");
+    size_t live = test_memory_live();
+    char name[32];
+
+    for (int i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "short-lived.%d", i);
+        weir_metric_release(create(WEIR_METRIC_COUNTER, name));
+    }
+    assert_int_equal(test_memory_live(), live);
+    weir_metric_release(keeper);
+}
+
+static void release_all(const weir_metric_value *value, void *user_data)
+{
+    weir_metric **metrics = user_data;
+
+    for (int i = 0; i < 3; i++)
+        if (metrics[i] != NULL && strcmp(metrics[i]->name, value->name) == 0) {
+            weir_metric_release(metrics[i]);
+            metrics[i] = NULL;
+        }
+}
+
+TEST(metric, a_visitor_may_release_what_it_visits)
+{
+    weir_metric *metrics[] = {create(WEIR_METRIC_GAUGE, "a"), create(WEIR_METRIC_GAUGE, "b"),
+                              create(WEIR_METRIC_GAUGE, "c")};
+
+    weir_metrics_foreach(release_all, metrics);
+    for (int i = 0; i < 3; i++)
+        assert_null(metrics[i]);
+}
+
+static _Atomic bool stop;
+static _Atomic int wrong, visited;
+
+static void check_visit(const weir_metric_value *value, void *user_data)
+{
+    (void)user_data;
+    atomic_fetch_add(&visited, 1);
+    if (value->value != 12345 || strncmp(value->name, "churn.", 6) != 0)
+        atomic_fetch_add(&wrong, 1);
+}
+
+static void read_until_stopped(void *arg)
+{
+    weir_metric_value value;
+
+    while (!atomic_load(&stop)) {
+        weir_metrics_foreach(check_visit, arg);
+        if (weir_metric_read("churn.0", &value) == 0 && value.value != 12345)
+            atomic_fetch_add(&wrong, 1);
+    }
+}
+
+struct owner {
+    _Atomic int64_t value; /* destroyed as soon as deinit is back */
+    weir_metric metric;
+};
+
+static void churn(void *arg)
+{
+    struct owner owner;
+    char name[32];
+
+    snprintf(name, sizeof(name), "churn.%d", *(int *)arg);
+    for (int i = 0; i < 2000; i++) {
+        atomic_init(&owner.value, 12345);
+        if (weir__metric_init_source(&owner.metric, WEIR_METRIC_GAUGE, name, &owner.value) != 0)
+            atomic_fetch_add(&wrong, 1);
+        if (i % 50 == 0)
+            weir__thread_yield();
+        weir__metric_deinit(&owner.metric);
+        memset(&owner, 0x5a, sizeof(owner)); /* plain: a reader still inside would be a race */
+    }
+}
+
+TEST(metric, readers_never_see_what_was_unregistered)
+{
+    weir__thread readers[2], owners[2];
+    int numbers[2] = {0, 1};
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__thread_start(&readers[i], "reader", read_until_stopped, NULL), 0);
+        assert_int_equal(weir__thread_start(&owners[i], "owner", churn, &numbers[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        weir__thread_join(&owners[i]);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++)
+        weir__thread_join(&readers[i]);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_true(atomic_load(&visited) > 0);
+}
+
+static void add_much(void *metric)
+{
+    for (int i = 0; i < 10000; i++)
+        weir_metric_add(metric, 1);
+}
+
+TEST(metric, additions_of_several_threads_add_up)
+{
+    weir_metric *metric = create(WEIR_METRIC_COUNTER, "sum");
+    weir__thread threads[3];
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "adder", add_much, metric), 0);
+    for (int i = 0; i < 3; i++)
+        weir__thread_join(&threads[i]);
+    assert_int_equal(value_of("sum"), 30000);
+    weir_metric_release(metric);
+}

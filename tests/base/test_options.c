@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options of an older, an equal and a newer caller.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/options.h"
+
+struct old {
+    size_t size;
+    uint32_t first;
+};
+
+struct current {
+    size_t size;
+    uint32_t first;
+    uint32_t second;
+    const char *third;
+};
+
+struct newer {
+    size_t size;
+    uint32_t first;
+    uint32_t second;
+    const char *third;
+    uint64_t fourth;
+};
+
+TEST(options, none_given_means_every_default)
+{
+    struct current options = {99, 99, 99, "x"};
+
+    assert_int_equal(weir__options_read(&options, sizeof(options), NULL), 0);
+    assert_int_equal(options.size, sizeof(options));
+    assert_int_equal(options.first, 0);
+    assert_int_equal(options.second, 0);
+    assert_null(options.third);
+}
+
+TEST(options, those_of_the_same_version_are_copied)
+{
+    struct current given = {sizeof(given), 1, 2, "x"};
+    struct current options;
+
+    assert_int_equal(weir__options_read(&options, sizeof(options), &given), 0);
+    assert_memory_equal(&options, &given, sizeof(given));
+}
+
+TEST(options, what_an_old_caller_does_not_know_is_zero)
+{
+    struct {
+        struct old given;
+        uint32_t behind; /* what follows an old caller's struct is none of ours */
+    } caller = {{offsetof(struct current, second), 1}, 77};
+    struct current options;
+
+    assert_int_equal(weir__options_read(&options, sizeof(options), &caller), 0);
+    assert_int_equal(options.size, sizeof(options));
+    assert_int_equal(options.first, 1);
+    assert_int_equal(options.second, 0);
+    assert_null(options.third);
+}
+
+TEST(options, a_newer_caller_may_leave_the_new_ones_zero)
+{
+    struct newer given = {sizeof(given), 1, 2, "x", 0};
+    struct current options;
+
+    assert_int_equal(weir__options_read(&options, sizeof(options), &given), 0);
+    assert_int_equal(options.size, sizeof(options));
+    assert_int_equal(options.second, 2);
+}
+
+TEST(options, a_newer_caller_that_sets_a_new_one_is_refused)
+{
+    struct newer given = {sizeof(given), 1, 2, "x", UINT64_C(1) << 56};
+    struct current options = {7, 7, 7, NULL};
+
+    assert_int_equal(weir__options_read(&options, sizeof(options), &given), -EINVAL);
+    assert_int_equal(options.size, 7);
+    assert_int_equal(options.first, 7);
+}
+
+TEST(options, an_impossible_size_is_refused)
+{
+    struct current given = {0, 1, 2, "x"};
+    struct current options = {7, 7, 7, NULL};
+
+    for (size_t size = 0; size < sizeof(size_t); size++) {
+        given.size = size;
+        assert_int_equal(weir__options_read(&options, sizeof(options), &given), -EINVAL);
+    }
+    assert_int_equal(options.first, 7);
+
+    given.size = sizeof(size_t);
+    assert_int_equal(weir__options_read(&options, sizeof(options), &given), 0);
+    assert_int_equal(options.first, 0);
+}

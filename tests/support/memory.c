@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each block has a header in a list, so that a leak can be described. A block belongs to the test
+ * that was running when it was allocated: what a failed test left behind does not fail the next.
+ */
+#include "support/memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/memory.h>
+
+#include "support/test.h"
+
+#define MAGIC 0x77656972u
+#define JUNK 0xa5
+#define LEAKS_SHOWN 8
+
+struct header {
+    struct header *next;
+    struct header **pprev;
+    size_t size;
+    unsigned test;
+    unsigned magic;
+};
+
+_Static_assert(sizeof(struct header) % _Alignof(max_align_t) == 0, "blocks stay aligned");
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static struct header *blocks;
+static unsigned current_test;
+static size_t allocations;
+static size_t live;
+static size_t live_bytes;
+static unsigned fail_countdown;
+static bool failed;
+
+static bool must_fail_locked(void)
+{
+    allocations++;
+    if (fail_countdown == 0 || --fail_countdown > 0)
+        return false;
+    failed = true;
+    return true;
+}
+
+static void link_locked(struct header *header, size_t size)
+{
+    *header = (struct header){blocks, &blocks, size, current_test, MAGIC};
+    if (blocks != NULL)
+        blocks->pprev = &header->next;
+    blocks = header;
+    live++;
+    live_bytes += size;
+}
+
+static void unlink_locked(struct header *header)
+{
+    *header->pprev = header->next;
+    if (header->next != NULL)
+        header->next->pprev = header->pprev;
+    header->magic = 0;
+    if (header->test == current_test) {
+        live--;
+        live_bytes -= header->size;
+    }
+}
+
+static struct header *header_of(void *memory)
+{
+    struct header *header = (struct header *)memory - 1;
+
+    if (header->magic != MAGIC) {
+        fprintf(stderr, "test memory: %p is not a live block\n", memory);
+        abort();
+    }
+    return header;
+}
+
+static void *counted_alloc(void *user_data, size_t size)
+{
+    struct header *header = NULL;
+
+    (void)user_data;
+    pthread_mutex_lock(&lock);
+    if (!must_fail_locked() && size <= SIZE_MAX - sizeof(*header))
+        header = malloc(sizeof(*header) + size);
+    if (header != NULL)
+        link_locked(header, size);
+    pthread_mutex_unlock(&lock);
+    return header != NULL ? memset(header + 1, JUNK, size) : NULL;
+}
+
+static void counted_free(void *user_data, void *memory)
+{
+    struct header *header = header_of(memory);
+
+    (void)user_data;
+    pthread_mutex_lock(&lock);
+    unlink_locked(header);
+    pthread_mutex_unlock(&lock);
+    free(header);
+}
+
+static void *counted_realloc(void *user_data, void *memory, size_t size)
+{
+    size_t old_size = header_of(memory)->size;
+    void *moved = counted_alloc(user_data, size);
+
+    if (moved == NULL)
+        return NULL;
+    memcpy(moved, memory, old_size < size ? old_size : size);
+    counted_free(user_data, memory);
+    return moved;
+}
+
+void test_memory_fail_at(unsigned n)
+{
+    pthread_mutex_lock(&lock);
+    fail_countdown = n;
+    failed = false;
+    pthread_mutex_unlock(&lock);
+}
+
+bool test_memory_failed(void)
+{
+    bool answer;
+
+    pthread_mutex_lock(&lock);
+    answer = failed;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+size_t test_memory_allocations(void)
+{
+    size_t answer;
+
+    pthread_mutex_lock(&lock);
+    answer = allocations;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+size_t test_memory_live(void)
+{
+    size_t answer;
+
+    pthread_mutex_lock(&lock);
+    answer = live;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+void test_memory_install(void)
+{
+    static const weir_memory memory = {
+        .alloc = counted_alloc,
+        .realloc = counted_realloc,
+        .free = counted_free,
+    };
+
+    (void)weir_memory_set(&memory);
+}
+
+void test_memory_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    current_test++;
+    allocations = 0;
+    live = 0;
+    live_bytes = 0;
+    fail_countdown = 0;
+    failed = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Writes the sizes of the first leaked blocks, oldest last, as " 24 8 ..." */
+static void describe_leaks_locked(char *text, size_t size)
+{
+    int shown = 0;
+
+    text[0] = '\0';
+    for (struct header *block = blocks; block != NULL; block = block->next) {
+        size_t used = strlen(text);
+
+        if (block->test != current_test)
+            continue;
+        if (shown++ == LEAKS_SHOWN) {
+            snprintf(text + used, size - used, " ...");
+            return;
+        }
+        snprintf(text + used, size - used, " %zu", block->size);
+    }
+}
+
+void test_memory_check(void)
+{
+    char sizes[LEAKS_SHOWN * 24 + 8];
+    size_t count, bytes;
+
+    pthread_mutex_lock(&lock);
+    fail_countdown = 0;
+    count = live;
+    bytes = live_bytes;
+    describe_leaks_locked(sizes, sizeof(sizes));
+    pthread_mutex_unlock(&lock);
+    if (count > 0)
+        fail_msg("leaked %zu blocks, %zu bytes; sizes:%s", count, bytes, sizes);
+}
