@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/group.h - executors of one kind, and the chooser that hands out the next one.
+ *
+ *      weir_group_next(group)  --chooser-->  [weir-1] [weir-2] [weir-3] ...
+ *
+ * Threads start with their first task. A group ends by weir_group_shutdown, and its memory goes
+ * with weir_group_release.
+ */
+#ifndef WEIR_GROUP_H
+#define WEIR_GROUP_H
+
+#include <weir/chooser.h>
+#include <weir/clock.h>
+#include <weir/executor.h>
+#include <weir/promise.h>
+#include <weir/thread.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the group's executors wait in. Only WEIR_IO_NONE is there yet; the others are -ENOTSUP. */
+enum weir_io {
+    WEIR_IO_AUTO, /* event loops on the best backend that this system allows */
+    WEIR_IO_EPOLL,
+    WEIR_IO_URING,
+    WEIR_IO_POLL,
+    WEIR_IO_BLOCKING, /* a thread per channel */
+    WEIR_IO_NONE,     /* plain executors, for what blocks or computes */
+};
+
+/* Zero means default. Build with WEIR_GROUP_OPTIONS(.threads = 4, ...). */
+typedef struct weir_group_options {
+    size_t size;
+    int threads; /* default 2 x CPUs, or the environment's WEIR_LOOP_THREADS */
+    enum weir_io io;
+    const char *name;            /* threads are called NAME-1, NAME-2, ...; default "weir" */
+    const weir_chooser *chooser; /* default weir_chooser_round_robin() */
+    const void *chooser_options; /* for a chooser of your own */
+    const weir_autoscale_options *autoscale; /* grow and shrink by load, instead of a chooser */
+    int64_t
+        max_pending; /* at most this many queued tasks each, 16 at the least; default no bound */
+    weir_rejected_fn *rejected; /* default weir_reject */
+    void *rejected_data;
+    const weir_thread_factory *thread_factory; /* default: a thread of weir's own */
+    weir_clock *clock;   /* default the monotonic one; must outlive the group */
+    int64_t task_cap_ns; /* tasks of a turn stop after this, default 10 ms; WEIR_OFF = no cap */
+    bool pin; /* thread i runs on CPU i only, of those the process may use, or of `cpus` */
+    const int *cpus;
+    size_t cpu_count;
+} weir_group_options;
+
+#define WEIR_GROUP_OPTIONS(...) \
+    (&(const weir_group_options){.size = sizeof(weir_group_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_group_options_init(weir_group_options *options);
+
+/*
+ * Creates a group. If one of its executors cannot be made, those made before are shut down first.
+ * NULL options: every default. Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP, and
+ * with what the chooser's init failed.
+ */
+WEIR_API int weir_group_create(const weir_group_options *options, weir_group **ret_group);
+
+/*
+ * Keeps a group.
+ * Thread: any.
+ */
+WEIR_API weir_group *weir_group_retain(weir_group *group);
+
+/*
+ * Gives a reference back; NULL is fine. The last one shuts a group that still runs down, without a
+ * quiet period, and where the thread may wait it waits until the group's threads have ended (15 s
+ * at most). Thread: any.  Takes: group.
+ */
+WEIR_API void weir_group_release(weir_group *group);
+
+/*
+ * The executor that the chooser picks. It is the group's: keep it to outlive the group.
+ * Thread: any.
+ */
+WEIR_API weir_executor *weir_group_next(weir_group *group);
+
+/*
+ * How many executors there are.
+ * Thread: any.
+ */
+WEIR_API size_t weir_group_count(const weir_group *group);
+
+/*
+ * Executor `index`, from 0; NULL beyond the last. This is how to go through all of them.
+ * Thread: any.
+ */
+WEIR_API weir_executor *weir_group_at(const weir_group *group, size_t index);
+
+/*
+ * weir_execute on the next executor.
+ * Thread: any.  Fails: as weir_execute.
+ */
+WEIR_API int weir_group_execute(weir_group *group, weir_task_fn *fn, void *arg);
+
+/*
+ * weir_submit on the next executor.
+ * Thread: any.  Gives: promise.  Fails: as weir_submit.
+ */
+WEIR_API int weir_group_submit(weir_group *group, weir_promise **ret_promise, weir_work_fn *work,
+                               void *arg);
+
+/*
+ * weir_schedule on the next executor.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule.
+ */
+WEIR_API int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promise **ret_promise,
+                                 weir_task_fn *fn, void *arg);
+
+/*
+ * weir_schedule_at_fixed_rate on the next executor.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule_at_fixed_rate.
+ */
+WEIR_API int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initial_ns,
+                                               int64_t period_ns, weir_promise **ret_promise,
+                                               weir_task_fn *fn, void *arg);
+
+/*
+ * weir_schedule_with_fixed_delay on the next executor.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule_with_fixed_delay.
+ */
+WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns,
+                                                  int64_t delay_ns, weir_promise **ret_promise,
+                                                  weir_task_fn *fn, void *arg);
+
+/*
+ * Begins to shut all executors down, as weir_executor_shutdown does with each. An executor that
+ * never started ends without starting. A thread that has not come back at the deadline is named in
+ * the log, and the termination fails with -ETIMEDOUT. Thread: any.  Fails: -EINVAL (unless 0 <=
+ * quiet_ns <= timeout_ns).
+ */
+WEIR_API int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns);
+
+/*
+ * Completes when all executors have ended, with the first one's error if one failed.
+ * Thread: any.
+ */
+WEIR_API weir_promise *weir_group_termination(weir_group *group);
+
+/*
+ * Waits for the group's end.
+ * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, and with what failed the termination.
+ */
+WEIR_API int weir_group_await_termination(weir_group *group, int64_t timeout_ns);
+
+/*
+ * The least advanced state of its executors: at least WEIR_EXECUTOR_SHUTTING_DOWN when all are.
+ * Thread: any.
+ */
+WEIR_API enum weir_executor_state weir_group_state(const weir_group *group);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

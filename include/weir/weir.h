@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/weir.h - all of the API. Only includes; a file that uses one noun includes that one.
+ */
+#ifndef WEIR_WEIR_H
+#define WEIR_WEIR_H
+
+#include <weir/base.h>
+#include <weir/chooser.h>
+#include <weir/clock.h>
+#include <weir/combiner.h>
+#include <weir/error.h>
+#include <weir/executor.h>
+#include <weir/group.h>
+#include <weir/histogram.h>
+#include <weir/local.h>
+#include <weir/log.h>
+#include <weir/manual.h>
+#include <weir/memory.h>
+#include <weir/metric.h>
+#include <weir/promise.h>
+#include <weir/schedule.h>
+#include <weir/task.h>
+#include <weir/thread.h>
+#include <weir/timer.h>
+
+#endif

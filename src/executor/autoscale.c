@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A group that grows and shrinks by itself: suspends members that idle, resumes them when others
+ * are busy.
+ *
+ * A monitor on the global executor measures all members once a window. Its memory is shared with
+ * the group's chooser and outlives it, because the monitor may be running when the group ends: the
+ * group leaves by setting `group` to NULL under the lock.
+ */
+#include "executor/group.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/schedule.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+
+struct gauge {
+    int64_t active_ns; /* at the last look */
+    int low;           /* windows in a row below scale_down, */
+    int high;          /* above scale_up */
+};
+
+struct monitor {
+    weir__refs refs;
+    weir__mutex lock;
+    weir_group *group; /* NULL = it has ended */
+    weir_promise *schedule;
+    weir_autoscale_options options;
+    int64_t looked_ns;
+    struct gauge gauges[];
+};
+
+struct autoscale {
+    _Atomic uint64_t turn;
+    struct monitor *monitor;
+};
+
+static bool is_suspended(const weir_executor *member)
+{
+    enum weir_executor_state state = weir_executor_state(member);
+
+    return state == WEIR_EXECUTOR_SUSPENDING || state == WEIR_EXECUTOR_SUSPENDED;
+}
+
+void weir_autoscale_options_init(weir_autoscale_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static int read_options(weir_autoscale_options *options, const void *given, int count)
+{
+    int err = weir__options_read(options, sizeof(*options), given);
+
+    if (err < 0)
+        return err;
+    options->min_active = options->min_active == 0 ? 1 : options->min_active;
+    options->max_active = options->max_active == 0 ? count : options->max_active;
+    options->window_ns = options->window_ns == 0 ? weir_ms(100) : options->window_ns;
+    options->scale_down = options->scale_down == 0 ? 0.25 : options->scale_down;
+    options->scale_up = options->scale_up == 0 ? 0.75 : options->scale_up;
+    options->ramp_down = options->ramp_down == 0 ? 1 : options->ramp_down;
+    options->ramp_up = options->ramp_up == 0 ? 1 : options->ramp_up;
+    options->patience = options->patience == 0          ? 2
+                        : options->patience == WEIR_OFF ? 0
+                                                        : options->patience;
+    if (options->min_active < 1 || options->max_active < options->min_active ||
+        options->max_active > count || options->window_ns < 0 || options->scale_down < 0 ||
+        options->scale_up > 1 || options->scale_up < options->scale_down ||
+        options->ramp_down < 0 || options->ramp_up < 0 || options->patience < 0)
+        return -EINVAL;
+    return 0;
+}
+
+/* ---- the monitor ---- */
+
+static void measure(struct gauge *gauge, const weir_executor *member, int64_t now_ns,
+                    int64_t elapsed_ns, const weir_autoscale_options *options)
+{
+    int64_t active_ns = weir__figures_active(member, now_ns);
+    double utilisation = (double)(active_ns - gauge->active_ns) / (double)elapsed_ns;
+
+    gauge->active_ns = active_ns;
+    gauge->low = utilisation < options->scale_down ? gauge->low + 1 : 0;
+    gauge->high = utilisation > options->scale_up ? gauge->high + 1 : 0;
+}
+
+static void do_nothing(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+}
+
+static void resume_some(struct monitor *monitor, int count)
+{
+    for (size_t i = 0; i < weir_group_count(monitor->group) && count > 0; i++) {
+        weir_executor *member = weir_group_at(monitor->group, i);
+
+        if (is_suspended(member) && weir_execute(member, do_nothing, NULL) == 0) {
+            monitor->gauges[i].low = 0;
+            count--;
+        }
+    }
+}
+
+/* From the back, so that the same ones stay. */
+static void suspend_some(struct monitor *monitor, int count, int patience)
+{
+    for (size_t i = weir_group_count(monitor->group); i > 0 && count > 0; i--) {
+        weir_executor *member = weir_group_at(monitor->group, i - 1);
+
+        if (is_suspended(member) || monitor->gauges[i - 1].low <= patience)
+            continue;
+        if (weir_executor_suspend(member) == 0)
+            count--;
+    }
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static void scale(struct monitor *monitor, int64_t now_ns)
+{
+    const weir_autoscale_options *options = &monitor->options;
+    int active = 0, busy = 0;
+
+    for (size_t i = 0; i < weir_group_count(monitor->group); i++) {
+        const weir_executor *member = weir_group_at(monitor->group, i);
+
+        measure(&monitor->gauges[i], member, now_ns, now_ns - monitor->looked_ns, options);
+        active += !is_suspended(member);
+        busy += monitor->gauges[i].high > options->patience;
+    }
+    if (busy > 0 && active < options->max_active)
+        resume_some(monitor, least(options->ramp_up, options->max_active - active));
+    else if (active > options->min_active)
+        suspend_some(monitor, least(options->ramp_down, active - options->min_active),
+                     options->patience);
+}
+
+void weir__autoscale_step(void *state)
+{
+    struct monitor *monitor = ((struct autoscale *)state)->monitor;
+    int64_t now_ns;
+
+    weir__mutex_lock(&monitor->lock);
+    if (monitor->group != NULL) {
+        now_ns = weir__executor_now(weir_group_at(monitor->group, 0));
+        if (now_ns > monitor->looked_ns) {
+            scale(monitor, now_ns);
+            monitor->looked_ns = now_ns;
+        }
+    }
+    weir__mutex_unlock(&monitor->lock);
+}
+
+static void monitor_release(struct monitor *monitor)
+{
+    if (!weir__refs_release(&monitor->refs))
+        return;
+    weir__mutex_deinit(&monitor->lock);
+    weir__free(monitor);
+}
+
+static void on_window(void *arg, int status)
+{
+    struct autoscale state = {.monitor = arg};
+
+    if (status == 0)
+        weir__autoscale_step(&state);
+    else
+        monitor_release(arg);
+}
+
+/* ---- the chooser ---- */
+
+static struct monitor *monitor_create(weir_group *group, const weir_autoscale_options *options)
+{
+    struct monitor *monitor =
+        weir__zalloc(sizeof(*monitor) + weir_group_count(group) * sizeof(struct gauge));
+
+    if (monitor == NULL)
+        return NULL;
+    weir__refs_init(&monitor->refs);
+    weir__mutex_init(&monitor->lock);
+    monitor->group = group;
+    monitor->options = *options;
+    monitor->looked_ns = weir__executor_now(weir_group_at(group, 0));
+    return monitor;
+}
+
+static int autoscale_init(void *state, weir_group *group, const void *given)
+{
+    struct autoscale *autoscale = state;
+    weir_autoscale_options options;
+    struct monitor *monitor;
+    int err = read_options(&options, given, (int)weir_group_count(group));
+
+    if (err < 0)
+        return err;
+    monitor = monitor_create(group, &options);
+    if (monitor == NULL)
+        return -ENOMEM;
+    weir__refs_retain(&monitor->refs); /* the schedule's */
+    err = weir_schedule_with_fixed_delay(weir_executor_global(), options.window_ns,
+                                         options.window_ns, &monitor->schedule, on_window, monitor);
+    if (err < 0) {
+        monitor_release(monitor);
+        monitor_release(monitor);
+        return err;
+    }
+    for (size_t i = (size_t)options.max_active; i < weir_group_count(group); i++)
+        (void)weir_executor_suspend(weir_group_at(group, i));
+    autoscale->monitor = monitor;
+    return 0;
+}
+
+static weir_executor *autoscale_next(void *state, weir_group *group)
+{
+    struct autoscale *autoscale = state;
+    uint64_t turn = atomic_fetch_add_explicit(&autoscale->turn, 1, memory_order_relaxed);
+    size_t count = weir_group_count(group);
+
+    for (size_t i = 0; i < count; i++) {
+        weir_executor *member = weir_group_at(group, (turn + i) % count);
+
+        if (!is_suspended(member))
+            return member;
+    }
+    return weir_group_at(group, 0); /* its next task resumes it */
+}
+
+static void autoscale_deinit(void *state)
+{
+    struct monitor *monitor = ((struct autoscale *)state)->monitor;
+
+    weir__mutex_lock(&monitor->lock);
+    monitor->group = NULL;
+    weir__mutex_unlock(&monitor->lock);
+    (void)weir_promise_cancel(monitor->schedule);
+    weir_promise_release(monitor->schedule);
+    weir__executor_wake(weir_executor_global()); /* or it would keep the monitor for a window */
+    monitor_release(monitor);
+}
+
+const weir_chooser weir__chooser_autoscale = {
+    .name = "autoscale",
+    .state_size = sizeof(struct autoscale),
+    .init = autoscale_init,
+    .next = autoscale_next,
+    .deinit = autoscale_deinit,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choosers that need no memory of more than one number.
+ */
+#include <weir/chooser.h>
+
+#include <stdatomic.h>
+
+#include <weir/group.h>
+
+#include "base/random.h"
+
+/* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */
+static weir_executor *round_robin_next(void *state, weir_group *group)
+{
+    uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);
+    size_t count = weir_group_count(group);
+
+    return weir_group_at(group, (count & (count - 1)) == 0 ? turn & (count - 1) : turn % count);
+}
+
+static const weir_chooser round_robin = {
+    .name = "round-robin",
+    .state_size = sizeof(_Atomic uint64_t),
+    .next = round_robin_next,
+};
+
+const weir_chooser *weir_chooser_round_robin(void)
+{
+    return &round_robin;
+}
+
+/* Begins each search elsewhere, so that ties go round. */
+static weir_executor *least_pending_next(void *state, weir_group *group)
+{
+    uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);
+    size_t count = weir_group_count(group);
+    weir_executor *best = NULL, *member;
+    uint64_t least = UINT64_MAX, pending;
+
+    for (size_t i = 0; i < count && least > 0; i++) {
+        member = weir_group_at(group, (turn + i) % count);
+        pending = weir_executor_pending(member);
+        if (pending < least) {
+            least = pending;
+            best = member;
+        }
+    }
+    return best;
+}
+
+static const weir_chooser least_pending = {
+    .name = "least-pending",
+    .state_size = sizeof(_Atomic uint64_t),
+    .next = least_pending_next,
+};
+
+const weir_chooser *weir_chooser_least_pending(void)
+{
+    return &least_pending;
+}
+
+static bool is_less_loaded(const weir_executor *a, const weir_executor *b)
+{
+    uint64_t pending_a = weir_executor_pending(a), pending_b = weir_executor_pending(b);
+
+    if (pending_a != pending_b)
+        return pending_a < pending_b;
+    return weir_executor_utilisation(a) < weir_executor_utilisation(b);
+}
+
+static weir_executor *two_choices_next(void *state, weir_group *group)
+{
+    weir__random *random = weir__random_thread();
+    size_t count = weir_group_count(group), first, second;
+
+    (void)state;
+    if (count == 1)
+        return weir_group_at(group, 0);
+    first = (size_t)weir__random_below(random, count);
+    second = (size_t)weir__random_below(random, count - 1);
+    second += second >= first; /* two different ones */
+    return is_less_loaded(weir_group_at(group, second), weir_group_at(group, first))
+               ? weir_group_at(group, second)
+               : weir_group_at(group, first);
+}
+
+static const weir_chooser two_choices = {
+    .name = "two-choices",
+    .next = two_choices_next,
+};
+
+const weir_chooser *weir_chooser_two_choices(void)
+{
+    return &two_choices;
+}

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Submitting to an executor, its turn, and how it sleeps.
+ *
+ * One turn:  wait -> due timers, tasks (64 at a time, until none is left or the budget is used up)
+ * -> tail tasks; then life.c looks at the state.
+ *
+ * The sleep protocol is one word, next_wakeup: WEIR__AWAKE, or until when the thread sleeps
+ * (WEIR_NEVER = until woken).
+ *
+ *      the thread                                  a producer
+ *      1. next_wakeup := deadline                  1. push the task
+ *      2. the queue is empty, the state the same?  2. next_wakeup later than the task's `when`?
+ *      3. then sleep                               3. then exchange it for AWAKE; who took a
+ *      4. next_wakeup := AWAKE                        value other than AWAKE wakes the thread
+ *
+ * Steps 1 and 2 of both are sequentially consistent: in the one order of all four, either the
+ * thread's 2 comes after the producer's 1, and it sees the task; or the producer's 2 comes after
+ * the thread's 1, and it sees the deadline. So no wake-up is lost, and each sleep is ended by one
+ * call at most. Who changes the state does as a producer does, with the state for the queue. Step 4
+ * may be relaxed: a producer that still sees the deadline makes a call too many; one that sees
+ * AWAKE pushed before the next 2. tools/models/executor.pml checks this.
+ *
+ * Only the consumer - the thread that `consumer` names - touches `turn`. Its own submissions go
+ * straight to `turn.ready`, after what is in the queue: nothing is overtaken.
+ */
+#include "executor/executor.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/futex.h"
+#include "base/memory.h"
+#include "executor/schedule.h"
+
+#define TURN_TASKS_MAX 65536 /* for clocks that stand still */
+#define PROBE_EVERY 64       /* submissions of a thread */
+#define LAG_BATCH 128        /* a consumer that takes fewer tasks than this at a time ... */
+#define LAG_PAUSES 40        /* ... lets the producers get ahead for as long */
+#define ADMITTED ((void *)1) /* in weir_task.reserved: counts against max_pending */
+
+#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+static THREAD_LOCAL weir_executor *current;
+static THREAD_LOCAL unsigned submissions;
+static THREAD_LOCAL char self;
+
+const void *weir__thread_self(void)
+{
+    return &self;
+}
+
+weir_executor *weir_executor_current(void)
+{
+    return current;
+}
+
+bool weir_in_executor(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &self ||
+           executor->type->run_here != NULL;
+}
+
+weir_executor *weir__executor_enter(weir_executor *executor)
+{
+    weir_executor *before = current;
+
+    current = executor;
+    atomic_store_explicit(&executor->consumer, &self, memory_order_relaxed);
+    return before;
+}
+
+void weir__executor_leave(weir_executor *executor, weir_executor *before)
+{
+    atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
+    current = before;
+}
+
+/* ---- submitting ---- */
+
+void weir__executor_wake(weir_executor *executor)
+{
+    if (atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst) == WEIR__AWAKE)
+        return;
+    if (atomic_exchange_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst) ==
+        WEIR__AWAKE)
+        return;
+    atomic_fetch_add_explicit(&executor->wakeups_made, 1, memory_order_relaxed);
+    executor->type->wake(executor);
+}
+
+static void take_queue(weir_executor *executor)
+{
+    uint64_t count = weir__queue_take(&executor->queue, &executor->turn.ready);
+
+    executor->turn.last_taken = count;
+    weir__figure_add(executor->figures.taken, count);
+    weir__figure_add(executor->figures.submitted, count);
+}
+
+static int post_here(weir_executor *executor, weir_task *task)
+{
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    if (!weir__queue_is_empty(&executor->queue))
+        take_queue(executor);
+    weir__chain_append(&executor->turn.ready, &task->node);
+    weir__figure_add(executor->figures.taken, 1);
+    return 0;
+}
+
+static int push(weir_executor *executor, weir_task *task)
+{
+    int err;
+
+    while (!weir__queue_push(&executor->queue, &task->node)) {
+        err = weir__executor_open(executor);
+        if (err < 0)
+            return err;
+    }
+    return 0;
+}
+
+int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    int err;
+
+    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
+        return post_here(executor, task);
+    if (executor->type->run_here != NULL) {
+        executor->type->run_here(executor, task);
+        return 0;
+    }
+    err = push(executor, task);
+    if (err < 0)
+        return err;
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+    return 0;
+}
+
+/* Sends the probe ahead of a task, unless it is under way. */
+static void send_probe(weir_executor *executor)
+{
+    int64_t none = 0, now_ns = weir__deadline(weir__executor_now(executor), 0);
+
+    if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZILY) < 0)
+        atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_relaxed);
+}
+
+/* A bounded queue counts its tasks exactly: compare and exchange, so that nobody overshoots. */
+static bool admit(weir_executor *executor, weir_task *task)
+{
+    int64_t count = atomic_load_explicit(&executor->admitted, memory_order_relaxed);
+
+    do {
+        if (count >= executor->options.max_pending)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&executor->admitted, &count, count + 1,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    task->reserved = ADMITTED;
+    return true;
+}
+
+static void dismiss(weir_executor *executor, weir_task *task)
+{
+    if (executor->options.max_pending == 0 || task->reserved != ADMITTED)
+        return;
+    task->reserved = NULL;
+    atomic_fetch_sub_explicit(&executor->admitted, 1, memory_order_relaxed);
+}
+
+static int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    int err;
+
+    if (executor->options.max_pending > 0 && !admit(executor, task))
+        return WEIR_EFULL;
+    if (++submissions % PROBE_EVERY == 0 && when_ns == WEIR__NOW)
+        send_probe(executor);
+    err = weir__executor_post(executor, task, when_ns);
+    if (err < 0)
+        dismiss(executor, task);
+    return err;
+}
+
+static int refused(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
+{
+    if (err != WEIR_EFULL && err != WEIR_EREJECTED)
+        return err;
+    return executor->options.rejected(executor, fn, arg, err, executor->options.rejected_data);
+}
+
+int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+{
+    weir_task *task = weir__task_take(fn, arg);
+    int err;
+
+    if (task == NULL)
+        return -ENOMEM;
+    err = submit(executor, task, when_ns);
+    if (err < 0)
+        weir__task_untake(task);
+    return err;
+}
+
+static int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+{
+    int err;
+
+    if (executor == NULL || fn == NULL)
+        return -EINVAL;
+    err = weir__executor_try(executor, fn, arg, when_ns);
+    return err < 0 ? refused(executor, fn, arg, err) : 0;
+}
+
+static int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    int err;
+
+    if (executor == NULL || task == NULL || task->fn == NULL)
+        return -EINVAL;
+    task->pool = NULL;
+    err = submit(executor, task, when_ns);
+    return err < 0 ? refused(executor, task->fn, task->arg, err) : 0;
+}
+
+int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    return execute(executor, fn, arg, WEIR__NOW);
+}
+
+int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    return execute(executor, fn, arg, WEIR__LAZILY);
+}
+
+int weir_execute_task(weir_executor *executor, weir_task *task)
+{
+    return execute_task(executor, task, WEIR__NOW);
+}
+
+int weir_execute_task_lazy(weir_executor *executor, weir_task *task)
+{
+    return execute_task(executor, task, WEIR__LAZILY);
+}
+
+/* ---- the turn ---- */
+
+static void call(weir_executor *executor, weir_task *task, int status)
+{
+    weir_task_fn *fn = task->fn;
+    void *arg = task->arg;
+
+    weir__figure_add(executor->figures.popped, 1);
+    dismiss(executor, task);
+    if (task->pool != NULL)
+        weir__task_give(&executor->turn.returns, task);
+    fn(arg, status); /* the task is its owner's again: it may be gone */
+}
+
+/*
+ * A consumer that catches up with its producers takes one or two tasks at a time, and fights them
+ * for the cache line of the newest one. So when it has just taken a few and finds more, it waits a
+ * little: then it takes many. One that finds nothing goes to sleep at once.
+ */
+static void let_producers_get_ahead(const weir_executor *executor)
+{
+    if (executor->turn.last_taken == 0 || executor->turn.last_taken >= LAG_BATCH)
+        return;
+    for (int i = 0; i < LAG_PAUSES; i++)
+        weir__thread_pause();
+}
+
+static weir_task *next_task(weir_executor *executor)
+{
+    weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
+
+    if (node == NULL && !weir__queue_is_empty(&executor->queue)) {
+        let_producers_get_ahead(executor);
+        take_queue(executor);
+        node = weir__chain_pop(&executor->turn.ready);
+    }
+    return node != NULL ? container_of(node, weir_task, node) : NULL;
+}
+
+static void look_at_clock(weir_executor *executor)
+{
+    executor->turn.now_ns = weir__executor_now(executor);
+}
+
+/* Runs up to a batch of tasks, and measures the first. */
+static unsigned run_batch(weir_executor *executor, unsigned batch)
+{
+    weir_task *task = next_task(executor);
+    int64_t start_ns = executor->turn.now_ns;
+    unsigned count;
+
+    if (task == NULL)
+        return 0;
+    call(executor, task, 0);
+    look_at_clock(executor);
+    weir__histogram_record(&executor->figures.run_time, executor->turn.now_ns - start_ns);
+
+    for (count = 1; count < batch && (task = next_task(executor)) != NULL; count++)
+        call(executor, task, 0);
+    if (count > 1)
+        look_at_clock(executor);
+    weir__task_flush(&executor->turn.returns);
+    return count;
+}
+
+static unsigned run_due_timers(weir_executor *executor, unsigned batch)
+{
+    weir_timer_node *node;
+    weir_timer *timer;
+    unsigned count = 0;
+
+    while (count < batch &&
+           (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
+        timer = container_of(node, weir_timer, node);
+        weir__figure_add(executor->figures.fired, 1);
+        timer->fn(timer);
+        count++;
+    }
+    if (count > 0)
+        look_at_clock(executor);
+    return count;
+}
+
+static void run_tasks(weir_executor *executor, int64_t budget_ns)
+{
+    int64_t stop_ns = weir__deadline(executor->turn.now_ns, budget_ns);
+    unsigned batch = executor->turn.batch, count, total = 0;
+
+    do {
+        count = run_due_timers(executor, batch);
+        count += run_batch(executor, batch);
+        total += count;
+    } while (count > 0 && executor->turn.now_ns < stop_ns &&
+             (total < TURN_TASKS_MAX || budget_ns == WEIR_NEVER));
+}
+
+/* What tail tasks add to the tail runs in the next turn. */
+static void run_tail(weir_executor *executor, int status)
+{
+    weir__chain tail = executor->turn.tail;
+    weir_queue_node *node;
+
+    executor->turn.tail = (weir__chain){0};
+    while ((node = weir__chain_pop(&tail)) != NULL)
+        call(executor, container_of(node, weir_task, node), status);
+    weir__task_flush(&executor->turn.returns);
+}
+
+int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
+{
+    int64_t deadline_ns;
+
+    if (weir__executor_has_tasks(executor))
+        return 0;
+    deadline_ns = weir__timers_next(&executor->timers);
+    if (limit_ns < deadline_ns)
+        deadline_ns = limit_ns;
+    return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
+}
+
+/* A clock that is set by hand may have moved before the deadline was there to be seen. */
+static bool clock_has_passed(const weir_executor *executor, int64_t deadline_ns)
+{
+    return executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns;
+}
+
+bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns)
+{
+    atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
+    return weir__queue_is_empty(&executor->queue) &&
+           weir__executor_state(executor) == executor->turn.state &&
+           !clock_has_passed(executor, deadline_ns);
+}
+
+static int64_t wait_for_work(weir_executor *executor, int64_t limit_ns)
+{
+    int64_t deadline_ns = weir__executor_deadline(executor, limit_ns), budget_ns;
+
+    if (deadline_ns == 0)
+        return executor->type->wait(executor, 0);
+
+    weir__figures_asleep(executor);
+    if (!weir__executor_publish(executor, deadline_ns))
+        deadline_ns = 0;
+    else if (executor->options.clock->manual)
+        deadline_ns = WEIR_NEVER;
+    budget_ns = executor->type->wait(executor, deadline_ns);
+    atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
+    look_at_clock(executor);
+    weir__figures_awake(executor);
+    return budget_ns;
+}
+
+void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
+{
+    int64_t kind_budget_ns = wait_for_work(executor, limit_ns);
+
+    executor->turn.last_taken = 0;
+    if (budget_ns == WEIR__KIND_BUDGET)
+        budget_ns = kind_budget_ns;
+    if (budget_ns >= 0) {
+        run_tasks(executor, budget_ns);
+        run_tail(executor, 0);
+    }
+    weir__figures_turn(executor);
+}
+
+uint64_t weir__executor_drain(weir_executor *executor, int status)
+{
+    weir_queue_node *node;
+    uint64_t count = 0;
+
+    while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
+        while ((node = weir__chain_pop(&executor->turn.ready)) != NULL) {
+            call(executor, container_of(node, weir_task, node), status);
+            count++;
+        }
+        count += executor->turn.tail.count;
+        run_tail(executor, status);
+    }
+    if (status < 0)
+        weir__figure_add(executor->figures.cancelled, count);
+    return count;
+}
+
+uint64_t weir__executor_cancel_timers(weir_executor *executor)
+{
+    weir_timer_node *node;
+    weir_timer *timer;
+    uint64_t count = 0;
+
+    while ((node = weir__timers_take_any(&executor->timers)) != NULL) {
+        timer = container_of(node, weir_timer, node);
+        if (weir__schedule_owns(timer)) {
+            weir__schedule_cancelled(timer);
+            count++;
+        }
+    }
+    weir__figure_add(executor->figures.cancelled, count);
+    return count;
+}
+
+/* ---- tail tasks ---- */
+
+/* A tail task from another thread: first a task, then, on the executor's thread, a tail task. */
+struct tail_hop {
+    weir_task task;
+    weir_executor *executor;
+    weir_task_fn *fn;
+    void *arg;
+};
+
+static void append_tail(weir_executor *executor, weir_task *task)
+{
+    weir__chain_append(&executor->turn.tail, &task->node);
+    weir__figure_add(executor->figures.taken, 1);
+}
+
+static void run_hop(void *arg, int status)
+{
+    struct tail_hop hop = *(struct tail_hop *)arg;
+
+    weir__free(arg);
+    hop.fn(hop.arg, status);
+}
+
+static void on_hop(void *arg, int status)
+{
+    struct tail_hop *hop = arg;
+
+    if (status < 0) {
+        run_hop(hop, status);
+        return;
+    }
+    weir_task_init(&hop->task, run_hop, hop);
+    append_tail(hop->executor, &hop->task);
+}
+
+static int hop_to_tail(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    struct tail_hop *hop = weir__zalloc(sizeof(*hop));
+    int err;
+
+    if (hop == NULL)
+        return -ENOMEM;
+    weir_task_init(&hop->task, on_hop, hop);
+    hop->executor = executor;
+    hop->fn = fn;
+    hop->arg = arg;
+    err = submit(executor, &hop->task, WEIR__NOW);
+    if (err < 0)
+        weir__free(hop);
+    return err;
+}
+
+static int tail_here(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    weir_task *task;
+
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    task = weir__task_take(fn, arg);
+    if (task == NULL)
+        return -ENOMEM;
+    append_tail(executor, task);
+    return 0;
+}
+
+int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    int err;
+
+    if (executor == NULL || fn == NULL)
+        return -EINVAL;
+    if (executor->type->run_here != NULL)
+        return -ENOTSUP;
+    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
+        err = tail_here(executor, fn, arg);
+    else
+        err = hop_to_tail(executor, fn, arg);
+    return err < 0 ? refused(executor, fn, arg, err) : 0;
+}
+
+/* ---- a kind that sleeps on a futex ---- */
+
+/*
+ * The token is set after next_wakeup was taken, and reset after the sleep. A reset can only meet a
+ * token that was set for the sleep that has just ended: one for the next is set after the next
+ * publication.
+ */
+static int64_t plain_wait(weir_executor *executor, int64_t deadline_ns)
+{
+    if (deadline_ns > 0) {
+        weir__futex_wait(&executor->token, 0, deadline_ns);
+        atomic_store_explicit(&executor->token, 0, memory_order_relaxed);
+    }
+    return executor->options.task_cap_ns;
+}
+
+static void plain_wake(weir_executor *executor)
+{
+    atomic_store_explicit(&executor->token, 1, memory_order_release);
+    weir__futex_wake(&executor->token, 1);
+}
+
+const weir__executor_type weir__plain_type = {
+    .name = "plain",
+    .size = sizeof(weir_executor),
+    .wait = plain_wait,
+    .wake = plain_wake,
+};

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of an executor, for the kinds that are made of it: plain, global, manual, immediate,
+ * and the event loops above.
+ *
+ * An executor is a turn that repeats - wait, run, look at the state - around a kind's way of
+ * waiting. What a kind brings is in weir__executor_type; the rest is written once, in executor.c
+ * (submitting, the turn, sleeping) and life.c (starting, suspending, ending).
+ */
+#ifndef WEIR_EXECUTOR_EXECUTOR_H
+#define WEIR_EXECUTOR_EXECUTOR_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+
+#include <weir/clock.h>
+#include <weir/executor.h>
+#include <weir/promise.h>
+#include <weir/thread.h>
+#include <weir/timer.h>
+
+#include "base/clock.h"
+#include "base/histogram.h"
+#include "base/list.h"
+#include "base/metric.h"
+#include "base/queue.h"
+#include "base/refcount.h"
+#include "base/thread.h"
+#include "base/timers.h"
+#include "executor/task.h"
+#include "executor/worker.h"
+
+/* Values of next_wakeup besides deadlines, which are all greater than 0. */
+#define WEIR__AWAKE INT64_C(-1)
+
+/* `when` of a submission: wakes an executor that would sleep longer than that. */
+#define WEIR__NOW INT64_C(0)
+#define WEIR__LAZILY WEIR_NEVER
+
+/* The budget of a turn is what the kind's wait says. */
+#define WEIR__KIND_BUDGET INT64_MIN
+
+typedef struct weir__executor_type {
+    const char *name;
+    size_t size;     /* of the whole object, whose first member is the weir_executor */
+    bool is_loop;    /* nobody may wait for a promise on its thread */
+    bool threadless; /* no thread of its own: the caller's runs it */
+
+    /* The new thread, before anything else; an error ends the executor with it. NULL = nothing. */
+    int (*begin)(weir_executor *executor);
+
+    /*
+     * The executor's thread: waits until the deadline (0: does not), until woken, or until there is
+     * I/O, and does the I/O. It may return early, for no reason. Returns how long the tasks of this
+     * turn may take.
+     */
+    int64_t (*wait)(weir_executor *executor, int64_t deadline_ns);
+
+    /* Any thread: ends the current or the next wait. Called at most once per published deadline. */
+    void (*wake)(weir_executor *executor);
+
+    /* The executor's thread: nothing of the kind's own keeps the thread from ending. NULL = true.
+     */
+    bool (*may_suspend)(weir_executor *executor);
+
+    /* The executor's thread, as the last: what `begin` began. Also before a suspension. */
+    void (*end)(weir_executor *executor);
+
+    /* Any thread: the last reference has gone. NULL = nothing. */
+    void (*destroy)(weir_executor *executor);
+
+    /* Runs a task at once instead of queueing it: a kind whose queue is never open. */
+    void (*run_here)(weir_executor *executor, weir_task *task);
+} weir__executor_type;
+
+typedef struct weir__executor_options {
+    const char *name;
+    weir_clock *clock;
+    int64_t max_pending; /* 0 = no bound */
+    weir_rejected_fn *rejected;
+    void *rejected_data;
+    int64_t task_cap_ns;                /* WEIR_NEVER = none */
+    int cpu;                            /* -1 = any */
+    weir_thread_factory thread_factory; /* start = NULL: a thread of our own */
+    int64_t idle_ns;                    /* suspends itself after this long, WEIR_NEVER = does not */
+    bool permanent;                     /* cannot be shut down */
+
+    /* Called once, when the executor has ended or was given up, on any thread. */
+    void (*on_terminated)(weir_executor *executor, int err, void *arg);
+    void *on_terminated_arg;
+} weir__executor_options;
+
+/* The figures in the metric registry: "executor.NAME#NUMBER.pending", ... */
+enum {
+    WEIR__METRIC_PENDING,
+    WEIR__METRIC_TASKS_RUN,
+    WEIR__METRIC_WAKEUPS,
+    WEIR__METRIC_UTILISATION,
+    WEIR__METRIC_QUEUE_LATENCY,
+    WEIR__METRIC_RUN_TIME,
+    WEIR__METRIC_COUNT,
+};
+
+struct weir_executor {
+    /* Written at creation and under life.lock; read by everybody. */
+    const weir__executor_type *type;
+    weir__executor_options options;
+    char name[16];
+    uint64_t number; /* in the process: names need not be unique */
+    _Atomic uint32_t state;
+    _Atomic(const void *) owner;    /* the thread that weir_in_executor is true on */
+    _Atomic(const void *) consumer; /* the thread that may touch `turn` now */
+
+    /* Written by producers. */
+    alignas(64) weir__queue queue;
+    _Atomic int64_t admitted; /* tasks that count against max_pending */
+
+    /* The sleep protocol: executor.c. */
+    alignas(64) _Atomic int64_t next_wakeup;
+    _Atomic uint32_t token; /* what a plain executor sleeps on: 1 = woken */
+    _Atomic uint64_t wakeups_made;
+
+    /* The consumer's. */
+    alignas(64) struct {
+        weir__chain ready; /* taken from the queue, or submitted by the thread itself */
+        weir__chain tail;
+        weir__task_returns returns;
+        int64_t now_ns; /* as of the last look at the clock */
+        uint64_t last_taken;
+        uint32_t state; /* as seen at the start of the turn */
+        int64_t window_ns;
+        int64_t window_active_ns;
+        unsigned batch; /* tasks between two looks at the clock */
+    } turn;
+
+    /* Written by the consumer, read by everybody: executor/figures.h. */
+    struct {
+        _Atomic uint64_t taken;     /* tasks that came into the consumer's hands */
+        _Atomic uint64_t popped;    /* tasks called */
+        _Atomic uint64_t submitted; /* of the taken ones, those from other threads */
+        _Atomic uint64_t cancelled;
+        _Atomic uint64_t fired;
+        _Atomic uint64_t timers;
+        _Atomic uint64_t turns;
+        _Atomic int64_t active;
+        _Atomic uint32_t window_version;
+        _Atomic int64_t window_ns;
+        _Atomic int64_t window_active_ns;
+        weir_histogram queue_latency;
+        weir_histogram run_time;
+    } figures;
+
+    /* One task that travels with every 64th submission and measures how long that takes. */
+    struct {
+        weir_task task;
+        _Atomic int64_t submitted_ns; /* 0 = not under way */
+    } probe;
+
+    /* Guarded by life.lock, where not said otherwise. */
+    struct {
+        weir__mutex lock;
+        weir__worker *workers; /* threads that were started here, the newest first */
+        weir__list hooks;
+        bool hooks_done;
+        int64_t shutdown_at_ns;
+        int64_t quiet_ns;
+        int64_t timeout_at_ns;
+        int64_t last_task_ns; /* the thread's own */
+        uint64_t last_popped; /* the thread's own */
+        int64_t next_step_ns; /* the thread's own */
+        bool timed_out;       /* the thread's own */
+        weir_promise *watch;  /* fails the termination if the thread does not come back */
+        weir_promise *termination;
+        _Atomic bool reported;         /* on_terminated was called */
+        weir_thread_properties thread; /* the thread's own */
+    } life;
+
+    weir_clock_observer observer;
+    weir__refs refs;
+    weir_metric metrics[WEIR__METRIC_COUNT];
+    weir__timers timers;
+};
+
+extern const weir__executor_type weir__plain_type;
+
+/* ---- making one (life.c) ---- */
+
+int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
+                          weir_executor **ret_executor);
+
+/* For executors in static memory, which need no release. */
+void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
+                         const weir__executor_options *options);
+
+/* Makes the queue of a closed executor ready for a push, or says why not. */
+int weir__executor_open(weir_executor *executor);
+
+/* Waits until no thread of the executor's exists any more; not on such a thread. */
+void weir__executor_join(weir_executor *executor);
+
+/* The state may call for more than another turn: true when the thread's work is over. */
+bool weir__executor_settle(weir_executor *executor);
+
+/* The thread's last word: nothing is left, and it will not come back. */
+void weir__executor_end(weir_executor *executor, int err);
+
+/* When a thread that shuts down wants to look again; WEIR_NEVER otherwise. */
+int64_t weir__executor_next_step(const weir_executor *executor);
+
+/* ---- running (executor.c) ---- */
+
+/* Queues a task that no bound applies to. Fails only if the executor takes no tasks. */
+int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns);
+
+/* Submits a pooled task, and does not ask the rejection policy. */
+int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns);
+
+/* One turn: sleeps until `limit_ns` at the longest; tasks run for `budget_ns`, not at all if that
+ * is negative, or as long as the kind says. */
+void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns);
+
+/* When the next turn has something to do, as far as is known: 0 = at once. */
+int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
+
+/* The executor counts as asleep until the next turn; true if it may: there is nothing to do. */
+bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns);
+
+/* Any thread: ends a sleep, if there is one. */
+void weir__executor_wake(weir_executor *executor);
+
+/* The thread's: calls what is left, with the status. Returns how many. */
+uint64_t weir__executor_drain(weir_executor *executor, int status);
+uint64_t weir__executor_cancel_timers(weir_executor *executor);
+
+/* Enters and leaves the executor on this thread; `enter` returns what was current before. */
+weir_executor *weir__executor_enter(weir_executor *executor);
+void weir__executor_leave(weir_executor *executor, weir_executor *before);
+
+static inline bool weir__executor_has_tasks(const weir_executor *executor)
+{
+    return executor->turn.ready.first != NULL || executor->turn.tail.first != NULL ||
+           !weir__queue_is_empty(&executor->queue);
+}
+
+static inline uint32_t weir__executor_state(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->state, memory_order_seq_cst);
+}
+
+static inline int64_t weir__executor_now(const weir_executor *executor)
+{
+    return weir__clock_now(executor->options.clock);
+}
+
+/* The bound of a queue, as asked for: none, or 16 at the least. */
+static inline int64_t weir__bound(int64_t max_pending)
+{
+    return max_pending > 0 && max_pending < 16 ? 16 : max_pending;
+}
+
+/* A deadline, from a duration: never before 1, never past WEIR_NEVER. */
+static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
+{
+    if (delay_ns <= 0)
+        return now_ns > 0 ? now_ns : 1;
+    return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
+}
+
+/* This thread, as a value of `owner` and `consumer`: an address that no other living thread has. */
+const void *weir__thread_self(void);
+
+/* ---- figures (figures.c) ---- */
+
+int weir__figures_init(weir_executor *executor);
+void weir__figures_deinit(weir_executor *executor);
+
+/* The thread's own: before and after a sleep. */
+void weir__figures_asleep(weir_executor *executor);
+void weir__figures_awake(weir_executor *executor);
+void weir__figures_turn(weir_executor *executor);
+
+/* Nanoseconds awake so far, by the executor's clock. */
+int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns);
+
+/* Adds to a figure that only this thread writes. */
+#define weir__figure_add(figure, n)                                                               \
+    atomic_store_explicit(&(figure), atomic_load_explicit(&(figure), memory_order_relaxed) + (n), \
+                          memory_order_relaxed)
+
+#endif

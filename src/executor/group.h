@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a group, for the kinds of executors above this layer.
+ */
+#ifndef WEIR_EXECUTOR_GROUP_H
+#define WEIR_EXECUTOR_GROUP_H
+
+#include <weir/group.h>
+
+#include "executor/executor.h"
+
+/* Creates a group of executors of `type`; the options have been read, `io` has been dealt with. */
+int weir__group_create(const weir__executor_type *type, const weir_group_options *options,
+                       weir_group **ret_group);
+
+/* The chooser of a group that grows and shrinks by itself; its options are weir_autoscale_options.
+ */
+extern const weir_chooser weir__chooser_autoscale;
+
+/* One look at all members, as the monitor does every window. For tests. */
+void weir__autoscale_step(void *state);
+
+/* The state that the group's chooser keeps. */
+void *weir__group_chooser_state(weir_group *group);
+
+#endif

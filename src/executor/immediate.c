@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor that has no thread and no queue: tasks run where they are submitted. One that is
+ * submitted by such a task waits until that has returned, so that chains of them do not grow the
+ * stack.
+ */
+#include "executor/executor.h"
+
+static _Thread_local struct {
+    weir__chain waiting;
+    bool running;
+} here __attribute__((tls_model("initial-exec")));
+
+static weir_executor immediate;
+static weir__once once = WEIR__ONCE_INIT;
+
+static void call(weir_task *task)
+{
+    weir_task_fn *fn = task->fn;
+    void *arg = task->arg;
+
+    if (task->pool != NULL)
+        weir__task_untake(task); /* it was taken on this thread */
+    fn(arg, 0);
+}
+
+static void run_here(weir_executor *executor, weir_task *task)
+{
+    weir_queue_node *node;
+
+    (void)executor;
+    weir__chain_append(&here.waiting, &task->node);
+    if (here.running)
+        return;
+    here.running = true;
+    while ((node = weir__chain_pop(&here.waiting)) != NULL)
+        call(container_of(node, weir_task, node));
+    here.running = false;
+}
+
+static const weir__executor_type type = {
+    .name = "immediate",
+    .size = sizeof(weir_executor),
+    .threadless = true,
+    .run_here = run_here,
+};
+
+static void init(void)
+{
+    const weir__executor_options options = {
+        .name = "immediate",
+        .clock = weir_clock_monotonic(),
+        .rejected = weir_reject,
+        .cpu = -1,
+        .idle_ns = WEIR_NEVER,
+        .permanent = true,
+    };
+
+    weir__executor_init(&immediate, &type, &options);
+    atomic_store_explicit(&immediate.state, WEIR_EXECUTOR_STARTED, memory_order_relaxed);
+}
+
+weir_executor *weir_executor_immediate(void)
+{
+    weir__once_run(&once, init);
+    return &immediate;
+}

@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An executor's life: its states, its threads, its end.
+ *
+ *      transition                       by                        queue
+ *      (created)      -> NOT_STARTED    weir__executor_init       closed
+ *      NOT_STARTED,
+ *      SUSPENDED      -> STARTED        weir__executor_open       opened, by a submission that
+ * found it closed NOT_STARTED    -> SUSPENDED      weir_executor_suspend     closed STARTED ->
+ * SUSPENDING     weir_executor_suspend     open SUSPENDING     -> SUSPENDED      try_suspend closed
+ * if empty, in one step STARTED        -> SUSPENDED      try_suspend, when idle_ns has passed (the
+ * global executor) STARTED, SUSPENDING     -> SHUTTING_DOWN  weir_executor_shutdown    open
+ *      SHUTTING_DOWN  -> SHUTDOWN       finish                    closed; what was in it is run or
+ * cancelled NOT_STARTED, SUSPENDED      -> SHUTDOWN       weir_executor_shutdown    closed SHUTDOWN
+ * -> TERMINATED     weir__executor_end
+ *
+ * Invariants:
+ *   - the state changes only under life.lock; it is read without.
+ *   - the queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise; both change
+ * in the same critical section. So a push that fails finds the reason under the lock, and a
+ * submission that is refused was never in the queue.
+ *   - an executor has at most one thread that touches it: a thread that suspends has let go of it
+ * when it leaves the critical section, and only then another is started.
+ */
+#include "executor/executor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/local.h>
+#include <weir/schedule.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "executor/promise.h"
+
+#define STEP_NS weir_ms(100) /* a thread that shuts down looks for lazy tasks this often */
+
+struct hook {
+    weir__list link;
+    weir_task_fn *fn;
+    void *arg;
+};
+
+static void lock(weir_executor *executor)
+{
+    weir__mutex_lock(&executor->life.lock);
+}
+
+static void unlock(weir_executor *executor)
+{
+    weir__mutex_unlock(&executor->life.lock);
+}
+
+static void set_state(weir_executor *executor, enum weir_executor_state state)
+{
+    atomic_store_explicit(&executor->state, (uint32_t)state, memory_order_seq_cst);
+}
+
+/* ---- creation and the last reference ---- */
+
+static void on_clock_moved(weir_clock_observer *observer)
+{
+    weir_executor *executor = container_of(observer, weir_executor, observer);
+    int64_t next_ns = atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst);
+
+    if (next_ns != WEIR__AWAKE && weir__executor_now(executor) >= next_ns)
+        weir__executor_wake(executor);
+}
+
+static void on_probe(void *arg, int status)
+{
+    weir_executor *executor = arg;
+    int64_t since_ns = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed);
+
+    if (status == 0)
+        weir__histogram_record(&executor->figures.queue_latency,
+                               weir__executor_now(executor) - since_ns);
+    weir__figure_add(executor->figures.popped, (uint64_t)-1); /* not one of the user's */
+    weir__figure_add(executor->figures.taken, (uint64_t)-1);
+    atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_relaxed);
+}
+
+void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
+                         const weir__executor_options *options)
+{
+    executor->type = type;
+    executor->options = *options;
+    executor->options.name = executor->name;
+    (void)snprintf(executor->name, sizeof(executor->name), "%s", options->name);
+    atomic_init(&executor->state, WEIR_EXECUTOR_NOT_STARTED);
+    weir__queue_init(&executor->queue);
+    atomic_init(&executor->next_wakeup, WEIR__AWAKE);
+    executor->turn.now_ns = weir__executor_now(executor);
+    executor->turn.batch = 64;
+    weir_task_init(&executor->probe.task, on_probe, executor);
+    weir__mutex_init(&executor->life.lock);
+    weir__list_init(&executor->life.hooks);
+    executor->life.next_step_ns = WEIR_NEVER;
+    executor->observer.moved = on_clock_moved;
+    weir__refs_init(&executor->refs);
+    weir__timers_init(&executor->timers, executor->turn.now_ns);
+    weir__histogram_init(&executor->figures.queue_latency);
+    weir__histogram_init(&executor->figures.run_time);
+}
+
+static bool is_own_thread(const void *arg)
+{
+    return weir_in_executor(arg);
+}
+
+int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
+                          weir_executor **ret_executor)
+{
+    weir_executor *executor = weir__aligned_zalloc(alignof(weir_executor), type->size);
+    int err;
+
+    if (executor == NULL)
+        return -ENOMEM;
+    weir__executor_init(executor, type, options);
+    err = weir_promise_create(NULL, &executor->life.termination);
+    if (err < 0)
+        goto fail;
+    weir__promise_set_guard(executor->life.termination, is_own_thread, executor);
+    err = weir__figures_init(executor);
+    if (err < 0)
+        goto fail_termination;
+    weir__clock_subscribe(executor->options.clock, &executor->observer);
+    *ret_executor = executor;
+    return 0;
+
+fail_termination:
+    weir_promise_release(executor->life.termination);
+fail:
+    weir__mutex_deinit(&executor->life.lock);
+    weir__aligned_free(executor);
+    return err;
+}
+
+weir_executor *weir_executor_retain(weir_executor *executor)
+{
+    weir__refs_retain(&executor->refs);
+    return executor;
+}
+
+/* Only an executor without a thread can be released for good while it has work: a manual one. */
+static void cancel_everything(weir_executor *executor)
+{
+    weir_executor *before = weir__executor_enter(executor);
+
+    lock(executor);
+    set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
+    (void)weir__queue_close(&executor->queue, &executor->turn.ready);
+    unlock(executor);
+    (void)weir__executor_cancel_timers(executor);
+    (void)weir__executor_drain(executor, WEIR_ECANCELED);
+    weir__executor_leave(executor, before);
+}
+
+static void free_hooks(weir_executor *executor)
+{
+    weir__list *link;
+
+    while ((link = weir__list_pop(&executor->life.hooks)) != NULL)
+        weir__free(container_of(link, struct hook, link));
+}
+
+static void abandon_workers(weir_executor *executor)
+{
+    weir__worker *worker = executor->life.workers, *next;
+
+    for (; worker != NULL; worker = next) {
+        next = worker->next;
+        weir__worker_abandon(worker);
+    }
+}
+
+static void destroy(weir_executor *executor)
+{
+    if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
+        cancel_everything(executor);
+    weir__clock_unsubscribe(executor->options.clock, &executor->observer);
+    weir__figures_deinit(executor);
+    if (executor->type->destroy != NULL)
+        executor->type->destroy(executor);
+    (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
+    weir_promise_release(executor->life.termination);
+    free_hooks(executor);
+    abandon_workers(executor);
+    weir__mutex_deinit(&executor->life.lock);
+    weir__aligned_free(executor);
+}
+
+void weir_executor_release(weir_executor *executor)
+{
+    if (executor != NULL && weir__refs_release(&executor->refs))
+        destroy(executor);
+}
+
+const char *weir_executor_name(const weir_executor *executor)
+{
+    return executor->name;
+}
+
+enum weir_executor_state weir_executor_state(const weir_executor *executor)
+{
+    return (enum weir_executor_state)weir__executor_state(executor);
+}
+
+weir_promise *weir_executor_termination(weir_executor *executor)
+{
+    return executor->life.termination;
+}
+
+int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
+{
+    return weir_promise_sync(executor->life.termination, timeout_ns);
+}
+
+/* ---- hooks ---- */
+
+int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
+{
+    struct hook *added;
+    bool done;
+
+    if (executor == NULL || hook == NULL)
+        return -EINVAL;
+    if (executor->options.permanent)
+        return -EPERM;
+    added = weir__zalloc(sizeof(*added));
+    if (added == NULL)
+        return -ENOMEM;
+    added->fn = hook;
+    added->arg = arg;
+    lock(executor);
+    done = executor->life.hooks_done;
+    if (!done)
+        weir__list_append(&executor->life.hooks, &added->link);
+    unlock(executor);
+    if (done)
+        weir__free(added);
+    return done ? WEIR_EREJECTED : 0;
+}
+
+int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
+{
+    struct hook *found = NULL;
+
+    lock(executor);
+    weir_list_foreach (link, &executor->life.hooks) {
+        struct hook *candidate = container_of(link, struct hook, link);
+
+        if (found == NULL && candidate->fn == hook && candidate->arg == arg) {
+            found = candidate;
+            weir__list_remove(link);
+        }
+    }
+    unlock(executor);
+    weir__free(found);
+    return found != NULL ? 0 : -ENOENT;
+}
+
+/* Each hook once, in order; also those that hooks add. */
+static void run_hooks(weir_executor *executor)
+{
+    struct hook hook, *first;
+    weir__list *link;
+
+    for (;;) {
+        lock(executor);
+        link = weir__list_pop(&executor->life.hooks);
+        unlock(executor);
+        if (link == NULL)
+            return;
+        first = container_of(link, struct hook, link);
+        hook = *first;
+        weir__free(first);
+        hook.fn(hook.arg, 0);
+    }
+}
+
+/* ---- the end ---- */
+
+/* Tells who waits for the end, once: the thread itself, or the watch that gave it up. */
+static void report_end(weir_executor *executor, int err, const char *detail)
+{
+    if (atomic_exchange_explicit(&executor->life.reported, true, memory_order_acq_rel))
+        return;
+    if (err < 0)
+        (void)weir_promise_fail(executor->life.termination, err, detail);
+    else
+        (void)weir_promise_succeed(executor->life.termination, NULL);
+    if (executor->options.on_terminated != NULL)
+        executor->options.on_terminated(executor, err, executor->options.on_terminated_arg);
+}
+
+static void on_watch(void *arg, int status)
+{
+    weir_executor *executor = arg;
+
+    if (status == 0 && weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED) {
+        weir__error("executor", executor->name,
+                    "its thread has not come back by the deadline of the shutdown; "
+                    "it is left alone, and so is its memory");
+        report_end(executor, -ETIMEDOUT, "a thread did not come back by the deadline");
+    }
+    weir_executor_release(executor);
+}
+
+/* Under the lock, so that the thread cannot end before there is a watch to cancel. */
+static void set_watch(weir_executor *executor, int64_t timeout_ns)
+{
+    if (timeout_ns == WEIR_NEVER || executor->options.clock->manual || executor->type->threadless)
+        return;
+    weir_executor_retain(executor);
+    if (weir_schedule(weir_executor_global(), weir__deadline(timeout_ns, STEP_NS),
+                      &executor->life.watch, on_watch, executor) < 0) {
+        weir__warn("executor", executor->name, "no memory to watch over the shutdown's deadline");
+        weir_executor_release(executor);
+    }
+}
+
+static void cancel_watch(weir_executor *executor)
+{
+    weir_promise *watch;
+
+    lock(executor);
+    watch = executor->life.watch;
+    executor->life.watch = NULL;
+    unlock(executor);
+    if (watch == NULL)
+        return;
+    (void)weir_promise_cancel(watch);
+    weir__executor_wake(weir_executor_global()); /* or it would keep us until the deadline */
+    weir_promise_release(watch);
+}
+
+void weir__executor_end(weir_executor *executor, int err)
+{
+    lock(executor);
+    set_state(executor, WEIR_EXECUTOR_TERMINATED);
+    unlock(executor);
+    cancel_watch(executor);
+    report_end(executor, err, NULL);
+}
+
+/* Closes the queue and calls what is left in it. */
+static void finish(weir_executor *executor, int status)
+{
+    uint64_t count;
+
+    run_hooks(executor);
+    lock(executor);
+    executor->life.hooks_done = true;
+    set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
+    count = weir__queue_close(&executor->queue, &executor->turn.ready);
+    unlock(executor);
+    weir__figure_add(executor->figures.taken, count);
+    weir__figure_add(executor->figures.submitted, count);
+
+    count = weir__executor_drain(executor, status);
+    if (status < 0 && count > 0)
+        weir__warn("executor", executor->name,
+                   "%llu tasks were cancelled, the shutdown's time was up",
+                   (unsigned long long)count);
+    (void)weir__executor_cancel_timers(executor);
+}
+
+static void note_activity(weir_executor *executor, int64_t now_ns)
+{
+    uint64_t popped = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
+                      atomic_load_explicit(&executor->figures.fired, memory_order_relaxed);
+
+    if (popped == executor->life.last_popped)
+        return;
+    executor->life.last_popped = popped;
+    executor->life.last_task_ns = now_ns;
+}
+
+static bool is_quiet(weir_executor *executor, int64_t now_ns)
+{
+    int64_t since_ns = executor->life.last_task_ns, over_ns, step_ns;
+
+    if (since_ns < executor->life.shutdown_at_ns)
+        since_ns = executor->life.shutdown_at_ns;
+    over_ns = weir__deadline(since_ns, executor->life.quiet_ns);
+    if (now_ns >= over_ns)
+        return true;
+    step_ns = weir__deadline(now_ns, STEP_NS);
+    if (step_ns > over_ns)
+        step_ns = over_ns;
+    executor->life.next_step_ns =
+        step_ns < executor->life.timeout_at_ns ? step_ns : executor->life.timeout_at_ns;
+    return false;
+}
+
+static bool shutdown_is_over(weir_executor *executor)
+{
+    int64_t now_ns = weir__executor_now(executor);
+
+    note_activity(executor, now_ns);
+    (void)weir__executor_cancel_timers(executor);
+    if (now_ns >= executor->life.timeout_at_ns && weir__executor_has_tasks(executor)) {
+        finish(executor, WEIR_ECANCELED);
+        return true;
+    }
+    if (weir__executor_has_tasks(executor))
+        return false;
+    if (now_ns < executor->life.timeout_at_ns && !is_quiet(executor, now_ns))
+        return false;
+    run_hooks(executor);
+    if (weir__executor_has_tasks(executor))
+        return false; /* the hooks left work */
+    finish(executor, 0);
+    return true;
+}
+
+/* Nobody else will: no thread was ever started, or the last one is suspended. */
+static void end_without_thread(weir_executor *executor)
+{
+    weir_executor *before = weir__executor_enter(executor);
+
+    run_hooks(executor);
+    lock(executor);
+    executor->life.hooks_done = true;
+    unlock(executor);
+    weir__executor_leave(executor, before);
+    weir__executor_end(executor, 0);
+}
+
+int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns)
+{
+    uint32_t state;
+
+    if (executor == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
+        return -EINVAL;
+    if (executor->options.permanent)
+        return -EPERM;
+
+    lock(executor);
+    state = weir__executor_state(executor);
+    if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
+        executor->life.shutdown_at_ns = weir__executor_now(executor);
+        executor->life.quiet_ns = quiet_ns;
+        executor->life.timeout_at_ns = weir__deadline(executor->life.shutdown_at_ns, timeout_ns);
+    }
+    if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
+        set_watch(executor, timeout_ns);
+        set_state(executor, WEIR_EXECUTOR_SHUTTING_DOWN);
+    } else if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
+        set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
+    }
+    unlock(executor);
+
+    if (state == WEIR_EXECUTOR_NOT_STARTED || state == WEIR_EXECUTOR_SUSPENDED)
+        end_without_thread(executor);
+    else
+        weir__executor_wake(executor);
+    return 0;
+}
+
+/* ---- suspension ---- */
+
+int weir_executor_suspend(weir_executor *executor)
+{
+    uint32_t state;
+
+    if (executor == NULL || executor->type->threadless)
+        return -ENOTSUP;
+    lock(executor);
+    state = weir__executor_state(executor);
+    if (state == WEIR_EXECUTOR_NOT_STARTED)
+        set_state(executor, WEIR_EXECUTOR_SUSPENDED);
+    else if (state == WEIR_EXECUTOR_STARTED)
+        set_state(executor, WEIR_EXECUTOR_SUSPENDING);
+    unlock(executor);
+    if (state >= WEIR_EXECUTOR_SHUTTING_DOWN)
+        return WEIR_EREJECTED;
+    weir__executor_wake(executor);
+    return 0;
+}
+
+/* From here on this thread is a stranger to the executor. */
+static void let_go(weir_executor *executor)
+{
+    if (executor->type->end != NULL)
+        executor->type->end(executor);
+    weir__figures_asleep(executor);
+    atomic_store_explicit(&executor->owner, NULL, memory_order_relaxed);
+    weir__executor_leave(executor, NULL);
+}
+
+static bool try_suspend(weir_executor *executor)
+{
+    bool suspended = false;
+
+    if (weir__executor_has_tasks(executor) || weir__timers_count(&executor->timers) > 0)
+        return false;
+    if (executor->type->may_suspend != NULL && !executor->type->may_suspend(executor))
+        return false;
+
+    lock(executor);
+    if (weir__executor_state(executor) == executor->turn.state &&
+        weir__queue_close_if_empty(&executor->queue)) {
+        set_state(executor, WEIR_EXECUTOR_SUSPENDED);
+        let_go(executor);
+        suspended = true;
+    }
+    unlock(executor);
+    return suspended;
+}
+
+static bool has_idled_enough(weir_executor *executor)
+{
+    if (executor->options.idle_ns == WEIR_NEVER)
+        return false;
+    note_activity(executor, executor->turn.now_ns);
+    return executor->turn.now_ns >=
+           weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
+}
+
+bool weir__executor_settle(weir_executor *executor)
+{
+    executor->turn.state = weir__executor_state(executor);
+    switch (executor->turn.state) {
+    case WEIR_EXECUTOR_STARTED:
+        return has_idled_enough(executor) && try_suspend(executor);
+    case WEIR_EXECUTOR_SUSPENDING:
+        return try_suspend(executor);
+    case WEIR_EXECUTOR_SHUTTING_DOWN:
+        return shutdown_is_over(executor);
+    default:
+        return true;
+    }
+}
+
+int64_t weir__executor_next_step(const weir_executor *executor)
+{
+    if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
+        return executor->life.next_step_ns;
+    if (executor->options.idle_ns != WEIR_NEVER && weir__timers_count(&executor->timers) == 0)
+        return weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
+    return WEIR_NEVER;
+}
+
+/* ---- the thread ---- */
+
+static int begin(weir_executor *executor)
+{
+    weir_thread_properties *thread = &executor->life.thread;
+
+    lock(executor); /* whoever started us is through now */
+    unlock(executor);
+    (void)weir__executor_enter(executor);
+    atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
+    executor->turn.state = WEIR_EXECUTOR_STARTED;
+    executor->turn.now_ns = weir__executor_now(executor);
+    executor->life.last_task_ns = executor->turn.now_ns;
+    weir__figures_awake(executor);
+
+    (void)snprintf(thread->name, sizeof(thread->name), "%s", executor->name);
+    thread->id = weir__thread_id();
+    thread->cpu = executor->options.cpu;
+    if (thread->cpu >= 0 && weir__thread_set_affinity(thread->cpu) < 0) {
+        weir__warn("executor", executor->name, "cannot be pinned to CPU %d", thread->cpu);
+        thread->cpu = -1;
+    }
+    return executor->type->begin != NULL ? executor->type->begin(executor) : 0;
+}
+
+static void thread_main(void *arg)
+{
+    weir_executor *executor = arg;
+    int err = begin(executor);
+
+    if (err < 0) {
+        weir__error("executor", executor->name, "cannot run: %s", weir_error_text(err));
+        finish(executor, WEIR_ECANCELED);
+    } else {
+        do {
+            weir__executor_turn(executor, weir__executor_next_step(executor), WEIR__KIND_BUDGET);
+        } while (!weir__executor_settle(executor));
+    }
+
+    if (weir_executor_current() == NULL) { /* suspended: another thread may have it by now */
+        weir_locals_remove_all();
+    } else {
+        let_go(executor);
+        weir_locals_remove_all();
+        weir__executor_end(executor, err);
+    }
+    weir_executor_release(executor);
+}
+
+static void reap_workers(weir_executor *executor)
+{
+    weir__worker **link = &executor->life.workers, *worker;
+
+    while ((worker = *link) != NULL) {
+        if (!weir__worker_has_ended(worker)) {
+            link = &worker->next;
+            continue;
+        }
+        *link = worker->next;
+        weir__worker_wait(worker);
+    }
+}
+
+static int start_thread(weir_executor *executor)
+{
+    const weir_thread_factory *factory = &executor->options.thread_factory;
+    weir__worker *worker;
+    int err;
+
+    reap_workers(executor);
+    weir_executor_retain(executor); /* the thread's */
+    err = weir__worker_start(factory->start != NULL ? factory : NULL, executor->name, thread_main,
+                             executor, &worker);
+    if (err < 0) {
+        weir_executor_release(executor);
+        weir__error("executor", executor->name, "cannot start its thread: %s",
+                    weir_error_text(err));
+        return err;
+    }
+    worker->next = executor->life.workers;
+    executor->life.workers = worker;
+    atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst);
+    set_state(executor, WEIR_EXECUTOR_STARTED);
+    weir__queue_open(&executor->queue);
+    return 0;
+}
+
+int weir__executor_open(weir_executor *executor)
+{
+    uint32_t state;
+    int err = 0;
+
+    lock(executor);
+    state = weir__executor_state(executor);
+    if (state == WEIR_EXECUTOR_NOT_STARTED || state == WEIR_EXECUTOR_SUSPENDED)
+        err = start_thread(executor);
+    else if (state >= WEIR_EXECUTOR_SHUTDOWN)
+        err = WEIR_EREJECTED;
+    unlock(executor);
+    return err;
+}
+
+void weir__executor_join(weir_executor *executor)
+{
+    weir__worker *worker, *next;
+
+    lock(executor);
+    worker = executor->life.workers;
+    executor->life.workers = NULL;
+    unlock(executor);
+    for (; worker != NULL; worker = next) {
+        next = worker->next;
+        weir__worker_wait(worker);
+    }
+}
+
+static int tell_thread(void *arg, int status, void **ret_value)
+{
+    weir_thread_properties *properties = arg;
+
+    (void)ret_value;
+    if (status == 0)
+        *properties = weir_executor_current()->life.thread;
+    return status;
+}
+
+int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread)
+{
+    weir_promise *told;
+    int err;
+
+    if (executor == NULL || ret_thread == NULL)
+        return -EINVAL;
+    if (executor->type->threadless)
+        return -ENOTSUP;
+    if (weir_in_executor(executor)) {
+        *ret_thread = executor->life.thread;
+        return 0;
+    }
+    err = weir__promise_may_wait(NULL);
+    if (err == 0)
+        err = weir_submit(executor, &told, tell_thread, ret_thread);
+    if (err < 0)
+        return err;
+    err = weir_promise_sync(told, WEIR_NEVER);
+    weir_promise_release(told);
+    return err == WEIR_ECANCELED ? WEIR_EREJECTED : err;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An executor on the caller's thread. It is STARTED from its creation on, and asleep between two
+ * calls of weir_manual_run_once: next_wakeup holds a deadline then, and whoever takes it calls
+ * `.wakeup`.
+ */
+#include <weir/manual.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/options.h"
+#include "executor/executor.h"
+
+struct manual {
+    weir_executor executor;
+    void (*wakeup)(void *user_data);
+    void *wakeup_data;
+    bool running;
+};
+
+static struct manual *manual_of(weir_executor *executor)
+{
+    return container_of(executor, struct manual, executor);
+}
+
+static void manual_wake(weir_executor *executor)
+{
+    struct manual *manual = manual_of(executor);
+
+    weir__plain_type.wake(executor);
+    if (manual->wakeup != NULL)
+        manual->wakeup(manual->wakeup_data);
+}
+
+static int64_t manual_wait(weir_executor *executor, int64_t deadline_ns)
+{
+    return weir__plain_type.wait(executor, deadline_ns);
+}
+
+static const weir__executor_type type = {
+    .name = "manual",
+    .size = sizeof(struct manual),
+    .threadless = true,
+    .wait = manual_wait,
+    .wake = manual_wake,
+};
+
+void weir_manual_options_init(weir_manual_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static void open_for_business(weir_executor *executor)
+{
+    atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
+    executor->turn.state = WEIR_EXECUTOR_STARTED;
+    weir__queue_open(&executor->queue);
+    atomic_store_explicit(&executor->next_wakeup, WEIR_NEVER, memory_order_seq_cst);
+}
+
+int weir_manual_create(const weir_manual_options *options, weir_executor **ret_executor)
+{
+    weir_manual_options given;
+    weir_executor *executor;
+    struct manual *manual;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    if (given.max_pending < 0)
+        return -EINVAL;
+    err = weir__executor_create(
+        &type,
+        &(const weir__executor_options){
+            .name = given.name != NULL ? given.name : "manual",
+            .clock = given.clock != NULL ? given.clock : weir_clock_monotonic(),
+            .max_pending = weir__bound(given.max_pending),
+            .rejected = given.rejected != NULL ? given.rejected : weir_reject,
+            .rejected_data = given.rejected_data,
+            .task_cap_ns = WEIR_NEVER,
+            .cpu = -1,
+            .idle_ns = WEIR_NEVER,
+        },
+        &executor);
+    if (err < 0)
+        return err;
+    manual = manual_of(executor);
+    manual->wakeup = given.wakeup;
+    manual->wakeup_data = given.wakeup_data;
+    if (!given.owner_later)
+        atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
+    open_for_business(executor);
+    *ret_executor = executor;
+    return 0;
+}
+
+int weir_manual_own(weir_executor *executor)
+{
+    const void *nobody = NULL;
+
+    if (executor == NULL || executor->type != &type)
+        return -EINVAL;
+    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, weir__thread_self(),
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return -EALREADY;
+    return 0;
+}
+
+static int may_run(weir_executor *executor)
+{
+    if (executor == NULL || executor->type != &type)
+        return -EINVAL;
+    if (weir__executor_state(executor) == WEIR_EXECUTOR_TERMINATED)
+        return WEIR_ETERMINATED;
+    if (atomic_load_explicit(&executor->owner, memory_order_relaxed) == NULL)
+        return WEIR_ENOOWNER;
+    if (!weir_in_executor(executor))
+        return WEIR_EWRONGTHREAD;
+    return manual_of(executor)->running ? -EBUSY : 0;
+}
+
+static uint64_t calls_made(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
+           atomic_load_explicit(&executor->figures.fired, memory_order_relaxed);
+}
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
+{
+    int64_t now_ns = weir__executor_now(executor);
+    int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
+
+    executor->turn.now_ns = now_ns;
+    executor->turn.batch = budget_ns > 0 ? 1 : 64; /* a budget is looked at after every task */
+    atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
+    weir__figures_awake(executor);
+    limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
+    weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
+}
+
+/* Until the next run it sleeps; if there is something to do already, it says so now. */
+static void go_to_sleep(weir_executor *executor)
+{
+    int64_t deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
+    bool busy = deadline_ns == 0;
+
+    weir__figures_asleep(executor);
+    if (!weir__executor_publish(executor, busy ? WEIR_NEVER : deadline_ns) || busy)
+        weir__executor_wake(executor);
+}
+
+int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
+{
+    struct manual *manual;
+    weir_executor *before;
+    uint64_t calls;
+    int err = may_run(executor);
+
+    if (err < 0)
+        return err;
+    if (max_wait_ns < 0)
+        return -EINVAL;
+    manual = manual_of(executor);
+    calls = calls_made(executor);
+    before = weir__executor_enter(executor);
+    manual->running = true;
+    run_turn(executor, max_wait_ns, budget_ns);
+    if (weir__executor_settle(executor))
+        weir__executor_end(executor, 0);
+    else
+        go_to_sleep(executor);
+    manual->running = false;
+    weir__executor_leave(executor, before);
+    return (int)(calls_made(executor) - calls);
+}
+
+int64_t weir_manual_timeout(weir_executor *executor)
+{
+    int64_t deadline_ns, now_ns;
+
+    if (may_run(executor) < 0)
+        return WEIR_NEVER;
+    now_ns = weir__executor_now(executor);
+    executor->turn.now_ns = now_ns;
+    deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
+    if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
+        return 0;
+    return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - now_ns;
+}

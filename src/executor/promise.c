@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PENDING -> UNCANCELLABLE -> COMPLETING -> DONE, or leaving out what comes between. Who takes the
+ * state to COMPLETING writes the result; DONE publishes it, and wakes who waits on the state.
+ *
+ * Listeners are a stack that anyone pushes to, in one word whose lowest bit says NOTIFYING:
+ * somebody will empty the stack, or is doing so. Only the holder of that bit notifies, so listeners
+ * run one at a time.
+ *
+ *      complete:  set NOTIFYING; DONE; then notify here, or post the notification
+ *      add:       push; if DONE and NOTIFYING was not set: set it, post the notification
+ *      notify:    take all, run them oldest first; if nothing was pushed meanwhile clear NOTIFYING,
+ *                 else post the notification
+ *
+ * The completer takes the bit before DONE can be seen, so who was there before the completion is
+ * notified by the completer, inside its call if it is on the executor's thread. A push and the look
+ * at the state are sequentially consistent, as are DONE and the look at the stack: one of the two
+ * sees the other, so no listener is forgotten. The same holds for `waiters` and the state.
+ */
+#include "executor/promise.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/futex.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "executor/executor.h"
+
+#define NOTIFYING ((uintptr_t)1)
+#define DEPTH_MAX 8
+#define OURS ((void *)1) /* in weir_listener.reserved: to be freed */
+
+enum {
+    PENDING,
+    UNCANCELLABLE,
+    COMPLETING,
+    DONE,
+};
+
+struct weir_promise {
+    _Atomic uint32_t state;
+    _Atomic uint32_t waiters;
+    weir__refs refs;
+    int err;
+    weir_executor *executor;
+    _Atomic uintptr_t listeners;
+    weir_task notification;
+    _Atomic bool first_is_taken;
+    weir_listener first; /* most promises have one listener: it needs no allocation */
+    void *value;
+    weir_value_free_fn *free_value;
+    char *detail;
+    weir_promise *kept; /* whose value it is */
+    void (*on_cancel)(weir_promise *promise);
+    bool (*guard)(const void *arg);
+    const void *guard_arg;
+    alignas(max_align_t) char extra[];
+};
+
+static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
+
+static void notify(weir_promise *promise);
+
+/* ---- life ---- */
+
+static void on_notification(void *arg, int status)
+{
+    weir_promise *promise = arg;
+
+    (void)status; /* whether run or cancelled: listeners hear of it */
+    notify(promise);
+    weir_promise_release(promise);
+}
+
+weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
+{
+    weir_promise *promise = weir__zalloc(sizeof(*promise) + extra);
+
+    if (promise == NULL)
+        return NULL;
+    atomic_init(&promise->state, PENDING);
+    weir__refs_init(&promise->refs);
+    promise->executor = executor != NULL ? executor : weir_executor_global();
+    weir_executor_retain(promise->executor);
+    weir_task_init(&promise->notification, on_notification, promise);
+    return promise;
+}
+
+void *weir__promise_extra(weir_promise *promise)
+{
+    return promise->extra;
+}
+
+weir_promise *weir__promise_of_extra(void *extra)
+{
+    return container_of(extra, weir_promise, extra);
+}
+
+void weir__promise_set_on_cancel(weir_promise *promise, void (*on_cancel)(weir_promise *promise))
+{
+    promise->on_cancel = on_cancel;
+}
+
+void weir__promise_set_guard(weir_promise *promise, bool (*guard)(const void *arg), const void *arg)
+{
+    promise->guard = guard;
+    promise->guard_arg = arg;
+}
+
+int weir_promise_create(weir_executor *executor, weir_promise **ret_promise)
+{
+    weir_promise *promise = weir__promise_create_with(executor, 0);
+
+    if (promise == NULL)
+        return -ENOMEM;
+    *ret_promise = promise;
+    return 0;
+}
+
+int weir_promise_create_completed(weir_executor *executor, int err, void *value,
+                                  weir_promise **ret_promise)
+{
+    weir_promise *promise;
+
+    if (err > 0)
+        return -EINVAL;
+    promise = weir__promise_create_with(executor, 0);
+    if (promise == NULL)
+        return -ENOMEM;
+    promise->err = err;
+    promise->value = err == 0 ? value : NULL;
+    atomic_init(&promise->state, DONE);
+    *ret_promise = promise;
+    return 0;
+}
+
+weir_promise *weir_promise_retain(weir_promise *promise)
+{
+    weir__refs_retain(&promise->refs);
+    return promise;
+}
+
+static void destroy(weir_promise *promise)
+{
+    if (promise->free_value != NULL)
+        promise->free_value(promise->value);
+    weir_promise_release(promise->kept);
+    weir_executor_release(promise->executor);
+    weir__free(promise->detail);
+    weir__free(promise);
+}
+
+void weir_promise_release(weir_promise *promise)
+{
+    if (promise == NULL || !weir__refs_release(&promise->refs))
+        return;
+    if (!weir_promise_is_done(promise)) {
+        weir__refs_init(&promise->refs); /* its listeners may still want it */
+        (void)weir_promise_fail(promise, WEIR_EABANDONED, NULL);
+        if (!weir__refs_release(&promise->refs))
+            return;
+    }
+    destroy(promise);
+}
+
+/* ---- notification ---- */
+
+static void call_listener(weir_promise *promise, weir_listener *listener)
+{
+    weir_listener_fn *fn = listener->fn;
+    void *user_data = listener->user_data;
+
+    if (listener->reserved == OURS)
+        weir__free(listener);
+    fn(promise, user_data);
+}
+
+/* Runs the notification as a task: of the executor, or of the global one if that has ended. */
+static void post_notification(weir_promise *promise)
+{
+    weir_promise_retain(promise);
+    if (weir__executor_post(promise->executor, &promise->notification, WEIR__NOW) == 0)
+        return;
+    if (weir__executor_post(weir_executor_global(), &promise->notification, WEIR__NOW) == 0)
+        return;
+    weir__error("promise", "-", "no executor takes its listeners; they run where it completed");
+    on_notification(promise, 0);
+}
+
+static weir_queue_node *oldest_first(uintptr_t listeners)
+{
+    weir_queue_node *node = (weir_queue_node *)(listeners & ~NOTIFYING), *oldest = NULL, *next;
+
+    for (; node != NULL; node = next) {
+        next = node->next;
+        node->next = oldest;
+        oldest = node;
+    }
+    return oldest;
+}
+
+/* The caller holds NOTIFYING. */
+static void notify(weir_promise *promise)
+{
+    uintptr_t listeners =
+        atomic_exchange_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
+    weir_queue_node *node, *next;
+
+    depth++;
+    for (node = oldest_first(listeners); node != NULL; node = next) {
+        next = node->next;
+        call_listener(promise, container_of(node, weir_listener, node));
+    }
+    depth--;
+    listeners = NOTIFYING;
+    if (!atomic_compare_exchange_strong_explicit(&promise->listeners, &listeners, 0,
+                                                 memory_order_seq_cst, memory_order_relaxed))
+        post_notification(promise); /* added meanwhile: those are late, and late ones are posted */
+}
+
+static void wake_waiters(weir_promise *promise)
+{
+    if (atomic_load_explicit(&promise->waiters, memory_order_seq_cst) > 0)
+        weir__futex_wake(&promise->state, INT32_MAX);
+}
+
+/* The caller took the state to COMPLETING and wrote the result. */
+static void publish(weir_promise *promise)
+{
+    uintptr_t listeners =
+        atomic_fetch_or_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
+
+    atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
+    wake_waiters(promise);
+    if (listeners == 0) {
+        listeners = NOTIFYING;
+        if (atomic_compare_exchange_strong_explicit(&promise->listeners, &listeners, 0,
+                                                    memory_order_seq_cst, memory_order_relaxed))
+            return;
+    }
+    if (depth >= DEPTH_MAX || !weir_in_executor(promise->executor)) {
+        post_notification(promise);
+        return;
+    }
+    weir_promise_retain(promise); /* a listener may release the completer's reference */
+    notify(promise);
+    weir_promise_release(promise);
+}
+
+static void push_listener(weir_promise *promise, weir_listener *listener)
+{
+    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed), before;
+
+    do {
+        listener->node.next = (weir_queue_node *)(head & ~NOTIFYING);
+    } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head,
+                                                    (uintptr_t)&listener->node | (head & NOTIFYING),
+                                                    memory_order_seq_cst, memory_order_relaxed));
+
+    if (atomic_load_explicit(&promise->state, memory_order_seq_cst) != DONE)
+        return;
+    before = atomic_fetch_or_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
+    if ((before & NOTIFYING) == 0)
+        post_notification(promise);
+}
+
+int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn, void *user_data)
+{
+    weir_listener *listener = &promise->first;
+
+    if (fn == NULL)
+        return -EINVAL;
+    if (atomic_exchange_explicit(&promise->first_is_taken, true, memory_order_relaxed)) {
+        listener = weir__alloc(sizeof(*listener));
+        if (listener == NULL)
+            return -ENOMEM;
+    }
+    listener->fn = fn;
+    listener->user_data = user_data;
+    listener->reserved = listener != &promise->first ? OURS : NULL;
+    push_listener(promise, listener);
+    return 0;
+}
+
+void weir_promise_listen(weir_promise *promise, weir_listener *listener)
+{
+    listener->reserved = NULL;
+    push_listener(promise, listener);
+}
+
+/* ---- completion ---- */
+
+static int begin(weir_promise *promise, uint32_t last_state)
+{
+    uint32_t state = atomic_load_explicit(&promise->state, memory_order_relaxed);
+
+    do {
+        if (state >= COMPLETING)
+            return WEIR_ECOMPLETED;
+        if (state > last_state)
+            return -EBUSY;
+    } while (!atomic_compare_exchange_weak_explicit(&promise->state, &state, COMPLETING,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return 0;
+}
+
+int weir_promise_succeed_with(weir_promise *promise, void *value, weir_value_free_fn *free_value)
+{
+    int err = begin(promise, UNCANCELLABLE);
+
+    if (err < 0) {
+        if (free_value != NULL)
+            free_value(value);
+        return err;
+    }
+    promise->value = value;
+    promise->free_value = free_value;
+    publish(promise);
+    return 0;
+}
+
+int weir_promise_succeed(weir_promise *promise, void *value)
+{
+    return weir_promise_succeed_with(promise, value, NULL);
+}
+
+int weir_promise_fail(weir_promise *promise, int err, const char *detail)
+{
+    int refused;
+
+    if (err >= 0)
+        return -EINVAL;
+    refused = begin(promise, UNCANCELLABLE);
+    if (refused < 0)
+        return refused;
+    promise->err = err;
+    if (detail != NULL)
+        promise->detail = weir__strdup(detail); /* no memory: the error's own text will do */
+    publish(promise);
+    return 0;
+}
+
+int weir_promise_cancel(weir_promise *promise)
+{
+    int err = begin(promise, PENDING);
+
+    if (err < 0)
+        return err;
+    promise->err = WEIR_ECANCELED;
+    weir_promise_retain(promise); /* on_cancel comes last, and a listener may be the last owner */
+    publish(promise);
+    if (promise->on_cancel != NULL)
+        promise->on_cancel(promise);
+    weir_promise_release(promise);
+    return 0;
+}
+
+bool weir_promise_set_uncancellable(weir_promise *promise)
+{
+    uint32_t state = PENDING;
+
+    if (atomic_compare_exchange_strong_explicit(&promise->state, &state, UNCANCELLABLE,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return true;
+    while (state == COMPLETING) { /* a moment: the result is being written */
+        weir__thread_pause();
+        state = atomic_load_explicit(&promise->state, memory_order_acquire);
+    }
+    return !weir_promise_is_cancelled(promise);
+}
+
+/* ---- reading ---- */
+
+bool weir_promise_is_done(const weir_promise *promise)
+{
+    return atomic_load_explicit(&promise->state, memory_order_acquire) == DONE;
+}
+
+bool weir_promise_is_cancelled(const weir_promise *promise)
+{
+    return weir_promise_is_done(promise) && promise->err == WEIR_ECANCELED;
+}
+
+int weir_promise_result(const weir_promise *promise)
+{
+    return weir_promise_is_done(promise) ? promise->err : -EINPROGRESS;
+}
+
+void *weir_promise_value(const weir_promise *promise)
+{
+    return weir_promise_is_done(promise) ? promise->value : NULL;
+}
+
+const char *weir_promise_detail(const weir_promise *promise)
+{
+    if (!weir_promise_is_done(promise) || promise->err == 0)
+        return "";
+    if (promise->kept != NULL)
+        return weir_promise_detail(promise->kept);
+    return promise->detail != NULL ? promise->detail : weir_error_text(promise->err);
+}
+
+weir_executor *weir_promise_executor(const weir_promise *promise)
+{
+    return promise->executor;
+}
+
+/* ---- waiting ---- */
+
+int weir__promise_may_wait(const weir_promise *promise)
+{
+    weir_executor *current = weir_executor_current();
+
+    if (current != NULL && current->type->is_loop)
+        return -EDEADLK;
+    if (promise == NULL)
+        return 0;
+    if (promise->guard != NULL)
+        return promise->guard(promise->guard_arg) ? -EDEADLK : 0;
+    if (promise->executor->type->run_here != NULL)
+        return 0;
+    return weir_in_executor(promise->executor) ? -EDEADLK : 0;
+}
+
+static int wait_until(weir_promise *promise, int64_t deadline_ns)
+{
+    uint32_t state;
+
+    while ((state = atomic_load_explicit(&promise->state, memory_order_seq_cst)) != DONE) {
+        if (deadline_ns != WEIR_NEVER && weir__monotonic_now() >= deadline_ns)
+            return -ETIMEDOUT;
+        weir__futex_wait(&promise->state, state, deadline_ns);
+    }
+    return 0;
+}
+
+int weir_promise_await(weir_promise *promise, int64_t timeout_ns)
+{
+    int err;
+
+    if (weir_promise_is_done(promise))
+        return 0;
+    err = weir__promise_may_wait(promise);
+    if (err < 0)
+        return err;
+    atomic_fetch_add_explicit(&promise->waiters, 1, memory_order_seq_cst);
+    err = wait_until(promise, weir__deadline(weir__monotonic_now(), timeout_ns));
+    atomic_fetch_sub_explicit(&promise->waiters, 1, memory_order_relaxed);
+    return err;
+}
+
+int weir_promise_sync(weir_promise *promise, int64_t timeout_ns)
+{
+    int err = weir_promise_await(promise, timeout_ns);
+
+    return err < 0 ? err : weir_promise_result(promise);
+}
+
+/* ---- cascade ---- */
+
+/* Lives until both promises are complete: cancelling the target must still reach the source. */
+struct cascade {
+    weir_listener on_source;
+    weir_listener on_target;
+    weir_promise *source;
+    weir_promise *target;
+    weir__refs refs;
+};
+
+static void cascade_release(struct cascade *cascade)
+{
+    if (weir__refs_release(&cascade->refs))
+        weir__free(cascade);
+}
+
+/* The target's value is the source's, or that of the source's own source: it keeps whose it is. */
+static void copy_result(weir_promise *source, weir_promise *target)
+{
+    if (begin(target, UNCANCELLABLE) < 0)
+        return;
+    target->err = source->err;
+    target->value = source->value;
+    target->kept = weir_promise_retain(source->kept != NULL ? source->kept : source);
+    publish(target);
+}
+
+static void on_source_done(weir_promise *source, void *user_data)
+{
+    struct cascade *cascade = user_data;
+    weir_promise *target = cascade->target;
+
+    copy_result(source, target);
+    cascade_release(cascade);
+    weir_promise_release(target);
+}
+
+static void on_target_done(weir_promise *target, void *user_data)
+{
+    struct cascade *cascade = user_data;
+    weir_promise *source = cascade->source;
+
+    if (weir_promise_is_cancelled(target))
+        (void)weir_promise_cancel(source);
+    cascade_release(cascade);
+    weir_promise_release(source);
+}
+
+int weir_promise_cascade(weir_promise *source, weir_promise *target)
+{
+    struct cascade *cascade;
+
+    if (source == NULL || target == NULL || source == target)
+        return -EINVAL;
+    cascade = weir__zalloc(sizeof(*cascade));
+    if (cascade == NULL)
+        return -ENOMEM;
+    weir__refs_init(&cascade->refs);
+    weir__refs_retain(&cascade->refs);
+    cascade->source = weir_promise_retain(source);
+    cascade->target = weir_promise_retain(target);
+    cascade->on_source.fn = on_source_done;
+    cascade->on_source.user_data = cascade;
+    cascade->on_target.fn = on_target_done;
+    cascade->on_target.user_data = cascade;
+    weir_promise_listen(target, &cascade->on_target);
+    weir_promise_listen(source, &cascade->on_source);
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir_submit: a task with a result. The task is the extra part of its promise: one allocation.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "executor/executor.h"
+#include "executor/promise.h"
+
+struct submission {
+    weir_task task;
+    weir_work_fn *work;
+    void *arg;
+};
+
+static void complete(weir_promise *promise, int err, void *value)
+{
+    if (err < 0)
+        (void)weir_promise_fail(promise, err, NULL);
+    else
+        (void)weir_promise_succeed(promise, value);
+}
+
+static void on_task(void *arg, int status)
+{
+    struct submission *submission = arg;
+    weir_promise *promise = weir__promise_of_extra(submission);
+    void *value = NULL;
+    int err;
+
+    if (status == 0 && !weir_promise_set_uncancellable(promise))
+        status = WEIR_ECANCELED;
+    err = submission->work(submission->arg, status, &value);
+    complete(promise, status < 0 ? status : err, value);
+    weir_promise_release(promise);
+}
+
+int weir_submit(weir_executor *executor, weir_promise **ret_promise, weir_work_fn *work, void *arg)
+{
+    struct submission *submission;
+    weir_promise *promise;
+    int err;
+
+    if (executor == NULL || work == NULL)
+        return -EINVAL;
+    promise = weir__promise_create_with(executor, sizeof(*submission));
+    if (promise == NULL)
+        return -ENOMEM;
+    submission = weir__promise_extra(promise);
+    weir_task_init(&submission->task, on_task, submission);
+    submission->work = work;
+    submission->arg = arg;
+
+    weir_promise_retain(promise); /* the task's */
+    err = weir_execute_task(executor, &submission->task);
+    if (err < 0)
+        weir_promise_release(promise);
+    if (err < 0 || ret_promise == NULL)
+        weir_promise_release(promise);
+    else
+        *ret_promise = promise;
+    return err;
+}

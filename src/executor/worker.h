@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker is one life of an executor's thread, from its start to its last step. Whoever started it
+ * waits for that, or walks away; the thread itself may come from the user's factory, so it cannot
+ * be joined.
+ */
+#ifndef WEIR_EXECUTOR_WORKER_H
+#define WEIR_EXECUTOR_WORKER_H
+
+#include <stdatomic.h>
+
+#include <weir/thread.h>
+
+typedef struct weir__worker weir__worker;
+
+struct weir__worker {
+    weir__worker *next; /* for the owner's use */
+    weir_thread_fn *fn;
+    void *arg;
+    _Atomic uint32_t state;
+};
+
+/* Runs fn(arg) on a thread of the factory's; NULL = a thread of our own. Fails: -ENOMEM, -EAGAIN.
+ */
+int weir__worker_start(const weir_thread_factory *factory, const char *name, weir_thread_fn *fn,
+                       void *arg, weir__worker **ret_worker);
+
+bool weir__worker_has_ended(const weir__worker *worker);
+
+/* Both take the worker. A thread that was waited for touches no memory of weir's any more. */
+void weir__worker_wait(weir__worker *worker);
+void weir__worker_abandon(weir__worker *worker);
+
+#endif
