@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/weir.h - all of the API. Only includes; a file that uses one noun includes that one.
+ * weir/weir.h - all of weir. Include the single headers instead where compile time matters.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
