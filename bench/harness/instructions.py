@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instruction counts of hot paths, by callgrind, against the committed bench/instructions.json.
+
+They are exact where times are not: a path that has grown by an instruction shows. They depend on
+the compiler and the C library, so counts are compared with those of the same ones only.
+"""
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness.suite import BENCH
+
+BASELINE = BENCH / "instructions.json"
+TOLERANCE = 0.05
+COMMAND = ["valgrind", "--tool=callgrind", "--quiet", "--collect-atstart=no"]
+
+DUMP = re.compile(r"^desc: Trigger: Client Request: (.*)\|(\d+)$.*^summary: (\d+)$", re.M | re.S)
+
+
+def counts_of(program):
+    """Instructions per operation of each path that the program counts, in its order."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = f"--callgrind-out-file={folder}/out"
+        subprocess.run([*COMMAND, output, program, "count"], check=True, stdout=subprocess.DEVNULL)
+        dumps = sorted(pathlib.Path(folder).glob("out.*"), key=lambda path: int(path.suffix[1:]))
+        found = [DUMP.search(dump.read_text()).groups() for dump in dumps]
+    return {path: round(int(total) / int(times), 1) for path, times, total in found}
+
+
+def toolchain_of(program):
+    about = json.loads(subprocess.run([program, "about"], check=True, capture_output=True).stdout)
+    libc = " ".join(platform.libc_ver())
+    return f"{about['compiler']}, {libc}, {platform.machine()}"
+
+
+def count(folder):
+    """The counts of all suites as they are stored."""
+    programs = sorted(folder.glob("*_instructions"))
+    if not programs or not shutil.which("valgrind"):
+        raise SystemExit(f"cannot count: valgrind, or *_instructions in {folder}, is not there")
+    counts = {p.name.removesuffix("_instructions"): counts_of(p) for p in programs}
+    return {"toolchain": toolchain_of(programs[0]), "instructions": counts}
+
+
+def moved(before, after):
+    """(path, count before, count after) of all that differ by more than the tolerance."""
+    for path in {**before, **after}:
+        old, new = before.get(path), after.get(path)
+        if old is None or new is None or abs(new - old) > TOLERANCE * old:
+            yield path, old, new
+
+
+def show(counts):
+    for suite, paths in counts["instructions"].items():
+        print(f"{suite}: instructions each ({counts['toolchain']})")
+        for path, instructions in paths.items():
+            print(f"  {path:48} {instructions:8.1f}")
+
+
+def change(old, new):
+    if old is None or new is None:
+        return "new" if old is None else "gone"
+    return f"{100 * (new / old - 1):+.1f} %"
+
+
+def shown(instructions):
+    return "-" if instructions is None else f"{instructions:.1f}"
+
+
+def compare(baseline, counts):
+    """The exit code of a check of the same toolchain."""
+    suites = {**baseline["instructions"], **counts["instructions"]}
+    rows = [
+        (f"{suite}: {path}", shown(old), shown(new), change(old, new))
+        for suite in suites
+        for path, old, new in moved(
+            baseline["instructions"].get(suite, {}), counts["instructions"].get(suite, {})
+        )
+    ]
+    if not rows:
+        print(f"instructions: all within {TOLERANCE:.0%} of {BASELINE.name}")
+        return 0
+    print(f"{'instructions each':58}{'before':>10}{'now':>10}{'change':>10}")
+    for path, old, new, by in rows:
+        print(f"{path:58}{old:>10}{new:>10}{by:>10}")
+    print("If this is what was meant, also for the better: ./dev bench --instructions --update")
+    return 1
+
+
+def other_toolchain(baseline, counts):
+    """The exit code of a check that cannot be made."""
+    print(
+        f"instructions: not compared, {BASELINE.name} is of {baseline['toolchain']},"
+        f" this is {counts['toolchain']}"
+    )
+    return 1 if os.environ.get("WEIR_REQUIRE") == "all" else 0
+
+
+def check(counts):
+    """The exit code of --check; a baseline that is not there is one without counts."""
+    if not BASELINE.exists():
+        return compare({"instructions": {}}, counts)
+    baseline = json.loads(BASELINE.read_text())
+    same = baseline["toolchain"] == counts["toolchain"]
+    return (compare if same else other_toolchain)(baseline, counts)
+
+
+def update(counts):
+    BASELINE.write_text(json.dumps(counts, indent=4) + "\n")
+    print(f"wrote {BASELINE}")
+    return 0

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the answers of all rounds to figures, and from those to a table and a JSON file.
+
+Every value is a cost. A ratio says how many times as fast ours is as the other: the other's cost
+by ours.
+"""
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+
+
+def spread(values):
+    """Best, quartiles and all rounds of one competitor in one case."""
+    quartiles = statistics.quantiles(values, n=4, method="inclusive") if values[1:] else values * 3
+    p25, median, p75 = quartiles
+    return {"best": min(values), "p25": p25, "median": median, "p75": p75, "rounds": values}
+
+
+def judge(targets, result):
+    """Whether each target of one of our results is met."""
+    verdicts = []
+    for of, bound in targets.items():
+        if of in ("best", "median"):
+            verdicts.append({"of": of, "at_most": bound, "met": result[of] <= bound})
+        elif of in result["ratios"]:
+            verdicts.append({"of": of, "at_least": bound, "met": result["ratios"][of] >= bound})
+    return verdicts
+
+
+def figures(suite, answers):
+    """What the suite's cases have come to."""
+    cases = []
+    for case in suite.cases:
+        results = {}
+        for competitor in suite.runners(case):
+            values = [answer[case.value] for answer in answers.get((case.run, competitor.name), ())]
+            if values:
+                results[competitor.name] = spread(values)
+        compare(suite, case, results)
+        fields = {"name": case.name, "title": case.title, "run": case.run, "by": case.by}
+        cases.append({**fields, "results": results})
+    return cases
+
+
+def compare(suite, case, results):
+    """Adds the ratios and, to ours, the targets."""
+    by = case.by
+    for competitor in suite.runners(case):
+        result = results.get(competitor.name)
+        if result:
+            against = [c.name for c in suite.peers() if c.name in results and c != competitor]
+            result["ratios"] = {name: results[name][by] / result[by] for name in against}
+            if competitor.ours:
+                result["must"] = judge(case.must, result)
+                result["aim"] = judge(case.aim, result)
+
+
+def machine(compiler):
+    with open("/proc/cpuinfo") as file:
+        model = re.search(r"model name\s*: (.*)", file.read())
+    return {
+        "cpu": model[1] if model else platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "compiler": compiler,
+        "load": os.getloadavg()[0],
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def number(value):
+    return f"{value:.1f}" if value < 1000 else f"{value:,.0f}"
+
+
+def targets(verdicts):
+    """Targets as the table shows them."""
+    cells = []
+    for v in verdicts:
+        bound = f"{v['of']} {v['at_most']}" if "at_most" in v else f"{v['at_least']}x {v['of']}"
+        cells.append(f"{bound} {'met' if v['met'] else 'MISSED'}")
+    return ", ".join(cells)
+
+
+def row(suite, name, result):
+    """A competitor's line of the table, as cells."""
+    quartiles = f"{number(result['p25'])}..{number(result['p75'])}"
+    cells = [f"  {name}", number(result["best"]), number(result["median"]), quartiles]
+    for peer in suite.peers():
+        ratio = result["ratios"].get(peer.name)
+        shown = ratio and ("must" in result or peer.name == suite.limit)
+        cells.append(f"{ratio:.2f}x" if shown else "")
+    return cells + [targets(result.get("must", ())), targets(result.get("aim", ()))]
+
+
+def aligned(rows):
+    """Rows of cells as lines: numbers to the right, the name and the two targets to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for name, *numbers, must, aim in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(numbers, widths[1:])]
+        yield "  ".join([f"{name:{widths[0]}}", *cells, f"{must:{widths[-2]}}", aim]).rstrip()
+
+
+def table(suite, cases, about, count):
+    """The report as lines."""
+    names = [peer.name for peer in suite.peers()]
+    rows = [[f"  {suite.unit} each", "best", "median", "p25..p75", *names, "must", "aim"]]
+    titles = {}
+    for case in cases:
+        by = " (ratios of the medians)" if case["by"] == "median" else ""
+        titles[len(rows)] = f"{case['name']}: {case['title']}{by}"
+        rows += [row(suite, name, result) for name, result in case["results"].items()]
+    yield suite.title
+    yield f"{about['cpu']}, {about['cpus']} CPUs, load {about['load']:.1f}, {about['compiler']}"
+    yield f"{count} rounds, interleaved; 2.00x = twice as fast as the one named above, by the bests"
+    yield ""
+    for index, line in enumerate(aligned(rows)):
+        if index in titles:
+            yield titles[index]
+        yield line
+
+
+def save(path, suite, cases, about, count):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"suite": suite.name, "unit": suite.unit, "machine": about, "rounds": count}
+    path.write_text(json.dumps({**content, "cases": cases}, indent=1) + "\n")
