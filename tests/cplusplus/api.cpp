@@ -143,7 +143,7 @@ struct manual {
 
     void run()
     {
-        EXPECT(weir_manual_timeout(executor) == 0);
+        EXPECT(weir_manual_timeout(executor) >= 0);
         EXPECT(weir_manual_run_once(executor, 0, 0) >= 0);
     }
 };
