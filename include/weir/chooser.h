@@ -43,7 +43,8 @@ WEIR_API const weir_chooser *weir_chooser_least_pending(void);
 
 /*
  * The less loaded of two that are drawn at random: fewer pending tasks, then lower utilisation. As
- * good as looking at all of them, at the price of two. Thread: any.
+ * good as looking at all of them, at the price of two.
+ * Thread: any.
  */
 WEIR_API const weir_chooser *weir_chooser_two_choices(void);
 

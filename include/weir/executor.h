@@ -79,8 +79,9 @@ typedef struct weir_thread_properties {
 
 /*
  * Queues fn(arg, status) and wakes the executor if it sleeps. Starts its thread if need be.
- * Allocates nothing in the steady state. Thread: any.  Fails: WEIR_EREJECTED (shut down),
- * WEIR_EFULL, -ENOMEM, -EINVAL, -EAGAIN (the thread cannot be started).
+ * Allocates nothing in the steady state.
+ * Thread: any.  Fails: WEIR_EREJECTED (shut down), WEIR_EFULL, -ENOMEM, -EINVAL, -EAGAIN (the
+ * thread cannot be started).
  */
 WEIR_API int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg);
 
@@ -106,15 +107,15 @@ WEIR_API int weir_execute_task_lazy(weir_executor *executor, weir_task *task);
 
 /*
  * Queues a tail task: it runs once, at the end of the turn in which the executor finds it, after
- * all tasks of that turn. One that is queued by a tail task runs in the next turn. Thread: any.
- * Fails: as weir_execute.
+ * all tasks of that turn. One that is queued by a tail task runs in the next turn.
+ * Thread: any.  Fails: as weir_execute.
  */
 WEIR_API int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg);
 
 /*
  * Runs work(arg, 0, &value) on the executor; the promise gets its result. Cancelling the promise
- * before it begins calls work with WEIR_ECANCELED instead. ret_promise may be NULL. Thread: any.
- * Gives: promise.  Fails: as weir_execute.
+ * before it begins calls work with WEIR_ECANCELED instead. ret_promise may be NULL.
+ * Thread: any.  Gives: promise.  Fails: as weir_execute.
  */
 WEIR_API int weir_submit(weir_executor *executor, weir_promise **ret_promise, weir_work_fn *work,
                          void *arg);
@@ -197,37 +198,40 @@ WEIR_API int weir_executor_thread(weir_executor *executor, weir_thread_propertie
 
 /*
  * Asks the thread to end as soon as nothing is queued and no timer runs; the next submission starts
- * a new one. Until then the state is WEIR_EXECUTOR_SUSPENDING. Thread: any.  Fails: WEIR_EREJECTED
- * (shutting down), -ENOTSUP (immediate, manual).
+ * a new one. Until then the state is WEIR_EXECUTOR_SUSPENDING.
+ * Thread: any.  Fails: WEIR_EREJECTED (shutting down), -ENOTSUP (immediate, manual).
  */
 WEIR_API int weir_executor_suspend(weir_executor *executor);
 
 /*
  * Begins to shut down: timers are cancelled; tasks are still accepted and run until none came for
  * `quiet_ns`, or `timeout_ns` has passed since this call; then hooks run, what is left is
- * cancelled, and the thread ends. The first call counts, later ones change nothing. Thread: any.
- * Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns), -EPERM (immediate, global).
+ * cancelled, and the thread ends. The first call counts, later ones change nothing.
+ * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns), -EPERM (immediate, global).
  */
 WEIR_API int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * Completes when the executor has ended, after its thread-locals were removed; fails with
- * -ETIMEDOUT if its thread does not come back in time. Never completes for the immediate and the
- * global one. Thread: any.
+ * -ETIMEDOUT if its thread does not come back in time. NULL for the immediate and the global one,
+ * which never end.
+ * Thread: any.
  */
 WEIR_API weir_promise *weir_executor_termination(weir_executor *executor);
 
 /*
  * Waits for the executor's end. The result is that of its termination, or -ETIMEDOUT.
- * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, and with what failed the termination.
+ * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, -EPERM (immediate, global), and with
+ * what failed the termination.
  */
 WEIR_API int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns);
 
 /*
  * Adds a hook: hook(arg, 0) runs once on the executor's thread when it shuts down, in the order
  * added; on the thread that shuts it down if the executor has no thread then. Hooks may add and
- * remove hooks. Thread: any.  Fails: -EINVAL, -ENOMEM, WEIR_EREJECTED (the hooks have run), -EPERM
- * (immediate, global).
+ * remove hooks.
+ * Thread: any.  Fails: -EINVAL, -ENOMEM, WEIR_EREJECTED (the hooks have run), -EPERM (immediate,
+ * global).
  */
 WEIR_API int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook,
                                              void *arg);

@@ -62,8 +62,9 @@ WEIR_API void weir_group_options_init(weir_group_options *options);
 
 /*
  * Creates a group. If one of its executors cannot be made, those made before are shut down first.
- * NULL options: every default. Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP, and
- * with what the chooser's init failed.
+ * NULL options: every default.
+ * Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP, and with what the chooser's init
+ * failed.
  */
 WEIR_API int weir_group_create(const weir_group_options *options, weir_group **ret_group);
 
@@ -76,7 +77,8 @@ WEIR_API weir_group *weir_group_retain(weir_group *group);
 /*
  * Gives a reference back; NULL is fine. The last one shuts a group that still runs down, without a
  * quiet period, and where the thread may wait it waits until the group's threads have ended (15 s
- * at most). Thread: any.  Takes: group.
+ * at most).
+ * Thread: any.  Takes: group.
  */
 WEIR_API void weir_group_release(weir_group *group);
 
@@ -137,8 +139,8 @@ WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t ini
 /*
  * Begins to shut all executors down, as weir_executor_shutdown does with each. An executor that
  * never started ends without starting. A thread that has not come back at the deadline is named in
- * the log, and the termination fails with -ETIMEDOUT. Thread: any.  Fails: -EINVAL (unless 0 <=
- * quiet_ns <= timeout_ns).
+ * the log, and the termination fails with -ETIMEDOUT.
+ * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns).
  */
 WEIR_API int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns);
 

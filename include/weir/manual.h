@@ -60,14 +60,16 @@ WEIR_API int weir_manual_own(weir_executor *executor);
 /*
  * One turn: waits up to `max_wait_ns` for something to do (0: not at all; WEIR_NEVER: until woken),
  * then runs due timers, tasks for at most `budget_ns` (0: until none is left; < 0: none), tail
- * tasks. Returns how many tasks and timers ran. Thread: the owner.  Fails: WEIR_ENOOWNER,
- * WEIR_EWRONGTHREAD, -EBUSY (called from within a task), WEIR_ETERMINATED (it has ended), -EINVAL.
+ * tasks. Returns how many tasks and timers ran.
+ * Thread: the owner.  Fails: WEIR_ENOOWNER, WEIR_EWRONGTHREAD, -EBUSY (called from within a task),
+ * WEIR_ETERMINATED (it has ended), -EINVAL.
  */
 WEIR_API int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns);
 
 /*
  * How long the owner may wait before the next run_once: 0 if there is something to do, WEIR_NEVER
- * if only a wake-up will bring something. Thread: the owner.
+ * if only a wake-up will bring something.
+ * Thread: the owner.
  */
 WEIR_API int64_t weir_manual_timeout(weir_executor *executor);
 

@@ -68,21 +68,23 @@ WEIR_API int weir_promise_succeed(weir_promise *promise, void *value);
 
 /*
  * Completes the promise with a value that it owns: `free_value` is called with it when the promise
- * is freed, or at once if the promise was complete. Thread: any.  Takes: value.  Fails:
- * WEIR_ECOMPLETED.
+ * is freed, or at once if the promise was complete.
+ * Thread: any.  Takes: value.  Fails: WEIR_ECOMPLETED.
  */
 WEIR_API int weir_promise_succeed_with(weir_promise *promise, void *value,
                                        weir_value_free_fn *free_value);
 
 /*
  * Completes the promise with an error and a sentence about it, which is copied; NULL = the error's
- * own. Thread: any.  Fails: WEIR_ECOMPLETED, -EINVAL (err >= 0).
+ * own.
+ * Thread: any.  Fails: WEIR_ECOMPLETED, -EINVAL (err >= 0).
  */
 WEIR_API int weir_promise_fail(weir_promise *promise, int err, const char *detail);
 
 /*
  * Completes a pending promise with WEIR_ECANCELED; what it stands for is then not done, where it
- * had not begun. Thread: any.  Fails: WEIR_ECOMPLETED, -EBUSY (it is uncancellable: too late).
+ * had not begun.
+ * Thread: any.  Fails: WEIR_ECOMPLETED, -EBUSY (it is uncancellable: too late).
  */
 WEIR_API int weir_promise_cancel(weir_promise *promise);
 
@@ -143,8 +145,8 @@ WEIR_API void weir_promise_listen(weir_promise *promise, weir_listener *listener
 
 /*
  * Waits until the promise is complete, in whatever way. Refused on every event-loop thread, and on
- * the thread of the promise's own executor. Thread: any that may wait.  Fails: -ETIMEDOUT,
- * -EDEADLK.
+ * the thread of the promise's own executor.
+ * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK.
  */
 WEIR_API int weir_promise_await(weir_promise *promise, int64_t timeout_ns);
 
@@ -156,8 +158,8 @@ WEIR_API int weir_promise_sync(weir_promise *promise, int64_t timeout_ns);
 
 /*
  * Completes `target` as `source` completes; cancelling `target` cancels `source`. A value stays
- * owned by the source, which is kept as long as the target. Thread: any.  Keeps: source, target.
- * Fails: -ENOMEM, -EINVAL.
+ * owned by the source, which is kept as long as the target.
+ * Thread: any.  Keeps: source, target.  Fails: -ENOMEM, -EINVAL.
  */
 WEIR_API int weir_promise_cascade(weir_promise *source, weir_promise *target);
 

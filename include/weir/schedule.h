@@ -28,8 +28,9 @@ WEIR_API int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promi
 
 /*
  * Runs fn(arg, 0) after `initial_ns` and then every `period_ns`, counted from deadline to deadline:
- * runs that were missed are made up for. Thread: any.  Gives: promise.  Fails: as weir_schedule,
- * and -EINVAL (initial_ns < 0, period_ns <= 0).
+ * runs that were missed are made up for.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule, and -EINVAL (initial_ns < 0, period_ns <=
+ * 0).
  */
 WEIR_API int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initial_ns,
                                          int64_t period_ns, weir_promise **ret_promise,

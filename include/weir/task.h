@@ -24,8 +24,7 @@ typedef struct weir_task {
     weir_queue_node node; /* private */
     weir_task_fn *fn;
     void *arg;
-    void *pool; /* private */
-    void *reserved;
+    uintptr_t reserved; /* private */
 } weir_task;
 
 /*
@@ -37,8 +36,7 @@ static inline void weir_task_init(weir_task *task, weir_task_fn *fn, void *arg)
     task->node.next = NULL;
     task->fn = fn;
     task->arg = arg;
-    task->pool = NULL;
-    task->reserved = NULL;
+    task->reserved = 0;
 }
 
 #ifdef __cplusplus

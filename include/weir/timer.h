@@ -40,9 +40,10 @@ static inline void weir_timer_init(weir_timer *timer)
 
 /*
  * Calls fn(timer) once, after `delay_ns` (a negative one counts as 0). A running timer is started
- * anew. Thread: the executor's.  Lends until it fires or is stopped: timer.  Fails:
- * WEIR_EWRONGTHREAD, -EINVAL, -EBUSY (it runs on another executor), WEIR_EREJECTED (the executor
- * has shut down), -ENOTSUP (immediate).
+ * anew.
+ * Thread: the executor's.  Lends until it fires or is stopped: timer.  Fails: WEIR_EWRONGTHREAD,
+ * -EINVAL, -EBUSY (it runs on another executor), WEIR_EREJECTED (the executor has shut down),
+ * -ENOTSUP (immediate).
  */
 WEIR_API int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
                               weir_timer_fn *fn);

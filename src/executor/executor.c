@@ -38,9 +38,11 @@
 #define PROBE_EVERY 64       /* submissions of a thread */
 #define LAG_BATCH 128        /* a consumer that takes fewer tasks than this at a time ... */
 #define LAG_PAUSES 40        /* ... lets the producers get ahead for as long */
-#define ADMITTED ((void *)1) /* in weir_task.reserved: counts against max_pending */
 
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+#define INLINE inline __attribute__((always_inline)) /* the way of a task is one piece of code */
+#define COLD __attribute__((noinline, cold))
 
 static THREAD_LOCAL weir_executor *current;
 static THREAD_LOCAL unsigned submissions;
@@ -110,92 +112,105 @@ static int post_here(weir_executor *executor, weir_task *task)
     return 0;
 }
 
-static int push(weir_executor *executor, weir_task *task)
+static void wake_if_asleep(weir_executor *executor, int64_t when_ns)
+{
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+}
+
+/* The queue was closed: the executor runs without one, has to be started, or takes no more tasks.
+ */
+static COLD int post_to_closed(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     int err;
 
-    while (!weir__queue_push(&executor->queue, &task->node)) {
+    if (executor->type->run_here != NULL) {
+        executor->type->run_here(executor, task);
+        return 0;
+    }
+    do {
         err = weir__executor_open(executor);
         if (err < 0)
             return err;
-    }
+    } while (!weir__queue_push(&executor->queue, &task->node));
+    wake_if_asleep(executor, when_ns);
+    return 0;
+}
+
+static INLINE int post(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
+        return post_here(executor, task);
+    if (!weir__queue_push(&executor->queue, &task->node))
+        return post_to_closed(executor, task, when_ns);
+    wake_if_asleep(executor, when_ns);
     return 0;
 }
 
 int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    int err;
-
-    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
-        return post_here(executor, task);
-    if (executor->type->run_here != NULL) {
-        executor->type->run_here(executor, task);
-        return 0;
-    }
-    err = push(executor, task);
-    if (err < 0)
-        return err;
-    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
-        weir__executor_wake(executor);
-    return 0;
+    return post(executor, task, when_ns);
 }
 
-/* Sends the probe ahead of a task, unless it is under way. */
-static void send_probe(weir_executor *executor)
+/* Sends the probe ahead of a task, unless it is under way: who takes it after its run sees it free.
+ */
+static COLD void send_probe(weir_executor *executor)
 {
     int64_t none = 0, now_ns = weir__deadline(weir__executor_now(executor), 0);
 
     if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
-                                                 memory_order_relaxed, memory_order_relaxed))
+                                                 memory_order_acquire, memory_order_relaxed))
         return;
     if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZILY) < 0)
-        atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
 /* A bounded queue counts its tasks exactly: compare and exchange, so that nobody overshoots. */
-static bool admit(weir_executor *executor, weir_task *task)
+static COLD int admit(weir_executor *executor, weir_task *task)
 {
     int64_t count = atomic_load_explicit(&executor->admitted, memory_order_relaxed);
 
     do {
         if (count >= executor->options.max_pending)
-            return false;
+            return WEIR_EFULL;
     } while (!atomic_compare_exchange_weak_explicit(&executor->admitted, &count, count + 1,
                                                     memory_order_relaxed, memory_order_relaxed));
-    task->reserved = ADMITTED;
-    return true;
+    task->reserved |= WEIR__TASK_ADMITTED;
+    return 0;
 }
 
-static void dismiss(weir_executor *executor, weir_task *task)
+static COLD void dismiss(weir_executor *executor, weir_task *task)
 {
-    if (executor->options.max_pending == 0 || task->reserved != ADMITTED)
+    if ((task->reserved & WEIR__TASK_ADMITTED) == 0)
         return;
-    task->reserved = NULL;
+    task->reserved &= ~WEIR__TASK_ADMITTED;
     atomic_fetch_sub_explicit(&executor->admitted, 1, memory_order_relaxed);
 }
 
-static int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
+static INLINE int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
+    bool bounded = executor->options.max_pending > 0;
     int err;
 
-    if (executor->options.max_pending > 0 && !admit(executor, task))
+    if (bounded && admit(executor, task) < 0)
         return WEIR_EFULL;
     if (++submissions % PROBE_EVERY == 0 && when_ns == WEIR__NOW)
         send_probe(executor);
-    err = weir__executor_post(executor, task, when_ns);
-    if (err < 0)
+    err = post(executor, task, when_ns);
+    if (err < 0 && bounded)
         dismiss(executor, task);
     return err;
 }
 
-static int refused(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
+static COLD int refused(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
 {
     if (err != WEIR_EFULL && err != WEIR_EREJECTED)
         return err;
     return executor->options.rejected(executor, fn, arg, err, executor->options.rejected_data);
 }
 
-int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+static INLINE int try_to_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
+                                 int64_t when_ns)
 {
     weir_task *task = weir__task_take(fn, arg);
     int err;
@@ -208,23 +223,28 @@ int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int
     return err;
 }
 
-static int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+{
+    return try_to_execute(executor, fn, arg, when_ns);
+}
+
+static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
 {
     int err;
 
     if (executor == NULL || fn == NULL)
         return -EINVAL;
-    err = weir__executor_try(executor, fn, arg, when_ns);
+    err = try_to_execute(executor, fn, arg, when_ns);
     return err < 0 ? refused(executor, fn, arg, err) : 0;
 }
 
-static int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
+static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     int err;
 
     if (executor == NULL || task == NULL || task->fn == NULL)
         return -EINVAL;
-    task->pool = NULL;
+    task->reserved = 0;
     err = submit(executor, task, when_ns);
     return err < 0 ? refused(executor, task->fn, task->arg, err) : 0;
 }
@@ -251,14 +271,15 @@ int weir_execute_task_lazy(weir_executor *executor, weir_task *task)
 
 /* ---- the turn ---- */
 
-static void call(weir_executor *executor, weir_task *task, int status)
+static INLINE void call(weir_executor *executor, weir_task *task, int status)
 {
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
     weir__figure_add(executor->figures.popped, 1);
-    dismiss(executor, task);
-    if (task->pool != NULL)
+    if (executor->options.max_pending > 0)
+        dismiss(executor, task);
+    if (task->reserved != 0)
         weir__task_give(&executor->turn.returns, task);
     fn(arg, status); /* the task is its owner's again: it may be gone */
 }

@@ -19,7 +19,7 @@ static void call(weir_task *task)
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
-    if (task->pool != NULL)
+    if (task->reserved != 0)
         weir__task_untake(task); /* it was taken on this thread */
     fn(arg, 0);
 }

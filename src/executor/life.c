@@ -81,7 +81,7 @@ static void on_probe(void *arg, int status)
                                weir__executor_now(executor) - since_ns);
     weir__figure_add(executor->figures.popped, (uint64_t)-1); /* not one of the user's */
     weir__figure_add(executor->figures.taken, (uint64_t)-1);
-    atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
 void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
@@ -217,6 +217,8 @@ weir_promise *weir_executor_termination(weir_executor *executor)
 
 int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
 {
+    if (executor->options.permanent)
+        return -EPERM;
     return weir_promise_sync(executor->life.termination, timeout_ns);
 }
 

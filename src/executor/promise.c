@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PENDING -> UNCANCELLABLE -> COMPLETING -> DONE, or leaving out what comes between. Who takes the
- * state to COMPLETING writes the result; DONE publishes it, and wakes who waits on the state.
+ * PENDING -> UNCANCELLABLE -> COMPLETING or CANCELLING -> DONE, or leaving out what comes between.
+ * Who leaves the first two writes the result; DONE publishes it, and wakes who waits on the state.
  *
- * Listeners are a stack that anyone pushes to, in one word whose lowest bit says NOTIFYING:
- * somebody will empty the stack, or is doing so. Only the holder of that bit notifies, so listeners
- * run one at a time.
+ * Listeners are a stack that anyone pushes to, in one word, with two marks in its lowest bits:
+ * RUNNING, somebody runs listeners; POSTED, the notification is queued and will come for them.
  *
- *      complete:  set NOTIFYING; DONE; then notify here, or post the notification
- *      add:       push; if DONE and NOTIFYING was not set: set it, post the notification
- *      notify:    take all, run them oldest first; if nothing was pushed meanwhile clear NOTIFYING,
- *                 else post the notification
+ *      complete:      on the executor's thread, if there are listeners: RUNNING; DONE; run
+ *                     else: DONE; post the notification if there are listeners
+ *      add:           push; if DONE: post the notification
+ *      post:          set POSTED; who did, queues the notification
+ *      notification:  clear POSTED; unless RUNNING was set: set it, run
+ *      run:           take all, run them oldest first; then clear RUNNING, unless there are more
+ *                     and nobody is POSTED to come for them: then again
  *
- * The completer takes the bit before DONE can be seen, so who was there before the completion is
- * notified by the completer, inside its call if it is on the executor's thread. A push and the look
- * at the state are sequentially consistent, as are DONE and the look at the stack: one of the two
- * sees the other, so no listener is forgotten. The same holds for `waiters` and the state.
+ * So listeners run one at a time and in the order pushed; one that was there before the completion
+ * runs inside it; and a late one is queued before its add returns, ahead of any task that follows.
+ * A push and the look at the state are sequentially consistent, as are DONE and the look at the
+ * stack: one of the two sees the other, so no listener is forgotten. The same holds for `waiters`
+ * and the state.
+ *
+ * References: owners are counted in the lower half of `refs`, watchers in the upper. A watcher has
+ * the memory, but nobody to wait for: when the last owner leaves an incomplete promise, it is
+ * abandoned. Only an owner makes another, so one that sees no other can wait for no race; but a
+ * completion makes owners too, and is the end of all this.
  */
 #include "executor/promise.h"
 

@@ -5,14 +5,15 @@
  *      owner thread:   take <--- free ... chains <=== exchange === returned <=== CAS, a chain each
  *      executors:      run the tasks of a batch, give each pool its chain back
  *
- * A chain is linked through node.next; its first task holds the chain's length in `arg` and the
- * next chain in `reserved`. The owner keeps at most TASKS_MAX free tasks and frees the rest.
+ * Tasks are cut from slabs, which stay until the pool goes: at most SLABS_MAX of them. Beyond that
+ * a task is allocated for itself, and freed by who brings it back. A chain is linked through
+ * node.next and ends in NULL; its first task holds the length in `arg` and the next chain in
+ * `reserved`.
  *
  * The end of the owner's thread. It closes `returned` by exchanging in CLOSED, and counts what is
- * still out. From then on returners free what they bring. `owed` is the number out, less what came
- * back after the close; the owner adds the one, returners subtract the other, in any order, and
- * since the owner adds only once the sum is zero only when all is done: who makes it zero frees the
- * pool.
+ * still out. `owed` is the number out, less what came back after the close; the owner adds the one,
+ * returners subtract the other, in any order, and since the owner adds only once the sum is zero
+ * only when all is done: who makes it zero frees the pool.
  *
  * Memory order. A returned chain is written before the release CAS, read after the acquire
  * exchange. `owed` is acquire-release, so that who frees the pool comes after everybody's last use
@@ -20,78 +21,67 @@
  */
 #include "executor/task.h"
 
-#include <stdalign.h>
-#include <stdatomic.h>
-
 #include <weir/thread.h>
 
 #include "base/memory.h"
 
-#define TASKS_MAX 65536
+#define SLAB_TASKS 64
+#define SLABS_MAX 4096
 
-struct weir__task_pool {
-    weir_task *free;   /* what is left of the chain in use */
-    weir_task *chains; /* further ones */
-    uintptr_t spare;   /* tasks in both */
-    uintptr_t made;    /* tasks that exist */
-    alignas(64) _Atomic(weir_task *) returned;
-    _Atomic intptr_t owed;
+struct weir__task_slab {
+    weir__task_slab *next;
+    weir_task tasks[SLAB_TASKS];
 };
 
 static weir_task closed;
 #define CLOSED (&closed)
 
-static _Thread_local weir__task_pool *own_pool __attribute__((tls_model("initial-exec")));
+_Thread_local weir__task_pool *weir__own_task_pool;
 
 static uintptr_t chain_length(const weir_task *first)
 {
     return (uintptr_t)first->arg;
 }
 
-static weir_task *next_task(const weir_task *task)
+static weir_task *next_chain(const weir_task *first)
 {
-    return (weir_task *)(void *)task->node.next;
+    return (weir_task *)first->reserved;
 }
 
-static void free_chain(weir_task *task)
-{
-    weir_task *next;
+/* ---- the pool ---- */
 
-    for (; task != NULL; task = next) {
-        next = next_task(task);
-        weir__free(task);
+static void pool_destroy(weir__task_pool *pool)
+{
+    weir__task_slab *slab = pool->slabs, *next;
+
+    for (; slab != NULL; slab = next) {
+        next = slab->next;
+        weir__free(slab);
     }
+    weir__aligned_free(pool);
 }
 
-static uintptr_t free_chains(weir_task *chain)
+static uintptr_t count_chains(const weir_task *chain)
 {
-    weir_task *next;
-    uintptr_t freed = 0;
+    uintptr_t count = 0;
 
-    for (; chain != NULL; chain = next) {
-        next = chain->reserved;
-        freed += chain_length(chain);
-        free_chain(chain);
-    }
-    return freed;
+    for (; chain != NULL; chain = next_chain(chain))
+        count += chain_length(chain);
+    return count;
 }
 
 static void pool_close(void *arg)
 {
     weir__task_pool *pool = arg;
     weir_task *returned = atomic_exchange_explicit(&pool->returned, CLOSED, memory_order_acquire);
-    intptr_t out;
+    intptr_t out = (intptr_t)(pool->slab_count * SLAB_TASKS);
 
-    own_pool = NULL;
-    for (weir_task *task = pool->free; task != NULL; task = next_task(task))
-        pool->made--;
-    free_chain(pool->free);
-    pool->made -= free_chains(pool->chains);
-    pool->made -= free_chains(returned);
-
-    out = (intptr_t)pool->made;
+    weir__own_task_pool = NULL;
+    for (weir_task *task = pool->free; task != NULL; task = weir__task_next(task))
+        out--;
+    out -= (intptr_t)(count_chains(pool->chains) + count_chains(returned));
     if (out == 0 || atomic_fetch_add_explicit(&pool->owed, out, memory_order_acq_rel) + out == 0)
-        weir__aligned_free(pool);
+        pool_destroy(pool);
 }
 
 static weir__task_pool *pool_create(void)
@@ -104,88 +94,71 @@ static weir__task_pool *pool_create(void)
         weir__aligned_free(pool);
         return NULL;
     }
-    own_pool = pool;
+    weir__own_task_pool = pool;
     return pool;
 }
 
-/* Takes what came back, as far as it is worth keeping. */
-static void collect_returned(weir__task_pool *pool)
+static weir_task *cut_slab(weir__task_pool *pool)
+{
+    weir__task_slab *slab = weir__alloc(sizeof(*slab));
+
+    if (slab == NULL)
+        return NULL;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    pool->slab_count++;
+    for (int i = 0; i < SLAB_TASKS; i++)
+        slab->tasks[i].node.next = i + 1 < SLAB_TASKS ? &slab->tasks[i + 1].node : NULL;
+    return slab->tasks;
+}
+
+static weir_task *next_free_chain(weir__task_pool *pool)
 {
     weir_task *chain;
-    weir_task **end = &pool->chains;
-
-    if (atomic_load_explicit(&pool->returned, memory_order_relaxed) == NULL)
-        return;
-    pool->chains = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
-    while ((chain = *end) != NULL && pool->spare < TASKS_MAX) {
-        pool->spare += chain_length(chain);
-        end = (weir_task **)&chain->reserved;
-    }
-    *end = NULL;
-    pool->made -= free_chains(chain);
-}
-
-static weir_task *pool_refill(weir__task_pool *pool)
-{
-    weir_task *task;
 
     if (pool->chains == NULL)
-        collect_returned(pool);
-    task = pool->chains;
-    if (task != NULL) {
-        pool->chains = task->reserved;
-        return task;
-    }
-    task = weir__alloc(sizeof(*task));
-    if (task != NULL) {
-        task->node.next = NULL;
-        pool->made++;
-        pool->spare++;
-    }
-    return task;
+        pool->chains = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+    chain = pool->chains;
+    if (chain != NULL)
+        pool->chains = next_chain(chain);
+    return chain;
 }
 
-weir_task *weir__task_take(weir_task_fn *fn, void *arg)
+weir_task *weir__task_make(void)
 {
-    weir__task_pool *pool = own_pool;
+    weir__task_pool *pool = weir__own_task_pool;
     weir_task *task;
 
     if (pool == NULL && (pool = pool_create()) == NULL)
         return NULL;
-    task = pool->free;
-    if (task == NULL && (task = pool_refill(pool)) == NULL)
-        return NULL;
-    pool->free = next_task(task);
-    pool->spare--;
-    task->fn = fn;
-    task->arg = arg;
-    task->pool = pool;
-    task->reserved = NULL;
+    task = next_free_chain(pool);
+    if (task == NULL && pool->slab_count < SLABS_MAX)
+        task = cut_slab(pool);
+    if (task != NULL) {
+        pool->free = weir__task_next(task);
+        task->reserved = (uintptr_t)pool;
+        return task;
+    }
+    task = weir__alloc(sizeof(*task));
+    if (task != NULL)
+        task->reserved = (uintptr_t)pool | WEIR__TASK_LONE;
     return task;
 }
 
+/* ---- the way back ---- */
+
 static void give_own(weir__task_pool *pool, weir_task *task)
 {
-    if (pool->spare >= TASKS_MAX) {
-        weir__free(task);
-        pool->made--;
-        return;
-    }
     task->node.next = pool->free != NULL ? &pool->free->node : NULL;
     pool->free = task;
-    pool->spare++;
 }
 
 void weir__task_untake(weir_task *task)
 {
-    give_own(task->pool, task);
-}
-
-static void return_after_end(weir__task_pool *pool, weir_task *first, intptr_t count)
-{
-    free_chain(first);
-    if (atomic_fetch_sub_explicit(&pool->owed, count, memory_order_acq_rel) == count)
-        weir__aligned_free(pool);
+    if (task->reserved & WEIR__TASK_LONE)
+        weir__free(task);
+    else
+        give_own(weir__task_pool_of(task), task);
 }
 
 static void return_chain(weir__task_pool *pool, weir_task *first, uintptr_t count)
@@ -195,60 +168,71 @@ static void return_chain(weir__task_pool *pool, weir_task *first, uintptr_t coun
     first->arg = (void *)count;
     do {
         if (head == CLOSED) {
-            return_after_end(pool, first, (intptr_t)count);
+            if (atomic_fetch_sub_explicit(&pool->owed, (intptr_t)count, memory_order_acq_rel) ==
+                (intptr_t)count)
+                pool_destroy(pool);
             return;
         }
-        first->reserved = head;
+        first->reserved = (uintptr_t)head;
     } while (!atomic_compare_exchange_weak_explicit(&pool->returned, &head, first,
                                                     memory_order_release, memory_order_relaxed));
 }
 
-static void flush_chain(weir__task_returns *returns, unsigned i)
+static void flush_chain(struct weir__task_chain *chain)
 {
-    weir__task_pool *pool = returns->chains[i].pool;
+    weir__task_pool *pool = chain->pool;
 
     if (pool == NULL)
         return;
-    returns->chains[i].pool = NULL;
-    return_chain(pool, returns->chains[i].first, returns->chains[i].count);
+    chain->pool = NULL;
+    chain->last->node.next = NULL;
+    return_chain(pool, chain->first, chain->count);
 }
 
-static unsigned chain_for(weir__task_returns *returns, weir__task_pool *pool)
+/* The pool's chain, or a free one, or the one after the latest. */
+static struct weir__task_chain *chain_for(weir__task_returns *returns, const weir__task_pool *pool)
 {
-    unsigned i;
+    struct weir__task_chain *end = returns->chains + WEIR__TASK_RETURNS, *chain;
 
-    for (i = 0; i < WEIR__TASK_RETURNS; i++)
-        if (returns->chains[i].pool == pool)
-            return i;
-    i = returns->victim++ % WEIR__TASK_RETURNS;
-    flush_chain(returns, i);
-    returns->chains[i].pool = pool;
-    returns->chains[i].first = NULL;
-    returns->chains[i].count = 0;
-    return i;
+    for (chain = returns->chains; chain < end; chain++)
+        if (chain->pool == pool)
+            return chain;
+    for (chain = returns->chains; chain < end; chain++)
+        if (chain->pool == NULL)
+            return chain;
+    chain = returns->latest + 1 < end ? returns->latest + 1 : returns->chains;
+    flush_chain(chain);
+    return chain;
 }
 
-void weir__task_give(weir__task_returns *returns, weir_task *task)
+void weir__task_give_elsewhere(weir__task_returns *returns, weir_task *task, weir__task_pool *pool)
 {
-    weir__task_pool *pool = task->pool;
-    unsigned i;
+    struct weir__task_chain *chain;
 
-    if (pool == own_pool) {
+    if (task->reserved & WEIR__TASK_LONE) {
+        weir__free(task);
+        return;
+    }
+    if (pool == weir__own_task_pool) {
         give_own(pool, task);
         return;
     }
-    i = chain_for(returns, pool);
-    task->node.next = NULL;
-    if (returns->chains[i].first == NULL)
-        returns->chains[i].first = task;
-    else
-        returns->chains[i].last->node.next = &task->node;
-    returns->chains[i].last = task;
-    returns->chains[i].count++;
+    chain = chain_for(returns, pool);
+    if (chain->pool == NULL) {
+        *chain = (struct weir__task_chain){.pool = pool, .first = task, .last = task, .count = 1};
+    } else {
+        chain->last->node.next = &task->node;
+        chain->last = task;
+        chain->count++;
+    }
+    returns->latest = chain;
 }
 
 void weir__task_flush(weir__task_returns *returns)
 {
+    if (returns->latest == NULL)
+        return;
+    returns->latest = NULL;
     for (unsigned i = 0; i < WEIR__TASK_RETURNS; i++)
-        flush_chain(returns, i);
+        flush_chain(&returns->chains[i]);
 }
