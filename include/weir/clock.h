@@ -48,7 +48,7 @@ WEIR_API weir_clock *weir_clock_monotonic(void);
 
 /*
  * Makes a clock that stands at `start_ns` until it is moved.
- * Thread: any.  Gives: ret_clock.  Fails: -ENOMEM.
+ * Thread: any.  Gives: ret_clock.  Fails: -ENOMEM, -EINVAL (start_ns < 0).
  */
 WEIR_API int weir_manual_clock_create(int64_t start_ns, weir_manual_clock **ret_clock);
 

@@ -108,7 +108,7 @@ WEIR_API int weir_execute_task_lazy(weir_executor *executor, weir_task *task);
 /*
  * Queues a tail task: it runs once, at the end of the turn in which the executor finds it, after
  * all tasks of that turn. One that is queued by a tail task runs in the next turn.
- * Thread: any.  Fails: as weir_execute.
+ * Thread: any.  Fails: as weir_execute, and -ENOTSUP (immediate: it has no turns).
  */
 WEIR_API int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg);
 

@@ -91,8 +91,11 @@ static void manual_unsubscribe(weir_clock *clock, weir_clock_observer *observer)
 
 int weir_manual_clock_create(int64_t start_ns, weir_manual_clock **ret_clock)
 {
-    weir_manual_clock *manual = weir__zalloc(sizeof(*manual));
+    weir_manual_clock *manual;
 
+    if (start_ns < 0)
+        return -EINVAL;
+    manual = weir__zalloc(sizeof(*manual));
     if (manual == NULL)
         return -ENOMEM;
     manual->clock = (weir_clock){

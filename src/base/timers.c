@@ -11,6 +11,7 @@
 #include "base/timers.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum {
     DIGIT_BITS = 8,
@@ -231,10 +232,9 @@ static int64_t before_never(int64_t now_ns)
 
 void weir__timers_init(weir__timers *timers, int64_t now_ns)
 {
-    *timers = (weir__timers){
-        .position_ns = now_ns > 0 ? before_never(now_ns) : 0,
-        .next_ns = WEIR_NEVER,
-    };
+    memset(timers, 0, sizeof(*timers)); /* no literal: as a temporary it would fill a small stack */
+    timers->position_ns = now_ns > 0 ? before_never(now_ns) : 0;
+    timers->next_ns = WEIR_NEVER;
     for (size_t i = 0; i < WEIR__TIMERS_LISTS; i++)
         timers->lists[i] = &timers->end;
 }

@@ -156,7 +156,7 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
  */
 static COLD void send_probe(weir_executor *executor)
 {
-    int64_t none = 0, now_ns = weir__deadline(weir__executor_now(executor), 0);
+    int64_t none = 0, now_ns = weir__executor_now(executor) + 1;
 
     if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
                                                  memory_order_acquire, memory_order_relaxed))

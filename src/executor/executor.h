@@ -30,7 +30,7 @@
 #include "executor/task.h"
 #include "executor/worker.h"
 
-/* Values of next_wakeup besides deadlines, which are all greater than 0. */
+/* The value of next_wakeup that is no deadline; deadlines that are slept for are greater than 0. */
 #define WEIR__AWAKE INT64_C(-1)
 
 /* `when` of a submission: wakes an executor that would sleep longer than that. */
@@ -153,7 +153,7 @@ struct weir_executor {
     /* One task that travels with every 64th submission and measures how long that takes. */
     struct {
         weir_task task;
-        _Atomic int64_t submitted_ns; /* 0 = not under way */
+        _Atomic int64_t submitted_ns; /* and 1 more, so that 0 = not under way */
     } probe;
 
     /* Guarded by life.lock, where not said otherwise. */
@@ -258,11 +258,11 @@ static inline int64_t weir__bound(int64_t max_pending)
     return max_pending > 0 && max_pending < 16 ? 16 : max_pending;
 }
 
-/* A deadline, from a duration: never before 1, never past WEIR_NEVER. */
+/* A deadline, from a duration: never past WEIR_NEVER. */
 static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
 {
     if (delay_ns <= 0)
-        return now_ns > 0 ? now_ns : 1;
+        return now_ns;
     return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
 }
 

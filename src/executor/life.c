@@ -78,7 +78,7 @@ static void on_probe(void *arg, int status)
 
     if (status == 0)
         weir__histogram_record(&executor->figures.queue_latency,
-                               weir__executor_now(executor) - since_ns);
+                               weir__executor_now(executor) + 1 - since_ns);
     weir__figure_add(executor->figures.popped, (uint64_t)-1); /* not one of the user's */
     weir__figure_add(executor->figures.taken, (uint64_t)-1);
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);

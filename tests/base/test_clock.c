@@ -11,6 +11,13 @@
 #include "base/thread.h"
 #include "support/memory.h"
 
+TEST(clock, a_manual_one_does_not_start_before_zero)
+{
+    weir_manual_clock *clock;
+
+    assert_int_equal(weir_manual_clock_create(-1, &clock), -EINVAL);
+}
+
 TEST(clock, the_monotonic_one_does_not_go_backwards)
 {
     weir_clock *clock = weir_clock_monotonic();

@@ -278,6 +278,7 @@ TEST(timers, before_the_beginning_of_time_count_as_its_beginning)
     weir__timers_start(&timers, &nodes[2], 0);
     assert_next(&timers, 0);
     assert_expire_in_order(&timers, nodes, 3, 0);
+    assert_due_exactly_at(INT64_MIN, 100);
 }
 
 TEST(timers, at_never_are_never_due)
@@ -325,6 +326,12 @@ TEST(timers, survive_a_clock_that_goes_back)
     assert_ptr_equal(weir__timers_expire(&timers, SECOND + 5), &nodes[0]);
     assert_null(weir__timers_expire(&timers, SECOND + 5));
     assert_expire_in_order(&timers, &nodes[1], 2, 3 * SECOND);
+
+    weir__timers_start(&timers, &nodes[0], 3 * SECOND + 1);
+    assert_null(weir__timers_expire(&timers, 0));
+    weir__timers_start(&timers, &nodes[1], 3 * SECOND + 2);
+    assert_next(&timers, 3 * SECOND + 1);
+    assert_expire_in_order(&timers, nodes, 2, 4 * SECOND);
 }
 
 TEST(timers, can_all_be_taken_whatever_their_deadline)
@@ -369,6 +376,7 @@ TEST(timers, that_crowd_a_slot_wake_the_sleeper_early_once_a_level_at_most)
     assert_true(weir__timers_next(&timers) <= DAY + 77);
     assert_in_range(sleep_until_first(&timers, &first), 0, 8);
     assert_ptr_equal(first, &nodes[0]);
+    assert_next(&timers, DAY + 78);
 }
 
 TEST(timers, fire_on_time_for_a_sleeper_that_trusts_next)
@@ -391,6 +399,20 @@ TEST(timers, fire_on_time_for_a_sleeper_that_trusts_next)
         last_ns = node->at_ns;
     }
     assert_in_range(early, 0, 1000);
+}
+
+TEST(timers, of_a_crowded_slot_have_an_exact_next_once_it_is_open)
+{
+    weir__timers timers;
+    weir_timer_node nodes[100] = {{0}};
+
+    weir__timers_init(&timers, 0);
+    for (int i = 0; i < 100; i++)
+        weir__timers_start(&timers, &nodes[i], SECOND + i);
+    weir__timers_stop(&timers, &nodes[0]);
+    assert_true(weir__timers_next(&timers) <= SECOND + 1);
+    assert_ptr_equal(weir__timers_expire(&timers, 2 * SECOND), &nodes[1]);
+    assert_next(&timers, SECOND + 2);
 }
 
 TEST(timers, stopped_in_a_crowded_slot_do_not_keep_the_sleeper_awake)
@@ -569,16 +591,15 @@ static void change_something(struct trial *trial)
     }
 }
 
-static void step_expire(struct trial *trial)
+static void expire_all(struct trial *trial, int64_t now_ns)
 {
     weir_timer_node *node;
 
-    trial->now_ns = draw_now(trial);
     for (;;) {
         struct subject *first = first_running(trial);
 
-        node = weir__timers_expire(&trial->timers, trial->now_ns);
-        if (first == NULL || first->at_ns > trial->now_ns)
+        node = weir__timers_expire(&trial->timers, now_ns);
+        if (first == NULL || first->at_ns > now_ns)
             break;
         require(trial, node == &first->node, "the first timer due is handed out");
         require(trial, !weir__timers_filed(node), "a timer handed out is not filed");
@@ -588,7 +609,15 @@ static void step_expire(struct trial *trial)
             change_something(trial);
     }
     require(trial, node == NULL, "no timer is early");
-    require(trial, weir__timers_next(&trial->timers) > trial->now_ns, "next lies ahead");
+    require(trial, weir__timers_next(&trial->timers) > now_ns, "next lies ahead");
+}
+
+static void step_expire(struct trial *trial)
+{
+    if (draw(trial, 16) == 0)
+        expire_all(trial, trial->now_ns - trial->draw_duration(trial)); /* the clock went back */
+    trial->now_ns = draw_now(trial);
+    expire_all(trial, trial->now_ns);
 }
 
 static void step(struct trial *trial)
