@@ -39,8 +39,8 @@ static inline void weir_timer_init(weir_timer *timer)
 }
 
 /*
- * Calls fn(timer) once, after `delay_ns` (a negative one counts as 0). A running timer is started
- * anew.
+ * Calls fn(timer) once, after `delay_ns` (a negative one counts as 0). One of 100 ms or more may
+ * count from the end of the batch of tasks that starts it. A running timer is started anew.
  * Thread: the executor's.  Lends until it fires or is stopped: timer.  Fails: WEIR_EWRONGTHREAD,
  * -EINVAL, -EBUSY (it runs on another executor), WEIR_EREJECTED (the executor has shut down),
  * -ENOTSUP (immediate).

@@ -235,6 +235,7 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns)
     memset(timers, 0, sizeof(*timers)); /* no literal: as a temporary it would fill a small stack */
     timers->position_ns = now_ns > 0 ? before_never(now_ns) : 0;
     timers->next_ns = WEIR_NEVER;
+    timers->aside = &timers->end;
     for (size_t i = 0; i < WEIR__TIMERS_LISTS; i++)
         timers->lists[i] = &timers->end;
 }
@@ -257,7 +258,7 @@ static void put_in(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
 /* Without the earliest timer next_ns would not be late, but needlessly early. */
 static void forget_next(weir__timers *timers, const weir_timer_node *node)
 {
-    if (node->at_ns <= timers->next_ns)
+    if (node->at_ns >= 0 && node->at_ns <= timers->next_ns)
         timers->next_ns = UNKNOWN;
 }
 
@@ -288,6 +289,34 @@ void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_
         take_out(timers, node);
     }
     put_in(timers, node, at_ns);
+}
+
+void weir__timers_start_after(weir__timers *timers, weir_timer_node *node, int64_t delay_ns)
+{
+    if (weir__timers_filed(node))
+        take_out(timers, node);
+    stamp(timers, node, -1 - delay_ns);
+    timers->count++;
+    link_node(&timers->aside, node);
+}
+
+static int64_t deadline_after(int64_t now_ns, int64_t delay_ns)
+{
+    return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
+}
+
+void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns)
+{
+    weir_timer_node *node, *next;
+
+    for (node = timers->aside; node != &timers->end; node = next) {
+        next = node->next;
+        node->at_ns = deadline_after(now_ns, -1 - node->at_ns);
+        if (node->at_ns < timers->next_ns)
+            timers->next_ns = node->at_ns;
+        file(timers, node);
+    }
+    timers->aside = &timers->end;
 }
 
 void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
@@ -463,6 +492,8 @@ weir_timer_node *weir__timers_take_any(weir__timers *timers)
 
     if (timers->count == 0)
         return NULL;
+    if (node == NULL && weir__timers_want_time(timers))
+        node = timers->aside;
     if (node == NULL)
         node = any_in(timers, first_slot(timers));
     take_out(timers, node);

@@ -25,6 +25,9 @@
  * The ready timers are kept in sorted runs of 1, 2, 4, ... of them: one or two as a rule, and yet a
  * timer that is started late costs little among any number of others.
  *
+ * Whoever starts a timer need not know the time: one that is started `after` a delay waits aside,
+ * and gets its deadline when the next look at the clock is told. Most timeouts are stopped before.
+ *
  * A restart to a later deadline only stores it. The timer is then "postponed": it lies in a slot
  * earlier than its own until that slot is opened, or weir__timers_next needs to know better.
  *
@@ -35,6 +38,7 @@
  *      its time: the position only moves forward, and never to where such a slot has begun.
  *   4. A slot or run that holds a timer has its bit set. A set bit may be stale: searches clear it.
  *   5. next_ns is unknown, or not after the earliest deadline.
+ *   6. A timer aside has at_ns = -1 - its delay, and counts, but has no deadline yet.
  *
  * So for expire(now)
  *   - no timer is early: its deadline is compared with now before it is handed out;
@@ -76,7 +80,8 @@ typedef struct weir__timers {
     uint64_t sequence;
     size_t count;
     weir_timer_node end; /* of every list, so that linking and unlinking need no branch */
-    uint64_t ready;      /* a bit for each run */
+    weir_timer_node *aside;
+    uint64_t ready; /* a bit for each run */
     weir_timer_node *runs[WEIR__TIMERS_RUNS];
     uint64_t marked_words;
     uint64_t marks[WEIR__TIMERS_WORDS]; /* a bit for each slot */
@@ -91,19 +96,41 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns);
  */
 void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_ns);
 
+/*
+ * The same, with a deadline `delay_ns` >= 0 after the time of the next weir__timers_tell: the
+ * caller need not look at the clock, and the timer is not early.
+ */
+void weir__timers_start_after(weir__timers *timers, weir_timer_node *node, int64_t delay_ns);
+
+/* It is `now_ns`: gives their deadlines to the timers that wait for the time. */
+void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns);
+
+static inline bool weir__timers_want_time(const weir__timers *timers)
+{
+    return timers->aside != &timers->end;
+}
+
+static inline void weir__timers_tell(weir__timers *timers, int64_t now_ns)
+{
+    if (weir__timers_want_time(timers))
+        weir__timers_tell_aside(timers, now_ns);
+}
+
 /* Does nothing if the timer is not filed. */
 void weir__timers_stop(weir__timers *timers, weir_timer_node *node);
 
 /*
  * When to call weir__timers_expire again: not after the earliest deadline, WEIR_NEVER without any.
  * If many timers share the first slot it is the beginning of that slot, otherwise exact. Once
- * expire(now) has returned NULL it is after now until a timer is started.
+ * expire(now) has returned NULL it is after now until a timer is started. Timers that wait for the
+ * time do not count: tell it first.
  */
 int64_t weir__timers_next(weir__timers *timers);
 
 /*
  * Takes out the first timer if it is due, that is if its deadline is not after now_ns; NULL if not.
- * Between two calls timers may be started, at any time past or future, and stopped.
+ * Between two calls timers may be started, at any time past or future, and stopped. Timers that
+ * wait for the time are not due.
  */
 weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns);
 

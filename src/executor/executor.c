@@ -46,12 +46,7 @@
 
 static THREAD_LOCAL weir_executor *current;
 static THREAD_LOCAL unsigned submissions;
-static THREAD_LOCAL char self;
-
-const void *weir__thread_self(void)
-{
-    return &self;
-}
+_Thread_local char weir__self;
 
 weir_executor *weir_executor_current(void)
 {
@@ -60,8 +55,7 @@ weir_executor *weir_executor_current(void)
 
 bool weir_in_executor(const weir_executor *executor)
 {
-    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &self ||
-           executor->type->run_here != NULL;
+    return weir__in_executor(executor);
 }
 
 weir_executor *weir__executor_enter(weir_executor *executor)
@@ -69,7 +63,7 @@ weir_executor *weir__executor_enter(weir_executor *executor)
     weir_executor *before = current;
 
     current = executor;
-    atomic_store_explicit(&executor->consumer, &self, memory_order_relaxed);
+    atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
     return before;
 }
 
@@ -139,7 +133,7 @@ static COLD int post_to_closed(weir_executor *executor, weir_task *task, int64_t
 
 static INLINE int post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
+    if (weir__executor_is_consumer(executor))
         return post_here(executor, task);
     if (!weir__queue_push(&executor->queue, &task->node))
         return post_to_closed(executor, task, when_ns);
@@ -161,6 +155,7 @@ static COLD void send_probe(weir_executor *executor)
     if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
                                                  memory_order_acquire, memory_order_relaxed))
         return;
+    executor->probe.from_outside = !weir__executor_is_consumer(executor);
     if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZILY) < 0)
         atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
@@ -312,6 +307,7 @@ static weir_task *next_task(weir_executor *executor)
 static void look_at_clock(weir_executor *executor)
 {
     executor->turn.now_ns = weir__executor_now(executor);
+    weir__timers_tell(&executor->timers, executor->turn.now_ns);
 }
 
 /* Runs up to a batch of tasks, and measures the first. */
@@ -384,6 +380,8 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
 
     if (weir__executor_has_tasks(executor))
         return 0;
+    if (weir__timers_want_time(&executor->timers))
+        look_at_clock(executor);
     deadline_ns = weir__timers_next(&executor->timers);
     if (limit_ns < deadline_ns)
         deadline_ns = limit_ns;
@@ -439,17 +437,16 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
+    uint64_t before = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed);
     weir_queue_node *node;
-    uint64_t count = 0;
+    uint64_t count;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
-        while ((node = weir__chain_pop(&executor->turn.ready)) != NULL) {
+        while ((node = weir__chain_pop(&executor->turn.ready)) != NULL)
             call(executor, container_of(node, weir_task, node), status);
-            count++;
-        }
-        count += executor->turn.tail.count;
         run_tail(executor, status);
     }
+    count = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) - before;
     if (status < 0)
         weir__figure_add(executor->figures.cancelled, count);
     return count;
@@ -468,89 +465,82 @@ uint64_t weir__executor_cancel_timers(weir_executor *executor)
             count++;
         }
     }
+    weir__figure_add(executor->figures.fired, count); /* called, */
     weir__figure_add(executor->figures.cancelled, count);
     return count;
 }
 
 /* ---- tail tasks ---- */
 
-/* A tail task from another thread: first a task, then, on the executor's thread, a tail task. */
-struct tail_hop {
-    weir_task task;
-    weir_executor *executor;
-    weir_task_fn *fn;
-    void *arg;
-};
-
-static void append_tail(weir_executor *executor, weir_task *task)
+static int tail_here(weir_executor *executor, weir_task *task)
 {
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
     weir__chain_append(&executor->turn.tail, &task->node);
     weir__figure_add(executor->figures.taken, 1);
+    return 0;
 }
 
-static void run_hop(void *arg, int status)
-{
-    struct tail_hop hop = *(struct tail_hop *)arg;
-
-    weir__free(arg);
-    hop.fn(hop.arg, status);
-}
-
+/* The second half of a hop: the task that brought it has run, what it brought is still to come. */
 static void on_hop(void *arg, int status)
 {
-    struct tail_hop *hop = arg;
+    weir_executor *executor = weir_executor_current();
+    weir_task *task = arg;
 
-    if (status < 0) {
-        run_hop(hop, status);
-        return;
-    }
-    weir_task_init(&hop->task, run_hop, hop);
-    append_tail(hop->executor, &hop->task);
+    weir__figure_add(executor->figures.popped, (uint64_t)-1);
+    if (status < 0)
+        call(executor, task, status);
+    else
+        weir__chain_append(&executor->turn.tail, &task->node);
 }
 
-static int hop_to_tail(weir_executor *executor, weir_task_fn *fn, void *arg)
+/* A tail task from another thread: it is brought by a task, and only it counts. */
+static int hop_to_tail(weir_executor *executor, weir_task *task)
 {
-    struct tail_hop *hop = weir__zalloc(sizeof(*hop));
+    weir_task *hop = weir__task_take(on_hop, task);
     int err;
 
     if (hop == NULL)
         return -ENOMEM;
-    weir_task_init(&hop->task, on_hop, hop);
-    hop->executor = executor;
-    hop->fn = fn;
-    hop->arg = arg;
-    err = submit(executor, &hop->task, WEIR__NOW);
+    err = post(executor, hop, WEIR__NOW);
     if (err < 0)
-        weir__free(hop);
+        weir__task_untake(hop);
     return err;
 }
 
-static int tail_here(weir_executor *executor, weir_task_fn *fn, void *arg)
+static int submit_tail(weir_executor *executor, weir_task *task)
 {
-    weir_task *task;
+    bool bounded = executor->options.max_pending > 0;
+    int err;
 
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED;
-    task = weir__task_take(fn, arg);
-    if (task == NULL)
-        return -ENOMEM;
-    append_tail(executor, task);
-    return 0;
+    if (bounded && admit(executor, task) < 0)
+        return WEIR_EFULL;
+    if (weir__executor_is_consumer(executor))
+        err = tail_here(executor, task);
+    else
+        err = hop_to_tail(executor, task);
+    if (err < 0 && bounded)
+        dismiss(executor, task);
+    return err;
 }
 
 int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg)
 {
+    weir_task *task;
     int err;
 
     if (executor == NULL || fn == NULL)
         return -EINVAL;
     if (executor->type->run_here != NULL)
         return -ENOTSUP;
-    if (atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &self)
-        err = tail_here(executor, fn, arg);
-    else
-        err = hop_to_tail(executor, fn, arg);
-    return err < 0 ? refused(executor, fn, arg, err) : 0;
+    task = weir__task_take(fn, arg);
+    if (task == NULL)
+        return -ENOMEM;
+    err = submit_tail(executor, task);
+    if (err == 0)
+        return 0;
+    weir__task_untake(task);
+    return refused(executor, fn, arg, err);
 }
 
 /* ---- a kind that sleeps on a futex ---- */

@@ -153,6 +153,7 @@ struct weir_executor {
     /* One task that travels with every 64th submission and measures how long that takes. */
     struct {
         weir_task task;
+        bool from_outside;            /* its holder's */
         _Atomic int64_t submitted_ns; /* and 1 more, so that 0 = not under way */
     } probe;
 
@@ -267,7 +268,19 @@ static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
 }
 
 /* This thread, as a value of `owner` and `consumer`: an address that no other living thread has. */
-const void *weir__thread_self(void);
+extern _Thread_local char weir__self
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline bool weir__in_executor(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &weir__self ||
+           executor->type->run_here != NULL;
+}
+
+static inline bool weir__executor_is_consumer(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &weir__self;
+}
 
 /* ---- figures (figures.c) ---- */
 

@@ -81,6 +81,8 @@ static void on_probe(void *arg, int status)
                                weir__executor_now(executor) + 1 - since_ns);
     weir__figure_add(executor->figures.popped, (uint64_t)-1); /* not one of the user's */
     weir__figure_add(executor->figures.taken, (uint64_t)-1);
+    if (executor->probe.from_outside)
+        weir__figure_add(executor->figures.submitted, (uint64_t)-1);
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -558,7 +560,7 @@ static int begin(weir_executor *executor)
     lock(executor); /* whoever started us is through now */
     unlock(executor);
     (void)weir__executor_enter(executor);
-    atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
+    atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     executor->turn.now_ns = weir__executor_now(executor);
     executor->life.last_task_ns = executor->turn.now_ns;

@@ -92,7 +92,7 @@ int weir_manual_create(const weir_manual_options *options, weir_executor **ret_e
     manual->wakeup = given.wakeup;
     manual->wakeup_data = given.wakeup_data;
     if (!given.owner_later)
-        atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
+        atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
     open_for_business(executor);
     *ret_executor = executor;
     return 0;
@@ -104,7 +104,7 @@ int weir_manual_own(weir_executor *executor)
 
     if (executor == NULL || executor->type != &type)
         return -EINVAL;
-    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, weir__thread_self(),
+    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, &weir__self,
                                                  memory_order_relaxed, memory_order_relaxed))
         return -EALREADY;
     return 0;

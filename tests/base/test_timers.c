@@ -334,6 +334,47 @@ TEST(timers, survive_a_clock_that_goes_back)
     assert_expire_in_order(&timers, nodes, 2, 4 * SECOND);
 }
 
+TEST(timers, started_after_a_delay_count_from_the_time_that_is_told)
+{
+    weir__timers timers;
+    weir_timer_node nodes[3] = {{0}, {0}, {0}};
+
+    weir__timers_init(&timers, 1000);
+    weir__timers_start_after(&timers, &nodes[0], 50);
+    weir__timers_start_after(&timers, &nodes[1], 50);
+    weir__timers_start_after(&timers, &nodes[2], WEIR_NEVER);
+    assert_int_equal(weir__timers_count(&timers), 3);
+    assert_true(weir__timers_want_time(&timers));
+    assert_null(weir__timers_expire(&timers, 2000));
+    weir__timers_tell(&timers, 2000);
+    assert_false(weir__timers_want_time(&timers));
+    assert_next(&timers, 2050);
+    assert_null(weir__timers_expire(&timers, 2049));
+    assert_expire_in_order(&timers, nodes, 2, 2050);
+    assert_next(&timers, WEIR_NEVER);
+    assert_int_equal(weir__timers_count(&timers), 1);
+}
+
+TEST(timers, that_wait_for_the_time_can_be_stopped_and_restarted)
+{
+    weir__timers timers;
+    weir_timer_node stopped = {0}, restarted = {0}, again = {0};
+
+    weir__timers_init(&timers, 1000);
+    weir__timers_start_after(&timers, &stopped, 10);
+    weir__timers_start_after(&timers, &restarted, 10);
+    weir__timers_start(&timers, &again, 1005);
+    weir__timers_stop(&timers, &stopped);
+    weir__timers_start(&timers, &restarted, 1020);
+    weir__timers_start_after(&timers, &again, 100);
+    weir__timers_tell(&timers, 1010);
+    assert_false(weir__timers_filed(&stopped));
+    assert_ptr_equal(weir__timers_expire(&timers, 1109), &restarted);
+    assert_null(weir__timers_expire(&timers, 1109));
+    assert_ptr_equal(weir__timers_expire(&timers, 1110), &again);
+    assert_int_equal(weir__timers_count(&timers), 0);
+}
+
 TEST(timers, can_all_be_taken_whatever_their_deadline)
 {
     static const int64_t at_ns[] = {0, 5, 300, MS, 4 * MS, SECOND, DAY, YEAR, WEIR_NEVER};
@@ -504,6 +545,21 @@ static void start(struct trial *trial, struct subject *subject, int64_t at_ns)
     subject->started = trial->starts++;
 }
 
+/* Its deadline counts from the time that is told next, which is the trial's: see tell(). */
+static void start_after(struct trial *trial, struct subject *subject, int64_t delay_ns)
+{
+    weir__timers_start_after(&trial->timers, &subject->node, delay_ns);
+    trial->running += !subject->running;
+    subject->running = true;
+    subject->at_ns = trial->now_ns + delay_ns;
+    subject->started = trial->starts++;
+}
+
+static void tell(struct trial *trial)
+{
+    weir__timers_tell(&trial->timers, trial->now_ns);
+}
+
 static void step_start(struct trial *trial)
 {
     struct subject *subject = draw_subject(trial);
@@ -518,6 +574,12 @@ static void step_start(struct trial *trial)
         break;
     case 2:
         start(trial, subject, WEIR_NEVER);
+        break;
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+        start_after(trial, subject, duration_ns);
         break;
     default:
         start(trial, subject, trial->now_ns + duration_ns);
@@ -545,8 +607,10 @@ static void step_stop(struct trial *trial)
 static void step_next(struct trial *trial)
 {
     struct subject *first = first_running(trial);
-    int64_t next_ns = weir__timers_next(&trial->timers);
+    int64_t next_ns;
 
+    tell(trial);
+    next_ns = weir__timers_next(&trial->timers);
     if (first == NULL)
         require(trial, next_ns == WEIR_NEVER, "next is never without timers");
     else if (trial->running <= 4)
@@ -598,6 +662,7 @@ static void expire_all(struct trial *trial, int64_t now_ns)
     for (;;) {
         struct subject *first = first_running(trial);
 
+        tell(trial);
         node = weir__timers_expire(&trial->timers, now_ns);
         if (first == NULL || first->at_ns > now_ns)
             break;
@@ -614,6 +679,7 @@ static void expire_all(struct trial *trial, int64_t now_ns)
 
 static void step_expire(struct trial *trial)
 {
+    tell(trial);
     if (draw(trial, 16) == 0)
         expire_all(trial, trial->now_ns - trial->draw_duration(trial)); /* the clock went back */
     trial->now_ns = draw_now(trial);
