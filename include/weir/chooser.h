@@ -49,9 +49,11 @@ WEIR_API const weir_chooser *weir_chooser_least_pending(void);
 WEIR_API const weir_chooser *weir_chooser_two_choices(void);
 
 /*
- * How a group grows and shrinks by itself: every window each member's utilisation is measured;
- * those below `scale_down` for longer than `patience` windows are suspended, and while one is above
- * `scale_up` as long, suspended ones are resumed. `next` goes round among the active ones.
+ * How a group grows and shrinks by itself. Every window each member's utilisation is measured: one
+ * above `scale_up` for longer than `patience` windows is busy, one below `scale_down` as long is
+ * idle. Each busy member wants an idle one beside it: while there are fewer, suspended members are
+ * resumed; while there are more, idle ones that have no timer running are suspended. All begin as
+ * active, up to `max_active`; `next` goes round among those that are.
  */
 typedef struct weir_autoscale_options {
     size_t size;
@@ -62,7 +64,7 @@ typedef struct weir_autoscale_options {
     double scale_up;   /* default 0.75 */
     int ramp_down;     /* suspended per window at most, default 1 */
     int ramp_up;       /* resumed per window at most, default 1 */
-    int patience;      /* windows that must agree before the one that acts, default 2 */
+    int patience;      /* windows before the one that acts, default 2; WEIR_OFF = none */
 } weir_autoscale_options;
 
 #define WEIR_AUTOSCALE_OPTIONS(...) \

@@ -3,7 +3,8 @@
  * weir/combiner.h - waits for any number of promises at once.
  *
  * Add promises, then finish with the promise that shall hear of it: it completes when all have,
- * with the first failure or with success. Used on one executor's thread only, so it needs no locks.
+ * with the first failure or with success. It is used on one executor's thread only; the promises
+ * may complete anywhere.
  */
 #ifndef WEIR_COMBINER_H
 #define WEIR_COMBINER_H
@@ -23,8 +24,8 @@ typedef struct weir_combiner weir_combiner;
 WEIR_API int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner);
 
 /*
- * Adds a promise to wait for.
- * Thread: its executor's.  Keeps: promise.  Fails: WEIR_EWRONGTHREAD, -EINVAL (finished), -ENOMEM.
+ * Adds a promise to wait for. Whose it is stays as it was: one that is abandoned has failed.
+ * Thread: its executor's.  Fails: WEIR_EWRONGTHREAD, -EINVAL (finished), -ENOMEM.
  */
 WEIR_API int weir_combiner_add(weir_combiner *combiner, weir_promise *promise);
 

@@ -157,9 +157,9 @@ WEIR_API int weir_promise_await(weir_promise *promise, int64_t timeout_ns);
 WEIR_API int weir_promise_sync(weir_promise *promise, int64_t timeout_ns);
 
 /*
- * Completes `target` as `source` completes; cancelling `target` cancels `source`. A value stays
- * owned by the source, which is kept as long as the target.
- * Thread: any.  Keeps: source, target.  Fails: -ENOMEM, -EINVAL.
+ * Completes `target` as `source` completes, or is abandoned; cancelling `target` cancels `source`.
+ * A value stays owned by the source, which then lives as long as the target.
+ * Thread: any.  Keeps: target.  Fails: -ENOMEM, -EINVAL.
  */
 WEIR_API int weir_promise_cascade(weir_promise *source, weir_promise *target);
 

@@ -3,13 +3,18 @@
  * A group that grows and shrinks by itself: suspends members that idle, resumes them when others
  * are busy.
  *
- * A monitor on the global executor measures all members once a window. Its memory is shared with
- * the group's chooser and outlives it, because the monitor may be running when the group ends: the
- * group leaves by setting `group` to NULL under the lock.
+ * A monitor on the global executor measures all members once a window. A busy member wants an idle
+ * one beside it, which takes the next work: so members are resumed while there are fewer idle ones
+ * than busy ones, and suspended while there are more. Where there are as many nothing changes,
+ * however long one of them is busy.
+ *
+ * The monitor's memory is shared with the group's chooser and outlives it, because the monitor may
+ * be running when the group ends: the group leaves by setting `group` to NULL under the lock.
  */
 #include "executor/group.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include <weir/schedule.h>
@@ -33,6 +38,14 @@ struct monitor {
     struct gauge gauges[];
 };
 
+/* How many members ... */
+struct census {
+    int active; /* take tasks from the chooser */
+    int spare;  /* had little to do in the last window */
+    int idle;   /* have had for longer than the patience, and may be suspended */
+    int busy;   /* have been busy for longer than the patience */
+};
+
 struct autoscale {
     _Atomic uint64_t turn;
     struct monitor *monitor;
@@ -51,6 +64,14 @@ void weir_autoscale_options_init(weir_autoscale_options *options)
     options->size = sizeof(*options);
 }
 
+static bool are_valid(const weir_autoscale_options *options, int count)
+{
+    return options->min_active >= 1 && options->min_active <= options->max_active &&
+           options->max_active <= count && options->window_ns > 0 && options->scale_down >= 0 &&
+           options->scale_down <= options->scale_up && options->scale_up <= 1 &&
+           options->ramp_down > 0 && options->ramp_up > 0 && options->patience >= 0;
+}
+
 static int read_options(weir_autoscale_options *options, const void *given, int count)
 {
     int err = weir__options_read(options, sizeof(*options), given);
@@ -67,25 +88,54 @@ static int read_options(weir_autoscale_options *options, const void *given, int 
     options->patience = options->patience == 0          ? 2
                         : options->patience == WEIR_OFF ? 0
                                                         : options->patience;
-    if (options->min_active < 1 || options->max_active < options->min_active ||
-        options->max_active > count || options->window_ns < 0 || options->scale_down < 0 ||
-        options->scale_up > 1 || options->scale_up < options->scale_down ||
-        options->ramp_down < 0 || options->ramp_up < 0 || options->patience < 0)
-        return -EINVAL;
-    return 0;
+    return are_valid(options, count) ? 0 : -EINVAL;
 }
 
 /* ---- the monitor ---- */
+
+static int one_more(int windows)
+{
+    return windows < INT_MAX ? windows + 1 : windows;
+}
 
 static void measure(struct gauge *gauge, const weir_executor *member, int64_t now_ns,
                     int64_t elapsed_ns, const weir_autoscale_options *options)
 {
     int64_t active_ns = weir__figures_active(member, now_ns);
     double utilisation = (double)(active_ns - gauge->active_ns) / (double)elapsed_ns;
+    bool counts = !is_suspended(member);
 
     gauge->active_ns = active_ns;
-    gauge->low = utilisation < options->scale_down ? gauge->low + 1 : 0;
-    gauge->high = utilisation > options->scale_up ? gauge->high + 1 : 0;
+    gauge->low = counts && utilisation < options->scale_down ? one_more(gauge->low) : 0;
+    gauge->high = counts && utilisation > options->scale_up ? one_more(gauge->high) : 0;
+}
+
+/* One that waits for a timer could not end its thread, and would be neither active nor suspended.
+ */
+static bool may_go(const struct monitor *monitor, size_t i)
+{
+    const weir_executor *member = weir_group_at(monitor->group, i);
+
+    return monitor->gauges[i].low > monitor->options.patience &&
+           atomic_load_explicit(&member->figures.timers, memory_order_relaxed) == 0;
+}
+
+static struct census look(struct monitor *monitor, int64_t now_ns)
+{
+    const weir_autoscale_options *options = &monitor->options;
+    struct census census = {0};
+
+    for (size_t i = 0; i < weir_group_count(monitor->group); i++) {
+        const weir_executor *member = weir_group_at(monitor->group, i);
+        struct gauge *gauge = &monitor->gauges[i];
+
+        measure(gauge, member, now_ns, now_ns - monitor->looked_ns, options);
+        census.active += !is_suspended(member);
+        census.spare += gauge->low > 0;
+        census.idle += may_go(monitor, i);
+        census.busy += gauge->high > options->patience;
+    }
+    return census;
 }
 
 static void do_nothing(void *arg, int status)
@@ -99,48 +149,37 @@ static void resume_some(struct monitor *monitor, int count)
     for (size_t i = 0; i < weir_group_count(monitor->group) && count > 0; i++) {
         weir_executor *member = weir_group_at(monitor->group, i);
 
-        if (is_suspended(member) && weir_execute(member, do_nothing, NULL) == 0) {
-            monitor->gauges[i].low = 0;
+        if (weir_executor_state(member) == WEIR_EXECUTOR_SUSPENDED &&
+            weir__executor_try(member, do_nothing, NULL, WEIR__NOW) == 0)
             count--;
-        }
     }
 }
 
 /* From the back, so that the same ones stay. */
-static void suspend_some(struct monitor *monitor, int count, int patience)
+static void suspend_some(struct monitor *monitor, int count)
 {
-    for (size_t i = weir_group_count(monitor->group); i > 0 && count > 0; i--) {
-        weir_executor *member = weir_group_at(monitor->group, i - 1);
-
-        if (is_suspended(member) || monitor->gauges[i - 1].low <= patience)
-            continue;
-        if (weir_executor_suspend(member) == 0)
+    for (size_t i = weir_group_count(monitor->group); i > 0 && count > 0; i--)
+        if (may_go(monitor, i - 1) &&
+            weir_executor_suspend(weir_group_at(monitor->group, i - 1)) == 0)
             count--;
-    }
 }
 
-static int least(int a, int b)
+static int least(int a, int b, int c)
 {
-    return a < b ? a : b;
+    int ab = a < b ? a : b;
+
+    return ab < c ? ab : c;
 }
 
 static void scale(struct monitor *monitor, int64_t now_ns)
 {
     const weir_autoscale_options *options = &monitor->options;
-    int active = 0, busy = 0;
+    struct census census = look(monitor, now_ns);
 
-    for (size_t i = 0; i < weir_group_count(monitor->group); i++) {
-        const weir_executor *member = weir_group_at(monitor->group, i);
-
-        measure(&monitor->gauges[i], member, now_ns, now_ns - monitor->looked_ns, options);
-        active += !is_suspended(member);
-        busy += monitor->gauges[i].high > options->patience;
-    }
-    if (busy > 0 && active < options->max_active)
-        resume_some(monitor, least(options->ramp_up, options->max_active - active));
-    else if (active > options->min_active)
-        suspend_some(monitor, least(options->ramp_down, active - options->min_active),
-                     options->patience);
+    resume_some(monitor, least(census.busy - census.spare, options->ramp_up,
+                               options->max_active - census.active));
+    suspend_some(monitor, least(census.idle - census.busy, options->ramp_down,
+                                census.active - options->min_active));
 }
 
 void weir__autoscale_step(void *state)
@@ -220,19 +259,33 @@ static int autoscale_init(void *state, weir_group *group, const void *given)
     return 0;
 }
 
+static size_t count_active(const weir_group *group)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < weir_group_count(group); i++)
+        count += !is_suspended(weir_group_at(group, i));
+    return count;
+}
+
+static weir_executor *nth_active(const weir_group *group, uint64_t n)
+{
+    for (size_t i = 0; i < weir_group_count(group); i++) {
+        weir_executor *member = weir_group_at(group, i);
+
+        if (!is_suspended(member) && n-- == 0)
+            return member;
+    }
+    return weir_group_at(group, 0); /* there is none: its next task resumes it */
+}
+
 static weir_executor *autoscale_next(void *state, weir_group *group)
 {
     struct autoscale *autoscale = state;
     uint64_t turn = atomic_fetch_add_explicit(&autoscale->turn, 1, memory_order_relaxed);
-    size_t count = weir_group_count(group);
+    size_t active = count_active(group);
 
-    for (size_t i = 0; i < count; i++) {
-        weir_executor *member = weir_group_at(group, (turn + i) % count);
-
-        if (!is_suspended(member))
-            return member;
-    }
-    return weir_group_at(group, 0); /* its next task resumes it */
+    return nth_active(group, active > 0 ? turn % active : 0);
 }
 
 static void autoscale_deinit(void *state)

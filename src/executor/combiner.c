@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts promises down, on one thread. A promise may notify on another executor, so its listener
- * there only posts a task here, from memory that came with the add.
+ * Counts promises down. Adding and finishing is for one thread, which `finished` belongs to; but
+ * the promises complete wherever they do, so what they touch is atomic.
+ *
+ * `waiting` counts the promises that are not complete, and one more until the combiner is finished:
+ * who makes it zero completes the aggregate. The count is acquire-release, so that this one comes
+ * after the aggregate was set and after all failures.
  */
 #include <weir/combiner.h>
 
@@ -16,16 +20,9 @@ struct weir_combiner {
     weir__refs refs;
     weir_executor *executor;
     weir_promise *aggregate;
-    weir_promise *failed; /* the first that did */
-    size_t waiting;
     bool finished;
-};
-
-struct part {
-    weir_listener listener;
-    weir_task task;
-    weir_combiner *combiner;
-    weir_promise *promise;
+    _Atomic size_t waiting;
+    _Atomic(weir_promise *) failed; /* the first that did */
 };
 
 int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner)
@@ -39,6 +36,7 @@ int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner)
         return -ENOMEM;
     weir__refs_init(&combiner->refs);
     combiner->executor = weir_executor_retain(executor);
+    atomic_init(&combiner->waiting, 1);
     *ret_combiner = combiner;
     return 0;
 }
@@ -47,18 +45,19 @@ void weir_combiner_release(weir_combiner *combiner)
 {
     if (combiner == NULL || !weir__refs_release(&combiner->refs))
         return;
-    weir_promise_release(combiner->failed);
+    weir_promise_release(atomic_load_explicit(&combiner->failed, memory_order_relaxed));
     weir_promise_release(combiner->aggregate);
     weir_executor_release(combiner->executor);
     weir__free(combiner);
 }
 
-static void complete_if_all_are_done(weir_combiner *combiner)
+static void count_down(weir_combiner *combiner)
 {
-    weir_promise *failed = combiner->failed;
+    weir_promise *failed;
 
-    if (!combiner->finished || combiner->waiting > 0)
+    if (atomic_fetch_sub_explicit(&combiner->waiting, 1, memory_order_acq_rel) > 1)
         return;
+    failed = atomic_load_explicit(&combiner->failed, memory_order_relaxed);
     if (failed != NULL)
         (void)weir_promise_fail(combiner->aggregate, weir_promise_result(failed),
                                 weir_promise_detail(failed));
@@ -66,66 +65,62 @@ static void complete_if_all_are_done(weir_combiner *combiner)
         (void)weir_promise_succeed(combiner->aggregate, NULL);
 }
 
-static void on_part_done(void *arg, int status)
+static void note_failure(weir_combiner *combiner, weir_promise *promise)
 {
-    struct part *part = arg;
-    weir_combiner *combiner = part->combiner;
+    weir_promise *none = NULL;
 
-    (void)status; /* cancelled with the executor: it counts all the same */
-    if (weir_promise_result(part->promise) < 0 && combiner->failed == NULL)
-        combiner->failed = weir_promise_retain(part->promise);
-    combiner->waiting--;
-    complete_if_all_are_done(combiner);
-    weir_promise_release(part->promise);
-    weir__free(part);
-    weir_combiner_release(combiner);
+    if (atomic_compare_exchange_strong_explicit(&combiner->failed, &none, promise,
+                                                memory_order_relaxed, memory_order_relaxed))
+        weir_promise_retain(promise);
 }
 
 static void on_promise_done(weir_promise *promise, void *user_data)
 {
-    struct part *part = user_data;
+    weir_combiner *combiner = user_data;
 
-    (void)promise;
-    if (weir_in_executor(part->combiner->executor))
-        on_part_done(part, 0);
-    else if (weir__executor_post(part->combiner->executor, &part->task, WEIR__NOW) < 0)
-        on_part_done(part, 0); /* the executor has ended, so nobody else is here */
+    if (weir_promise_result(promise) < 0)
+        note_failure(combiner, promise);
+    count_down(combiner);
+    weir_combiner_release(combiner);
+}
+
+static int may_use(const weir_combiner *combiner)
+{
+    if (!weir_in_executor(combiner->executor))
+        return WEIR_EWRONGTHREAD;
+    return combiner->finished ? -EINVAL : 0;
 }
 
 int weir_combiner_add(weir_combiner *combiner, weir_promise *promise)
 {
-    struct part *part;
+    int err;
 
     if (combiner == NULL || promise == NULL)
         return -EINVAL;
-    if (!weir_in_executor(combiner->executor))
-        return WEIR_EWRONGTHREAD;
-    if (combiner->finished)
-        return -EINVAL;
-    part = weir__zalloc(sizeof(*part));
-    if (part == NULL)
-        return -ENOMEM;
+    err = may_use(combiner);
+    if (err < 0)
+        return err;
     weir__refs_retain(&combiner->refs);
-    combiner->waiting++;
-    part->combiner = combiner;
-    part->promise = weir_promise_retain(promise);
-    weir_task_init(&part->task, on_part_done, part);
-    part->listener.fn = on_promise_done;
-    part->listener.user_data = part;
-    weir_promise_listen(promise, &part->listener);
-    return 0;
+    atomic_fetch_add_explicit(&combiner->waiting, 1, memory_order_relaxed);
+    err = weir_promise_add_listener(promise, on_promise_done, combiner);
+    if (err < 0) {
+        atomic_fetch_sub_explicit(&combiner->waiting, 1, memory_order_relaxed);
+        weir_combiner_release(combiner);
+    }
+    return err;
 }
 
 int weir_combiner_finish(weir_combiner *combiner, weir_promise *aggregate)
 {
+    int err;
+
     if (combiner == NULL || aggregate == NULL)
         return -EINVAL;
-    if (!weir_in_executor(combiner->executor))
-        return WEIR_EWRONGTHREAD;
-    if (combiner->finished)
-        return -EINVAL;
+    err = may_use(combiner);
+    if (err < 0)
+        return err;
     combiner->finished = true;
     combiner->aggregate = weir_promise_retain(aggregate);
-    complete_if_all_are_done(combiner);
+    count_down(combiner);
     return 0;
 }

@@ -112,9 +112,11 @@ static void wake_if_asleep(weir_executor *executor, int64_t when_ns)
         weir__executor_wake(executor);
 }
 
-/* The queue was closed: the executor runs without one, has to be started, or takes no more tasks.
+/*
+ * The queue was closed: the executor runs without one, has to be started, or takes no more tasks.
+ * One that was started runs the task, lazy or not, even if it went to sleep before it came.
  */
-static COLD int post_to_closed(weir_executor *executor, weir_task *task, int64_t when_ns)
+static COLD int post_to_closed(weir_executor *executor, weir_task *task)
 {
     int err;
 
@@ -127,7 +129,7 @@ static COLD int post_to_closed(weir_executor *executor, weir_task *task, int64_t
         if (err < 0)
             return err;
     } while (!weir__queue_push(&executor->queue, &task->node));
-    wake_if_asleep(executor, when_ns);
+    weir__executor_wake(executor);
     return 0;
 }
 
@@ -136,7 +138,7 @@ static INLINE int post(weir_executor *executor, weir_task *task, int64_t when_ns
     if (weir__executor_is_consumer(executor))
         return post_here(executor, task);
     if (!weir__queue_push(&executor->queue, &task->node))
-        return post_to_closed(executor, task, when_ns);
+        return post_to_closed(executor, task);
     wake_if_asleep(executor, when_ns);
     return 0;
 }
@@ -152,6 +154,8 @@ static COLD void send_probe(weir_executor *executor)
 {
     int64_t none = 0, now_ns = weir__executor_now(executor) + 1;
 
+    if (executor->type->run_here != NULL)
+        return;
     if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
                                                  memory_order_acquire, memory_order_relaxed))
         return;
@@ -349,17 +353,35 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
     return count;
 }
 
+static int64_t end_of_turn(const weir_executor *executor, int64_t budget_ns)
+{
+    int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
+
+    if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN &&
+        executor->life.timeout_at_ns < end_ns)
+        return executor->life.timeout_at_ns;
+    return end_ns;
+}
+
+/* A turn without a budget still ends when a thread's state has changed: somebody waits for it. */
+static bool has_run_enough(const weir_executor *executor, int64_t budget_ns, unsigned count)
+{
+    if (budget_ns != WEIR_NEVER)
+        return count >= TURN_TASKS_MAX;
+    return !executor->type->threadless && weir__executor_state(executor) != executor->turn.state;
+}
+
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
-    int64_t stop_ns = weir__deadline(executor->turn.now_ns, budget_ns);
+    int64_t end_ns = end_of_turn(executor, budget_ns);
     unsigned batch = executor->turn.batch, count, total = 0;
 
     do {
         count = run_due_timers(executor, batch);
         count += run_batch(executor, batch);
         total += count;
-    } while (count > 0 && executor->turn.now_ns < stop_ns &&
-             (total < TURN_TASKS_MAX || budget_ns == WEIR_NEVER));
+    } while (count > 0 && executor->turn.now_ns < end_ns &&
+             !has_run_enough(executor, budget_ns, total));
 }
 
 /* What tail tasks add to the tail runs in the next turn. */
@@ -454,18 +476,19 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
 
 uint64_t weir__executor_cancel_timers(weir_executor *executor)
 {
+    size_t left = weir__timers_count(&executor->timers); /* cancelled ones may start others */
     weir_timer_node *node;
     weir_timer *timer;
     uint64_t count = 0;
 
-    while ((node = weir__timers_take_any(&executor->timers)) != NULL) {
+    while (left-- > 0 && (node = weir__timers_take_any(&executor->timers)) != NULL) {
         timer = container_of(node, weir_timer, node);
         if (weir__schedule_owns(timer)) {
             weir__schedule_cancelled(timer);
             count++;
         }
     }
-    weir__figure_add(executor->figures.fired, count); /* called, */
+    weir__figure_add(executor->figures.fired, count); /* with a status like any other call */
     weir__figure_add(executor->figures.cancelled, count);
     return count;
 }

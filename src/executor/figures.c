@@ -6,9 +6,9 @@
  * awake it holds total - now - 1 as of the waking, which is negative, and the total at a later time
  * t is word + 1 + t.
  *
- * Utilisation is measured from the beginning of a window that lies one to two seconds back, or as
- * long as the executor sleeps. The window's two words are read under a version that is odd while
- * they change.
+ * Utilisation is measured from the beginning of a window that lies one to three seconds back, or as
+ * long as the executor sleeps; when it wakes from a long sleep the window is moved to the last
+ * second of that. The window's two words are read under a version that is odd while they change.
  */
 #include "executor/executor.h"
 
@@ -22,28 +22,27 @@ static uint64_t read_figure(const _Atomic uint64_t *figure)
     return atomic_load_explicit(figure, memory_order_relaxed);
 }
 
-void weir__figures_asleep(weir_executor *executor)
+/* Release: who sees the word sees a time that is not before the one that it was written at. */
+static void publish_active(weir_executor *executor, int64_t word)
 {
-    int64_t active_ns = weir__figures_active(executor, executor->turn.now_ns);
-
-    atomic_store_explicit(&executor->figures.active, active_ns, memory_order_relaxed);
-    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
-                          memory_order_relaxed);
+    atomic_store_explicit(&executor->figures.active, word, memory_order_release);
 }
 
-void weir__figures_awake(weir_executor *executor)
+static int64_t active_at(int64_t word, int64_t now_ns)
 {
-    int64_t active_ns = atomic_load_explicit(&executor->figures.active, memory_order_relaxed);
-
-    atomic_store_explicit(&executor->figures.active, active_ns - executor->turn.now_ns - 1,
-                          memory_order_relaxed);
+    return word < 0 ? word + 1 + now_ns : word;
 }
 
 int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns)
 {
-    int64_t word = atomic_load_explicit(&executor->figures.active, memory_order_relaxed);
+    return active_at(atomic_load_explicit(&executor->figures.active, memory_order_relaxed), now_ns);
+}
 
-    return word < 0 ? word + 1 + now_ns : word;
+void weir__figures_asleep(weir_executor *executor)
+{
+    publish_active(executor, weir__figures_active(executor, executor->turn.now_ns));
+    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
+                          memory_order_relaxed);
 }
 
 /* Release on every store keeps them in order behind the odd version; the reader's acquires mirror
@@ -59,18 +58,48 @@ static void publish_window(weir_executor *executor, int64_t start_ns, int64_t ac
     atomic_store_explicit(&executor->figures.window_version, version + 2, memory_order_release);
 }
 
+static void begin_window(weir_executor *executor)
+{
+    executor->turn.window_ns = executor->turn.now_ns;
+    executor->turn.window_active_ns = weir__figures_active(executor, executor->turn.now_ns);
+}
+
+/* The window began less than a second before the sleep: what is older than two was slept through.
+ */
+void weir__figures_awake(weir_executor *executor)
+{
+    int64_t now_ns = executor->turn.now_ns, active_ns = weir__figures_active(executor, now_ns);
+
+    if (now_ns - executor->turn.window_ns >= 2 * WINDOW_NS) {
+        publish_window(executor, now_ns - WINDOW_NS, active_ns);
+        begin_window(executor);
+    }
+    publish_active(executor, active_ns - now_ns - 1);
+}
+
 void weir__figures_turn(weir_executor *executor)
 {
-    int64_t now_ns = executor->turn.now_ns;
-
     weir__figure_add(executor->figures.turns, 1);
     atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
-    if (now_ns - executor->turn.window_ns < WINDOW_NS)
+    if (executor->turn.now_ns - executor->turn.window_ns < WINDOW_NS)
         return;
     publish_window(executor, executor->turn.window_ns, executor->turn.window_active_ns);
-    executor->turn.window_ns = now_ns;
-    executor->turn.window_active_ns = weir__figures_active(executor, now_ns);
+    begin_window(executor);
+}
+
+/* Time awake, and the time of which that is true: the word has not changed around it. */
+static int64_t read_active(const weir_executor *executor, int64_t *ret_now_ns)
+{
+    int64_t word, before;
+
+    word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+    do {
+        before = word;
+        *ret_now_ns = weir__executor_now(executor);
+        word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+    } while (word != before);
+    return active_at(word, *ret_now_ns);
 }
 
 static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
@@ -89,15 +118,15 @@ static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
 
 double weir_executor_utilisation(const weir_executor *executor)
 {
-    int64_t start_ns, active_ns, now_ns = weir__executor_now(executor);
+    int64_t start_ns, start_active_ns, now_ns, active_ns;
 
     if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDED)
         return 0.0;
-    read_window(executor, &start_ns, &active_ns);
+    read_window(executor, &start_ns, &start_active_ns);
+    active_ns = read_active(executor, &now_ns);
     if (now_ns <= start_ns)
         return 0.0;
-    return (double)(weir__figures_active(executor, now_ns) - active_ns) /
-           (double)(now_ns - start_ns);
+    return (double)(active_ns - start_active_ns) / (double)(now_ns - start_ns);
 }
 
 /* What left the consumer's hands is read before what came into them: never below the truth by more
@@ -131,6 +160,8 @@ static uint64_t tasks_run(const weir_executor *executor)
 
 void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats *ret_stats)
 {
+    int64_t now_ns;
+
     memset(ret_stats, 0, sizeof(*ret_stats));
     ret_stats->state = weir_executor_state(executor);
     ret_stats->pending = weir_executor_pending(executor);
@@ -140,7 +171,7 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->turns = read_figure(&executor->figures.turns);
     ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
-    ret_stats->active_ns = weir__figures_active(executor, weir__executor_now(executor));
+    ret_stats->active_ns = read_active(executor, &now_ns);
     ret_stats->utilisation = weir_executor_utilisation(executor);
     weir_histogram_read(&executor->figures.queue_latency, &ret_stats->queue_latency_ns);
     weir_histogram_read(&executor->figures.run_time, &ret_stats->run_time_ns);

@@ -87,14 +87,12 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
     group_unref(group);
 }
 
-static bool is_member_thread(const void *arg)
+/* Only compares the group's address: who asks may hold the promise alone, and the group be gone. */
+static bool is_member_thread(const void *group)
 {
-    const weir_group *group = arg;
+    const weir_executor *current = weir_executor_current();
 
-    for (size_t i = 0; i < group->count; i++)
-        if (weir_in_executor(group->members[i]))
-            return true;
-    return false;
+    return current != NULL && current->options.on_terminated_arg == group;
 }
 
 static int member_cpu(const weir_group_options *options, size_t index)
@@ -158,24 +156,41 @@ static int create_chooser(weir_group *group, const weir_group_options *options)
                : 0;
 }
 
-/* Members that never had a task end at once; a chooser of the user's own may have given them some.
- */
-static void end_members(weir_group *group)
+/* A thread that did not come back is left alone; those that did are about to return. */
+static void join_members(weir_group *group)
 {
     for (size_t i = 0; i < group->count; i++)
-        (void)weir_executor_shutdown(group->members[i], 0, RELEASE_TIMEOUT_NS);
-    if (weir_promise_sync(group->termination, 2 * RELEASE_TIMEOUT_NS) == 0)
-        for (size_t i = 0; i < group->count; i++)
+        if (weir_executor_state(group->members[i]) == WEIR_EXECUTOR_TERMINATED)
             weir__executor_join(group->members[i]);
+}
+
+static void end_members(weir_group *group)
+{
+    bool may_wait = weir__promise_may_wait(group->termination) == 0;
+
+    for (size_t i = 0; i < group->count; i++)
+        (void)weir_executor_shutdown(group->members[i], 0, RELEASE_TIMEOUT_NS);
+    if (may_wait) {
+        (void)weir_promise_await(group->termination, RELEASE_TIMEOUT_NS);
+        join_members(group);
+    }
     for (size_t i = 0; i < group->count; i++)
         weir_executor_release(group->members[i]);
+}
+
+static bool are_cpus(const int *cpus, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cpus[i] < 0)
+            return false;
+    return count > 0;
 }
 
 static int validate(const weir_group_options *options)
 {
     if (options->threads < 0 || options->max_pending < 0 || options->task_cap_ns < WEIR_OFF)
         return -EINVAL;
-    if (options->cpus != NULL && options->cpu_count == 0)
+    if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
         return -EINVAL;
     if (options->thread_factory != NULL && options->thread_factory->start == NULL)
         return -EINVAL;
@@ -187,12 +202,13 @@ static int validate(const weir_group_options *options)
 int weir__group_create(const weir__executor_type *type, const weir_group_options *options,
                        weir_group **ret_group)
 {
-    size_t threads = options->threads > 0 ? (size_t)options->threads : default_threads();
+    size_t threads;
     weir_group *group;
     int err = validate(options);
 
     if (err < 0)
         return err;
+    threads = options->threads > 0 ? (size_t)options->threads : default_threads();
     group = weir__zalloc(sizeof(*group) + threads * sizeof(weir_executor *));
     if (group == NULL)
         return -ENOMEM;
@@ -236,24 +252,13 @@ weir_group *weir_group_retain(weir_group *group)
     return group;
 }
 
-static void end_without_waiting(weir_group *group)
-{
-    for (size_t i = 0; i < group->count; i++) {
-        (void)weir_executor_shutdown(group->members[i], 0, RELEASE_TIMEOUT_NS);
-        weir_executor_release(group->members[i]);
-    }
-}
-
 void weir_group_release(weir_group *group)
 {
     if (group == NULL || !weir__refs_release(&group->users))
         return;
     if (group->chooser->deinit != NULL)
         group->chooser->deinit(group->chooser_state);
-    if (weir__promise_may_wait(group->termination) == 0)
-        end_members(group);
-    else
-        end_without_waiting(group);
+    end_members(group);
     group_unref(group);
 }
 
@@ -317,8 +322,10 @@ int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns)
 
     if (group == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
+    weir_group_retain(group); /* a listener of its end may release it meanwhile */
     for (size_t i = 0; i < group->count && err == 0; i++)
         err = weir_executor_shutdown(group->members[i], quiet_ns, timeout_ns);
+    weir_group_release(group);
     return err;
 }
 

@@ -184,7 +184,8 @@ static void destroy(weir_executor *executor)
 {
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
         cancel_everything(executor);
-    weir__clock_unsubscribe(executor->options.clock, &executor->observer);
+    if (weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED)
+        weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     weir__figures_deinit(executor);
     if (executor->type->destroy != NULL)
         executor->type->destroy(executor);
@@ -268,21 +269,27 @@ int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *ho
     return found != NULL ? 0 : -ENOENT;
 }
 
-/* Each hook once, in order; also those that hooks add. */
-static void run_hooks(weir_executor *executor)
+/* After the last call no hook is taken any more: whoever added one in time sees it run. */
+static struct hook *take_hook(weir_executor *executor, bool last_call)
 {
-    struct hook hook, *first;
     weir__list *link;
 
-    for (;;) {
-        lock(executor);
-        link = weir__list_pop(&executor->life.hooks);
-        unlock(executor);
-        if (link == NULL)
-            return;
-        first = container_of(link, struct hook, link);
-        hook = *first;
-        weir__free(first);
+    lock(executor);
+    link = weir__list_pop(&executor->life.hooks);
+    if (link == NULL && last_call)
+        executor->life.hooks_done = true;
+    unlock(executor);
+    return link != NULL ? container_of(link, struct hook, link) : NULL;
+}
+
+/* Each hook once, in order; also those that hooks add. */
+static void run_hooks(weir_executor *executor, bool last_call)
+{
+    struct hook *taken, hook;
+
+    while ((taken = take_hook(executor, last_call)) != NULL) {
+        hook = *taken;
+        weir__free(taken);
         hook.fn(hook.arg, 0);
     }
 }
@@ -316,16 +323,18 @@ static void on_watch(void *arg, int status)
 }
 
 /* Under the lock, so that the thread cannot end before there is a watch to cancel. */
-static void set_watch(weir_executor *executor, int64_t timeout_ns)
+static int set_watch(weir_executor *executor, int64_t timeout_ns)
 {
+    int err;
+
     if (timeout_ns == WEIR_NEVER || executor->options.clock->manual || executor->type->threadless)
-        return;
+        return 0;
     weir_executor_retain(executor);
-    if (weir_schedule(weir_executor_global(), weir__deadline(timeout_ns, STEP_NS),
-                      &executor->life.watch, on_watch, executor) < 0) {
-        weir__warn("executor", executor->name, "no memory to watch over the shutdown's deadline");
+    err = weir_schedule(weir_executor_global(), weir__deadline(timeout_ns, STEP_NS),
+                        &executor->life.watch, on_watch, executor);
+    if (err < 0)
         weir_executor_release(executor);
-    }
+    return err;
 }
 
 static void cancel_watch(weir_executor *executor)
@@ -345,6 +354,8 @@ static void cancel_watch(weir_executor *executor)
 
 void weir__executor_end(weir_executor *executor, int err)
 {
+    /* Its clock may go now: a promise can keep an executor for longer than anybody knows. */
+    weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     lock(executor);
     set_state(executor, WEIR_EXECUTOR_TERMINATED);
     unlock(executor);
@@ -357,9 +368,8 @@ static void finish(weir_executor *executor, int status)
 {
     uint64_t count;
 
-    run_hooks(executor);
+    run_hooks(executor, true);
     lock(executor);
-    executor->life.hooks_done = true;
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     count = weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
@@ -368,20 +378,21 @@ static void finish(weir_executor *executor, int status)
 
     count = weir__executor_drain(executor, status);
     if (status < 0 && count > 0)
-        weir__warn("executor", executor->name,
-                   "%llu tasks were cancelled, the shutdown's time was up",
+        weir__warn("executor", executor->name, "%llu tasks were cancelled at shutdown",
                    (unsigned long long)count);
     (void)weir__executor_cancel_timers(executor);
 }
 
+/* What was run counts, what was cancelled does not. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
-    uint64_t popped = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
-                      atomic_load_explicit(&executor->figures.fired, memory_order_relaxed);
+    uint64_t run = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
+                   atomic_load_explicit(&executor->figures.fired, memory_order_relaxed) -
+                   atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
 
-    if (popped == executor->life.last_popped)
+    if (run == executor->life.last_run)
         return;
-    executor->life.last_popped = popped;
+    executor->life.last_run = run;
     executor->life.last_task_ns = now_ns;
 }
 
@@ -416,7 +427,7 @@ static bool shutdown_is_over(weir_executor *executor)
         return false;
     if (now_ns < executor->life.timeout_at_ns && !is_quiet(executor, now_ns))
         return false;
-    run_hooks(executor);
+    run_hooks(executor, false);
     if (weir__executor_has_tasks(executor))
         return false; /* the hooks left work */
     finish(executor, 0);
@@ -428,10 +439,7 @@ static void end_without_thread(weir_executor *executor)
 {
     weir_executor *before = weir__executor_enter(executor);
 
-    run_hooks(executor);
-    lock(executor);
-    executor->life.hooks_done = true;
-    unlock(executor);
+    run_hooks(executor, true);
     weir__executor_leave(executor, before);
     weir__executor_end(executor, 0);
 }
@@ -439,6 +447,7 @@ static void end_without_thread(weir_executor *executor)
 int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns)
 {
     uint32_t state;
+    int unwatched = 0;
 
     if (executor == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
@@ -453,13 +462,16 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
         executor->life.timeout_at_ns = weir__deadline(executor->life.shutdown_at_ns, timeout_ns);
     }
     if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
-        set_watch(executor, timeout_ns);
+        unwatched = set_watch(executor, timeout_ns);
         set_state(executor, WEIR_EXECUTOR_SHUTTING_DOWN);
     } else if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
         set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     }
     unlock(executor);
 
+    if (unwatched < 0)
+        weir__warn("executor", executor->name, "nobody watches over its shutdown's deadline: %s",
+                   weir_error_text(unwatched));
     if (state == WEIR_EXECUTOR_NOT_STARTED || state == WEIR_EXECUTOR_SUSPENDED)
         end_without_thread(executor);
     else
@@ -488,11 +500,15 @@ int weir_executor_suspend(weir_executor *executor)
     return 0;
 }
 
-/* From here on this thread is a stranger to the executor. */
-static void let_go(weir_executor *executor)
+static void end_kind(weir_executor *executor)
 {
     if (executor->type->end != NULL)
         executor->type->end(executor);
+}
+
+/* From here on this thread is a stranger to the executor. */
+static void let_go(weir_executor *executor)
+{
     weir__figures_asleep(executor);
     atomic_store_explicit(&executor->owner, NULL, memory_order_relaxed);
     weir__executor_leave(executor, NULL);
@@ -510,8 +526,9 @@ static bool try_suspend(weir_executor *executor)
     lock(executor);
     if (weir__executor_state(executor) == executor->turn.state &&
         weir__queue_close_if_empty(&executor->queue)) {
-        set_state(executor, WEIR_EXECUTOR_SUSPENDED);
+        end_kind(executor);
         let_go(executor);
+        set_state(executor, WEIR_EXECUTOR_SUSPENDED);
         suspended = true;
     }
     unlock(executor);
@@ -576,27 +593,35 @@ static int begin(weir_executor *executor)
     return executor->type->begin != NULL ? executor->type->begin(executor) : 0;
 }
 
+/* Until it ends: true; or until it is suspended: false, and another thread may have it by now. */
+static bool run(weir_executor *executor)
+{
+    do {
+        weir__executor_turn(executor, weir__executor_next_step(executor), WEIR__KIND_BUDGET);
+    } while (!weir__executor_settle(executor));
+    if (weir_executor_current() == NULL)
+        return false;
+    end_kind(executor);
+    return true;
+}
+
 static void thread_main(void *arg)
 {
     weir_executor *executor = arg;
+    bool ends = true;
     int err = begin(executor);
 
     if (err < 0) {
         weir__error("executor", executor->name, "cannot run: %s", weir_error_text(err));
         finish(executor, WEIR_ECANCELED);
     } else {
-        do {
-            weir__executor_turn(executor, weir__executor_next_step(executor), WEIR__KIND_BUDGET);
-        } while (!weir__executor_settle(executor));
+        ends = run(executor);
     }
-
-    if (weir_executor_current() == NULL) { /* suspended: another thread may have it by now */
-        weir_locals_remove_all();
-    } else {
+    if (ends)
         let_go(executor);
-        weir_locals_remove_all();
+    weir_locals_remove_all();
+    if (ends)
         weir__executor_end(executor, err);
-    }
     weir_executor_release(executor);
 }
 
@@ -626,8 +651,6 @@ static int start_thread(weir_executor *executor)
                              executor, &worker);
     if (err < 0) {
         weir_executor_release(executor);
-        weir__error("executor", executor->name, "cannot start its thread: %s",
-                    weir_error_text(err));
         return err;
     }
     worker->next = executor->life.workers;
@@ -647,9 +670,12 @@ int weir__executor_open(weir_executor *executor)
     state = weir__executor_state(executor);
     if (state == WEIR_EXECUTOR_NOT_STARTED || state == WEIR_EXECUTOR_SUSPENDED)
         err = start_thread(executor);
-    else if (state >= WEIR_EXECUTOR_SHUTDOWN)
-        err = WEIR_EREJECTED;
     unlock(executor);
+    if (state >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    if (err < 0)
+        weir__error("executor", executor->name, "cannot start its thread: %s",
+                    weir_error_text(err));
     return err;
 }
 
@@ -667,19 +693,47 @@ void weir__executor_join(weir_executor *executor)
     }
 }
 
-static int tell_thread(void *arg, int status, void **ret_value)
-{
-    weir_thread_properties *properties = arg;
+/* No bound and no rejection policy stands between a question and its thread. */
+struct question {
+    weir_task task;
+    weir_promise *answered;
+    weir_thread_properties *ret_thread;
+};
 
-    (void)ret_value;
-    if (status == 0)
-        *properties = weir_executor_current()->life.thread;
-    return status;
+static void tell_thread(void *arg, int status)
+{
+    struct question *question = arg;
+    weir_promise *answered = question->answered; /* the question is gone when it is complete */
+
+    if (status == 0) {
+        *question->ret_thread = weir_executor_current()->life.thread;
+        (void)weir_promise_succeed(answered, NULL);
+    } else {
+        (void)weir_promise_fail(answered, WEIR_EREJECTED, NULL);
+    }
+    weir_promise_release(answered);
+}
+
+static int ask_thread(weir_executor *executor, weir_thread_properties *ret_thread)
+{
+    struct question question = {.ret_thread = ret_thread};
+    int err = weir_promise_create(executor, &question.answered);
+
+    if (err < 0)
+        return err;
+    weir_task_init(&question.task, tell_thread, &question);
+    weir_promise_retain(question.answered); /* the task's */
+    err = weir__executor_post(executor, &question.task, WEIR__NOW);
+    if (err < 0)
+        weir_promise_release(question.answered);
+    else
+        err = weir_promise_sync(question.answered, WEIR_NEVER);
+    weir_promise_release(question.answered);
+    return err;
 }
 
 int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread)
 {
-    weir_promise *told;
     int err;
 
     if (executor == NULL || ret_thread == NULL)
@@ -691,11 +745,5 @@ int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_th
         return 0;
     }
     err = weir__promise_may_wait(NULL);
-    if (err == 0)
-        err = weir_submit(executor, &told, tell_thread, ret_thread);
-    if (err < 0)
-        return err;
-    err = weir_promise_sync(told, WEIR_NEVER);
-    weir_promise_release(told);
-    return err == WEIR_ECANCELED ? WEIR_EREJECTED : err;
+    return err < 0 ? err : ask_thread(executor, ret_thread);
 }

@@ -134,17 +134,28 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
+/* A waker from before the run may have been slow, and ended a wait that was not its own. */
+static bool was_woken_for_nothing(weir_executor *executor, uint64_t calls, int64_t limit_ns)
+{
+    return calls_made(executor) == calls &&
+           weir__executor_state(executor) == executor->turn.state &&
+           weir__executor_deadline(executor, limit_ns) > 0;
+}
+
 static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
 {
     int64_t now_ns = weir__executor_now(executor);
     int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
+    uint64_t calls = calls_made(executor);
 
     executor->turn.now_ns = now_ns;
     executor->turn.batch = budget_ns > 0 ? 1 : 64; /* a budget is looked at after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     weir__figures_awake(executor);
     limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
-    weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
+    do {
+        weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
+    } while (was_woken_for_nothing(executor, calls, limit_ns));
 }
 
 /* Until the next run it sleeps; if there is something to do already, it says so now. */
@@ -156,6 +167,12 @@ static void go_to_sleep(weir_executor *executor)
     weir__figures_asleep(executor);
     if (!weir__executor_publish(executor, busy ? WEIR_NEVER : deadline_ns) || busy)
         weir__executor_wake(executor);
+}
+
+static void end(weir_executor *executor)
+{
+    weir__figures_asleep(executor);
+    weir__executor_end(executor, 0);
 }
 
 int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
@@ -171,28 +188,30 @@ int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t b
         return -EINVAL;
     manual = manual_of(executor);
     calls = calls_made(executor);
+    weir_executor_retain(executor); /* its tasks may release it */
     before = weir__executor_enter(executor);
     manual->running = true;
     run_turn(executor, max_wait_ns, budget_ns);
     if (weir__executor_settle(executor))
-        weir__executor_end(executor, 0);
+        end(executor);
     else
         go_to_sleep(executor);
     manual->running = false;
     weir__executor_leave(executor, before);
-    return (int)(calls_made(executor) - calls);
+    calls = calls_made(executor) - calls;
+    weir_executor_release(executor);
+    return (int)calls;
 }
 
 int64_t weir_manual_timeout(weir_executor *executor)
 {
-    int64_t deadline_ns, now_ns;
+    int64_t deadline_ns;
 
     if (may_run(executor) < 0)
         return WEIR_NEVER;
-    now_ns = weir__executor_now(executor);
-    executor->turn.now_ns = now_ns;
+    executor->turn.now_ns = weir__executor_now(executor);
     deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
     if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
         return 0;
-    return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - now_ns;
+    return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - executor->turn.now_ns;
 }

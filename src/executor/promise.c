@@ -6,24 +6,24 @@
  * Listeners are a stack that anyone pushes to, in one word, with two marks in its lowest bits:
  * RUNNING, somebody runs listeners; POSTED, the notification is queued and will come for them.
  *
- *      complete:      on the executor's thread, if there are listeners: RUNNING; DONE; run
- *                     else: DONE; post the notification if there are listeners
+ *      complete:      with listeners, on the executor's thread: RUNNING; DONE; run
+ *                     otherwise: DONE; post the notification if there are listeners
  *      add:           push; if DONE: post the notification
- *      post:          set POSTED; who did, queues the notification
- *      notification:  clear POSTED; unless RUNNING was set: set it, run
+ *      post:          set POSTED; who did so queues the notification
+ *      notification:  clear POSTED; set RUNNING, and unless it was set: run
  *      run:           take all, run them oldest first; then clear RUNNING, unless there are more
- *                     and nobody is POSTED to come for them: then again
+ *                     and no notification will come for them: then again
  *
  * So listeners run one at a time and in the order pushed; one that was there before the completion
- * runs inside it; and a late one is queued before its add returns, ahead of any task that follows.
+ * runs inside it; and a late one is queued before its add returns, ahead of the tasks that follow.
  * A push and the look at the state are sequentially consistent, as are DONE and the look at the
  * stack: one of the two sees the other, so no listener is forgotten. The same holds for `waiters`
  * and the state.
  *
- * References: owners are counted in the lower half of `refs`, watchers in the upper. A watcher has
- * the memory, but nobody to wait for: when the last owner leaves an incomplete promise, it is
- * abandoned. Only an owner makes another, so one that sees no other can wait for no race; but a
- * completion makes owners too, and is the end of all this.
+ * `refs` counts owners in its lower half, watchers in its upper. A promise that is not complete
+ * when its last owner leaves is abandoned; a watcher only keeps its memory. Only an owner makes
+ * further ones, so one that sees itself alone is; a completion makes owners too, but then nothing
+ * can be abandoned any more.
  */
 #include "executor/promise.h"
 
@@ -38,7 +38,11 @@
 #include "base/memory.h"
 #include "executor/executor.h"
 
-#define NOTIFYING ((uintptr_t)1)
+#define RUNNING ((uintptr_t)1)
+#define POSTED ((uintptr_t)2)
+#define MARKS (RUNNING | POSTED)
+#define OWNER UINT64_C(1)
+#define WATCHER (UINT64_C(1) << 32)
 #define DEPTH_MAX 8
 #define OURS ((void *)1) /* in weir_listener.reserved: to be freed */
 
@@ -46,13 +50,14 @@ enum {
     PENDING,
     UNCANCELLABLE,
     COMPLETING,
+    CANCELLING,
     DONE,
 };
 
 struct weir_promise {
     _Atomic uint32_t state;
     _Atomic uint32_t waiters;
-    weir__refs refs;
+    _Atomic uint64_t refs;
     int err;
     weir_executor *executor;
     _Atomic uintptr_t listeners;
@@ -71,18 +76,9 @@ struct weir_promise {
 
 static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
-static void notify(weir_promise *promise);
+static weir_task_fn on_notification;
 
 /* ---- life ---- */
-
-static void on_notification(void *arg, int status)
-{
-    weir_promise *promise = arg;
-
-    (void)status; /* whether run or cancelled: listeners hear of it */
-    notify(promise);
-    weir_promise_release(promise);
-}
 
 weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
 {
@@ -91,7 +87,7 @@ weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
     if (promise == NULL)
         return NULL;
     atomic_init(&promise->state, PENDING);
-    weir__refs_init(&promise->refs);
+    atomic_init(&promise->refs, OWNER);
     promise->executor = executor != NULL ? executor : weir_executor_global();
     weir_executor_retain(promise->executor);
     weir_task_init(&promise->notification, on_notification, promise);
@@ -148,7 +144,8 @@ int weir_promise_create_completed(weir_executor *executor, int err, void *value,
 
 weir_promise *weir_promise_retain(weir_promise *promise)
 {
-    weir__refs_retain(&promise->refs);
+    /* Relaxed: the new owner gets the pointer from the old one, by a way that orders the rest. */
+    atomic_fetch_add_explicit(&promise->refs, OWNER, memory_order_relaxed);
     return promise;
 }
 
@@ -162,17 +159,41 @@ static void destroy(weir_promise *promise)
     weir__free(promise);
 }
 
+static bool is_open(const weir_promise *promise)
+{
+    return atomic_load_explicit(&promise->state, memory_order_relaxed) <= UNCANCELLABLE;
+}
+
+/* Acquire-release: who destroys it comes after all that the others did. */
 void weir_promise_release(weir_promise *promise)
 {
-    if (promise == NULL || !weir__refs_release(&promise->refs))
+    uint64_t refs;
+
+    if (promise == NULL)
         return;
-    if (!weir_promise_is_done(promise)) {
-        weir__refs_init(&promise->refs); /* its listeners may still want it */
-        (void)weir_promise_fail(promise, WEIR_EABANDONED, NULL);
-        if (!weir__refs_release(&promise->refs))
-            return;
-    }
-    destroy(promise);
+    refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
+    do {
+        if ((uint32_t)refs == OWNER && is_open(promise)) {
+            (void)weir_promise_fail(promise, WEIR_EABANDONED, NULL);
+            refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
+        }
+    } while (refs != OWNER &&
+             !atomic_compare_exchange_weak_explicit(&promise->refs, &refs, refs - OWNER,
+                                                    memory_order_acq_rel, memory_order_acquire));
+    if (refs == OWNER)
+        destroy(promise);
+}
+
+static weir_promise *watch(weir_promise *promise)
+{
+    atomic_fetch_add_explicit(&promise->refs, WATCHER, memory_order_relaxed);
+    return promise;
+}
+
+static void unwatch(weir_promise *promise)
+{
+    if (atomic_fetch_sub_explicit(&promise->refs, WATCHER, memory_order_acq_rel) == WATCHER)
+        destroy(promise);
 }
 
 /* ---- notification ---- */
@@ -187,9 +208,62 @@ static void call_listener(weir_promise *promise, weir_listener *listener)
     fn(promise, user_data);
 }
 
+static void run_listener_list(weir_promise *promise, uintptr_t newest)
+{
+    weir_queue_node *node = (weir_queue_node *)(newest & ~MARKS), *oldest = NULL, *next;
+
+    for (; node != NULL; node = next) {
+        next = node->next;
+        node->next = oldest;
+        oldest = node;
+    }
+    for (node = oldest; node != NULL; node = next) {
+        next = node->next;
+        call_listener(promise, container_of(node, weir_listener, node));
+    }
+}
+
+/* Clears RUNNING; not if there are more listeners, and nobody else is to come for them. */
+static bool stop_running(weir_promise *promise)
+{
+    uintptr_t listeners = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
+
+    while (listeners == RUNNING || (listeners & POSTED) != 0)
+        if (atomic_compare_exchange_weak_explicit(&promise->listeners, &listeners,
+                                                  listeners & ~RUNNING, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* The caller set RUNNING. */
+static void run_listeners(weir_promise *promise)
+{
+    depth++;
+    do {
+        run_listener_list(
+            promise, atomic_fetch_and_explicit(&promise->listeners, MARKS, memory_order_acq_rel));
+    } while (!stop_running(promise));
+    depth--;
+}
+
+static void on_notification(void *arg, int status)
+{
+    weir_promise *promise = arg;
+
+    (void)status; /* whether run or cancelled: listeners hear of it */
+    atomic_fetch_and_explicit(&promise->listeners, ~POSTED, memory_order_acq_rel);
+    if ((atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_acq_rel) & RUNNING) ==
+        0)
+        run_listeners(promise);
+    weir_promise_release(promise);
+}
+
 /* Runs the notification as a task: of the executor, or of the global one if that has ended. */
 static void post_notification(weir_promise *promise)
 {
+    if ((atomic_fetch_or_explicit(&promise->listeners, POSTED, memory_order_acq_rel) & POSTED) != 0)
+        return;
     weir_promise_retain(promise);
     if (weir__executor_post(promise->executor, &promise->notification, WEIR__NOW) == 0)
         return;
@@ -199,35 +273,10 @@ static void post_notification(weir_promise *promise)
     on_notification(promise, 0);
 }
 
-static weir_queue_node *oldest_first(uintptr_t listeners)
+/* The immediate executor runs what is posted at once, one deeper. */
+static bool may_nest(const weir_executor *executor)
 {
-    weir_queue_node *node = (weir_queue_node *)(listeners & ~NOTIFYING), *oldest = NULL, *next;
-
-    for (; node != NULL; node = next) {
-        next = node->next;
-        node->next = oldest;
-        oldest = node;
-    }
-    return oldest;
-}
-
-/* The caller holds NOTIFYING. */
-static void notify(weir_promise *promise)
-{
-    uintptr_t listeners =
-        atomic_exchange_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
-    weir_queue_node *node, *next;
-
-    depth++;
-    for (node = oldest_first(listeners); node != NULL; node = next) {
-        next = node->next;
-        call_listener(promise, container_of(node, weir_listener, node));
-    }
-    depth--;
-    listeners = NOTIFYING;
-    if (!atomic_compare_exchange_strong_explicit(&promise->listeners, &listeners, 0,
-                                                 memory_order_seq_cst, memory_order_relaxed))
-        post_notification(promise); /* added meanwhile: those are late, and late ones are posted */
+    return weir_in_executor(executor) && depth + (executor->type->run_here != NULL) < DEPTH_MAX;
 }
 
 static void wake_waiters(weir_promise *promise)
@@ -236,43 +285,35 @@ static void wake_waiters(weir_promise *promise)
         weir__futex_wake(&promise->state, INT32_MAX);
 }
 
-/* The caller took the state to COMPLETING and wrote the result. */
+/* The caller has begun, and written the result. */
 static void publish(weir_promise *promise)
 {
-    uintptr_t listeners =
-        atomic_fetch_or_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
+    bool here = atomic_load_explicit(&promise->listeners, memory_order_relaxed) != 0 &&
+                may_nest(promise->executor);
 
+    if (here)
+        atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_relaxed);
     atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
     wake_waiters(promise);
-    if (listeners == 0) {
-        listeners = NOTIFYING;
-        if (atomic_compare_exchange_strong_explicit(&promise->listeners, &listeners, 0,
-                                                    memory_order_seq_cst, memory_order_relaxed))
-            return;
-    }
-    if (depth >= DEPTH_MAX || !weir_in_executor(promise->executor)) {
+    if (here) {
+        weir_promise_retain(promise); /* a listener may release the completer's reference */
+        run_listeners(promise);
+        weir_promise_release(promise);
+    } else if (atomic_load_explicit(&promise->listeners, memory_order_seq_cst) != 0) {
         post_notification(promise);
-        return;
     }
-    weir_promise_retain(promise); /* a listener may release the completer's reference */
-    notify(promise);
-    weir_promise_release(promise);
 }
 
 static void push_listener(weir_promise *promise, weir_listener *listener)
 {
-    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed), before;
+    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
 
     do {
-        listener->node.next = (weir_queue_node *)(head & ~NOTIFYING);
+        listener->node.next = (weir_queue_node *)(head & ~MARKS);
     } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head,
-                                                    (uintptr_t)&listener->node | (head & NOTIFYING),
+                                                    (uintptr_t)&listener->node | (head & MARKS),
                                                     memory_order_seq_cst, memory_order_relaxed));
-
-    if (atomic_load_explicit(&promise->state, memory_order_seq_cst) != DONE)
-        return;
-    before = atomic_fetch_or_explicit(&promise->listeners, NOTIFYING, memory_order_seq_cst);
-    if ((before & NOTIFYING) == 0)
+    if (atomic_load_explicit(&promise->state, memory_order_seq_cst) == DONE)
         post_notification(promise);
 }
 
@@ -302,23 +343,26 @@ void weir_promise_listen(weir_promise *promise, weir_listener *listener)
 
 /* ---- completion ---- */
 
-static int begin(weir_promise *promise, uint32_t last_state)
+/* Takes the right to complete, unless the state is past the last one that allows it. */
+static int begin(weir_promise *promise, uint32_t last_state, int err)
 {
     uint32_t state = atomic_load_explicit(&promise->state, memory_order_relaxed);
+    uint32_t next = err == WEIR_ECANCELED ? CANCELLING : COMPLETING;
 
     do {
         if (state >= COMPLETING)
             return WEIR_ECOMPLETED;
         if (state > last_state)
             return -EBUSY;
-    } while (!atomic_compare_exchange_weak_explicit(&promise->state, &state, COMPLETING,
+    } while (!atomic_compare_exchange_weak_explicit(&promise->state, &state, next,
                                                     memory_order_acquire, memory_order_relaxed));
+    promise->err = err;
     return 0;
 }
 
 int weir_promise_succeed_with(weir_promise *promise, void *value, weir_value_free_fn *free_value)
 {
-    int err = begin(promise, UNCANCELLABLE);
+    int err = begin(promise, UNCANCELLABLE, 0);
 
     if (err < 0) {
         if (free_value != NULL)
@@ -342,10 +386,9 @@ int weir_promise_fail(weir_promise *promise, int err, const char *detail)
 
     if (err >= 0)
         return -EINVAL;
-    refused = begin(promise, UNCANCELLABLE);
+    refused = begin(promise, UNCANCELLABLE, err);
     if (refused < 0)
         return refused;
-    promise->err = err;
     if (detail != NULL)
         promise->detail = weir__strdup(detail); /* no memory: the error's own text will do */
     publish(promise);
@@ -354,11 +397,10 @@ int weir_promise_fail(weir_promise *promise, int err, const char *detail)
 
 int weir_promise_cancel(weir_promise *promise)
 {
-    int err = begin(promise, PENDING);
+    int err = begin(promise, PENDING, WEIR_ECANCELED);
 
     if (err < 0)
         return err;
-    promise->err = WEIR_ECANCELED;
     weir_promise_retain(promise); /* on_cancel comes last, and a listener may be the last owner */
     publish(promise);
     if (promise->on_cancel != NULL)
@@ -374,11 +416,7 @@ bool weir_promise_set_uncancellable(weir_promise *promise)
     if (atomic_compare_exchange_strong_explicit(&promise->state, &state, UNCANCELLABLE,
                                                 memory_order_acq_rel, memory_order_acquire))
         return true;
-    while (state == COMPLETING) { /* a moment: the result is being written */
-        weir__thread_pause();
-        state = atomic_load_explicit(&promise->state, memory_order_acquire);
-    }
-    return !weir_promise_is_cancelled(promise);
+    return state != CANCELLING && !weir_promise_is_cancelled(promise);
 }
 
 /* ---- reading ---- */
@@ -470,7 +508,9 @@ int weir_promise_sync(weir_promise *promise, int64_t timeout_ns)
 
 /* ---- cascade ---- */
 
-/* Lives until both promises are complete: cancelling the target must still reach the source. */
+/* Lives until both promises are complete: cancelling the target must still reach the source. It
+ * owns the target, which it is to complete, and watches the source, which is another's to complete.
+ */
 struct cascade {
     weir_listener on_source;
     weir_listener on_target;
@@ -488,9 +528,8 @@ static void cascade_release(struct cascade *cascade)
 /* The target's value is the source's, or that of the source's own source: it keeps whose it is. */
 static void copy_result(weir_promise *source, weir_promise *target)
 {
-    if (begin(target, UNCANCELLABLE) < 0)
+    if (begin(target, UNCANCELLABLE, source->err) < 0)
         return;
-    target->err = source->err;
     target->value = source->value;
     target->kept = weir_promise_retain(source->kept != NULL ? source->kept : source);
     publish(target);
@@ -514,7 +553,7 @@ static void on_target_done(weir_promise *target, void *user_data)
     if (weir_promise_is_cancelled(target))
         (void)weir_promise_cancel(source);
     cascade_release(cascade);
-    weir_promise_release(source);
+    unwatch(source);
 }
 
 int weir_promise_cascade(weir_promise *source, weir_promise *target)
@@ -528,7 +567,7 @@ int weir_promise_cascade(weir_promise *source, weir_promise *target)
         return -ENOMEM;
     weir__refs_init(&cascade->refs);
     weir__refs_retain(&cascade->refs);
-    cascade->source = weir_promise_retain(source);
+    cascade->source = watch(source);
     cascade->target = weir_promise_retain(target);
     cascade->on_source.fn = on_source_done;
     cascade->on_source.user_data = cascade;

@@ -30,9 +30,9 @@ int weir_reject_after_back_off(weir_executor *executor, weir_task_fn *fn, void *
     if (weir_in_executor(executor))
         return reason;
     while (reason == WEIR_EFULL && retries-- > 0) {
-        weir__executor_wake(executor);
+        weir__executor_wake(executor); /* it may be full of lazy tasks */
         weir__thread_sleep(pause_ns);
         reason = weir__executor_try(executor, fn, arg, WEIR__NOW);
     }
-    return reason;
+    return reason == -ENOMEM ? WEIR_EFULL : reason; /* the task at hand needed no memory */
 }

@@ -40,11 +40,23 @@ struct scheduled {
     bool over;
 };
 
+static weir_executor *executor_of(struct scheduled *scheduled)
+{
+    return weir_promise_executor(weir__promise_of_extra(scheduled));
+}
+
+/* One more call is cancelled; `calls` = 0 if it is in place of a run that the executor counted. */
+static void count_cancelled(struct scheduled *scheduled, unsigned calls)
+{
+    weir_executor *executor = executor_of(scheduled);
+
+    weir__figure_add(executor->figures.fired, calls);
+    weir__figure_add(executor->figures.cancelled, 1);
+}
+
 /* The function's last call, unless it was a run. */
 static void end(struct scheduled *scheduled, int status)
 {
-    if (scheduled->over)
-        return;
     scheduled->over = true;
     if (status < 0)
         scheduled->fn(scheduled->arg, status);
@@ -55,9 +67,7 @@ static void on_due(weir_timer *timer);
 
 static void file(struct scheduled *scheduled)
 {
-    weir_executor *executor = weir_promise_executor(weir__promise_of_extra(scheduled));
-
-    weir__timer_start_at(executor, &scheduled->timer, scheduled->at_ns, on_due);
+    weir__timer_start_at(executor_of(scheduled), &scheduled->timer, scheduled->at_ns, on_due);
 }
 
 static void run_once(struct scheduled *scheduled)
@@ -65,6 +75,7 @@ static void run_once(struct scheduled *scheduled)
     weir_promise *promise = weir__promise_of_extra(scheduled);
 
     if (!weir_promise_set_uncancellable(promise)) {
+        count_cancelled(scheduled, 0);
         end(scheduled, WEIR_ECANCELED);
         return;
     }
@@ -76,20 +87,21 @@ static void run_once(struct scheduled *scheduled)
 static void run_repeated(struct scheduled *scheduled)
 {
     weir_promise *promise = weir__promise_of_extra(scheduled);
-    weir_executor *executor = weir_promise_executor(promise);
+    bool run = !weir_promise_is_done(promise);
 
-    if (!weir_promise_is_done(promise)) {
+    if (run) {
         scheduled->running = true;
         scheduled->fn(scheduled->arg, 0);
         scheduled->running = false;
     }
     if (weir_promise_is_done(promise)) {
+        count_cancelled(scheduled, run);
         end(scheduled, WEIR_ECANCELED);
         return;
     }
-    scheduled->at_ns = weir__deadline(
-        scheduled->repeat == FIXED_RATE ? scheduled->at_ns : weir__executor_now(executor),
-        scheduled->period_ns);
+    if (scheduled->repeat == FIXED_DELAY)
+        scheduled->at_ns = weir__executor_now(executor_of(scheduled));
+    scheduled->at_ns = weir__deadline(scheduled->at_ns, scheduled->period_ns);
     file(scheduled);
 }
 
@@ -111,12 +123,10 @@ bool weir__schedule_owns(const weir_timer *timer)
 void weir__schedule_cancelled(weir_timer *timer)
 {
     struct scheduled *scheduled = container_of(timer, struct scheduled, timer);
-    weir_promise *promise = weir_promise_retain(weir__promise_of_extra(scheduled));
 
-    scheduled->running = true; /* not from within weir_promise_cancel: below */
-    (void)weir_promise_cancel(promise);
+    /* As a failure: also if it cannot be cancelled any more, and without on_cancel. */
+    (void)weir_promise_fail(weir__promise_of_extra(scheduled), WEIR_ECANCELED, NULL);
     end(scheduled, WEIR_ECANCELED);
-    weir_promise_release(promise);
 }
 
 static void on_file(void *arg, int status)
@@ -124,7 +134,7 @@ static void on_file(void *arg, int status)
     struct scheduled *scheduled = arg;
     weir_promise *promise = weir__promise_of_extra(scheduled);
 
-    if (status < 0)
+    if (!scheduled->over && status < 0)
         weir__schedule_cancelled(&scheduled->timer);
     else if (!scheduled->over)
         file(scheduled);
@@ -136,6 +146,7 @@ static void remove_now(struct scheduled *scheduled)
     if (scheduled->running || scheduled->over)
         return; /* whoever runs it sees that the promise is complete */
     (void)weir_timer_stop(&scheduled->timer);
+    count_cancelled(scheduled, 1);
     end(scheduled, WEIR_ECANCELED);
 }
 

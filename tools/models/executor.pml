@@ -3,30 +3,35 @@
  * An executor's queue, sleep, suspension and end, as src/base/queue.h, src/executor/executor.c and
  * src/executor/life.c do them, under their names.
  *
- *      producer      submits from another thread: tasks, lazy tasks, timers
- *      suspend, shutdown, add_hook, clock
- *      thread_main   the executor's thread, and the next one after a suspension
- *      memory        shows the thread's relaxed stores to the others, as late as it likes
- *      quiescence    looks round when nothing moves any more
+ *      producer                       submits from other threads: tasks, lazy tasks, timers
+ *      suspend, shutdown, add_hook    are called from other threads, too
+ *      thread_main                    the executor's thread, and the next one after a suspension
+ *      clock                          time passes, whenever it likes
+ *      memory                         lets others see the thread's relaxed stores, later
+ *      quiescence                     looks round when nothing moves any more
  *
- * A step is one access to a shared word. What a d_step or an atomic makes one is one atomic
- * operation in C, or concerns nobody but this process, or only the properties. Nothing goes on for
- * ever: all that is repeated uses up a task, a call or a tick of the clock. So every run ends in
- * quiescence, and what has to happen some day has happened by then.
+ * A step is one access to one shared word. Where d_step or atomic makes more into one step, that is
+ * one atomic operation in C, or the rest of it concerns this process only, or the properties only.
  *
- * Properties, besides that nobody is left waiting for the lock:
+ * Nothing goes on for ever: what is repeated uses up a task, a call or a tick of the clock. So each
+ * run ends in quiescence, and what has to happen some day has happened by then. That no run goes
+ * round in a cycle is checked, too.
+ *
+ * Properties, besides that nobody waits for the lock for ever:
  *   P1  a task that was accepted is called exactly once, one that was refused never
- *   P2  the tasks of one producer are called in the order submitted
- *   P3  the thread does not sleep past the time of an accepted task unless somebody is about to
- *       wake it; lazy tasks have no time
- *   P4  after a shutdown the executor ends, and says so once; after a suspend it comes to rest
+ *   P2  the tasks of one producer are called in the order submitted, and a task that the thread
+ *       submits to itself after all that were there
+ *   P3  the thread does not sleep past the time of an accepted task, unless somebody is about to
+ *       wake it; a lazy task has no time, unless it found the queue closed
+ *   P4  after a shutdown the executor ends, and says so once; after a suspend it does not stay
+ *       SUSPENDING
  *   P5  at most one thread has the executor
- *   P6  the queue of an executor without a thread is closed and takes nothing
- *   P7  a submission is refused only if the executor has closed for good or cannot be started
- *   P8  a hook that was added runs exactly once, one that was refused never
+ *   P6  the queue of an executor without a thread is closed, and takes nothing
+ *   P7  a submission is refused only by a queue that is closed for good, or if no thread starts
+ *   P8  a hook that was added is run
  */
 
-/* ---- how much of everything: tools/models/run says ---- */
+/* ---- how much there is of everything: tools/models/run chooses ---- */
 
 #ifndef PRODUCERS
 #define PRODUCERS 2
@@ -35,13 +40,13 @@
 #define TASKS_EACH 1 /* 2 at most */
 #endif
 #ifndef FOLLOW_UPS
-#define FOLLOW_UPS 0 /* tasks submitted by a task, on the executor's thread; 1 at most */
+#define FOLLOW_UPS 0 /* 1: a task may submit one more, on the executor's thread */
 #endif
 #ifndef LAZY
-#define LAZY 0 /* 1: any task may be lazy */
+#define LAZY 0 /* 1: each task may be lazy */
 #endif
 #ifndef TIMERS
-#define TIMERS 0 /* 1: any task may be a timer */
+#define TIMERS 0 /* 1: each task may be a timer */
 #endif
 #ifndef SUSPENDS
 #define SUSPENDS 0
@@ -53,10 +58,19 @@
 #define HOOKS 0
 #endif
 #ifndef IDLES
-#define IDLES 0 /* 1: suspends itself when it has idled enough, as the global executor does */
+#define IDLES 0 /* times that it suspends itself when idle, as the global executor does */
 #endif
 #ifndef START_FAILURES
-#define START_FAILURES 0
+#define START_FAILURES 0 /* threads that cannot be started */
+#endif
+#ifndef BEGIN_FAILURES
+#define BEGIN_FAILURES 0 /* threads whose kind cannot begin */
+#endif
+#ifndef MANUAL_CLOCK
+#define MANUAL_CLOCK 0 /* 1: the kernel ends no sleep; who moves the clock does */
+#endif
+#ifndef RELAXED
+#define RELAXED 0 /* 1: relaxed stores may be seen late */
 #endif
 
 /* ---- values ---- */
@@ -66,7 +80,7 @@
 #define CLOSED 1
 #define FIRST_TASK 2
 #define FOLLOW_UP (FIRST_TASK + PRODUCERS * TASKS_EACH)
-#define TASKS_END (FOLLOW_UP + FOLLOW_UPS)
+#define LAST_TASK FOLLOW_UP
 
 #define NOT_STARTED 1
 #define SUSPENDING 2
@@ -76,15 +90,14 @@
 #define SHUTDOWN 6
 #define TERMINATED 7
 
-/* Times. next_wakeup is AWAKE or a deadline; the `when` of a task is NOW, a deadline or LAZILY. */
+/* Times. next_wakeup is AWAKE or a deadline; a task's `when` is NOW, a deadline or LAZILY. */
 #define AWAKE 0
 #define NOW 1
 #define SOON 2
 #define LATER 3
-#define OVER 4 /* a shutdown's time is up, an idle executor has idled enough */
+#define OVER 4 /* a shutdown's time is up, or the executor has idled enough */
 #define NEVER 5
 #define LAZILY NEVER
-
 #define is_timer(task) (when[task] > NOW && when[task] < LAZILY)
 
 /* What became of a task. */
@@ -96,41 +109,42 @@
 
 byte state = NOT_STARTED;
 byte head = CLOSED;
-byte next[TASKS_END];
+byte next[LAST_TASK + 1];
 byte next_wakeup = AWAKE;
 bool token;
 bool lock;
 byte hooks;
 bool hooks_done;
-
-chan ready = [TASKS_END] of { byte }; /* turn.ready, the thread's own */
-bool filed[TASKS_END];                /* the timer store, the thread's own */
-byte when[TASKS_END];
 byte now = NOW;
+byte when[LAST_TASK + 1];
 
-/* Relaxed stores that need not be seen yet: AWAKE to next_wakeup, false to token. */
-bool unseen_awake;
-bool unseen_reset;
+/* The thread's own, and the next thread's. */
+chan ready = [LAST_TASK] of { byte }; /* turn.ready */
+bool filed[LAST_TASK + 1];            /* the timer store ... */
+byte timers;                          /* ... and how many are in it */
+
+#if RELAXED
+bool unseen_awake, unseen_reset; /* AWAKE on its way to next_wakeup, false to token */
+#endif
+
+/* What may still go wrong, or happen by itself. */
+byte start_failures = START_FAILURES;
+byte begin_failures = BEGIN_FAILURES;
+byte idles = IDLES;
 
 /* What only the properties look at. */
-byte outcome[TASKS_END];
-byte hooks_added;
-byte owners;  /* threads that have the executor */
+byte outcome[LAST_TASK + 1];
+byte ahead;   /* of the follow-up: the newest task in the queue then */
+byte owners;  /* who has the executor */
+byte wakers;  /* who has changed what the thread looks at, and may have to wake it */
 byte reports; /* of its end */
-byte posting; /* producers with a task in the queue who may still have to wake the thread */
 bool asleep;
 
-byte start_failures = START_FAILURES;
-
-inline lock_life()
-{
-    atomic { !lock -> lock = true }
-}
-
-inline unlock_life()
-{
-    lock = false
-}
+/*
+ * A critical section of life.lock. If it writes one word that is also read without the lock, it is
+ * one step. If it writes more of them, it holds the lock until the last.
+ */
+#define locked(guard, action) atomic { !lock && (guard) -> action }
 
 inline enter()
 {
@@ -140,57 +154,55 @@ inline enter()
 
 /* ---- submitting ---- */
 
-inline wake(until)
+/* weir__executor_wake, with the look before it. Whoever comes here has counted itself a waker. */
+inline wake(when_ns)
 {
     if
-    :: until < next_wakeup ->
-        d_step { taken = next_wakeup; next_wakeup = AWAKE };
-        if
-        :: taken != AWAKE -> token = true /* plain_wake */
-        :: else
-        fi;
-        taken = 0
-    :: else
+    :: when_ns < next_wakeup ->
+       d_step { taken = next_wakeup; next_wakeup = AWAKE };
+       if
+       :: d_step { taken != AWAKE -> taken = 0; token = true; wakers-- } /* plain_wake */
+       :: d_step { taken == AWAKE -> taken = 0; wakers-- }
+       fi
+    :: d_step { when_ns >= next_wakeup -> wakers-- }
     fi
 }
 
-inline start_thread(task)
-{
-    if
-    :: start_failures > 0 -> start_failures--; outcome[task] = REFUSED
-    :: run thread_main();
-       next_wakeup = AWAKE;
-       state = STARTED;
-       head = EMPTY /* weir__queue_open */
-    fi
-}
+#define has_no_thread (state == NOT_STARTED || state == SUSPENDED)
 
 /* weir__executor_open */
-inline open(task)
+inline open()
 {
-    lock_life();
     if
-    :: state == NOT_STARTED || state == SUSPENDED -> start_thread(task)
-    :: state >= SHUTDOWN -> assert(head == CLOSED); outcome[task] = REFUSED /* P7 */
-    :: else
-    fi;
-    unlock_life()
+    :: locked(has_no_thread, lock = true; run thread_main()); /* start_thread */
+       next_wakeup = AWAKE;
+       state = STARTED;
+       d_step { head = EMPTY; lock = false } /* weir__queue_open */
+    :: locked(has_no_thread && start_failures > 0, start_failures--; outcome[task] = REFUSED)
+    :: locked(state >= SHUTDOWN, assert(head == CLOSED) /* P7 */; outcome[task] = REFUSED)
+    :: locked(!has_no_thread && state < SHUTDOWN, skip)
+    fi
 }
 
-/* weir__executor_post, from another thread */
-inline post(task)
+/*
+ * post, and post_to_closed: the wake_at of a task that finds the queue closed is NOW, and so is the
+ * time of a lazy one.
+ */
+inline post()
 {
     do
     :: d_step { head != CLOSED -> /* weir__queue_push */
-           assert(state != NOT_STARTED && state != SUSPENDED && state != TERMINATED); /* P6 */
+           assert(!has_no_thread && state != TERMINATED); /* P6 */
            next[task] = head; head = task;
-           outcome[task] = ACCEPTED; posting++
+           outcome[task] = ACCEPTED; wakers++
        };
-       wake(when[task]);
-       posting--;
+       wake(wake_at);
        break
-    :: head == CLOSED ->
-       open(task);
+    :: d_step { head == CLOSED ->
+           wake_at = NOW;
+           when[task] = (when[task] == LAZILY -> NOW : when[task])
+       };
+       open();
        if
        :: outcome[task] == REFUSED -> break
        :: else
@@ -200,67 +212,80 @@ inline post(task)
 
 active [PRODUCERS] proctype producer()
 {
-    byte task = FIRST_TASK + _pid * TASKS_EACH, end = FIRST_TASK + (_pid + 1) * TASKS_EACH, taken;
+    byte task = FIRST_TASK + _pid * TASKS_EACH, left = TASKS_EACH, wake_at, taken;
 
     do
-    :: atomic { task < end ->
+    :: atomic { left > 0 ->
            if
-           :: when[task] = NOW
-           :: LAZY -> when[task] = LAZILY
-           :: TIMERS -> when[task] = SOON
-           :: TIMERS -> when[task] = LATER
-           fi
+           :: wake_at = NOW
+           :: LAZY -> wake_at = LAZILY
+           :: TIMERS -> wake_at = SOON
+           :: TIMERS -> wake_at = LATER
+           fi;
+           when[task] = wake_at
        };
-       post(task);
-       task++
+       post();
+       wake_at = 0; task++; left--
     :: else -> break
     od
 }
 
 /* ---- the turn ---- */
 
-#define has_tasks (nempty(ready) || head > CLOSED)
+#define has_tasks (len(ready) > 0 || head > CLOSED)
+
+#define was_called(task) (outcome[task] == CALLED || is_timer(task))
 
 inline call(task)
 {
     assert(outcome[task] == ACCEPTED); /* P1 */
-    assert(task == FOLLOW_UP || (task - FIRST_TASK) % TASKS_EACH == 0 || is_timer(task) ||
-           is_timer(task - 1) || outcome[task - 1] != ACCEPTED); /* P2 */
+    if
+    :: task == FOLLOW_UP -> assert(ahead <= CLOSED || was_called(ahead)) /* P2 */
+    :: is_timer(task) || (task - FIRST_TASK) % TASKS_EACH == 0
+    :: else -> assert(outcome[task - 1] == REFUSED || was_called(task - 1)) /* P2 */
+    fi;
     outcome[task] = CALLED
 }
 
-/* queue_turn_round: from the newest task on, to the end of `ready`, oldest first */
-inline turn_round(newest)
+inline call_timers(until)
 {
+    for (task : FIRST_TASK .. LAST_TASK) {
+        if
+        :: filed[task] && when[task] <= until -> filed[task] = false; timers--; call(task)
+        :: else
+        fi
+    }
+    task = 0
+}
+
+/* weir__queue_take and weir__queue_close: what is in the queue goes to `ready`, oldest first. */
+inline take_and_leave(mark)
+{
+    taken = head; head = mark;
     do
-    :: newest > CLOSED -> task = next[newest]; next[newest] = oldest; oldest = newest; newest = task
+    :: taken > CLOSED -> task = next[taken]; next[taken] = oldest; oldest = taken; taken = task
     :: else -> break
     od;
     do
     :: oldest > CLOSED -> ready!oldest; task = next[oldest]; next[oldest] = 0; oldest = task
     :: else -> break
     od;
-    newest = 0; task = 0
+    taken = 0; task = 0
 }
 
-inline take_queue()
-{
-    d_step { taken = head; head = EMPTY; turn_round(taken) }
-}
-
-/* A task that runs may submit another one. */
+/* The task that has just run may submit another one. */
 inline post_here()
 {
     if
-    :: FOLLOW_UPS > 0 && outcome[FOLLOW_UP] == 0 ->
+    :: FOLLOW_UPS && outcome[FOLLOW_UP] == 0 ->
        if
        :: state >= SHUTDOWN -> outcome[FOLLOW_UP] = REFUSED
-       :: else ->
+       :: d_step { state < SHUTDOWN -> ahead = head };
           if
-          :: head > CLOSED -> take_queue()
-          :: else
+          :: d_step { head > CLOSED -> take_and_leave(EMPTY) }
+          :: head <= CLOSED
           fi;
-          d_step { ready!FOLLOW_UP; when[FOLLOW_UP] = NOW; outcome[FOLLOW_UP] = ACCEPTED }
+          d_step { when[FOLLOW_UP] = NOW; outcome[FOLLOW_UP] = ACCEPTED; ready!FOLLOW_UP }
        fi
     :: true
     fi
@@ -268,81 +293,57 @@ inline post_here()
 
 inline run_ready()
 {
-    atomic {
+    d_step {
         ready?task;
         if
-        :: is_timer(task) -> filed[task] = true /* on_file */
+        :: is_timer(task) -> filed[task] = true; timers++ /* on_file */
         :: else -> call(task)
         fi;
-        task = 0
+        call_timers(now)
     };
     post_here()
-}
-
-inline call_timers(until)
-{
-    d_step {
-        task = FIRST_TASK;
-        do
-        :: task < TASKS_END && filed[task] && when[task] <= until -> filed[task] = false; call(task); task++
-        :: task < TASKS_END && !(filed[task] && when[task] <= until) -> task++
-        :: else -> break
-        od;
-        task = 0
-    }
 }
 
 /* The budget may be used up after any task. */
 inline run_tasks()
 {
     do
-    :: call_timers(now);
+    :: nempty(ready) ->
+       run_ready();
        if
-       :: nempty(ready) -> run_ready()
-       :: empty(ready) && head > CLOSED -> take_queue(); run_ready()
-       :: else -> break
+       :: true
+       :: break
        fi
-    :: true -> break
+    :: d_step { empty(ready) && head > CLOSED -> take_and_leave(EMPTY) }
+    :: d_step { empty(ready) && head <= CLOSED -> call_timers(now) }; break
     od
 }
 
-/* weir__executor_deadline: `deadline` is 0 or when to wake up */
+/* weir__executor_deadline, now that there are no tasks: 0, or until when to sleep. */
 inline find_deadline()
 {
-    d_step {
-        deadline = (turn_state == SHUTTING_DOWN || IDLES -> OVER : NEVER); /* next_step */
-        task = FIRST_TASK;
-        do
-        :: task < TASKS_END && filed[task] && when[task] < deadline -> deadline = when[task]; task++
-        :: task < TASKS_END && !(filed[task] && when[task] < deadline) -> task++
-        :: else -> break
-        od;
-        task = 0;
-        deadline = (deadline > now -> deadline : 0)
+    deadline = (turn_state == SHUTTING_DOWN || (idles > 0 && timers == 0) -> OVER : NEVER);
+    for (task : FIRST_TASK .. LAST_TASK) {
+        if
+        :: filed[task] && when[task] < deadline -> deadline = when[task]
+        :: else
+        fi
     }
-}
-
-inline wait_for_work()
-{
-    if
-    :: has_tasks
-    :: else ->
-       find_deadline();
-       if
-       :: deadline == 0
-       :: else -> sleep()
-       fi;
-       deadline = 0
-    fi
+    task = 0;
+    deadline = (deadline > now -> deadline : 0)
 }
 
 #ifdef NO_SECOND_LOOK
-#define SECOND_LOOK(condition) true
+#define finds(what) false
 #else
-#define SECOND_LOOK(condition) (condition)
+#define finds(what) (what)
 #endif
 
-inline stores_are_seen()
+#if RELAXED
+#define reset_token() unseen_reset = true
+#define mark_awake() unseen_awake = true
+
+inline show_stores()
 {
     if
     :: unseen_reset -> token = false; unseen_reset = false
@@ -354,49 +355,226 @@ inline stores_are_seen()
     fi
 }
 
-inline sleep()
-{
-    d_step { stores_are_seen(); next_wakeup = deadline }; /* weir__executor_publish */
-    if
-    :: SECOND_LOOK(head <= CLOSED) ->
-       if
-       :: atomic { SECOND_LOOK(state == turn_state) -> asleep = true };
-end_asleep:
-          atomic { token || deadline <= now -> asleep = false; unseen_reset = true }
-       :: else
-       fi
-    :: else
-    fi;
-    unseen_awake = true
-}
-
 active proctype memory()
 {
 end:
     do
-    :: atomic { unseen_reset -> token = false; unseen_reset = false }
-    :: atomic { unseen_awake -> next_wakeup = AWAKE; unseen_awake = false }
+    :: d_step { unseen_reset -> token = false; unseen_reset = false }
+    :: d_step { unseen_awake -> next_wakeup = AWAKE; unseen_awake = false }
     od
+}
+#else
+#define reset_token() token = false
+#define mark_awake() next_wakeup = AWAKE
+#define show_stores() skip
+#endif
+
+/* Publishes the deadline, a release before which the older stores are seen; looks again; sleeps. */
+inline sleep()
+{
+    d_step { show_stores(); next_wakeup = deadline };
+    if
+    :: finds(head > CLOSED) -> goto awake
+    :: else
+    fi;
+    if
+    :: finds(state != turn_state) -> goto awake
+    :: else
+    fi;
+    if
+    :: finds(MANUAL_CLOCK && now >= deadline) -> goto awake /* clock_has_passed */
+    :: d_step { !finds(MANUAL_CLOCK && now >= deadline) -> asleep = true }
+    fi;
+end_asleep: /* plain_wait */
+    d_step { token || (!MANUAL_CLOCK && now >= deadline) -> asleep = false };
+    reset_token();
+awake:
+    mark_awake();
+    deadline = 0
+}
+
+inline wait_for_work()
+{
+    if
+    :: has_tasks
+    :: d_step { !has_tasks -> find_deadline() };
+       if
+       :: deadline > 0 -> sleep()
+       :: else
+       fi
+    fi
 }
 
 /* ---- life ---- */
 
 #ifdef NO_CLOSE_MARK
-#define CLOSE EMPTY
+#define CLOSE_MARK EMPTY
 #else
-#define CLOSE CLOSED
+#define CLOSE_MARK CLOSED
 #endif
 
-inline has_timers()
+inline run_hooks()
 {
-    skip
+    do
+    :: locked(hooks > 0, hooks--)
+    :: locked(hooks == 0, hooks_done = true; break)
+    od
 }
 
+/* If it succeeds, the thread ends, and others are free to start the next one. */
 inline try_suspend()
 {
     if
-    :: has_tasks
+    :: has_tasks || timers > 0
     :: else ->
-       d_step { find_deadline_free() }
+       if
+       :: locked(state == turn_state && head == EMPTY, lock = true; head = CLOSE_MARK);
+          d_step {
+              state = SUSPENDED;
+              idles = idles - (turn_state == STARTED -> 1 : 0);
+              owners--; lock = false /* let_go */
+          };
+          goto ended
+       :: locked(state != turn_state || head != EMPTY, skip)
+       fi
     fi
+}
+
+inline finish()
+{
+    run_hooks();
+    locked(true, lock = true; state = SHUTDOWN);
+    d_step { take_and_leave(CLOSE_MARK); lock = false };
+    do /* weir__executor_drain */
+    :: nempty(ready) -> run_ready()
+    :: d_step { empty(ready) -> call_timers(NEVER) }; break
+    od
+}
+
+/* weir__executor_end */
+inline terminate()
+{
+    locked(true, state = TERMINATED; owners--; reports++)
+}
+
+proctype thread_main()
+{
+    byte turn_state = STARTED, deadline, task, taken, oldest;
+
+    locked(true, enter()); /* begin: whoever started us is through now */
+    if
+    :: begin_failures > 0 -> begin_failures--; goto over
+    :: true
+    fi;
+    do
+    :: wait_for_work();
+       run_tasks();
+       turn_state = state; /* weir__executor_settle */
+       if
+       :: turn_state == STARTED && idles > 0 -> try_suspend()
+       :: turn_state == STARTED && (idles == 0 || now < OVER)
+       :: turn_state == SUSPENDING -> try_suspend()
+       :: turn_state == SHUTTING_DOWN -> /* shutdown_is_over, sooner or later */
+          d_step { call_timers(NEVER) };
+          if
+          :: now < OVER
+          :: goto over
+          fi
+       fi
+    od;
+over:
+    finish();
+    terminate();
+ended:
+}
+
+#if SHUTDOWNS
+active [SHUTDOWNS] proctype shutdown()
+{
+    byte taken;
+
+    if
+    :: locked(state == STARTED || state == SUSPENDING, state = SHUTTING_DOWN; wakers++);
+       wake(NOW)
+    :: locked(has_no_thread, state = SHUTDOWN; enter()); /* end_without_thread */
+       run_hooks();
+       terminate()
+    :: locked(state >= SHUTTING_DOWN, skip)
+    fi
+}
+#endif
+
+#if SUSPENDS
+active [SUSPENDS] proctype suspend()
+{
+    byte taken;
+
+    if
+    :: locked(state == STARTED, state = SUSPENDING; wakers++);
+       wake(NOW)
+    :: locked(state == NOT_STARTED, state = SUSPENDED)
+    :: locked(state != STARTED && state != NOT_STARTED, skip)
+    fi
+}
+#endif
+
+#if HOOKS
+active [HOOKS] proctype add_hook()
+{
+    if
+    :: locked(!hooks_done, hooks++)
+    :: locked(hooks_done, skip)
+    fi
+}
+#endif
+
+/* ---- time, and the end of it ---- */
+
+inline check_sleep()
+{
+    for (task : FIRST_TASK .. LAST_TASK) {
+        assert(!asleep || token || wakers > 0 || next_wakeup <= now ||
+               outcome[task] != ACCEPTED || when[task] > now) /* P3 */
+    }
+    task = 0
+}
+
+#if TIMERS || SHUTDOWNS || IDLES
+active proctype clock()
+{
+    byte task, taken;
+
+    do
+    :: d_step { now < OVER ->
+           check_sleep();
+           now = (TIMERS -> now + 1 : OVER);
+           wakers = wakers + MANUAL_CLOCK
+       };
+#if MANUAL_CLOCK
+       if /* on_clock_moved */
+       :: next_wakeup != AWAKE && now >= next_wakeup -> wake(NOW)
+       :: d_step { next_wakeup == AWAKE || now < next_wakeup -> wakers-- }
+       fi
+#endif
+    :: now == OVER -> break
+    od
+}
+#endif
+
+active proctype quiescence()
+{
+    byte task;
+
+    timeout ->
+    d_step {
+        for (task : FIRST_TASK .. LAST_TASK) {
+            assert(outcome[task] != ACCEPTED || (asleep && when[task] == LAZILY)) /* P1 */
+        }
+        assert(SHUTDOWNS == 0 || state == TERMINATED);         /* P4 */
+        assert(reports == (state == TERMINATED));              /* P4 */
+        assert(has_no_thread || state == TERMINATED || (state == STARTED && idles == 0)); /* P4 */
+        assert(asleep == (state == STARTED) && owners == (state == STARTED));             /* P5 */
+        assert(state == STARTED || head == CLOSED);            /* P6 */
+        assert(state != TERMINATED || hooks == 0)              /* P8 */
+    }
 }

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The choosers that come with the library. The one that grows and shrinks its group has a file of
+ * its own: test_autoscale.c.
+ */
+#include "support/test.h"
+
+#include <stdatomic.h>
+
+#include "base/random.h"
+#include "executor/group.h"
+#include "support/executor/gate.h"
+#include "support/executor/tally.h"
+
+#define MEMBERS_MAX 9
+
+static weir_group *make_group(int threads, const weir_chooser *chooser)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir_group_create(
+            WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads, .chooser = chooser), &group),
+        0);
+    return group;
+}
+
+/* The number of the member that is next. */
+static size_t next_index(weir_group *group)
+{
+    const weir_executor *next = weir_group_next(group);
+
+    for (size_t i = 0; i < weir_group_count(group); i++)
+        if (weir_group_at(group, i) == next)
+            return i;
+    fail_msg("not a member");
+    return SIZE_MAX;
+}
+
+/* ---- round robin ---- */
+
+static _Atomic uint64_t *turn_of(weir_group *group)
+{
+    return weir__group_chooser_state(group);
+}
+
+/* A 4 */
+TEST(chooser, round_robin_takes_one_after_the_other)
+{
+    for (int count = 1; count <= MEMBERS_MAX; count++) {
+        weir_group *group = make_group(count, weir_chooser_round_robin());
+
+        for (size_t i = 0; i < 3 * (size_t)count; i++)
+            assert_int_equal(next_index(group), i % (size_t)count);
+        weir_group_release(group);
+    }
+}
+
+TEST(chooser, round_robin_is_the_default)
+{
+    weir_group *group = make_group(3, NULL);
+
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(next_index(group), i % 3);
+    weir_group_release(group);
+}
+
+/* A 4: a counter of 32 bits would begin anew here, and take some members twice in a row. */
+TEST(chooser, round_robin_goes_on_where_32_bits_end)
+{
+    for (int count = 1; count <= MEMBERS_MAX; count++) {
+        weir_group *group = make_group(count, weir_chooser_round_robin());
+        uint64_t turn = UINT32_MAX - 5;
+
+        atomic_store(turn_of(group), turn);
+        for (; turn < UINT64_C(1) + UINT32_MAX + 10; turn++)
+            assert_int_equal(next_index(group), turn % (size_t)count);
+        weir_group_release(group);
+    }
+}
+
+TEST(chooser, round_robin_over_a_power_of_two_goes_on_where_64_bits_end)
+{
+    for (int count = 1; count <= 8; count *= 2) {
+        weir_group *group = make_group(count, weir_chooser_round_robin());
+        uint64_t turn = UINT64_MAX - 5;
+
+        atomic_store(turn_of(group), turn);
+        for (int i = 0; i < 16; i++, turn++)
+            assert_int_equal(next_index(group), turn % (size_t)count);
+        weir_group_release(group);
+    }
+}
+
+struct asker {
+    weir__thread thread;
+    weir_group *group;
+    unsigned visits[MEMBERS_MAX];
+};
+
+static void ask_often(void *arg)
+{
+    struct asker *asker = arg;
+
+    for (int i = 0; i < 3000; i++) {
+        const weir_executor *next = weir_group_next(asker->group);
+
+        for (size_t j = 0; j < weir_group_count(asker->group); j++)
+            asker->visits[j] += weir_group_at(asker->group, j) == next;
+    }
+}
+
+static void ask_from_four_threads(weir_group *group, unsigned visits[MEMBERS_MAX])
+{
+    struct asker askers[4] = {0};
+
+    for (int i = 0; i < 4; i++) {
+        askers[i].group = group;
+        assert_int_equal(weir__thread_start(&askers[i].thread, "asker", ask_often, &askers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        weir__thread_join(&askers[i].thread);
+        for (size_t j = 0; j < weir_group_count(group); j++)
+            visits[j] += askers[i].visits[j];
+    }
+}
+
+TEST(chooser, round_robin_is_fair_to_the_last_one_from_several_threads)
+{
+    for (int count = 2; count <= 5; count++) {
+        unsigned visits[MEMBERS_MAX] = {0};
+        weir_group *group = make_group(count, weir_chooser_round_robin());
+
+        ask_from_four_threads(group, visits);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(visits[i], 12000 / count);
+        weir_group_release(group);
+    }
+}
+
+/* ---- by load ---- */
+
+/* Stands every member at the gate and queues so many tasks behind it. */
+static void load(weir_group *group, struct gate *gate, struct tally *tally, const int *pending)
+{
+    for (size_t i = 0; i < weir_group_count(group); i++) {
+        assert_int_equal(weir_execute(weir_group_at(group, i), gate_task, gate), 0);
+        assert_true(gate_await_arrivals(gate, (uint32_t)i + 1));
+        for (int j = 0; j < pending[i]; j++)
+            assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, tally), 0);
+    }
+}
+
+static void unload(weir_group *group, struct gate *gate)
+{
+    gate_open(gate);
+    weir_group_release(group);
+}
+
+TEST(chooser, least_pending_takes_the_one_with_the_fewest_tasks)
+{
+    static const int pending[] = {5, 2, 9, 3};
+    struct tally tally = {0};
+    struct gate gate = {0};
+    weir_group *group = make_group(4, weir_chooser_least_pending());
+
+    load(group, &gate, &tally, pending);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(next_index(group), 1);
+
+    /* One more there, and it is level with the last: they take turns. */
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_executor_pending(weir_group_at(group, 1)), 4);
+    assert_int_equal(weir_executor_pending(weir_group_at(group, 3)), 4);
+    unload(group, &gate);
+    assert_int_equal(atomic_load(&tally.run), 5 + 2 + 9 + 3 + 3);
+}
+
+TEST(chooser, least_pending_goes_round_among_equals)
+{
+    unsigned visits[3] = {0};
+    weir_group *group = make_group(3, weir_chooser_least_pending());
+
+    for (int i = 0; i < 30; i++)
+        visits[next_index(group)]++;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(visits[i], 10);
+    weir_group_release(group);
+}
+
+TEST(chooser, least_pending_levels_a_load_out)
+{
+    static const int nothing[] = {0, 0, 0, 0};
+    struct tally tally = {0};
+    struct gate gate = {0};
+    weir_group *group = make_group(4, weir_chooser_least_pending());
+
+    load(group, &gate, &tally, nothing);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(weir_executor_pending(weir_group_at(group, i)), 10);
+    unload(group, &gate);
+}
+
+TEST(chooser, two_choices_of_two_takes_the_one_with_fewer_tasks)
+{
+    static const int pending[] = {1, 3};
+    struct tally tally = {0};
+    struct gate gate = {0};
+    weir_group *group = make_group(2, weir_chooser_two_choices());
+
+    load(group, &gate, &tally, pending);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(next_index(group), 0);
+    unload(group, &gate);
+}
+
+TEST(chooser, two_choices_never_takes_the_most_loaded_one)
+{
+    static const int pending[] = {2, 7, 2, 1, 2};
+    struct tally tally = {0};
+    struct gate gate = {0};
+    unsigned visits[5] = {0};
+    weir_group *group = make_group(5, weir_chooser_two_choices());
+
+    print_message("WEIR_SEED=%#llx\n", (unsigned long long)weir__random_process_seed());
+    load(group, &gate, &tally, pending);
+    for (int i = 0; i < 2000; i++)
+        visits[next_index(group)]++;
+    assert_int_equal(visits[1], 0);
+    /* The least loaded one is taken whenever it is drawn, 2 times in 5; 8 sigma are 176. */
+    assert_in_range(visits[3], 800 - 176, 800 + 176);
+    assert_int_equal(visits[0] + visits[2] + visits[3] + visits[4], 2000);
+    unload(group, &gate);
+}
+
+/* Equal queues; the thread that stands at the gate is awake while time passes. */
+TEST(chooser, two_choices_between_equal_queues_takes_the_one_that_is_less_busy)
+{
+    struct gate gate = {0};
+    weir_manual_clock *clock;
+    weir_group *group;
+
+    assert_int_equal(weir_manual_clock_create(0, &clock), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
+                                                          .chooser = weir_chooser_two_choices(),
+                                                          .clock = weir_manual_clock_clock(clock)),
+                                       &group),
+                     0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    assert_int_equal(weir_manual_clock_advance(clock, weir_ms(500)), 0);
+    assert_int_equal(weir_executor_pending(weir_group_at(group, 1)), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(next_index(group), 0);
+    unload(group, &gate);
+    weir_manual_clock_release(clock);
+}
+
+TEST(chooser, two_choices_of_one_is_that_one)
+{
+    weir_group *group = make_group(1, weir_chooser_two_choices());
+
+    assert_int_equal(next_index(group), 0);
+    assert_int_equal(next_index(group), 0);
+    weir_group_release(group);
+}
+
+struct submitter {
+    weir__thread thread;
+    weir_group *group;
+    struct tally *tally;
+};
+
+static void submit_often(void *arg)
+{
+    struct submitter *submitter = arg;
+
+    for (int i = 0; i < 2000; i++)
+        if (weir_group_execute(submitter->group, tally_task, submitter->tally) < 0)
+            return; /* the count will show it */
+}
+
+TEST(chooser, all_of_them_serve_several_threads_at_once)
+{
+    const weir_chooser *choosers[] = {weir_chooser_round_robin(), weir_chooser_least_pending(),
+                                      weir_chooser_two_choices()};
+
+    for (size_t i = 0; i < sizeof(choosers) / sizeof(choosers[0]); i++) {
+        struct submitter submitters[3];
+        struct tally tally = {0};
+        weir_group *group = make_group(3, choosers[i]);
+
+        for (int j = 0; j < 3; j++) {
+            submitters[j].group = group;
+            submitters[j].tally = &tally;
+            assert_int_equal(weir__thread_start(&submitters[j].thread, "submitter", submit_often,
+                                                &submitters[j]),
+                             0);
+        }
+        for (int j = 0; j < 3; j++)
+            weir__thread_join(&submitters[j].thread);
+        weir_group_release(group);
+        assert_int_equal(atomic_load(&tally.run), 6000);
+    }
+}

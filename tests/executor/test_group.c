@@ -1,0 +1,1016 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups: how many members, which one is next, where their threads come from, and how they end.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "executor/group.h"
+#include "support/executor/gate.h"
+#include "support/executor/messages.h"
+#include "support/executor/tally.h"
+#include "support/executor/workshop.h"
+#include "support/memory.h"
+
+#define PATIENCE_NS weir_seconds(10)
+#define PLAIN .io = WEIR_IO_NONE
+
+static weir_group *make_group(const weir_group_options *options)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(weir_group_create(options, &group), 0);
+    assert_non_null(group);
+    return group;
+}
+
+static void end_group(weir_group *group)
+{
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir_group_release(group);
+}
+
+/* ---- members whose end can be seen ---- */
+
+static struct tally destroyed;
+
+static void on_destroy(weir_executor *executor)
+{
+    (void)executor;
+    tally_add(&destroyed);
+}
+
+static const weir__executor_type *counted_type(void)
+{
+    static weir__executor_type type;
+
+    type = weir__plain_type;
+    type.destroy = on_destroy;
+    atomic_store(&destroyed.calls, 0);
+    return &type;
+}
+
+/* ---- how many ---- */
+
+TEST(group, has_as_many_executors_as_asked_for)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 5));
+
+    assert_int_equal(weir_group_count(group), 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_non_null(weir_group_at(group, i));
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(weir_group_at(group, i), weir_group_at(group, j));
+    }
+    assert_null(weir_group_at(group, 5));
+    assert_null(weir_group_at(group, SIZE_MAX));
+    weir_group_release(group);
+}
+
+TEST(group, has_two_executors_per_cpu_by_default)
+{
+    weir_group *group;
+
+    unsetenv("WEIR_LOOP_THREADS");
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN));
+    assert_int_equal(weir_group_count(group), 2 * weir__cpu_count());
+    weir_group_release(group);
+}
+
+TEST(group, takes_its_default_from_the_environment)
+{
+    weir_group *group;
+
+    setenv("WEIR_LOOP_THREADS", "3", 1);
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN));
+    assert_int_equal(weir_group_count(group), 3);
+    weir_group_release(group);
+
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    assert_int_equal(weir_group_count(group), 2);
+    weir_group_release(group);
+    unsetenv("WEIR_LOOP_THREADS");
+}
+
+TEST(group, ignores_an_environment_that_says_no_count)
+{
+    static const char *const wrong[] = {"",   "0",          "-1",   "x",
+                                        "3x", "2147483648", "1e99", "99999999999999999999"};
+
+    messages_catch();
+    for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        weir_group *group;
+
+        setenv("WEIR_LOOP_THREADS", wrong[i], 1);
+        group = make_group(WEIR_GROUP_OPTIONS(PLAIN));
+        assert_int_equal(weir_group_count(group), 2 * weir__cpu_count());
+        assert_int_equal(messages_count(WEIR_LOG_WARN), i + 1);
+        assert_true(messages_last_contains("WEIR_LOOP_THREADS"));
+        weir_group_release(group);
+    }
+    unsetenv("WEIR_LOOP_THREADS");
+}
+
+/* ---- what is refused ---- */
+
+static weir_executor *first_member(void *state, weir_group *group)
+{
+    (void)state;
+    return weir_group_at(group, 0);
+}
+
+static int start_nothing(void *user_data, const char *name, weir_thread_fn *fn, void *arg)
+{
+    (void)user_data;
+    (void)name;
+    (void)fn;
+    (void)arg;
+    return -EAGAIN;
+}
+
+TEST(group, refuses_bad_options)
+{
+    static const weir_chooser without_next = {.name = "broken"};
+    static const weir_chooser first = {.name = "first", .next = first_member};
+    static const weir_thread_factory without_start = {.start = NULL};
+    const weir_group_options *wrong[] = {
+        WEIR_GROUP_OPTIONS(PLAIN, .threads = -1),
+        WEIR_GROUP_OPTIONS(PLAIN, .threads = INT32_MIN),
+        WEIR_GROUP_OPTIONS(PLAIN, .max_pending = -1),
+        WEIR_GROUP_OPTIONS(PLAIN, .task_cap_ns = -2),
+        WEIR_GROUP_OPTIONS(PLAIN, .pin = true, .cpus = (const int[]){0}, .cpu_count = 0),
+        WEIR_GROUP_OPTIONS(PLAIN, .pin = true, .cpus = (const int[]){0, -1}, .cpu_count = 2),
+        WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &without_start),
+        WEIR_GROUP_OPTIONS(PLAIN, .chooser = &without_next),
+        WEIR_GROUP_OPTIONS(PLAIN, .chooser = &first, .autoscale = WEIR_AUTOSCALE_OPTIONS()),
+        &(const weir_group_options){.size = 0, PLAIN},
+    };
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        weir_group *group = NULL;
+
+        assert_int_equal(weir_group_create(wrong[i], &group), -EINVAL);
+        assert_null(group);
+    }
+    assert_int_equal(test_memory_live(), 0);
+}
+
+TEST(group, of_event_loops_is_not_there_yet)
+{
+    static const enum weir_io kinds[] = {WEIR_IO_AUTO, WEIR_IO_EPOLL, WEIR_IO_URING, WEIR_IO_POLL,
+                                         WEIR_IO_BLOCKING};
+    weir_group *group = NULL;
+
+    messages_catch();
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = kinds[i]), &group), -ENOTSUP);
+    assert_int_equal(weir_group_create(NULL, &group), -ENOTSUP);
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 6);
+}
+
+TEST(group, options_made_step_by_step_are_the_defaults)
+{
+    weir_group_options options;
+    weir_group *group;
+
+    memset(&options, 0xff, sizeof(options));
+    weir_group_options_init(&options);
+    options.io = WEIR_IO_NONE;
+    options.threads = 1;
+    group = make_group(&options);
+    assert_string_equal(weir_executor_name(weir_group_at(group, 0)), "weir-1");
+    weir_group_release(group);
+}
+
+TEST(group, without_memory_is_not_made)
+{
+    weir_group *group = NULL;
+    unsigned failures = 0;
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_group_create(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        assert_null(group);
+        assert_int_equal(test_memory_live(), 0);
+        failures++;
+    }
+    assert_int_equal(err, 0);
+    assert_true(failures >= 4); /* the group, its promise, its members, its chooser */
+    weir_group_release(group);
+}
+
+/* A 2 */
+TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
+{
+    const weir__executor_type *type = counted_type();
+    uint32_t ended_before = 0, most = 0;
+    weir_group *group = NULL;
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir__group_create(type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        if (atomic_load(&destroyed.calls) - ended_before > most)
+            most = atomic_load(&destroyed.calls) - ended_before;
+        ended_before = atomic_load(&destroyed.calls);
+        assert_int_equal(test_memory_live(), 0);
+    }
+    assert_int_equal(err, 0);
+    assert_int_equal(most, 4); /* at the chooser all four were there */
+    weir_group_release(group);
+}
+
+/* ---- who is next ---- */
+
+struct own_chooser {
+    weir_group *group;
+    const void *options;
+    int inits;
+    int nexts;
+    int deinits;
+    struct tally tasks;
+    int init_err;
+};
+
+static struct own_chooser own;
+
+static int own_init(void *state, weir_group *group, const void *options)
+{
+    uint64_t *turn = state;
+
+    own.inits++;
+    own.group = group;
+    own.options = options;
+    assert_int_equal(turn[0] + turn[1], 0);
+    assert_int_equal(weir_group_count(group), 3);
+    for (size_t i = 0; own.init_err < 0 && i < 3; i++)
+        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &own.tasks), 0);
+    turn[1] = 7;
+    return own.init_err;
+}
+
+static weir_executor *own_next(void *state, weir_group *group)
+{
+    uint64_t *turn = state;
+
+    own.nexts++;
+    assert_ptr_equal(group, own.group);
+    assert_int_equal(turn[1], 7);
+    return weir_group_at(group, 2 - turn[0]++ % 3); /* backwards */
+}
+
+static void own_deinit(void *state)
+{
+    own.deinits++;
+    assert_int_equal(((uint64_t *)state)[1], 7);
+}
+
+static const weir_chooser own_chooser = {
+    .name = "own",
+    .state_size = 2 * sizeof(uint64_t),
+    .init = own_init,
+    .next = own_next,
+    .deinit = own_deinit,
+};
+
+TEST(group, asks_a_chooser_of_the_callers_own)
+{
+    static const char options[] = "options";
+    weir_group *group;
+
+    own = (struct own_chooser){0};
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .chooser = &own_chooser,
+                                          .chooser_options = options));
+    assert_int_equal(own.inits, 1);
+    assert_ptr_equal(own.options, options);
+    for (size_t i = 0; i < 6; i++)
+        assert_ptr_equal(weir_group_next(group), weir_group_at(group, 2 - i % 3));
+    assert_int_equal(own.nexts, 6);
+    assert_int_equal(own.deinits, 0);
+
+    weir_group_retain(group);
+    weir_group_release(group);
+    assert_int_equal(own.deinits, 0);
+    weir_group_release(group);
+    assert_int_equal(own.deinits, 1);
+}
+
+TEST(group, ends_its_members_when_the_chooser_fails)
+{
+    const weir__executor_type *type = counted_type();
+    weir_group *group = NULL;
+
+    own = (struct own_chooser){.init_err = -EIO};
+    assert_int_equal(
+        weir__group_create(type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .chooser = &own_chooser),
+                           &group),
+        -EIO);
+    assert_null(group);
+    assert_int_equal(own.deinits, 0);
+    /* They had been started, and were waited for. */
+    assert_int_equal(atomic_load(&own.tasks.run), 3);
+    assert_true(tally_await(&destroyed, 3));
+}
+
+TEST(group, takes_a_chooser_that_needs_nothing)
+{
+    static const weir_chooser first = {.name = "first", .next = first_member};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .chooser = &first));
+
+    assert_null(weir__group_chooser_state(group));
+    for (int i = 0; i < 4; i++)
+        assert_ptr_equal(weir_group_next(group), weir_group_at(group, 0));
+    weir_group_release(group);
+}
+
+/* ---- what goes to the next one ---- */
+
+struct visit {
+    struct tally tally;
+    _Atomic(weir_executor *) where;
+};
+
+static void on_visit(void *arg, int status)
+{
+    struct visit *visit = arg;
+
+    if (status == 0)
+        atomic_store(&visit->where, weir_executor_current());
+    tally_task(&visit->tally, status);
+}
+
+static int work_visit(void *arg, int status, void **ret_value)
+{
+    on_visit(arg, status);
+    *ret_value = arg;
+    return 0;
+}
+
+TEST(group, runs_scheduled_and_submitted_work_on_the_next_member)
+{
+    struct visit visits[5] = {0};
+    weir_promise *submitted, *periodic[2];
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 5));
+
+    assert_int_equal(weir_group_execute(group, on_visit, &visits[0]), 0);
+    assert_int_equal(weir_group_submit(group, &submitted, work_visit, &visits[1]), 0);
+    assert_int_equal(weir_group_schedule(group, 1, NULL, on_visit, &visits[2]), 0);
+    assert_int_equal(
+        weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &periodic[0], on_visit, &visits[3]),
+        0);
+    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &periodic[1],
+                                                          on_visit, &visits[4]),
+                     0);
+    assert_int_equal(weir_promise_sync(submitted, PATIENCE_NS), 0);
+    assert_ptr_equal(weir_promise_value(submitted), &visits[1]);
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(tally_await(&visits[i].tally, i < 3 ? 1 : 3));
+        assert_ptr_equal(atomic_load(&visits[i].where), weir_group_at(group, i));
+    }
+    assert_int_equal(weir_promise_cancel(periodic[0]), 0);
+    weir_promise_release(submitted);
+    weir_promise_release(periodic[0]);
+    end_group(group);
+    assert_int_equal(weir_promise_result(periodic[1]), WEIR_ECANCELED);
+    weir_promise_release(periodic[1]);
+}
+
+TEST(group, passes_on_what_its_member_refuses)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    weir_promise *promise = NULL;
+    struct tally tally = {0};
+
+    assert_int_equal(weir_group_execute(group, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_group_schedule(group, 0, &promise, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_group_schedule_at_fixed_rate(group, 0, 0, &promise, tally_task, &tally),
+                     -EINVAL);
+    assert_int_equal(weir_group_schedule_at_fixed_rate(group, -1, 1, &promise, tally_task, &tally),
+                     -EINVAL);
+    assert_int_equal(
+        weir_group_schedule_with_fixed_delay(group, 0, -1, &promise, tally_task, &tally), -EINVAL);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+
+    assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_group_submit(group, &promise, work_visit, NULL), WEIR_EREJECTED);
+    assert_int_equal(weir_group_schedule(group, 0, &promise, tally_task, &tally), WEIR_EREJECTED);
+    assert_null(promise);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+    weir_group_release(group);
+}
+
+/* ---- what members are given ---- */
+
+static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
+                           void *user_data)
+{
+    (void)executor;
+    (void)fn;
+    (void)arg;
+    tally_add(user_data);
+    return reason;
+}
+
+TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
+{
+    struct tally ran = {0}, rejected = {0};
+    struct gate gate = {0};
+    weir_group *group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .max_pending = 20,
+                                      .rejected = count_rejection, .rejected_data = &rejected));
+
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(weir_execute(weir_group_at(group, i), gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 2));
+    for (size_t i = 0; i < 2; i++) {
+        for (int j = 0; j < 20; j++)
+            assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &ran), 0);
+        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &ran), WEIR_EFULL);
+        assert_int_equal(atomic_load(&rejected.calls), i + 1);
+    }
+    gate_open(&gate);
+    end_group(group);
+    assert_int_equal(atomic_load(&ran.run), 40);
+}
+
+TEST(group, gives_its_clock_to_each_member)
+{
+    struct tally tally = {0};
+    weir_manual_clock *clock;
+    weir_group *group;
+
+    assert_int_equal(weir_manual_clock_create(0, &clock), 0);
+    group = make_group(
+        WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .clock = weir_manual_clock_clock(clock)));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_group_schedule(group, weir_seconds(3600), NULL, tally_task, &tally),
+                         0);
+    assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(3600) - 1), 0);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(weir_manual_clock_advance(clock, 1), 0);
+    assert_true(tally_await(&tally, 3));
+    assert_int_equal(atomic_load(&tally.run), 3);
+    end_group(group);
+    weir_manual_clock_release(clock);
+}
+
+TEST(group, names_its_threads)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .name = "http"));
+    weir_thread_properties thread;
+
+    assert_string_equal(weir_executor_name(weir_group_at(group, 0)), "http-1");
+    assert_string_equal(weir_executor_name(weir_group_at(group, 1)), "http-2");
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
+    assert_string_equal(thread.name, "http-2");
+    assert_int_equal(thread.cpu, -1);
+    weir_group_release(group);
+}
+
+TEST(group, keeps_the_number_of_a_thread_with_a_long_name)
+{
+    weir_group *group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 12, .name = "a-name-without-end"));
+
+    assert_string_equal(weir_executor_name(weir_group_at(group, 11)), "a-name-wit-12");
+    weir_group_release(group);
+}
+
+static void on_affinity(void *arg, int status)
+{
+    cpu_set_t *set = arg;
+
+    if (status == 0)
+        (void)sched_getaffinity(0, sizeof(*set), set);
+}
+
+static void assert_pinned(weir_executor *member, int cpu)
+{
+    weir_thread_properties thread;
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    assert_int_equal(weir_execute(member, on_affinity, &set), 0);
+    assert_int_equal(weir_executor_thread(member, &thread), 0); /* comes after it */
+    assert_int_equal(thread.cpu, cpu);
+    assert_int_equal(CPU_COUNT(&set), 1);
+    assert_true(CPU_ISSET(cpu, &set));
+}
+
+TEST(group, pins_thread_i_to_cpu_i)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .pin = true));
+
+    for (unsigned i = 0; i < 3; i++)
+        assert_pinned(weir_group_at(group, i), weir__cpu_nth(i));
+    end_group(group);
+}
+
+TEST(group, pins_its_threads_to_the_cpus_it_was_given)
+{
+    const int last = weir__cpu_nth(weir__cpu_count() - 1), first = weir__cpu_nth(0);
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(
+        PLAIN, .threads = 3, .pin = true, .cpus = (const int[]){last, first}, .cpu_count = 2));
+
+    assert_pinned(weir_group_at(group, 0), last);
+    assert_pinned(weir_group_at(group, 1), first);
+    assert_pinned(weir_group_at(group, 2), last);
+    end_group(group);
+}
+
+TEST(group, a_thread_that_cannot_be_pinned_runs_anyway)
+{
+    weir_thread_properties thread;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(
+        PLAIN, .threads = 1, .pin = true, .cpus = (const int[]){CPU_SETSIZE}, .cpu_count = 1));
+
+    messages_catch();
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 0), &thread), 0);
+    assert_int_equal(thread.cpu, -1);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_true(messages_last_contains("weir-1: cannot be pinned to CPU 1024"));
+    end_group(group);
+}
+
+/* ---- where threads come from ---- */
+
+/* A 5 */
+TEST(group, takes_its_threads_from_a_factory)
+{
+    struct workshop workshop;
+    weir_thread_properties thread;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .thread_factory = &workshop.factory));
+    assert_int_equal(atomic_load(&workshop.asked), 0);
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
+    assert_int_equal(atomic_load(&workshop.started), 1);
+    assert_string_equal(workshop.threads[0].name, "weir-2");
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 0), &thread), 0);
+    assert_int_equal(atomic_load(&workshop.started), 2);
+    assert_string_equal(workshop.threads[1].name, "weir-1");
+    end_group(group);
+    workshop_close(&workshop);
+}
+
+/* D 4 */
+TEST(group, reports_that_no_thread_can_be_had_and_goes_on_when_one_can)
+{
+    struct tally tally = {0};
+    struct workshop workshop;
+    weir_group *group;
+
+    messages_catch();
+    workshop_open(&workshop);
+    group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .thread_factory = &workshop.factory));
+    atomic_store(&workshop.answer, -EPERM);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EPERM);
+    atomic_store(&workshop.answer, EBUSY); /* it should have been negative */
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EAGAIN);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 2);
+    assert_int_equal(atomic_load(&workshop.asked), 2);
+
+    atomic_store(&workshop.answer, 0);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    end_group(group);
+    workshop_close(&workshop);
+    assert_int_equal(atomic_load(&tally.calls), 1);
+}
+
+TEST(group, whose_factory_is_dead_still_ends)
+{
+    static const weir_thread_factory dead = {.start = start_nothing};
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &dead));
+
+    messages_catch();
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EAGAIN);
+    end_group(group);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+}
+
+TEST(group, starts_only_the_threads_that_have_work)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    assert_int_equal(weir_execute(weir_group_at(group, 1), tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_executor_state(weir_group_at(group, 0)), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_NOT_STARTED);
+    end_group(group);
+}
+
+/* ---- the end ---- */
+
+/* A 2 */
+TEST(group, terminates_after_its_last_member)
+{
+    struct tally started = {0};
+    struct gate gate = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    assert_int_equal(weir_execute(weir_group_at(group, 0), tally_task, &started), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
+    assert_true(tally_await(&started, 1));
+    assert_true(gate_await_arrivals(&gate, 1));
+
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 0), PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 2), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_result(weir_group_termination(group)), -EINPROGRESS);
+    assert_int_equal(weir_group_await_termination(group, weir_us(1)), -ETIMEDOUT);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
+
+    gate_open(&gate);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+    weir_group_release(group);
+}
+
+/* B 4 */
+TEST(group, that_never_started_starts_no_thread_to_stop)
+{
+    struct workshop workshop;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory));
+    assert_int_equal(weir_group_shutdown(group, weir_seconds(2), weir_seconds(15)), 0);
+    assert_true(weir_promise_is_done(weir_group_termination(group)));
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+    weir_group_release(group);
+    assert_int_equal(atomic_load(&workshop.asked), 0);
+}
+
+TEST(group, released_before_it_started_starts_no_thread)
+{
+    struct workshop workshop;
+
+    workshop_open(&workshop);
+    weir_group_release(
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory)));
+    assert_int_equal(atomic_load(&workshop.asked), 0);
+}
+
+TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+
+    assert_int_equal(weir_group_shutdown(group, -1, 1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(group, 0, -1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(group, 2, 1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(NULL, 0, 0), -EINVAL);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    end_group(group);
+}
+
+/* A 16 */
+TEST(group, is_shut_down_by_the_first_call)
+{
+    struct tally tally = {0};
+    weir_manual_clock *clock;
+    weir_group *group;
+
+    assert_int_equal(weir_manual_clock_create(0, &clock), 0);
+    group = make_group(
+        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .clock = weir_manual_clock_clock(clock)));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 2));
+    assert_int_equal(weir_group_shutdown(group, weir_seconds(10), weir_seconds(60)), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 4));
+    assert_int_equal(atomic_load(&tally.run), 4);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
+
+    assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir_group_release(group);
+    weir_manual_clock_release(clock);
+}
+
+TEST(group, says_the_least_advanced_state_of_its_members)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(weir_executor_shutdown(weir_group_at(group, 1), 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), 0);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+    end_group(group);
+}
+
+static int cannot_begin(weir_executor *executor)
+{
+    return strcmp(weir_executor_name(executor), "weir-2") == 0 ? -EIO : 0;
+}
+
+/* D 10 */
+TEST(group, fails_its_termination_with_the_error_of_a_member)
+{
+    struct tally ran = {0}, cancelled = {0};
+    static weir__executor_type type; /* may be used until the last reference has gone */
+    weir_group *group;
+
+    messages_catch();
+    type = weir__plain_type;
+    type.begin = cannot_begin;
+    assert_int_equal(weir__group_create(&type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
+    (void)weir_group_execute(group, tally_task, &cancelled); /* or refused, if it comes too late */
+    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), -EIO);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), -EIO);
+    assert_int_equal(atomic_load(&ran.run), 2);
+    assert_int_equal(atomic_load(&cancelled.run), 0);
+    weir_group_release(group); /* its threads have gone nevertheless: no memory is left */
+}
+
+struct waiting {
+    struct tally done;
+    weir_group *group;
+    _Atomic int result;
+};
+
+static void on_waiting(void *arg, int status)
+{
+    struct waiting *waiting = arg;
+
+    if (status == 0)
+        atomic_store(&waiting->result, weir_group_await_termination(waiting->group, PATIENCE_NS));
+    tally_task(&waiting->done, status);
+}
+
+/* A 17 */
+TEST(group, cannot_be_waited_for_by_its_own_threads)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    weir_group *other = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct waiting here = {.group = group}, there = {.group = group};
+
+    assert_int_equal(weir_execute(weir_group_at(group, 1), on_waiting, &here), 0);
+    assert_true(tally_await(&here.done, 1));
+    assert_int_equal(atomic_load(&here.result), -EDEADLK);
+
+    assert_int_equal(weir_group_execute(other, on_waiting, &there), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&there.done, 1));
+    assert_int_equal(atomic_load(&there.result), 0);
+    end_group(other);
+    weir_group_release(group);
+}
+
+/* ---- references ---- */
+
+TEST(group, is_released_when_there_is_none)
+{
+    weir_group_release(NULL);
+}
+
+TEST(group, released_while_it_runs_runs_what_was_submitted_first)
+{
+    struct tally tasks = {0}, timer = {0};
+    weir_promise *termination;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4));
+
+    for (int i = 0; i < 4000; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tasks), 0);
+    assert_int_equal(weir_group_schedule(group, weir_seconds(3600), NULL, tally_task, &timer), 0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    weir_group_release(group);
+    assert_int_equal(atomic_load(&tasks.run), 4000);
+    assert_int_equal(atomic_load(&tasks.cancelled), 0);
+    assert_int_equal(atomic_load(&timer.cancelled), 1);
+    assert_int_equal(weir_promise_result(termination), 0);
+    weir_promise_release(termination);
+}
+
+TEST(group, lives_as_long_as_somebody_keeps_it)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+
+    assert_ptr_equal(weir_group_retain(group), group);
+    weir_group_release(group);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    weir_group_release(group);
+}
+
+TEST(group, outlived_by_a_kept_executor_that_refuses)
+{
+    struct tally tally = {0};
+    weir_executor_stats stats;
+    weir_executor *member;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+
+    member = weir_executor_retain(weir_group_at(group, 0));
+    assert_int_equal(weir_execute(member, tally_task, &tally), 0);
+    weir_group_release(group);
+    assert_int_equal(weir_execute(member, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_executor_state(member), WEIR_EXECUTOR_TERMINATED);
+    assert_string_equal(weir_executor_name(member), "weir-1");
+    assert_int_equal(weir_executor_await_termination(member, 0), 0);
+    weir_executor_read_stats(member, &stats);
+    assert_int_equal(stats.tasks_run, 1);
+    weir_executor_release(member);
+}
+
+static void on_release(void *arg, int status)
+{
+    (void)status;
+    weir_group_release(arg);
+}
+
+TEST(group, can_be_released_for_good_by_its_own_thread)
+{
+    const weir__executor_type *type = counted_type();
+    struct workshop workshop;
+    struct tally later = {0};
+    weir_promise *termination;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    assert_int_equal(weir__group_create(type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 3,
+                                                           .thread_factory = &workshop.factory),
+                                        &group),
+                     0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    weir_group_retain(group);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), on_release, group), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), tally_task, &later), 0);
+    weir_group_release(group);
+    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_true(tally_await(&destroyed, 3));
+    assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but nothing is lost */
+    weir_promise_release(termination);
+    workshop_close(&workshop);
+}
+
+/* The first member is gone for good when the test asks whether it may wait for the second. */
+TEST(group, can_be_waited_for_after_its_release)
+{
+    const weir__executor_type *type = counted_type();
+    struct workshop workshop;
+    struct gate gate = {0};
+    weir_promise *termination;
+    weir_executor *member;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    assert_int_equal(weir__group_create(type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
+                                                           .thread_factory = &workshop.factory),
+                                        &group),
+                     0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    member = weir_executor_retain(weir_group_at(group, 0));
+    assert_int_equal(weir_execute(member, on_release, group), 0);
+    weir_executor_release(member);
+    assert_true(tally_await(&destroyed, 1));
+    assert_int_equal(weir_promise_sync(termination, weir_us(1)), -ETIMEDOUT);
+    gate_open(&gate);
+    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_true(tally_await(&destroyed, 2));
+    weir_promise_release(termination);
+    workshop_close(&workshop);
+}
+
+static void on_terminated(weir_promise *termination, void *user_data)
+{
+    (void)termination;
+    weir_group_release(user_data);
+}
+
+TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
+{
+    const weir__executor_type *type = counted_type();
+    struct tally tally = {0};
+    weir_group *group;
+
+    assert_int_equal(weir__group_create(type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_add_listener(weir_group_termination(group), on_terminated, group),
+                     0);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&destroyed, 3));
+    assert_int_equal(atomic_load(&tally.run), 2);
+}
+
+struct holder {
+    weir_group *group;
+    weir__thread thread;
+    struct tally *tally;
+    _Atomic unsigned *accepted;
+};
+
+static void hold_and_submit(void *arg)
+{
+    struct holder *holder = arg;
+
+    for (int i = 0; i < 500; i++) {
+        weir_group *group = weir_group_retain(holder->group);
+
+        if (weir_group_execute(group, tally_task, holder->tally) == 0)
+            atomic_fetch_add(holder->accepted, 1);
+        weir_group_release(group);
+    }
+    weir_group_release(holder->group);
+}
+
+TEST(group, is_kept_and_released_by_many_threads)
+{
+    struct holder holders[4];
+    struct tally tally = {0};
+    _Atomic unsigned accepted = 0;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    for (int i = 0; i < 4; i++) {
+        holders[i].group = weir_group_retain(group);
+        holders[i].tally = &tally;
+        holders[i].accepted = &accepted;
+        assert_int_equal(
+            weir__thread_start(&holders[i].thread, "holder", hold_and_submit, &holders[i]), 0);
+    }
+    weir_group_release(group); /* the last of the five ends it, and waits */
+    for (int i = 0; i < 4; i++)
+        weir__thread_join(&holders[i].thread);
+    assert_int_equal(atomic_load(&accepted), 2000);
+    assert_int_equal(atomic_load(&tally.run), 2000);
+}
+
+/* Tasks that keep their group and submit their successors, until it is shut down. */
+struct relay {
+    weir_group *group;
+    struct tally *ended;
+};
+
+static void on_relay(void *arg, int status)
+{
+    struct relay *relay = arg;
+    weir_group *group = weir_group_retain(relay->group);
+
+    if (status < 0 || weir_group_execute(group, on_relay, relay) < 0)
+        tally_add(relay->ended);
+    weir_group_release(group);
+}
+
+TEST(group, is_shut_down_while_its_tasks_use_it)
+{
+    struct tally ended = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    struct relay relay = {group, &ended};
+
+    messages_catch(); /* relays that are under way at the deadline are cancelled */
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(weir_group_execute(group, on_relay, &relay), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5)), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(atomic_load(&ended.calls), 8);
+    weir_group_release(group);
+}

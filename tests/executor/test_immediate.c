@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor that runs tasks where they are submitted.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include <weir/error.h>
+#include <weir/promise.h>
+#include <weir/schedule.h>
+#include <weir/timer.h>
+
+#include "executor/executor.h"
+#include "support/executor/errand.h"
+#include "support/executor/letters.h"
+#include "support/executor/tally.h"
+
+TEST(immediate, is_always_the_same_and_always_there)
+{
+    weir_executor *executor = weir_executor_immediate();
+
+    assert_non_null(executor);
+    assert_ptr_equal(weir_executor_immediate(), executor);
+    assert_string_equal(weir_executor_name(executor), "immediate");
+    assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
+    assert_ptr_equal(weir_executor_retain(executor), executor);
+    weir_executor_release(executor);
+}
+
+TEST(immediate, runs_a_task_before_the_submission_returns)
+{
+    struct tally tally = {0};
+    weir_task task;
+
+    assert_int_equal(weir_execute(weir_executor_immediate(), tally_task, &tally), 0);
+    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(weir_execute_lazy(weir_executor_immediate(), tally_task, &tally), 0);
+    assert_int_equal(atomic_load(&tally.run), 2);
+    weir_task_init(&task, tally_task, &tally);
+    assert_int_equal(weir_execute_task(weir_executor_immediate(), &task), 0);
+    assert_int_equal(weir_execute_task_lazy(weir_executor_immediate(), &task), 0);
+    assert_int_equal(atomic_load(&tally.run), 4);
+}
+
+static int work_answer(void *arg, int status, void **ret_value)
+{
+    *ret_value = arg;
+    return status;
+}
+
+static int work_failure(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)status;
+    (void)ret_value;
+    return -EIO;
+}
+
+TEST(immediate, completes_a_submission_before_it_returns)
+{
+    weir_promise *promise;
+    int answer;
+
+    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, work_answer, &answer), 0);
+    assert_true(weir_promise_is_done(promise));
+    assert_ptr_equal(weir_promise_value(promise), &answer);
+    weir_promise_release(promise);
+    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, work_failure, NULL), 0);
+    assert_int_equal(weir_promise_result(promise), -EIO);
+    weir_promise_release(promise);
+}
+
+static void look_around(void *arg)
+{
+    bool *is_inside = arg;
+
+    *is_inside = weir_in_executor(weir_executor_immediate());
+}
+
+TEST(immediate, is_on_every_thread)
+{
+    bool is_inside = false;
+
+    assert_true(weir_in_executor(weir_executor_immediate()));
+    errand_elsewhere(look_around, &is_inside);
+    assert_true(is_inside);
+}
+
+/* ---- tasks within tasks ---- */
+
+struct nest {
+    struct letters letters;
+    bool in_task;
+};
+
+static void write_inner(void *arg, int status)
+{
+    struct nest *nest = arg;
+
+    letters_write(&nest->letters, status == 0 && !nest->in_task ? 'i' : 'x');
+}
+
+static void write_outer(void *arg, int status)
+{
+    struct nest *nest = arg;
+
+    (void)status;
+    nest->in_task = true;
+    letters_write(&nest->letters, 'a');
+    (void)weir_execute(weir_executor_immediate(), write_inner, nest);
+    letters_write(&nest->letters, 'b');
+    (void)weir_execute(weir_executor_immediate(), write_inner, nest);
+    letters_write(&nest->letters, 'c');
+    nest->in_task = false;
+}
+
+/* C.12 */
+TEST(immediate, runs_nested_tasks_after_the_outer_one_in_order)
+{
+    struct nest nest = {0};
+
+    assert_int_equal(weir_execute(weir_executor_immediate(), write_outer, &nest), 0);
+    assert_string_equal(nest.letters.text, "abcii");
+}
+
+/* Each frame of a nested call would be at a lower address. */
+struct descent {
+    long left;
+    char *stack;
+    bool grew;
+};
+
+static void on_descent(void *arg, int status)
+{
+    struct descent *descent = arg;
+    char here;
+
+    (void)status;
+    if (descent->stack == NULL)
+        descent->stack = &here;
+    descent->grew |= descent->stack != &here;
+    if (--descent->left > 0)
+        (void)weir_execute(weir_executor_immediate(), on_descent, descent);
+}
+
+TEST(immediate, does_not_grow_the_stack_with_a_chain_of_tasks)
+{
+    struct descent descent = {.left = 100000};
+
+    assert_int_equal(weir_execute(weir_executor_immediate(), on_descent, &descent), 0);
+    assert_int_equal(descent.left, 0);
+    assert_false(descent.grew);
+}
+
+/* ---- what it does not do ---- */
+
+static void on_timer(weir_timer *timer)
+{
+    (void)timer;
+}
+
+TEST(immediate, has_no_timers_and_no_turns)
+{
+    weir_executor *executor = weir_executor_immediate();
+    struct tally tally = {0};
+    weir_promise *promise = NULL;
+    weir_timer timer = {0};
+
+    assert_int_equal(weir_schedule(executor, 0, &promise, tally_task, &tally), -ENOTSUP);
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 1, &promise, tally_task, &tally),
+                     -ENOTSUP);
+    assert_int_equal(weir_schedule_with_fixed_delay(executor, 0, 1, &promise, tally_task, &tally),
+                     -ENOTSUP);
+    assert_int_equal(weir_timer_start(executor, &timer, 1, on_timer), -ENOTSUP);
+    assert_int_equal(weir_execute_after_turn(executor, tally_task, &tally), -ENOTSUP);
+    assert_null(promise);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+}
+
+TEST(immediate, cannot_be_ended)
+{
+    weir_executor *executor = weir_executor_immediate();
+    struct tally tally = {0};
+    weir_thread_properties thread;
+
+    assert_int_equal(weir_executor_shutdown(executor, 0, 0), -EPERM);
+    assert_int_equal(weir_executor_suspend(executor), -ENOTSUP);
+    assert_int_equal(weir_executor_add_shutdown_hook(executor, tally_task, &tally), -EPERM);
+    assert_int_equal(weir_executor_thread(executor, &thread), -ENOTSUP);
+    assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(atomic_load(&tally.run), 1);
+}
+
+TEST(immediate, refuses_bad_arguments)
+{
+    assert_int_equal(weir_execute(weir_executor_immediate(), NULL, NULL), -EINVAL);
+    assert_int_equal(weir_submit(weir_executor_immediate(), NULL, NULL, NULL), -EINVAL);
+}
+
+/* ---- from several threads ---- */
+
+#define TASKS 2000
+
+struct guest {
+    weir__thread thread;
+    const void *self; /* of the thread that submits */
+    int run;          /* plain: it runs where it is submitted */
+    bool strayed;
+};
+
+static void on_guest(void *arg, int status)
+{
+    struct guest *guest = arg;
+
+    guest->run += status == 0;
+    guest->strayed |= !weir__thread_is_current(&guest->thread);
+}
+
+static void on_host(void *arg, int status)
+{
+    on_guest(arg, status);
+    (void)weir_execute(weir_executor_immediate(), on_guest, arg);
+}
+
+static void visit(void *arg)
+{
+    struct guest *guest = arg;
+
+    guest->thread.handle = pthread_self(); /* the starter may not have written it yet */
+    for (int i = 0; i < TASKS; i++)
+        (void)weir_execute(weir_executor_immediate(), on_host, guest);
+}
+
+static uint64_t tasks_run(void)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(weir_executor_immediate(), &stats);
+    assert_int_equal(stats.pending, 0);
+    assert_int_equal(stats.tasks_cancelled, 0);
+    return stats.tasks_run;
+}
+
+TEST(immediate, runs_each_task_on_the_thread_that_submitted_it_and_counts_it)
+{
+    struct guest guests[3] = {0};
+    weir__thread threads[3];
+    uint64_t before = tasks_run();
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "guest", visit, &guests[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        weir__thread_join(&threads[i]);
+        assert_int_equal(guests[i].run, 2 * TASKS);
+        assert_false(guests[i].strayed);
+    }
+    assert_int_equal(tasks_run() - before, 3 * 2 * TASKS);
+}
+
+/* ---- as the executor of a promise ---- */
+
+static void on_done(weir_promise *promise, void *user_data)
+{
+    tally_task(user_data, weir_promise_result(promise));
+}
+
+TEST(immediate, calls_listeners_on_whatever_thread_completes)
+{
+    weir_promise *promise;
+    struct tally tally = {0};
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, on_done, &tally), 0);
+    assert_int_equal(weir_promise_succeed(promise, NULL), 0);
+    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(weir_promise_add_listener(promise, on_done, &tally), 0);
+    assert_int_equal(atomic_load(&tally.run), 2);
+    weir_promise_release(promise);
+}
+
+static void complete(void *promise)
+{
+    (void)weir_promise_succeed(promise, NULL);
+}
+
+TEST(immediate, does_not_keep_anybody_from_waiting)
+{
+    weir_promise *promise;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    assert_int_equal(weir_promise_await(promise, weir_us(1)), -ETIMEDOUT);
+    errand_elsewhere(complete, promise);
+    assert_int_equal(weir_promise_sync(promise, weir_seconds(10)), 0);
+    weir_promise_release(promise);
+}

@@ -1,0 +1,1035 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The executor that its owner drives: who may run it, what one run does, when it asks to be run,
+ * and how it ends.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/manual.h>
+#include <weir/schedule.h>
+
+#include "base/futex.h"
+#include "executor/executor.h"
+#include "support/executor/errand.h"
+#include "support/executor/messages.h"
+#include "support/executor/stepper.h"
+#include "support/executor/tally.h"
+#include "support/memory.h"
+
+#define PATIENCE_NS weir_seconds(10)
+
+static weir_executor *make_manual(const weir_manual_options *options)
+{
+    weir_executor *executor = NULL;
+
+    assert_int_equal(weir_manual_create(options, &executor), 0);
+    assert_non_null(executor);
+    return executor;
+}
+
+/* A manual executor on a manual clock, whose wake-ups are counted. */
+struct sleeper {
+    weir_manual_clock *clock;
+    weir_executor *executor;
+    struct tally wakeups;
+};
+
+static void on_wakeup(void *user_data)
+{
+    tally_add(user_data);
+}
+
+static void open_sleeper(struct sleeper *sleeper)
+{
+    memset(sleeper, 0, sizeof(*sleeper));
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &sleeper->clock), 0);
+    sleeper->executor =
+        make_manual(WEIR_MANUAL_OPTIONS(.clock = weir_manual_clock_clock(sleeper->clock),
+                                        .wakeup = on_wakeup, .wakeup_data = &sleeper->wakeups));
+}
+
+static void close_sleeper(struct sleeper *sleeper)
+{
+    assert_int_equal(weir_executor_shutdown(sleeper->executor, 0, 0), 0);
+    while (weir_manual_run_once(sleeper->executor, 0, 0) >= 0)
+        continue;
+    weir_executor_release(sleeper->executor);
+    weir_manual_clock_release(sleeper->clock);
+}
+
+static uint32_t wakeups(const struct sleeper *sleeper)
+{
+    return atomic_load(&sleeper->wakeups.calls);
+}
+
+static int run_now(weir_executor *executor)
+{
+    return weir_manual_run_once(executor, 0, 0);
+}
+
+/* ---- making one ---- */
+
+TEST(manual, has_defaults)
+{
+    weir_executor *executor = make_manual(NULL);
+
+    assert_string_equal(weir_executor_name(executor), "manual");
+    assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
+    assert_true(weir_in_executor(executor));
+    assert_int_equal(run_now(executor), 0);
+    weir_executor_release(executor);
+}
+
+TEST(manual, has_defaults_step_by_step)
+{
+    weir_manual_options options;
+    weir_executor *executor;
+
+    memset(&options, 0xff, sizeof(options));
+    weir_manual_options_init(&options);
+    options.name = "main";
+    executor = make_manual(&options);
+    assert_string_equal(weir_executor_name(executor), "main");
+    weir_executor_release(executor);
+}
+
+TEST(manual, refuses_bad_options)
+{
+    weir_executor *executor = NULL;
+
+    assert_int_equal(weir_manual_create(WEIR_MANUAL_OPTIONS(.max_pending = -1), &executor),
+                     -EINVAL);
+    assert_int_equal(weir_manual_create(&(const weir_manual_options){.size = 1}, &executor),
+                     -EINVAL);
+    assert_null(executor);
+}
+
+TEST(manual, is_not_made_without_memory)
+{
+    weir_executor *executor = NULL;
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_manual_create(NULL, &executor);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        assert_null(executor);
+        assert_int_equal(test_memory_live(), 0);
+    }
+    assert_int_equal(err, 0);
+    weir_executor_release(executor);
+}
+
+/* ---- the owner ---- */
+
+struct attempt {
+    weir_executor *executor;
+    int run;
+    int own;
+    bool is_inside;
+    int64_t timeout_ns;
+};
+
+static void attempt_all(void *arg)
+{
+    struct attempt *attempt = arg;
+
+    attempt->run = weir_manual_run_once(attempt->executor, 0, 0);
+    attempt->timeout_ns = weir_manual_timeout(attempt->executor);
+    attempt->own = weir_manual_own(attempt->executor);
+    attempt->is_inside = weir_in_executor(attempt->executor);
+}
+
+/* D 38 */
+TEST(manual, is_run_by_its_owner_only)
+{
+    struct tally tally = {0};
+    struct attempt attempt = {.executor = make_manual(NULL)};
+
+    assert_int_equal(weir_execute(attempt.executor, tally_task, &tally), 0);
+    errand_elsewhere(attempt_all, &attempt);
+    assert_int_equal(attempt.run, WEIR_EWRONGTHREAD);
+    assert_int_equal(attempt.own, -EALREADY);
+    assert_false(attempt.is_inside);
+    assert_true(attempt.timeout_ns == WEIR_NEVER);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(run_now(attempt.executor), 1);
+    weir_executor_release(attempt.executor);
+}
+
+/* D 39 */
+TEST(manual, without_an_owner_is_not_run)
+{
+    struct attempt attempt = {.executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true))};
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(attempt.executor, tally_task, &tally), 0);
+    assert_false(weir_in_executor(attempt.executor));
+    assert_int_equal(run_now(attempt.executor), WEIR_ENOOWNER);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+
+    errand_elsewhere(attempt_all, &attempt);
+    assert_int_equal(attempt.run, WEIR_ENOOWNER);
+    assert_int_equal(attempt.own, 0);
+    assert_true(attempt.is_inside);
+    assert_int_equal(run_now(attempt.executor), WEIR_EWRONGTHREAD);
+    weir_executor_release(attempt.executor);
+    assert_int_equal(atomic_load(&tally.cancelled), 1);
+}
+
+/* D 39 */
+TEST(manual, is_owned_once)
+{
+    weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true));
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_own(executor), 0);
+    assert_int_equal(weir_manual_own(executor), -EALREADY);
+    assert_int_equal(run_now(executor), 1);
+    weir_executor_release(executor);
+}
+
+TEST(manual, functions_refuse_other_kinds)
+{
+    assert_int_equal(weir_manual_own(weir_executor_global()), -EINVAL);
+    assert_int_equal(weir_manual_own(NULL), -EINVAL);
+    assert_int_equal(weir_manual_run_once(weir_executor_immediate(), 0, 0), -EINVAL);
+    assert_int_equal(weir_manual_run_once(NULL, 0, 0), -EINVAL);
+    assert_true(weir_manual_timeout(weir_executor_global()) == WEIR_NEVER);
+}
+
+TEST(manual, has_no_thread_to_name_or_to_suspend)
+{
+    weir_executor *executor = make_manual(NULL);
+    weir_thread_properties thread;
+
+    assert_int_equal(weir_executor_thread(executor, &thread), -ENOTSUP);
+    assert_int_equal(weir_executor_suspend(executor), -ENOTSUP);
+    assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
+    weir_executor_release(executor);
+}
+
+/* ---- one run ---- */
+
+/* D 40 */
+TEST(manual, does_not_wait_unless_told_to)
+{
+    struct sleeper sleeper;
+    struct tally timer = {0};
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, weir_ms(1)), 0);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, refuses_a_negative_wait)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_run_once(executor, -1, 0), -EINVAL);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(run_now(executor), 1);
+    weir_executor_release(executor);
+}
+
+struct submission {
+    weir_executor *executor;
+    struct tally *tally;
+    weir__thread thread;
+};
+
+/* Submits when the owner sleeps inside its run, and not before. */
+static void submit_to_waiting(void *arg)
+{
+    struct submission *submission = arg;
+
+    while (atomic_load(&submission->executor->next_wakeup) == WEIR__AWAKE)
+        weir__thread_yield();
+    (void)weir_execute(submission->executor, tally_task, submission->tally);
+}
+
+/* D 40 */
+TEST(manual, waits_until_it_is_woken)
+{
+    struct tally tally = {0};
+    struct submission submission = {make_manual(NULL), &tally, {0}};
+
+    assert_int_equal(weir_execute(submission.executor, tally_task, &tally), 0);
+    assert_int_equal(run_now(submission.executor), 1);
+    atomic_store(&submission.executor->next_wakeup, WEIR__AWAKE); /* until it waits again */
+    assert_int_equal(
+        weir__thread_start(&submission.thread, "submitter", submit_to_waiting, &submission), 0);
+    assert_int_equal(weir_manual_run_once(submission.executor, WEIR_NEVER, 0), 1);
+    weir__thread_join(&submission.thread);
+    assert_int_equal(atomic_load(&tally.run), 2);
+    weir_executor_release(submission.executor);
+}
+
+TEST(manual, waits_no_longer_than_told)
+{
+    weir_executor *executor = make_manual(NULL);
+    int64_t start_ns = weir__monotonic_now(), took_ns;
+
+    assert_int_equal(weir_manual_run_once(executor, weir_ms(3), 0), 0);
+    took_ns = weir__monotonic_now() - start_ns;
+    assert_true(took_ns >= weir_ms(3));
+    weir_executor_release(executor);
+}
+
+TEST(manual, waits_no_longer_than_until_its_next_timer)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally timer = {0};
+    int64_t start_ns = weir__monotonic_now();
+
+    assert_int_equal(weir_schedule(executor, weir_ms(3), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_manual_run_once(executor, WEIR_NEVER, 0), 1);
+    assert_true(weir__monotonic_now() - start_ns >= weir_ms(3));
+    assert_int_equal(atomic_load(&timer.run), 1);
+    weir_executor_release(executor);
+}
+
+static void advance_when_waiting(void *arg)
+{
+    struct sleeper *sleeper = arg;
+
+    while (atomic_load(&sleeper->executor->next_wakeup) == WEIR__AWAKE)
+        weir__thread_yield();
+    (void)weir_manual_clock_advance(sleeper->clock, weir_seconds(60));
+}
+
+TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
+{
+    struct sleeper sleeper;
+    struct tally timer = {0};
+    weir__thread mover;
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(60), NULL, tally_task, &timer),
+                     0);
+    atomic_store(&sleeper.executor->next_wakeup, WEIR__AWAKE);
+    assert_int_equal(weir__thread_start(&mover, "mover", advance_when_waiting, &sleeper), 0);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, WEIR_NEVER, 0), 1);
+    weir__thread_join(&mover);
+    close_sleeper(&sleeper);
+}
+
+struct marker {
+    weir_executor *executor;
+    weir_executor *seen[2];
+};
+
+static void on_mark(void *arg, int status)
+{
+    struct marker *marker = arg;
+
+    if (status == 0)
+        marker->seen[0] = weir_executor_current();
+}
+
+/* D 41 */
+TEST(manual, is_current_while_it_runs_tasks)
+{
+    struct marker marker = {.executor = make_manual(NULL)};
+
+    assert_null(weir_executor_current());
+    assert_int_equal(weir_execute(marker.executor, on_mark, &marker), 0);
+    assert_int_equal(run_now(marker.executor), 1);
+    assert_ptr_equal(marker.seen[0], marker.executor);
+    assert_null(weir_executor_current());
+    weir_executor_release(marker.executor);
+}
+
+static void on_mark_inner(void *arg, int status)
+{
+    struct marker *marker = arg;
+
+    if (status != 0)
+        return;
+    (void)weir_execute(marker->executor, on_mark, marker);
+    (void)run_now(marker->executor);
+    marker->seen[1] = weir_executor_current();
+}
+
+/* D 41 */
+TEST(manual, gives_back_who_was_current_before)
+{
+    struct marker marker = {.executor = make_manual(NULL)};
+    weir_executor *outer = make_manual(NULL);
+
+    assert_int_equal(weir_execute(outer, on_mark_inner, &marker), 0);
+    assert_int_equal(run_now(outer), 1);
+    assert_ptr_equal(marker.seen[0], marker.executor);
+    assert_ptr_equal(marker.seen[1], outer);
+    weir_executor_release(outer);
+    weir_executor_release(marker.executor);
+}
+
+struct nested {
+    weir_executor *executor;
+    int result;
+    int64_t timeout_ns;
+};
+
+static void on_nested(void *arg, int status)
+{
+    struct nested *nested = arg;
+
+    if (status != 0)
+        return;
+    nested->result = weir_manual_run_once(nested->executor, WEIR_NEVER, 0);
+    nested->timeout_ns = weir_manual_timeout(nested->executor);
+}
+
+TEST(manual, is_not_run_from_within_its_own_task)
+{
+    struct nested nested = {.executor = make_manual(NULL)};
+
+    assert_int_equal(weir_execute(nested.executor, on_nested, &nested), 0);
+    assert_int_equal(run_now(nested.executor), 1);
+    assert_int_equal(nested.result, -EBUSY);
+    assert_true(nested.timeout_ns == WEIR_NEVER);
+    weir_executor_release(nested.executor);
+}
+
+struct refill {
+    weir_executor *executor;
+    int left;
+};
+
+static void on_refill(void *arg, int status)
+{
+    struct refill *refill = arg;
+
+    if (status == 0 && --refill->left > 0)
+        (void)weir_execute(refill->executor, on_refill, refill);
+}
+
+/* C.12: budget 0 drains all */
+TEST(manual, without_a_budget_runs_until_nothing_is_left)
+{
+    struct stepper stepper = stepper_open();
+    struct refill refill = {stepper.executor, 1000};
+
+    assert_int_equal(weir_execute(stepper.executor, on_refill, &refill), 0);
+    assert_int_equal(run_now(stepper.executor), 1000);
+    assert_int_equal(refill.left, 0);
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+    stepper_close(&stepper);
+}
+
+/* C.12: budget < 0 skips tasks */
+TEST(manual, with_a_negative_budget_runs_nothing)
+{
+    struct stepper stepper = stepper_open();
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute_after_turn(stepper.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 0, NULL, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_run_once(stepper.executor, 0, -1), 0);
+    assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, INT64_MIN + 1), 0);
+    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), 0);
+    (void)run_now(stepper.executor);
+    assert_int_equal(atomic_load(&tally.run), 3);
+    stepper_close(&stepper);
+}
+
+static void on_slow_task(void *arg, int status)
+{
+    if (status == 0)
+        (void)weir_manual_clock_advance(arg, weir_ms(3));
+}
+
+/* C.12: budget > 0 looks at the clock after every task */
+TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
+{
+    struct stepper stepper = stepper_open();
+
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(weir_execute(stepper.executor, on_slow_task, stepper.clock), 0);
+    assert_int_equal(weir_manual_run_once(stepper.executor, 0, 1), 1);
+    assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3)), 1);
+    assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3) + 1), 2);
+    assert_int_equal(weir_executor_pending(stepper.executor), 3);
+    assert_int_equal(weir_manual_timeout(stepper.executor), 0);
+    assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, weir_seconds(1)), 3);
+    stepper_close(&stepper);
+}
+
+TEST(manual, tells_how_many_tasks_timers_and_tail_tasks_it_ran)
+{
+    struct stepper stepper = stepper_open();
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(1), NULL, tally_task, &tally), 0);
+    assert_int_equal(run_now(stepper.executor), 2);
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(1)), 0);
+    assert_int_equal(run_now(stepper.executor), 1);
+    assert_int_equal(run_now(stepper.executor), 0);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
+    assert_int_equal(run_now(stepper.executor), 200); /* whatever is measured besides */
+    stepper_close(&stepper);
+}
+
+static void on_tail_from_task(void *arg, int status)
+{
+    struct refill *refill = arg;
+
+    if (status == 0)
+        (void)weir_execute_after_turn(refill->executor, on_refill, refill);
+}
+
+TEST(manual, runs_tail_tasks_at_the_end_of_the_run)
+{
+    struct stepper stepper = stepper_open();
+    struct refill refill = {stepper.executor, 2};
+
+    assert_int_equal(weir_execute(stepper.executor, on_tail_from_task, &refill), 0);
+    assert_int_equal(run_now(stepper.executor), 2);
+    assert_int_equal(refill.left, 1);
+    assert_int_equal(run_now(stepper.executor), 1); /* what a tail task submits comes next */
+    assert_int_equal(refill.left, 0);
+    stepper_close(&stepper);
+}
+
+TEST(manual, has_a_bounded_queue_if_asked)
+{
+    struct tally tally = {0};
+    weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.max_pending = 1));
+
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(executor, tally_task, &tally), WEIR_EFULL);
+    assert_int_equal(run_now(executor), 16);
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(run_now(executor), 1);
+    weir_executor_release(executor);
+}
+
+static int work_nothing(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)status;
+    (void)ret_value;
+    return 0;
+}
+
+TEST(manual, cannot_be_waited_for_by_its_owner)
+{
+    weir_executor *executor = make_manual(NULL);
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(executor, &promise, work_nothing, NULL), 0);
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(weir_executor_await_termination(executor, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(run_now(executor), 1);
+    assert_int_equal(weir_promise_sync(promise, 0), 0);
+    weir_promise_release(promise);
+    weir_executor_release(executor);
+}
+
+/* ---- asleep between runs ---- */
+
+static void submit_one(void *arg)
+{
+    struct submission *submission = arg;
+
+    (void)weir_execute(submission->executor, tally_task, submission->tally);
+}
+
+static void submit_lazily(void *arg)
+{
+    struct submission *submission = arg;
+
+    (void)weir_execute_lazy(submission->executor, tally_task, submission->tally);
+}
+
+TEST(manual, asks_to_be_run_once_per_sleep)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct submission submission;
+
+    open_sleeper(&sleeper);
+    submission = (struct submission){sleeper.executor, &tally, {0}};
+    errand_elsewhere(submit_one, &submission);
+    assert_int_equal(wakeups(&sleeper), 1);
+    errand_elsewhere(submit_one, &submission);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(run_now(sleeper.executor), 3);
+    assert_int_equal(wakeups(&sleeper), 1); /* nothing was left */
+
+    errand_elsewhere(submit_one, &submission);
+    assert_int_equal(wakeups(&sleeper), 2);
+    assert_int_equal(run_now(sleeper.executor), 1);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
+    assert_int_equal(run_now(sleeper.executor), 1);
+    close_sleeper(&sleeper);
+}
+
+/* D 7 */
+TEST(manual, does_not_ask_for_a_lazy_task)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct submission submission;
+
+    open_sleeper(&sleeper);
+    submission = (struct submission){sleeper.executor, &tally, {0}};
+    errand_elsewhere(submit_lazily, &submission);
+    assert_int_equal(wakeups(&sleeper), 0);
+    errand_elsewhere(submit_one, &submission);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(run_now(sleeper.executor), 2);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, asks_again_if_a_run_leaves_work)
+{
+    struct sleeper sleeper;
+
+    open_sleeper(&sleeper);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, 1), 1);
+    assert_int_equal(wakeups(&sleeper), 2);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
+    assert_int_equal(wakeups(&sleeper), 3);
+    assert_int_equal(run_now(sleeper.executor), 2);
+    assert_int_equal(wakeups(&sleeper), 3);
+    close_sleeper(&sleeper);
+}
+
+struct outside {
+    weir_executor *executor;
+    struct tally *tally;
+    int64_t delay_ns;
+};
+
+static void schedule_one(void *arg)
+{
+    struct outside *outside = arg;
+
+    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, tally_task, outside->tally);
+}
+
+/* A 15, B 3 */
+TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct outside outside;
+
+    open_sleeper(&sleeper);
+    outside = (struct outside){sleeper.executor, &tally, weir_seconds(10)};
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(run_now(sleeper.executor), 1); /* the task that files it */
+    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(10));
+
+    outside.delay_ns = weir_seconds(20);
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(wakeups(&sleeper), 1);
+    outside.delay_ns = weir_seconds(5);
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(wakeups(&sleeper), 2);
+    assert_int_equal(run_now(sleeper.executor), 2);
+    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(5));
+    close_sleeper(&sleeper);
+    assert_int_equal(atomic_load(&tally.cancelled), 3);
+}
+
+TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_schedule(sleeper.executor, weir_ms(5), NULL, tally_task, &tally), 0);
+    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5) - 1), 0);
+    assert_int_equal(wakeups(&sleeper), 0);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, 1), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5)), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(run_now(sleeper.executor), 1);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, says_how_long_its_owner_may_wait)
+{
+    struct stepper stepper = stepper_open();
+    struct tally tally = {0};
+    weir_promise *timer;
+
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(2)), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(3));
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(3)), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), 0);
+    assert_int_equal(run_now(stepper.executor), 1);
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+
+    weir_promise_release(timer);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_cancel(timer), 0);
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+    weir_promise_release(timer);
+    stepper_close(&stepper);
+}
+
+static void on_fired(weir_timer *timer)
+{
+    timer->reserved[0] = timer;
+}
+
+TEST(manual, runs_timers_that_its_owner_starts_between_runs)
+{
+    struct stepper stepper = stepper_open();
+    weir_timer timer = {0};
+
+    assert_int_equal(weir_timer_start(stepper.executor, &timer, weir_ms(5), on_fired), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
+    assert_int_equal(stepper_advance(&stepper, weir_ms(4)), 0);
+    assert_null(timer.reserved[0]);
+    assert_int_equal(stepper_advance(&stepper, weir_ms(1)), 1);
+    assert_non_null(timer.reserved[0]);
+    stepper_close(&stepper);
+}
+
+/* ---- no wake-up is lost ---- */
+
+#define PRODUCERS 3
+#define TASKS_EACH 20000
+
+struct stress {
+    weir_executor *executor;
+    _Atomic uint32_t wanted; /* set by .wakeup, reset by the owner before each run */
+    _Atomic unsigned wakeups;
+    unsigned run; /* plain: only the owner's tasks touch it */
+    weir__thread producers[PRODUCERS];
+};
+
+static void on_wanted(void *user_data)
+{
+    struct stress *stress = user_data;
+
+    atomic_fetch_add(&stress->wakeups, 1);
+    atomic_store(&stress->wanted, 1);
+    weir__futex_wake(&stress->wanted, 1);
+}
+
+static void on_stress_task(void *arg, int status)
+{
+    struct stress *stress = arg;
+
+    stress->run += status == 0;
+}
+
+static void produce(void *arg)
+{
+    struct stress *stress = arg;
+
+    for (int i = 0; i < TASKS_EACH; i++) {
+        (void)weir_execute(stress->executor, on_stress_task, stress);
+        if (i % 64 == 0)
+            weir__thread_yield(); /* let it go to sleep now and then */
+    }
+}
+
+static void start_producers(struct stress *stress)
+{
+    for (int i = 0; i < PRODUCERS; i++)
+        assert_int_equal(weir__thread_start(&stress->producers[i], "producer", produce, stress), 0);
+}
+
+static void join_producers(struct stress *stress)
+{
+    for (int i = 0; i < PRODUCERS; i++)
+        weir__thread_join(&stress->producers[i]);
+}
+
+/* A 19: as the main loop of an application: sleeps until .wakeup, and does not look by itself. */
+TEST(manual, loses_no_wake_up_between_runs)
+{
+    struct stress stress = {0};
+    unsigned sleeps = 1;
+
+    stress.executor = make_manual(WEIR_MANUAL_OPTIONS(.wakeup = on_wanted, .wakeup_data = &stress));
+    start_producers(&stress);
+    while (stress.run < PRODUCERS * TASKS_EACH) {
+        int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+
+        while (atomic_load(&stress.wanted) == 0) {
+            assert_true(weir__monotonic_now() < deadline_ns);
+            weir__futex_wait(&stress.wanted, 0, deadline_ns);
+        }
+        atomic_store(&stress.wanted, 0);
+        assert_true(run_now(stress.executor) >= 0);
+        sleeps++;
+    }
+    join_producers(&stress);
+    assert_true(atomic_load(&stress.wakeups) <= sleeps);
+    assert_int_equal(stress.run, PRODUCERS * TASKS_EACH);
+    weir_executor_release(stress.executor);
+}
+
+TEST(manual, loses_no_wake_up_while_it_waits)
+{
+    struct stress stress = {0};
+    unsigned runs = 0;
+
+    stress.executor = make_manual(WEIR_MANUAL_OPTIONS(.wakeup = on_wanted, .wakeup_data = &stress));
+    start_producers(&stress);
+    for (; stress.run < PRODUCERS * TASKS_EACH; runs++)
+        assert_true(weir_manual_run_once(stress.executor, PATIENCE_NS, 0) > 0);
+    join_producers(&stress);
+    assert_true(atomic_load(&stress.wakeups) <= 2 * runs + 1); /* two sleeps each, and the first */
+    weir_executor_release(stress.executor);
+}
+
+/* ---- the end ---- */
+
+TEST(manual, is_run_until_it_has_ended)
+{
+    struct sleeper sleeper;
+    struct tally before = {0}, during = {0}, timer = {0}, hook = {0};
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_executor_add_shutdown_hook(sleeper.executor, tally_task, &hook), 0);
+    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &before), 0);
+    assert_int_equal(weir_executor_shutdown(sleeper.executor, weir_ms(250), weir_seconds(5)), 0);
+    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
+
+    (void)run_now(sleeper.executor);
+    assert_int_equal(atomic_load(&before.run), 1);
+    assert_int_equal(atomic_load(&timer.cancelled), 1);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(100));
+
+    /* Tasks are still accepted, and the quiet period begins anew with each. */
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), 0);
+    (void)run_now(sleeper.executor);
+    assert_int_equal(atomic_load(&during.run), 1);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
+    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(50));
+    assert_int_equal(atomic_load(&hook.calls), 0);
+
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(50)), 0);
+    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(atomic_load(&hook.run), 1);
+    assert_int_equal(weir_executor_await_termination(sleeper.executor, 0), 0);
+    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
+    assert_true(weir_manual_timeout(sleeper.executor) == WEIR_NEVER);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), WEIR_EREJECTED);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, asks_to_be_run_when_it_is_shut_down)
+{
+    struct sleeper sleeper;
+
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, 0), 0);
+    assert_int_equal(wakeups(&sleeper), 1);
+    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, cancels_what_is_left_when_its_time_is_up)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+
+    messages_catch();
+    open_sleeper(&sleeper);
+    assert_int_equal(weir_executor_shutdown(sleeper.executor, weir_seconds(1), weir_seconds(2)), 0);
+    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(2)), 0);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 1); /* calls it, to cancel it */
+    assert_int_equal(atomic_load(&tally.cancelled), 1);
+    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, counts_no_time_after_its_end)
+{
+    struct sleeper sleeper;
+    weir_executor_stats stats;
+    int64_t active_ns;
+
+    open_sleeper(&sleeper);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
+    assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, weir_seconds(1)), 0);
+    (void)run_now(sleeper.executor);
+    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
+    weir_executor_read_stats(sleeper.executor, &stats);
+    active_ns = stats.active_ns;
+    assert_int_equal(active_ns, weir_ms(6));
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(10)), 0);
+    weir_executor_read_stats(sleeper.executor, &stats);
+    assert_int_equal(stats.active_ns, active_ns);
+    close_sleeper(&sleeper);
+}
+
+TEST(manual, counts_the_time_of_its_runs_as_active)
+{
+    struct sleeper sleeper;
+    weir_executor_stats stats;
+
+    open_sleeper(&sleeper);
+    for (int i = 0; i < 500; i++) {
+        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
+        assert_int_equal(run_now(sleeper.executor), 1);
+        assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(7)), 0);
+    }
+    weir_executor_read_stats(sleeper.executor, &stats);
+    assert_int_equal(stats.active_ns, weir_ms(1500));
+    assert_true(stats.utilisation > 0.29 && stats.utilisation < 0.31);
+    assert_int_equal(stats.tasks_run, 500);
+    assert_int_equal(stats.pending, 0);
+    close_sleeper(&sleeper);
+}
+
+static void on_termination(weir_promise *promise, void *user_data)
+{
+    tally_task(user_data, weir_promise_result(promise));
+}
+
+TEST(manual, released_for_good_cancels_what_was_queued)
+{
+    weir_executor *executor = make_manual(NULL);
+    weir_promise *termination = weir_promise_retain(weir_executor_termination(executor));
+    struct tally task = {0}, tail = {0}, ended = {0};
+    weir_timer timer = {0};
+
+    assert_int_equal(weir_promise_add_listener(termination, on_termination, &ended), 0);
+    assert_int_equal(weir_execute(executor, tally_task, &task), 0);
+    assert_int_equal(weir_execute_lazy(executor, tally_task, &task), 0);
+    assert_int_equal(weir_execute_after_turn(executor, tally_task, &tail), 0);
+    assert_int_equal(weir_timer_start(executor, &timer, weir_seconds(60), on_fired), 0);
+    weir_executor_release(executor);
+
+    assert_int_equal(atomic_load(&task.cancelled), 2);
+    assert_int_equal(atomic_load(&tail.cancelled), 1);
+    assert_int_equal(atomic_load(&task.run) + atomic_load(&tail.run), 0);
+    assert_null(timer.reserved[0]);
+    assert_false(weir_timer_is_running(&timer));
+    assert_int_equal(weir_promise_result(termination), WEIR_EABANDONED);
+    weir_promise_release(termination);
+    assert_true(tally_await(&ended, 1));
+    assert_int_equal(atomic_load(&ended.cancelled), 1);
+}
+
+static void release_executor(void *executor)
+{
+    weir_executor_release(executor);
+}
+
+TEST(manual, released_for_good_elsewhere_cancels_what_was_queued)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    errand_elsewhere(release_executor, executor);
+    assert_int_equal(atomic_load(&tally.cancelled), 1);
+}
+
+static void on_release(void *arg, int status)
+{
+    (void)status;
+    weir_executor_release(arg);
+}
+
+static void on_tail_submit(void *arg, int status)
+{
+    struct outside *outside = arg;
+
+    if (status == 0)
+        (void)weir_execute(outside->executor, tally_task, outside->tally);
+}
+
+TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally before = {0}, after = {0};
+
+    assert_int_equal(weir_execute(executor, on_release, executor), 0);
+    assert_int_equal(weir_execute(executor, tally_task, &before), 0);
+    assert_int_equal(
+        weir_execute_after_turn(executor, on_tail_submit, &(struct outside){executor, &after, 0}),
+        0);
+    assert_true(run_now(executor) > 2);
+    assert_int_equal(atomic_load(&before.run), 1);
+    assert_int_equal(atomic_load(&after.cancelled), 1);
+}
+
+struct tail_end {
+    weir_executor *executor;
+    struct tally *tally;
+    int accepted;
+};
+
+static void on_cancelled_submit(void *arg, int status)
+{
+    struct tail_end *tail_end = arg;
+
+    tally_task(tail_end->tally, status);
+    tail_end->accepted = weir_execute(tail_end->executor, tally_task, tail_end->tally);
+}
+
+TEST(manual, released_for_good_takes_nothing_from_what_it_cancels)
+{
+    struct tally tally = {0};
+    struct tail_end tail_end = {make_manual(NULL), &tally, 0};
+
+    assert_int_equal(weir_execute(tail_end.executor, on_cancelled_submit, &tail_end), 0);
+    weir_executor_release(tail_end.executor);
+    assert_int_equal(tail_end.accepted, WEIR_EREJECTED);
+    assert_int_equal(atomic_load(&tally.calls), 1);
+}

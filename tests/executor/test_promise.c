@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Promises: completing them, waiting for them, abandoning them.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/promise.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "executor/promise.h"
+#include "support/executor/errand.h"
+#include "support/executor/loop.h"
+#include "support/executor/promises.h"
+#include "support/executor/solo.h"
+#include "support/executor/stepper.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define PATIENCE_NS weir_seconds(10)
+
+/* ---- states ---- */
+
+TEST(promise, begins_pending)
+{
+    weir_promise *promise = new_promise(weir_executor_immediate());
+
+    assert_false(weir_promise_is_done(promise));
+    assert_false(weir_promise_is_cancelled(promise));
+    assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
+    assert_null(weir_promise_value(promise));
+    assert_string_equal(weir_promise_detail(promise), "");
+    assert_ptr_equal(weir_promise_executor(promise), weir_executor_immediate());
+    weir_promise_release(promise);
+}
+
+TEST(promise, without_an_executor_notifies_on_the_global_one)
+{
+    weir_promise *promise = new_promise(NULL);
+
+    assert_ptr_equal(weir_promise_executor(promise), weir_executor_global());
+    weir_promise_release(promise);
+}
+
+TEST(promise, keeps_its_executor)
+{
+    struct solo solo = solo_open(NULL);
+    weir_promise *promise = new_promise(solo.executor);
+
+    solo_close(&solo);
+    assert_int_equal(weir_executor_state(weir_promise_executor(promise)), WEIR_EXECUTOR_TERMINATED);
+    weir_promise_release(promise);
+}
+
+TEST(promise, that_succeeds_has_its_value)
+{
+    weir_promise *promise = new_promise(NULL);
+    int value;
+
+    assert_int_equal(weir_promise_succeed(promise, &value), 0);
+    assert_true(weir_promise_is_done(promise));
+    assert_false(weir_promise_is_cancelled(promise));
+    assert_int_equal(weir_promise_result(promise), 0);
+    assert_ptr_equal(weir_promise_value(promise), &value);
+    assert_string_equal(weir_promise_detail(promise), "");
+    weir_promise_release(promise);
+}
+
+TEST(promise, that_fails_has_its_error_and_a_copy_of_the_sentence)
+{
+    weir_promise *promise = new_promise(NULL);
+    char detail[] = "the disk is full";
+
+    assert_int_equal(weir_promise_fail(promise, -ENOSPC, detail), 0);
+    detail[0] = '\0';
+    assert_true(weir_promise_is_done(promise));
+    assert_false(weir_promise_is_cancelled(promise));
+    assert_int_equal(weir_promise_result(promise), -ENOSPC);
+    assert_null(weir_promise_value(promise));
+    assert_string_equal(weir_promise_detail(promise), "the disk is full");
+    weir_promise_release(promise);
+}
+
+TEST(promise, that_fails_without_a_sentence_has_the_errors_own)
+{
+    weir_promise *promise = new_promise(NULL);
+
+    assert_int_equal(weir_promise_fail(promise, WEIR_EFULL, NULL), 0);
+    assert_string_equal(weir_promise_detail(promise), weir_error_text(WEIR_EFULL));
+    weir_promise_release(promise);
+}
+
+TEST(promise, is_not_failed_with_what_is_no_error)
+{
+    weir_promise *promise = new_promise(NULL);
+
+    assert_int_equal(weir_promise_fail(promise, 0, "nothing"), -EINVAL);
+    assert_int_equal(weir_promise_fail(promise, EIO, "a positive one"), -EINVAL);
+    assert_false(weir_promise_is_done(promise));
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    weir_promise_release(promise);
+}
+
+/* D 25 */
+TEST(promise, that_is_cancelled_says_so)
+{
+    weir_promise *promise = new_promise(NULL);
+
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_true(weir_promise_is_done(promise));
+    assert_true(weir_promise_is_cancelled(promise));
+    assert_int_equal(weir_promise_result(promise), WEIR_ECANCELED);
+    assert_int_equal(weir_promise_sync(promise, 0), WEIR_ECANCELED);
+    assert_null(weir_promise_value(promise));
+    assert_string_equal(weir_promise_detail(promise), weir_error_text(WEIR_ECANCELED));
+    weir_promise_release(promise);
+}
+
+static void assert_cannot_be_completed_again(weir_promise *promise)
+{
+    int err = weir_promise_result(promise), other;
+    void *value = weir_promise_value(promise);
+    const char *detail = weir_promise_detail(promise);
+
+    assert_int_equal(weir_promise_succeed(promise, &other), WEIR_ECOMPLETED);
+    assert_int_equal(weir_promise_fail(promise, -EIO, "again"), WEIR_ECOMPLETED);
+    assert_int_equal(weir_promise_cancel(promise), WEIR_ECOMPLETED);
+    assert_int_equal(weir_promise_result(promise), err);
+    assert_ptr_equal(weir_promise_value(promise), value);
+    assert_string_equal(weir_promise_detail(promise), detail);
+    weir_promise_release(promise);
+}
+
+TEST(promise, is_completed_once)
+{
+    weir_promise *succeeded = new_promise(NULL), *failed = new_promise(NULL),
+                 *cancelled = new_promise(NULL);
+
+    assert_int_equal(weir_promise_succeed(succeeded, &succeeded), 0);
+    assert_cannot_be_completed_again(succeeded);
+    assert_int_equal(weir_promise_fail(failed, -EPIPE, "broken"), 0);
+    assert_cannot_be_completed_again(failed);
+    assert_int_equal(weir_promise_cancel(cancelled), 0);
+    assert_cannot_be_completed_again(cancelled);
+}
+
+/* D 29 */
+TEST(promise, that_is_uncancellable_is_not_done_and_can_still_succeed)
+{
+    weir_promise *promise = new_promise(NULL);
+    int value;
+
+    assert_true(weir_promise_set_uncancellable(promise));
+    assert_true(weir_promise_set_uncancellable(promise));
+    assert_false(weir_promise_is_done(promise));
+    assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
+    assert_null(weir_promise_value(promise));
+    assert_int_equal(weir_promise_cancel(promise), -EBUSY);
+    assert_false(weir_promise_is_done(promise));
+
+    assert_int_equal(weir_promise_succeed(promise, &value), 0);
+    assert_ptr_equal(weir_promise_value(promise), &value);
+    weir_promise_release(promise);
+}
+
+TEST(promise, that_is_uncancellable_can_still_fail)
+{
+    weir_promise *promise = new_promise(NULL);
+
+    assert_true(weir_promise_set_uncancellable(promise));
+    assert_int_equal(weir_promise_fail(promise, -EIO, NULL), 0);
+    assert_int_equal(weir_promise_result(promise), -EIO);
+    weir_promise_release(promise);
+}
+
+TEST(promise, cannot_be_made_uncancellable_only_once_it_is_cancelled)
+{
+    weir_promise *cancelled = new_promise(NULL), *succeeded = new_promise(NULL),
+                 *failed = new_promise(NULL);
+
+    assert_int_equal(weir_promise_cancel(cancelled), 0);
+    assert_false(weir_promise_set_uncancellable(cancelled));
+    assert_int_equal(weir_promise_succeed(succeeded, NULL), 0);
+    assert_true(weir_promise_set_uncancellable(succeeded));
+    assert_int_equal(weir_promise_fail(failed, -EIO, NULL), 0);
+    assert_true(weir_promise_set_uncancellable(failed));
+    weir_promise_release(cancelled);
+    weir_promise_release(succeeded);
+    weir_promise_release(failed);
+}
+
+static void count_free(void *value)
+{
+    ++*(int *)value;
+}
+
+TEST(promise, frees_a_value_that_it_owns_when_it_goes)
+{
+    weir_promise *promise = new_promise(NULL);
+    int frees = 0;
+
+    assert_int_equal(weir_promise_succeed_with(promise, &frees, count_free), 0);
+    weir_promise_retain(promise);
+    weir_promise_release(promise);
+    assert_int_equal(frees, 0);
+    assert_ptr_equal(weir_promise_value(promise), &frees);
+    weir_promise_release(promise);
+    assert_int_equal(frees, 1);
+}
+
+TEST(promise, frees_a_value_that_comes_too_late_at_once)
+{
+    weir_promise *promise = new_promise(NULL);
+    int frees = 0;
+
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(weir_promise_succeed_with(promise, &frees, count_free), WEIR_ECOMPLETED);
+    assert_int_equal(frees, 1);
+    assert_null(weir_promise_value(promise));
+    weir_promise_release(promise);
+    assert_int_equal(frees, 1);
+}
+
+TEST(promise, can_be_created_complete)
+{
+    weir_promise *promise;
+    int value;
+
+    assert_int_equal(weir_promise_create_completed(NULL, 0, &value, &promise), 0);
+    assert_int_equal(weir_promise_result(promise), 0);
+    assert_ptr_equal(weir_promise_value(promise), &value);
+    assert_cannot_be_completed_again(promise);
+
+    assert_int_equal(weir_promise_create_completed(NULL, -EIO, &value, &promise), 0);
+    assert_int_equal(weir_promise_result(promise), -EIO);
+    assert_null(weir_promise_value(promise));
+    assert_string_equal(weir_promise_detail(promise), weir_error_text(-EIO));
+    assert_cannot_be_completed_again(promise);
+
+    promise = NULL;
+    assert_int_equal(weir_promise_create_completed(NULL, EIO, &value, &promise), -EINVAL);
+    assert_null(promise);
+}
+
+TEST(promise, says_when_there_is_no_memory)
+{
+    weir_promise *promise = NULL;
+    struct tally tally = {0};
+
+    test_memory_fail_at(1);
+    assert_int_equal(weir_promise_create(NULL, &promise), -ENOMEM);
+    test_memory_fail_at(1);
+    assert_int_equal(weir_promise_create_completed(NULL, 0, NULL, &promise), -ENOMEM);
+    assert_null(promise);
+
+    promise = new_promise(weir_executor_immediate());
+    assert_int_equal(weir_promise_add_listener(promise, hear_tally, &tally), 0);
+    test_memory_fail_at(1);
+    assert_int_equal(weir_promise_add_listener(promise, hear_tally, &tally), -ENOMEM);
+    test_memory_fail_at(1);
+    assert_int_equal(weir_promise_fail(promise, -EIO, "a sentence that cannot be copied"), 0);
+    assert_true(test_memory_failed());
+    assert_string_equal(weir_promise_detail(promise), weir_error_text(-EIO));
+    assert_int_equal(tally.calls, 1);
+    weir_promise_release(promise);
+}
+
+/* D 24 */
+TEST(promise, without_listeners_never_touches_its_executor)
+{
+    struct solo solo = solo_open(NULL);
+    weir_promise *succeeded = new_promise(solo.executor), *cancelled = new_promise(solo.executor);
+
+    assert_int_equal(weir_promise_succeed(succeeded, NULL), 0);
+    assert_int_equal(weir_promise_cancel(cancelled), 0);
+    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
+    weir_promise_release(succeeded);
+    weir_promise_release(cancelled);
+    solo_close(&solo);
+}
+
+#define RIVALS 4
+#define ROUNDS 300
+
+/* Threads that meet at a promise, one of each role, round after round. */
+struct race {
+    _Atomic unsigned ready;
+    weir_promise *promises[ROUNDS];
+    int results[RIVALS][ROUNDS];
+};
+
+static void meet(struct race *race, unsigned round)
+{
+    atomic_fetch_add(&race->ready, 1);
+    while (atomic_load(&race->ready) < (round + 1) * RIVALS)
+        weir__thread_yield();
+}
+
+static void rival_succeed(void *arg)
+{
+    struct race *race = arg;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(race, i);
+        race->results[0][i] = weir_promise_succeed(race->promises[i], race);
+    }
+}
+
+static void rival_fail(void *arg)
+{
+    struct race *race = arg;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(race, i);
+        race->results[1][i] = weir_promise_fail(race->promises[i], -EIO, "lost");
+    }
+}
+
+static void rival_cancel(void *arg)
+{
+    struct race *race = arg;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(race, i);
+        race->results[2][i] = weir_promise_cancel(race->promises[i]);
+    }
+}
+
+static void rival_forbid(void *arg)
+{
+    struct race *race = arg;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        meet(race, i);
+        race->results[3][i] = weir_promise_set_uncancellable(race->promises[i]);
+    }
+}
+
+static void assert_one_winner(const struct race *race, unsigned i)
+{
+    static const int outcomes[] = {0, -EIO, WEIR_ECANCELED};
+    unsigned winners = 0;
+
+    for (unsigned role = 0; role < 3; role++) {
+        if (race->results[role][i] != 0)
+            continue;
+        winners++;
+        assert_int_equal(weir_promise_result(race->promises[i]), outcomes[role]);
+    }
+    assert_int_equal(winners, 1);
+    assert_true(race->results[3][i] == !weir_promise_is_cancelled(race->promises[i]));
+}
+
+TEST(promise, has_one_winner_of_a_race)
+{
+    static weir_thread_fn *const roles[RIVALS] = {rival_succeed, rival_fail, rival_cancel,
+                                                  rival_forbid};
+    static struct race race;
+    weir__thread threads[RIVALS];
+
+    for (unsigned i = 0; i < ROUNDS; i++)
+        race.promises[i] = new_promise(NULL);
+    for (unsigned i = 0; i < RIVALS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "rival", roles[i], &race), 0);
+    for (unsigned i = 0; i < RIVALS; i++)
+        weir__thread_join(&threads[i]);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        assert_one_winner(&race, i);
+        weir_promise_release(race.promises[i]);
+    }
+}
+
+/* ---- waiting ---- */
+
+TEST(promise, that_is_complete_is_not_waited_for)
+{
+    weir_promise *promise;
+
+    assert_int_equal(weir_promise_create_completed(NULL, -EIO, NULL, &promise), 0);
+    assert_int_equal(weir_promise_await(promise, 0), 0);
+    assert_int_equal(weir_promise_await(promise, WEIR_NEVER), 0);
+    assert_int_equal(weir_promise_sync(promise, WEIR_NEVER), -EIO);
+    weir_promise_release(promise);
+}
+
+TEST(promise, is_waited_for_until_the_timeout_and_not_less)
+{
+    weir_promise *promise = new_promise(NULL);
+    int64_t start_ns = weir__monotonic_now();
+
+    assert_int_equal(weir_promise_await(promise, weir_ms(5)), -ETIMEDOUT);
+    assert_true(weir__monotonic_now() - start_ns >= weir_ms(5));
+    assert_int_equal(weir_promise_await(promise, 0), -ETIMEDOUT);
+    assert_int_equal(weir_promise_await(promise, -1), -ETIMEDOUT);
+    assert_int_equal(weir_promise_sync(promise, 0), -ETIMEDOUT);
+    assert_false(weir_promise_is_done(promise));
+    weir_promise_release(promise);
+}
+
+struct waiting {
+    weir_promise *promise;
+    int64_t timeout_ns;
+    int err;
+    struct tally begun;
+};
+
+static void wait_errand(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    tally_add(&waiting->begun);
+    waiting->err = weir_promise_sync(waiting->promise, waiting->timeout_ns);
+}
+
+TEST(promise, wakes_everybody_who_waits)
+{
+    struct waiting waiting[3];
+    weir__thread threads[3];
+    weir_promise *promise = new_promise(NULL);
+
+    for (int i = 0; i < 3; i++) {
+        waiting[i] = (struct waiting){promise, i == 0 ? WEIR_NEVER : PATIENCE_NS, 0, {0}};
+        assert_int_equal(weir__thread_start(&threads[i], "waiting", wait_errand, &waiting[i]), 0);
+        assert_true(tally_await(&waiting[i].begun, 1));
+    }
+    assert_true(weir_promise_set_uncancellable(promise));
+    assert_int_equal(weir_promise_fail(promise, -EIO, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        weir__thread_join(&threads[i]);
+        assert_int_equal(waiting[i].err, -EIO);
+    }
+    weir_promise_release(promise);
+}
+
+static int wait_on(weir_executor *executor, weir_promise *promise)
+{
+    struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
+
+    errand_on(executor, wait_errand, &waiting);
+    return waiting.err;
+}
+
+TEST(promise, is_not_waited_for_on_its_own_executor)
+{
+    struct solo solo = solo_open(NULL);
+    struct stepper stepper = stepper_open();
+    weir_promise *own = new_promise(solo.executor), *global = new_promise(NULL),
+                 *manual = new_promise(stepper.executor);
+
+    assert_int_equal(wait_on(solo.executor, own), -EDEADLK);
+    assert_int_equal(wait_on(weir_executor_global(), global), -EDEADLK);
+    assert_int_equal(weir_promise_await(manual, PATIENCE_NS), -EDEADLK);
+    assert_false(weir_promise_is_done(own));
+
+    assert_int_equal(weir_promise_succeed(own, NULL), 0);
+    assert_int_equal(wait_on(solo.executor, own), 0);
+    weir_promise_release(own);
+    weir_promise_release(global);
+    weir_promise_release(manual);
+    stepper_close(&stepper);
+    solo_close(&solo);
+}
+
+/* B 15 */
+TEST(promise, is_not_waited_for_on_any_event_loop)
+{
+    weir_executor *loop = loop_open(), *other_loop = loop_open();
+    weir_promise *promises[] = {new_promise(loop), new_promise(other_loop), new_promise(NULL),
+                                new_promise(weir_executor_immediate())};
+
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(wait_on(loop, promises[i]), -EDEADLK);
+        assert_int_equal(weir_promise_succeed(promises[i], NULL), 0);
+        assert_int_equal(wait_on(loop, promises[i]), 0);
+        weir_promise_release(promises[i]);
+    }
+    loop_close(loop);
+    loop_close(other_loop);
+}
+
+static int succeed_after_all(void *arg, int status, void **ret_value)
+{
+    (void)ret_value;
+    return status < 0 ? status : weir_promise_succeed(arg, NULL);
+}
+
+TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_thread)
+{
+    struct solo solo = solo_open(NULL);
+    weir_promise *promises[] = {new_promise(NULL), new_promise(weir_executor_immediate())};
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_submit(weir_executor_global(), NULL, succeed_after_all, promises[i]),
+                         0);
+        assert_int_equal(wait_on(solo.executor, promises[i]), 0);
+        weir_promise_release(promises[i]);
+    }
+    solo_close(&solo);
+}
+
+static bool is_guarded(const void *arg)
+{
+    return *(const bool *)arg;
+}
+
+TEST(promise, with_a_guard_asks_that_instead)
+{
+    struct solo solo = solo_open(NULL);
+    weir_promise *promise = new_promise(NULL);
+    bool guarded = true;
+
+    weir__promise_set_guard(promise, is_guarded, &guarded);
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(wait_on(solo.executor, promise), -EDEADLK);
+    guarded = false;
+    assert_int_equal(weir_promise_await(promise, 0), -ETIMEDOUT);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+static void ask_to_wait(void *arg)
+{
+    *(int *)arg = weir__promise_may_wait(NULL);
+}
+
+TEST(promise, says_who_may_wait_for_anything)
+{
+    struct solo solo = solo_open(NULL);
+    weir_executor *loop = loop_open();
+    int answer = 1;
+
+    assert_int_equal(weir__promise_may_wait(NULL), 0);
+    errand_on(solo.executor, ask_to_wait, &answer);
+    assert_int_equal(answer, 0);
+    errand_on(loop, ask_to_wait, &answer);
+    assert_int_equal(answer, -EDEADLK);
+    loop_close(loop);
+    solo_close(&solo);
+}
+
+#define WAKE_UPS 4096
+
+struct wake_ups {
+    weir_promise *promises[WAKE_UPS];
+    _Atomic unsigned waiting; /* the number of the promise that is waited for, and 1 more */
+};
+
+static void complete_each(void *arg)
+{
+    struct wake_ups *wake_ups = arg;
+
+    for (unsigned i = 0; i < WAKE_UPS; i++) {
+        while (atomic_load(&wake_ups->waiting) <= i)
+            weir__thread_yield();
+        (void)weir_promise_succeed(wake_ups->promises[i], NULL);
+    }
+}
+
+/* D 30 */
+TEST(promise, loses_no_wake_up)
+{
+    static struct wake_ups wake_ups;
+    weir__thread thread;
+
+    for (unsigned i = 0; i < WAKE_UPS; i++)
+        wake_ups.promises[i] = new_promise(NULL);
+    assert_int_equal(weir__thread_start(&thread, "completer", complete_each, &wake_ups), 0);
+    for (unsigned i = 0; i < WAKE_UPS; i++) {
+        atomic_store(&wake_ups.waiting, i + 1);
+        assert_int_equal(weir_promise_await(wake_ups.promises[i], PATIENCE_NS), 0);
+    }
+    weir__thread_join(&thread);
+    for (unsigned i = 0; i < WAKE_UPS; i++)
+        weir_promise_release(wake_ups.promises[i]);
+}
+
+/* ---- abandoned ones ---- */
+
+TEST(promise, that_nobody_will_complete_fails)
+{
+    struct stepper stepper = stepper_open();
+    weir_promise *promise = new_promise(stepper.executor);
+    struct witness witness = {0};
+
+    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &witness), 0);
+    weir_promise_retain(promise);
+    weir_promise_release(promise);
+    assert_int_equal(witness.calls.calls, 0);
+    weir_promise_release(promise);
+    assert_int_equal(witness.calls.calls, 1);
+    assert_int_equal(witness.result, WEIR_EABANDONED);
+    stepper_close(&stepper);
+}
+
+static void abandon(void *arg)
+{
+    weir_promise_release(arg);
+}
+
+TEST(promise, that_is_abandoned_elsewhere_fails_on_its_executor)
+{
+    struct stepper stepper = stepper_open();
+    weir_promise *promise = new_promise(stepper.executor);
+    struct witness witness = {0};
+
+    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &witness), 0);
+    assert_true(weir_promise_set_uncancellable(promise));
+    errand_elsewhere(abandon, promise);
+    assert_int_equal(witness.calls.calls, 0);
+    stepper_run(&stepper);
+    assert_int_equal(witness.calls.calls, 1);
+    assert_ptr_equal(witness.current, stepper.executor);
+    assert_int_equal(witness.result, WEIR_EABANDONED);
+    stepper_close(&stepper);
+}
+
+static void keep(weir_promise *promise, void *user_data)
+{
+    *(weir_promise **)user_data = weir_promise_retain(promise);
+}
+
+TEST(promise, that_is_abandoned_can_be_kept_by_a_listener)
+{
+    weir_promise *promise = new_promise(weir_executor_immediate()), *kept = NULL;
+
+    assert_int_equal(weir_promise_add_listener(promise, keep, &kept), 0);
+    weir_promise_release(promise);
+    assert_ptr_equal(kept, promise);
+    assert_int_equal(weir_promise_result(kept), WEIR_EABANDONED);
+    assert_string_equal(weir_promise_detail(kept), weir_error_text(WEIR_EABANDONED));
+    weir_promise_release(kept);
+}
+
+TEST(promise, release_takes_null)
+{
+    weir_promise_release(NULL);
+}

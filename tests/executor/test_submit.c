@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir_submit: work with a result.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/manual.h>
+#include <weir/promise.h>
+
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/messages.h"
+#include "support/executor/promises.h"
+#include "support/executor/solo.h"
+#include "support/executor/stepper.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define PATIENCE_NS weir_seconds(10)
+
+/* Work that notes how it was called, and answers as it is told. */
+struct work {
+    int answer;
+    void *value;
+    int runs;
+    int cancellations;
+    weir_executor *current;
+};
+
+static int do_work(void *arg, int status, void **ret_value)
+{
+    struct work *work = arg;
+
+    work->current = weir_executor_current();
+    if (status == WEIR_ECANCELED) {
+        work->cancellations++;
+        return 0;
+    }
+    work->runs++;
+    if (work->value != NULL)
+        *ret_value = work->value;
+    return work->answer;
+}
+
+TEST(submit, gives_the_value_of_the_work)
+{
+    struct solo solo = solo_open(NULL);
+    struct work work = {.value = &work};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(solo.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_ptr_equal(weir_promise_value(promise), &work);
+    assert_ptr_equal(weir_promise_executor(promise), solo.executor);
+    assert_ptr_equal(work.current, solo.executor);
+    assert_int_equal(work.runs, 1);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+TEST(submit, has_no_value_unless_the_work_sets_one)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_false(weir_promise_is_done(promise));
+    stepper_run(&stepper);
+    assert_int_equal(weir_promise_result(promise), 0);
+    assert_null(weir_promise_value(promise));
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(submit, gives_the_error_of_the_work)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {.answer = -EIO, .value = &work};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    stepper_run(&stepper);
+    assert_int_equal(weir_promise_result(promise), -EIO);
+    assert_null(weir_promise_value(promise));
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(submit, runs_though_nobody_wants_the_result)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(stepper.executor, NULL, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    weir_promise_release(promise);
+    stepper_run(&stepper);
+    assert_int_equal(work.runs, 2);
+    stepper_close(&stepper);
+}
+
+TEST(submit, runs_at_once_on_the_immediate_executor)
+{
+    struct work work = {.value = &work};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, do_work, &work), 0);
+    assert_ptr_equal(weir_promise_value(promise), &work);
+    weir_promise_release(promise);
+}
+
+TEST(submit, that_is_cancelled_calls_the_work_to_clean_up)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {.value = &work};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(work.cancellations, 0);
+    stepper_run(&stepper);
+    assert_int_equal(work.cancellations, 1);
+    assert_int_equal(work.runs, 0);
+    assert_true(weir_promise_is_cancelled(promise));
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+static int pass_gate(void *arg, int status, void **ret_value)
+{
+    (void)ret_value;
+    gate_task(arg, status);
+    return status;
+}
+
+TEST(submit, cannot_be_cancelled_once_the_work_has_begun)
+{
+    struct solo solo = solo_open(NULL);
+    struct gate gate = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(solo.executor, &promise, pass_gate, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    assert_int_equal(weir_promise_cancel(promise), -EBUSY);
+    gate_open(&gate);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+TEST(submit, to_an_executor_that_ends_is_cancelled)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {0};
+    weir_promise *promise, *uncancellable;
+
+    messages_catch();
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, &uncancellable, do_work, &work), 0);
+    assert_true(weir_promise_set_uncancellable(uncancellable));
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
+    (void)weir_manual_run_once(stepper.executor, 0, -1);
+    assert_int_equal(work.runs, 0);
+    assert_int_equal(work.cancellations, 2);
+    assert_true(weir_promise_is_cancelled(promise));
+    assert_true(weir_promise_is_cancelled(uncancellable));
+    weir_promise_release(promise);
+    weir_promise_release(uncancellable);
+    stepper_close(&stepper);
+}
+
+TEST(submit, that_is_refused_never_calls_the_work)
+{
+    struct solo solo = solo_open(NULL);
+    weir_executor *ended = weir_executor_retain(solo.executor);
+    struct work work = {0};
+    weir_promise *promise = NULL;
+
+    solo_close(&solo);
+    assert_int_equal(weir_submit(ended, &promise, do_work, &work), WEIR_EREJECTED);
+    assert_null(promise);
+    assert_int_equal(work.runs + work.cancellations, 0);
+    weir_executor_release(ended);
+}
+
+TEST(submit, refuses_bad_arguments)
+{
+    struct work work = {0};
+    weir_promise *promise = NULL;
+
+    assert_int_equal(weir_submit(NULL, &promise, do_work, &work), -EINVAL);
+    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, NULL, &work), -EINVAL);
+    assert_null(promise);
+}
+
+TEST(submit, says_when_there_is_no_memory)
+{
+    struct stepper stepper = stepper_open();
+    struct work work = {0};
+    weir_promise *promise = NULL;
+
+    test_memory_fail_at(1);
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), -ENOMEM);
+    assert_null(promise);
+    stepper_run(&stepper);
+    assert_int_equal(work.runs, 0);
+
+    test_memory_fail_at(2); /* a submission is one allocation */
+    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_false(test_memory_failed());
+    test_memory_fail_at(0);
+    stepper_run(&stepper);
+    assert_int_equal(work.runs, 1);
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+/* A rejection policy that keeps what it gets, to run it later. */
+struct taken {
+    weir_task_fn *fn;
+    void *arg;
+    int reason;
+};
+
+static int take_over(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
+                     void *user_data)
+{
+    (void)executor;
+    *(struct taken *)user_data = (struct taken){fn, arg, reason};
+    return 0;
+}
+
+TEST(submit, that_a_policy_takes_over_completes_when_the_policy_runs_it)
+{
+    struct taken taken = {0};
+    struct work work = {.value = &work};
+    weir_executor *executor;
+    weir_promise *promise;
+
+    assert_int_equal(
+        weir_manual_create(
+            WEIR_MANUAL_OPTIONS(.max_pending = 16, .rejected = take_over, .rejected_data = &taken),
+            &executor),
+        0);
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(weir_submit(executor, NULL, do_work, &work), 0);
+    assert_null(taken.fn);
+    assert_int_equal(weir_submit(executor, &promise, do_work, &work), 0);
+    assert_int_equal(taken.reason, WEIR_EFULL);
+    assert_false(weir_promise_is_done(promise));
+    taken.fn(taken.arg, 0);
+    assert_int_equal(work.runs, 1);
+    assert_ptr_equal(weir_promise_value(promise), &work);
+    weir_promise_release(promise);
+    assert_int_equal(weir_manual_run_once(executor, 0, 0), 16);
+    weir_executor_release(executor);
+}
+
+#define RACES 500
+
+static void abandon(void *arg)
+{
+    weir_promise_release(arg);
+}
+
+TEST(submit, is_run_or_cancelled_once_when_both_race)
+{
+    struct solo solo = solo_open(NULL);
+    weir_promise *promise;
+    bool cancelled;
+
+    for (int i = 0; i < RACES; i++) {
+        struct work work = {0};
+
+        assert_int_equal(weir_submit(solo.executor, &promise, do_work, &work), 0);
+        cancelled = weir_promise_cancel(promise) == 0;
+        errand_on(solo.executor, abandon, promise); /* comes after the work */
+        assert_int_equal(work.runs, !cancelled);
+        assert_int_equal(work.cancellations, cancelled);
+    }
+    solo_close(&solo);
+}

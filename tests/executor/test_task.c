@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pools of tasks: what is taken comes back, whoever ran it and whoever has ended meanwhile.
+ */
+#include "executor/task.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <weir/local.h>
+
+#include "base/queue.h"
+#include "base/thread.h"
+#include "executor/executor.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/solo.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define SLAB 64                /* tasks in an allocation */
+#define POOL_MAX (4096 * SLAB) /* tasks that a pool keeps */
+
+static void do_nothing(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+}
+
+static weir_task *take(void)
+{
+    weir_task *task = weir__task_take(do_nothing, NULL);
+
+    assert_non_null(task);
+    return task;
+}
+
+/* ---- one thread ---- */
+
+TEST(task, is_prepared_with_its_function_and_argument)
+{
+    weir_task *task;
+    int arg;
+
+    task = weir__task_take(do_nothing, &arg);
+    assert_non_null(task);
+    assert_true(task->fn == do_nothing);
+    assert_ptr_equal(task->arg, &arg);
+    weir__task_untake(task);
+}
+
+TEST(task, that_was_not_used_is_taken_again)
+{
+    weir_task *task = take();
+    size_t allocations = test_memory_allocations();
+
+    weir__task_untake(task);
+    for (int i = 0; i < 1000; i++) {
+        assert_ptr_equal(take(), task);
+        weir__task_untake(task);
+    }
+    assert_int_equal(test_memory_allocations(), allocations);
+}
+
+TEST(task, given_back_by_its_owner_is_taken_again)
+{
+    weir__task_returns returns = {0};
+    weir_task *task = take();
+    size_t allocations = test_memory_allocations();
+
+    for (int i = 0; i < 1000; i++) {
+        weir__task_give(&returns, task);
+        assert_ptr_equal(take(), task);
+    }
+    weir__task_give(&returns, task);
+    weir__task_flush(&returns);
+    assert_int_equal(test_memory_allocations(), allocations);
+}
+
+TEST(task, comes_with_63_others_in_one_allocation)
+{
+    weir_task *tasks[SLAB + 1];
+    size_t allocations;
+
+    tasks[0] = take();
+    allocations = test_memory_allocations();
+    for (int i = 1; i < SLAB; i++)
+        tasks[i] = take();
+    assert_int_equal(test_memory_allocations(), allocations);
+    tasks[SLAB] = take();
+    assert_int_equal(test_memory_allocations(), allocations + 1);
+    for (int i = 0; i <= SLAB; i++) {
+        for (int j = 0; j < i; j++)
+            assert_ptr_not_equal(tasks[i], tasks[j]);
+    }
+    for (int i = 0; i <= SLAB; i++)
+        weir__task_untake(tasks[i]);
+}
+
+TEST(task, beyond_what_a_pool_keeps_is_freed_when_it_comes_back)
+{
+    const int count = POOL_MAX + 10;
+    weir_task **tasks = malloc((size_t)count * sizeof(*tasks));
+    weir__task_returns returns = {0};
+    size_t live;
+
+    assert_non_null(tasks);
+    for (int i = 0; i < POOL_MAX; i++)
+        tasks[i] = take();
+    live = test_memory_live();
+    for (int i = POOL_MAX; i < count; i++)
+        tasks[i] = take();
+    assert_int_equal(test_memory_live(), live + 10);
+    for (int i = POOL_MAX; i < count - 5; i++)
+        weir__task_untake(tasks[i]);
+    for (int i = count - 5; i < count; i++)
+        weir__task_give(&returns, tasks[i]);
+    assert_int_equal(test_memory_live(), live);
+
+    for (int i = 0; i < POOL_MAX; i++)
+        weir__task_give(&returns, tasks[i]);
+    weir__task_flush(&returns);
+    for (int i = 0; i < POOL_MAX; i++)
+        (void)take();
+    assert_int_equal(test_memory_live(), live);
+    for (int i = 0; i < POOL_MAX; i++)
+        weir__task_untake(tasks[i]);
+    free(tasks);
+}
+
+TEST(task, is_not_there_when_there_is_no_memory_and_is_afterwards)
+{
+    unsigned missing = 0;
+    weir_task *task;
+
+    for (unsigned n = 1;; n++) {
+        weir_locals_remove_all(); /* begins without a pool */
+        test_memory_fail_at(n);
+        task = weir__task_take(do_nothing, NULL);
+        if (!test_memory_failed())
+            break;
+        test_memory_fail_at(0);
+        missing += task == NULL;
+        weir__task_untake(task != NULL ? task : take());
+    }
+    assert_true(missing > 1);
+    weir__task_untake(task);
+}
+
+TEST(task, is_refused_for_want_of_memory_without_a_trace)
+{
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_execute(solo.executor, tally_task, &tally);
+        if (err == 0)
+            break;
+        assert_int_equal(err, -ENOMEM);
+        assert_true(test_memory_failed());
+        assert_int_equal(weir_executor_pending(solo.executor), 0);
+    }
+    test_memory_fail_at(0);
+    solo_close(&solo);
+    assert_int_equal(tally.run, 1);
+}
+
+/* ---- several threads ---- */
+
+static void execute_hundred(struct solo *solo)
+{
+    struct tally tally = {0};
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(weir_execute(solo->executor, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 100));
+    assert_true(solo_await_sleep(solo, WEIR_NEVER)); /* it has given them back */
+}
+
+TEST(task, comes_back_from_the_executor_that_ran_it)
+{
+    struct solo solo = solo_open(NULL);
+    size_t allocations;
+
+    execute_hundred(&solo);
+    allocations = test_memory_allocations();
+    for (int i = 0; i < 100; i++)
+        execute_hundred(&solo);
+    assert_int_equal(test_memory_allocations(), allocations);
+    solo_close(&solo);
+}
+
+struct chain_reaction {
+    weir_executor *executor;
+    int left;
+    size_t allocations;
+    size_t growth;
+    struct tally over;
+};
+
+static void react(void *arg, int status)
+{
+    struct chain_reaction *reaction = arg;
+
+    if (reaction->left-- == 0) {
+        reaction->growth = test_memory_allocations() - reaction->allocations;
+        tally_task(&reaction->over, status);
+        return;
+    }
+    (void)weir_execute(reaction->executor, react, reaction);
+    if (reaction->allocations == 0)
+        reaction->allocations = test_memory_allocations();
+}
+
+TEST(task, submitted_by_the_executors_own_thread_needs_no_memory)
+{
+    struct solo solo = solo_open(NULL);
+    struct chain_reaction reaction = {.executor = solo.executor, .left = 10000};
+
+    assert_int_equal(weir_execute(solo.executor, react, &reaction), 0);
+    assert_true(tally_await(&reaction.over, 1));
+    assert_int_equal(reaction.growth, 0);
+    solo_close(&solo);
+}
+
+struct submitter {
+    weir__thread thread;
+    weir_executor *executor;
+    struct tally *tally;
+    int count;
+    int refused;
+};
+
+static void submit(void *arg)
+{
+    struct submitter *submitter = arg;
+
+    for (int i = 0; i < submitter->count; i++)
+        submitter->refused += weir_execute(submitter->executor, tally_task, submitter->tally) < 0;
+}
+
+TEST(task, outlives_the_thread_that_submitted_it)
+{
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+    struct gate gate = {0};
+    struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 200};
+
+    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    errand_elsewhere(submit, &submitter);
+    gate_open(&gate);
+    assert_true(tally_await(&tally, 200));
+    assert_int_equal(submitter.refused, 0);
+    solo_close(&solo);
+}
+
+/* More threads than the executor has chains to bring tasks back in. */
+TEST(task, comes_back_to_each_of_many_threads)
+{
+    struct submitter submitters[2 * WEIR__TASK_RETURNS];
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+    const int count = 2 * WEIR__TASK_RETURNS;
+
+    for (int i = 0; i < count; i++) {
+        submitters[i] =
+            (struct submitter){.executor = solo.executor, .tally = &tally, .count = 5000};
+        assert_int_equal(
+            weir__thread_start(&submitters[i].thread, "submitter", submit, &submitters[i]), 0);
+    }
+    for (int i = 0; i < count; i++) {
+        weir__thread_join(&submitters[i].thread);
+        assert_int_equal(submitters[i].refused, 0);
+    }
+    assert_true(tally_await(&tally, (uint32_t)count * 5000));
+    solo_close(&solo);
+}
+
+/* A thread that takes tasks and ends, while another gives them back. */
+struct relay {
+    weir__queue queue;
+    int count;
+};
+
+static void take_and_end(void *arg)
+{
+    struct relay *relay = arg;
+
+    for (int i = 0; i < relay->count; i++) {
+        weir_task *task = weir__task_take(do_nothing, NULL);
+
+        if (task == NULL || !weir__queue_push(&relay->queue, &task->node))
+            abort();
+    }
+}
+
+TEST(task, may_come_back_while_its_thread_ends)
+{
+    for (int round = 0; round < 200; round++) {
+        struct relay relay = {.count = 1 + round * 7 % 300};
+        weir__task_returns returns = {0};
+        weir__chain chain = {0};
+        weir_queue_node *node;
+        weir__thread owner;
+        int given = 0;
+
+        weir__queue_init(&relay.queue);
+        weir__queue_open(&relay.queue);
+        assert_int_equal(weir__thread_start(&owner, "owner", take_and_end, &relay), 0);
+        while (given < relay.count) {
+            (void)weir__queue_take(&relay.queue, &chain);
+            while ((node = weir__chain_pop(&chain)) != NULL) {
+                weir__task_give(&returns, container_of(node, weir_task, node));
+                given++;
+            }
+            weir__task_flush(&returns);
+        }
+        weir__thread_join(&owner);
+        assert_int_equal(test_memory_live(), 0);
+    }
+}

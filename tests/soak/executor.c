@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ./dev soak executor [ROUNDS [TASKS [SEED]]]: storms over one executor after the other, 200 rounds
+ * of a million tasks by default. Round n has the seed SEED + n, so that one can be repeated:
+ * ./dev soak executor 1 1000000 SEED.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weir/log.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "support/executor/storm.h"
+
+static void keep_quiet(void *user_data, enum weir_log_level level, const char *subsystem,
+                       const char *object, const char *message)
+{
+    (void)user_data;
+    (void)level;
+    (void)subsystem;
+    (void)object;
+    (void)message; /* that tasks were cancelled is what this is about */
+}
+
+static void report_progress(uint32_t round, uint32_t rounds, const struct storm *storm,
+                            int64_t start_ns)
+{
+    printf("%sround %" PRIu32 " of %" PRIu32 ": seed %" PRIu64 ", %" PRIu32 " run, %" PRIu32
+           " cancelled, %" PRIu32 " refused, %.0f s%s",
+           isatty(STDOUT_FILENO) ? "\r\033[K" : "", round, rounds, storm->seed, storm->run,
+           storm->cancelled, storm->refused, (double)(weir__monotonic_now() - start_ns) / 1e9,
+           isatty(STDOUT_FILENO) && round < rounds ? "" : "\n");
+    (void)fflush(stdout);
+}
+
+static uint32_t argument(int argc, char **argv, int index, uint32_t otherwise)
+{
+    return argc > index ? (uint32_t)strtoul(argv[index], NULL, 10) : otherwise;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t rounds = argument(argc, argv, 1, 200), tasks = argument(argc, argv, 2, 1000000);
+    uint64_t seed = weir__random_process_seed();
+    int64_t start_ns = weir__monotonic_now();
+
+    if (rounds == 0 || tasks == 0 || (argc > 3 && weir__random_parse_seed(argv[3], &seed) < 0)) {
+        fprintf(stderr, "usage: %s [ROUNDS [TASKS [SEED]]]\n", argv[0]);
+        return 2;
+    }
+    weir_log_set(keep_quiet, NULL);
+    for (uint32_t round = 0; round < rounds; round++) {
+        struct storm storm = {.seed = seed + round, .tasks = tasks};
+        const char *fault = storm_rage(&storm);
+
+        report_progress(round + 1, rounds, &storm, start_ns);
+        if (fault != NULL) {
+            fprintf(stderr, "seed %" PRIu64 ", %" PRIu32 " tasks: %s\n", storm.seed, tasks, fault);
+            return EXIT_FAILURE;
+        }
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A gate is two tallies: of those who came, and of its being opened.
+ */
+#include "support/executor/gate.h"
+
+void gate_task(void *arg, int status)
+{
+    struct gate *gate = arg;
+
+    tally_task(&gate->arrivals, status);
+    if (status == 0)
+        (void)tally_await(&gate->opened, 1);
+}
+
+bool gate_await_arrivals(struct gate *gate, uint32_t count)
+{
+    return tally_await(&gate->arrivals, count);
+}
+
+void gate_open(struct gate *gate)
+{
+    tally_add(&gate->opened);
+}

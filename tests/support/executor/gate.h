@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A gate that tasks wait at until the test opens it, so that an executor is busy for as long as the
+ * test likes. Zero is closed, with nobody there.
+ *
+ *     struct gate gate = {0};
+ *     weir_execute(executor, gate_task, &gate);
+ *     assert_true(gate_await_arrivals(&gate, 1));    the executor's thread stands at the gate
+ *     ...
+ *     gate_open(&gate);
+ */
+#ifndef WEIR_TEST_GATE_H
+#define WEIR_TEST_GATE_H
+
+#include "support/executor/tally.h"
+
+struct gate {
+    struct tally arrivals;
+    struct tally opened;
+};
+
+/* A task function; its arg is the gate. A cancelled one does not wait. Nobody waits over 10 s. */
+void gate_task(void *arg, int status);
+
+bool gate_await_arrivals(struct gate *gate, uint32_t count);
+void gate_open(struct gate *gate);
+
+#endif

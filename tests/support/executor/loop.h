@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An executor that counts as an event loop, though it has no I/O.
+ */
+#ifndef WEIR_TEST_LOOP_H
+#define WEIR_TEST_LOOP_H
+
+#include <weir/executor.h>
+
+weir_executor *loop_open(void);
+
+/* Shuts it down and waits for its end. */
+void loop_close(weir_executor *loop);
+
+#endif
