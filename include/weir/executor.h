@@ -9,9 +9,10 @@
  * own thread runs after those that are already queued. The thread starts with the first submission.
  * What is submitted is run or cancelled, exactly once; what is refused is never called.
  *
- *      NOT_STARTED --> STARTED <--> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
- *                         \                           /
- *                          `--> SHUTTING_DOWN --> SHUTDOWN --> TERMINATED
+ *      NOT_STARTED --> STARTED --> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
+ *                         |            |              |
+ *                         +--> SHUTTING_DOWN          |
+ *                                  `--> SHUTDOWN <----' --> TERMINATED
  */
 #ifndef WEIR_EXECUTOR_H
 #define WEIR_EXECUTOR_H

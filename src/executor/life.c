@@ -2,25 +2,26 @@
 /*
  * An executor's life: its states, its threads, its end.
  *
- *      transition                       by                        queue
- *      (created)      -> NOT_STARTED    weir__executor_init       closed
- *      NOT_STARTED,
- *      SUSPENDED      -> STARTED        weir__executor_open       opened, by a submission that
- * found it closed NOT_STARTED    -> SUSPENDED      weir_executor_suspend     closed STARTED ->
- * SUSPENDING     weir_executor_suspend     open SUSPENDING     -> SUSPENDED      try_suspend closed
- * if empty, in one step STARTED        -> SUSPENDED      try_suspend, when idle_ns has passed (the
- * global executor) STARTED, SUSPENDING     -> SHUTTING_DOWN  weir_executor_shutdown    open
- *      SHUTTING_DOWN  -> SHUTDOWN       finish                    closed; what was in it is run or
- * cancelled NOT_STARTED, SUSPENDED      -> SHUTDOWN       weir_executor_shutdown    closed SHUTDOWN
- * -> TERMINATED     weir__executor_end
+ *      from                      to              by                        the queue then
+ *      -                         NOT_STARTED     weir__executor_init       closed
+ *      NOT_STARTED, SUSPENDED    STARTED         weir__executor_open       open
+ *      NOT_STARTED               SUSPENDED       weir_executor_suspend     closed
+ *      STARTED                   SUSPENDING      weir_executor_suspend     open
+ *      SUSPENDING                SUSPENDED       try_suspend               closed, if empty
+ *      STARTED                   SUSPENDED       try_suspend (idle_ns)     closed, if empty
+ *      STARTED, SUSPENDING       SHUTTING_DOWN   weir_executor_shutdown    open
+ *      SHUTTING_DOWN             SHUTDOWN        finish                    closed
+ *      STARTED                   SHUTDOWN        finish (begin failed)     closed
+ *      NOT_STARTED, SUSPENDED    SHUTDOWN        weir_executor_shutdown    closed
+ *      SHUTDOWN                  TERMINATED      weir__executor_end        closed
  *
  * Invariants:
- *   - the state changes only under life.lock; it is read without.
- *   - the queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise; both change
- * in the same critical section. So a push that fails finds the reason under the lock, and a
- * submission that is refused was never in the queue.
- *   - an executor has at most one thread that touches it: a thread that suspends has let go of it
- * when it leaves the critical section, and only then another is started.
+ *   - The state changes only under life.lock; it is read without.
+ *   - The queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise; both change
+ *     in the same critical section. So a push that fails finds the reason under the lock, and a
+ *     submission that is refused was never in the queue.
+ *   - An executor has at most one thread that touches it: a thread that suspends has let go of it
+ *     when it leaves the critical section, and only then another is started.
  */
 #include "executor/executor.h"
 
