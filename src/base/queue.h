@@ -18,9 +18,8 @@
  * writes `next_wakeup` and then looks here; at least one of them sees the other.
  *
  * Invariants:
- *   - only the consumer takes and closes; whoever opens holds the executor's lock, and it is closed
- * then.
- *   - the count saturates at WEIR__QUEUE_COUNT_MAX and is exact below it.
+ *   - Only the consumer takes and closes. Whoever opens holds the executor's lock.
+ *   - The count saturates at WEIR__QUEUE_COUNT_MAX and is exact below it.
  */
 #ifndef WEIR_BASE_QUEUE_H
 #define WEIR_BASE_QUEUE_H

@@ -169,7 +169,6 @@ struct weir_executor {
         int64_t last_task_ns; /* the thread's own */
         uint64_t last_run;    /* the thread's own */
         int64_t next_step_ns; /* the thread's own */
-        bool timed_out;       /* the thread's own */
         weir_promise *watch;  /* fails the termination if the thread does not come back */
         weir_promise *termination;
         _Atomic bool reported;         /* on_terminated was called */
