@@ -87,8 +87,8 @@ typedef struct weir_thread_properties {
 WEIR_API int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg);
 
 /*
- * As weir_execute, but does not wake: the task runs when something else wakes the executor, before
- * that something.
+ * As weir_execute, but does not wake a thread that sleeps: the task runs when something else wakes
+ * it, before that something.
  * Thread: any.  Fails: as weir_execute.
  */
 WEIR_API int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg);
@@ -108,7 +108,8 @@ WEIR_API int weir_execute_task_lazy(weir_executor *executor, weir_task *task);
 
 /*
  * Queues a tail task: it runs once, at the end of the turn in which the executor finds it, after
- * all tasks of that turn. One that is queued by a tail task runs in the next turn.
+ * all tasks of that turn. One that is queued by a tail task runs in the next turn. A rejection
+ * policy that submits it again makes it an ordinary task.
  * Thread: any.  Fails: as weir_execute, and -ENOTSUP (immediate: it has no turns).
  */
 WEIR_API int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg);

@@ -86,7 +86,7 @@ static void on_promise_done(weir_promise *promise, void *user_data)
 
 static int may_use(const weir_combiner *combiner)
 {
-    if (!weir_in_executor(combiner->executor))
+    if (!weir__in_executor(combiner->executor))
         return WEIR_EWRONGTHREAD;
     return combiner->finished ? -EINVAL : 0;
 }

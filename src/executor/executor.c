@@ -31,7 +31,6 @@
 #include <weir/error.h>
 
 #include "base/futex.h"
-#include "base/memory.h"
 #include "executor/schedule.h"
 
 #define TURN_TASKS_MAX 65536 /* for clocks that stand still */

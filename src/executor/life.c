@@ -25,10 +25,8 @@
  */
 #include "executor/executor.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <weir/error.h>
 #include <weir/local.h>

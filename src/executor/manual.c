@@ -134,12 +134,17 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* A waker from before the run may have been slow, and ended a wait that was not its own. */
-static bool was_woken_for_nothing(weir_executor *executor, uint64_t calls, int64_t limit_ns)
+/*
+ * Nothing ran and nothing changed, and yet it is not time to return: a waker from before the run
+ * was slow and ended a wait that was not its own, or a task has come this very moment.
+ */
+static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
-    return calls_made(executor) == calls &&
-           weir__executor_state(executor) == executor->turn.state &&
-           weir__executor_deadline(executor, limit_ns) > 0;
+    if (weir__executor_state(executor) != executor->turn.state)
+        return false;
+    if (weir__executor_deadline(executor, limit_ns) > 0)
+        return true;
+    return budget_ns >= 0 && weir__executor_deadline(executor, WEIR_NEVER) == 0;
 }
 
 static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
@@ -155,7 +160,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
     do {
         weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
-    } while (was_woken_for_nothing(executor, calls, limit_ns));
+    } while (calls_made(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
 }
 
 /* Until the next run it sleeps; if there is something to do already, it says so now. */

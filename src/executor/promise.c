@@ -15,10 +15,10 @@
  *                     and no notification will come for them: then again
  *
  * So listeners run one at a time and in the order pushed; one that was there before the completion
- * runs inside it; and a late one is queued before its add returns, ahead of the tasks that follow.
- * A push and the look at the state are sequentially consistent, as are DONE and the look at the
- * stack: one of the two sees the other, so no listener is forgotten. The same holds for `waiters`
- * and the state.
+ * runs inside it; and a late one is queued before its add returns, ahead of the tasks that follow,
+ * unless another thread is about to queue the notification for its own. A push and the look at the
+ * state are sequentially consistent, as are DONE and the look at the stack: one of the two sees the
+ * other, so no listener is forgotten. The same holds for `waiters` and the state.
  *
  * `refs` counts owners in its lower half, watchers in its upper. A promise that is not complete
  * when its last owner leaves is abandoned; a watcher only keeps its memory. Only an owner makes
@@ -29,7 +29,6 @@
 
 #include <errno.h>
 #include <stdalign.h>
-#include <string.h>
 
 #include <weir/error.h>
 
@@ -276,7 +275,7 @@ static void post_notification(weir_promise *promise)
 /* The immediate executor runs what is posted at once, one deeper. */
 static bool may_nest(const weir_executor *executor)
 {
-    return weir_in_executor(executor) && depth + (executor->type->run_here != NULL) < DEPTH_MAX;
+    return weir__in_executor(executor) && depth + (executor->type->run_here != NULL) < DEPTH_MAX;
 }
 
 static void wake_waiters(weir_promise *promise)
@@ -469,7 +468,7 @@ int weir__promise_may_wait(const weir_promise *promise)
         return promise->guard(promise->guard_arg) ? -EDEADLK : 0;
     if (promise->executor->type->run_here != NULL)
         return 0;
-    return weir_in_executor(promise->executor) ? -EDEADLK : 0;
+    return weir__in_executor(promise->executor) ? -EDEADLK : 0;
 }
 
 static int wait_until(weir_promise *promise, int64_t deadline_ns)

@@ -163,7 +163,7 @@ static void on_cancel(weir_promise *promise)
     struct scheduled *scheduled = weir__promise_extra(promise);
     weir_executor *executor = weir_promise_executor(promise);
 
-    if (weir_in_executor(executor)) {
+    if (weir__in_executor(executor)) {
         remove_now(scheduled);
         return;
     }
@@ -179,7 +179,7 @@ static int start(weir_executor *executor, struct scheduled *scheduled)
     weir_promise *promise = weir__promise_of_extra(scheduled);
     int err;
 
-    if (weir_in_executor(executor)) {
+    if (weir__in_executor(executor)) {
         if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
             return WEIR_EREJECTED;
         file(scheduled);

@@ -227,6 +227,7 @@ TEST(cascade, of_cascades_keeps_the_value_and_the_sentence_of_the_first)
     cascade_open(promises, 4, weir_executor_immediate());
     assert_int_equal(weir_promise_succeed_with(promises[0], &frees, count_free), 0);
     cascade_close(promises, 3);
+    assert_int_equal(test_memory_live(), 2); /* the first and the last */
     assert_ptr_equal(weir_promise_value(promises[3]), &frees);
     assert_int_equal(frees, 0);
     weir_promise_release(promises[3]);

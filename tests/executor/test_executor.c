@@ -845,3 +845,129 @@ TEST(executor, misses_no_move_of_a_manual_clock)
     solo_close(&solo);
     weir_manual_clock_release(clock);
 }
+
+/*
+ * What happens between a thread's decision to sleep and its sleep. The only call that it makes
+ * there is a look at its clock; so the clock is a trap that a tail task sets, and that springs when
+ * the thread looks: another thread does something then, and finds it still awake.
+ */
+struct trap {
+    weir_clock clock;
+    struct solo solo;
+    _Atomic int64_t now_ns;
+    weir_clock_observer *observer;
+    void (*spring)(void *trap); /* on another thread */
+    _Atomic bool set;
+    weir_timer timer;
+    struct tally sprung;
+};
+
+static int64_t look_into_trap(const weir_clock *clock)
+{
+    struct trap *trap = container_of((uintptr_t)clock, struct trap, clock);
+    int64_t now_ns = atomic_load(&trap->now_ns);
+    weir__thread thread;
+
+    if (atomic_load(&trap->set) && weir_in_executor(trap->solo.executor)) {
+        atomic_store(&trap->set, false);
+        if (weir__thread_start(&thread, "spring", trap->spring, trap) < 0)
+            abort();
+        weir__thread_join(&thread);
+    }
+    return now_ns;
+}
+
+static void fire_never(weir_timer *timer)
+{
+    (void)timer;
+    abort();
+}
+
+/* The last task of a turn. A timer that waits for the time makes the thread look at its clock. */
+static void set_trap(void *arg, int status)
+{
+    struct trap *trap = arg;
+
+    (void)status;
+    atomic_store(&trap->set, true);
+    trap->timer.fn = fire_never;
+    trap->timer.executor = trap->solo.executor;
+    weir__timers_start_after(&trap->solo.executor->timers, &trap->timer.node, weir_seconds(1));
+}
+
+static void subscribe(weir_clock *clock, weir_clock_observer *observer)
+{
+    container_of(clock, struct trap, clock)->observer = observer;
+}
+
+static void unsubscribe(weir_clock *clock, weir_clock_observer *observer)
+{
+    (void)clock;
+    (void)observer;
+}
+
+static void open_trap(struct trap *trap, void (*spring)(void *trap))
+{
+    *trap = (struct trap){
+        .clock = {look_into_trap, subscribe, unsubscribe, true},
+        .spring = spring,
+        .now_ns = 1,
+    };
+    weir_timer_init(&trap->timer);
+    trap->solo = solo_open(WEIR_GROUP_OPTIONS(.clock = &trap->clock));
+}
+
+static void submit_a_task(void *arg)
+{
+    struct trap *trap = arg;
+
+    (void)weir_execute(trap->solo.executor, tally_task, &trap->sprung);
+}
+
+TEST(executor, that_is_about_to_sleep_sees_a_task)
+{
+    struct trap trap;
+
+    open_trap(&trap, submit_a_task);
+    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
+    assert_true(tally_await(&trap.sprung, 1));
+    solo_close(&trap.solo);
+}
+
+static void shut_down(void *arg)
+{
+    struct trap *trap = arg;
+
+    (void)weir_executor_shutdown(trap->solo.executor, 0, weir_seconds(1));
+}
+
+TEST(executor, that_is_about_to_sleep_sees_a_change_of_its_state)
+{
+    struct trap trap;
+
+    open_trap(&trap, shut_down);
+    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
+    assert_int_equal(weir_executor_await_termination(trap.solo.executor, weir_seconds(10)), 0);
+    solo_close(&trap.solo);
+}
+
+static void move_clock(void *arg)
+{
+    struct trap *trap = arg;
+
+    atomic_store(&trap->now_ns, weir_ms(2));
+    trap->observer->moved(trap->observer);
+}
+
+TEST(executor, that_is_about_to_sleep_sees_a_move_of_its_clock)
+{
+    struct trap trap;
+
+    open_trap(&trap, move_clock);
+    assert_int_equal(weir_schedule(trap.solo.executor, weir_ms(1), NULL, tally_task, &trap.sprung),
+                     0);
+    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
+    assert_true(tally_await(&trap.sprung, 1));
+    assert_int_equal(trap.sprung.run, 1);
+    solo_close(&trap.solo);
+}

@@ -526,6 +526,25 @@ TEST(figures, that_find_no_memory_leave_nothing_behind)
     assert_int_equal(count_metrics(), before);
 }
 
+TEST(figures, whose_name_is_taken_leave_nothing_behind)
+{
+    struct stepper stepper = stepper_open();
+    weir_executor *executor = NULL;
+    weir_metric *metric;
+    char name[WEIR_METRIC_NAME_SIZE];
+    size_t before;
+
+    (void)snprintf(name, sizeof(name), "executor.manual#%llu.run_time_ns", /* the next one's */
+                   (unsigned long long)stepper.executor->number + 1);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, name, &metric), 0);
+    before = count_metrics();
+    assert_int_equal(weir_manual_create(NULL, &executor), -EEXIST);
+    assert_null(executor);
+    assert_int_equal(count_metrics(), before);
+    weir_metric_release(metric);
+    stepper_close(&stepper);
+}
+
 /* ---- from any thread ---- */
 
 struct reader {

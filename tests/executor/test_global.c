@@ -97,6 +97,8 @@ TEST(global, cannot_be_ended)
 
     assert_int_equal(weir_execute(global, tally_task, &tally), 0);
     assert_int_equal(weir_executor_shutdown(global, 0, 0), -EPERM);
+    assert_int_equal(weir_executor_await_termination(global, 0), -EPERM);
+    assert_null(weir_executor_termination(global));
     assert_int_equal(weir_executor_add_shutdown_hook(global, tally_task, &tally), -EPERM);
     assert_int_equal(weir_execute(global, tally_task, &tally), 0);
     assert_true(tally_await(&tally, 2));

@@ -186,6 +186,8 @@ TEST(immediate, cannot_be_ended)
     weir_thread_properties thread;
 
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), -EPERM);
+    assert_int_equal(weir_executor_await_termination(executor, 0), -EPERM);
+    assert_null(weir_executor_termination(executor));
     assert_int_equal(weir_executor_suspend(executor), -ENOTSUP);
     assert_int_equal(weir_executor_add_shutdown_hook(executor, tally_task, &tally), -EPERM);
     assert_int_equal(weir_executor_thread(executor, &thread), -ENOTSUP);

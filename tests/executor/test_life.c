@@ -510,9 +510,24 @@ TEST(life, any_submission_ends_a_suspension)
     solo_close(&solo);
 }
 
+TEST(life, a_lazy_task_that_ends_a_suspension_runs)
+{
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+
+    for (uint32_t i = 1; i <= 100; i++) {
+        suspend(&solo);
+        assert_int_equal(weir_execute_lazy(solo.executor, tally_task, &tally), 0);
+        assert_true(tally_await(&tally, i));
+    }
+    solo_close(&solo);
+}
+
 struct keepsake {
     weir_local *local;
     weir_executor *executor;
+    weir_promise *termination;
+    bool terminated; /* when it was removed */
     struct tally removed;
 };
 
@@ -528,6 +543,8 @@ static void remove_keepsake(void *value)
 {
     struct keepsake *keepsake = value;
 
+    if (keepsake->termination != NULL)
+        keepsake->terminated = weir_promise_is_done(keepsake->termination);
     if (keepsake->executor != NULL)
         (void)weir_execute(keepsake->executor, tally_task, &keepsake->removed);
     else
@@ -737,6 +754,26 @@ TEST(life, without_a_quiet_period_it_ends_as_soon_as_nothing_is_left)
     assert_int_equal(weir_executor_shutdown(solo.executor, 0, weir_seconds(1)), 0);
     assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
     close_with_clock(&solo, clock);
+}
+
+TEST(life, what_is_cancelled_does_not_prolong_the_quiet_period)
+{
+    const int64_t quiet_ns = 10 * STEP_NS;
+    weir_manual_clock *clock;
+    struct tally tally = {0};
+    struct solo solo = open_with_clock(0, &clock);
+
+    assert_int_equal(weir_schedule(solo.executor, quiet_ns, NULL, tally_task, &tally), 0);
+    run_one(&solo);
+    assert_int_equal(weir_executor_shutdown(solo.executor, quiet_ns, 10 * quiet_ns), 0);
+    assert_true(tally_await(&tally, 1));
+    assert_true(solo_await_sleep(&solo, STEP_NS));
+    assert_int_equal(weir_manual_clock_set(clock, STEP_NS), 0);
+    assert_true(solo_await_sleep(&solo, 2 * STEP_NS));
+    assert_int_equal(weir_manual_clock_set(clock, quiet_ns), 0);
+    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
+    close_with_clock(&solo, clock);
+    assert_int_equal(tally.cancelled, 1);
 }
 
 /* The hard limit comes before the end of the quiet period. */
@@ -995,13 +1032,14 @@ TEST(life, may_be_shut_down_by_a_task_of_its_own)
 TEST(life, terminates_after_its_thread_has_removed_its_locals)
 {
     struct solo solo = solo_open(NULL);
-    struct keepsake keepsake = {0};
+    struct keepsake keepsake = {.termination = weir_executor_termination(solo.executor)};
 
     assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
     errand_on(solo.executor, set_keepsake, &keepsake);
     assert_int_equal(weir_executor_shutdown(solo.executor, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
     assert_int_equal(keepsake.removed.calls, 1);
+    assert_false(keepsake.terminated);
     solo_close(&solo);
     weir_local_release(keepsake.local);
 }
@@ -1240,7 +1278,7 @@ TEST(life, takes_hooks_until_they_have_run)
     assert_string_equal(letters.text, "a");
 }
 
-/* Adds hooks until one is refused. */
+/* Adds a hook each time the last one has run, which is when there seem to be no more. */
 struct hook_adder {
     weir__thread thread;
     weir_executor *executor;
@@ -1252,14 +1290,18 @@ static void add_hooks(void *arg)
 {
     struct hook_adder *adder = arg;
 
-    while (adder->accepted < 1000 &&
-           weir_executor_add_shutdown_hook(adder->executor, tally_task, &adder->hooks) == 0)
+    while (adder->accepted < 100 &&
+           weir_executor_add_shutdown_hook(adder->executor, tally_task, &adder->hooks) == 0) {
         adder->accepted++;
+        while (atomic_load(&adder->hooks.run) < adder->accepted &&
+               weir_executor_state(adder->executor) < WEIR_EXECUTOR_TERMINATED)
+            continue;
+    }
 }
 
 TEST(life, a_hook_that_was_added_in_time_runs_once)
 {
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < 200; round++) {
         struct solo solo = solo_open(NULL);
         struct hook_adder adder = {.executor = solo.executor};
 

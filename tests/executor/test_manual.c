@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor that its owner drives: who may run it, what one run does, when it asks to be run,
- * and how it ends.
+ * The executor that its owner drives: who may run it, what one run does, and how it ends. How it
+ * sleeps between runs is in test_manual_sleep.c.
  */
 #include "support/test.h"
 
@@ -13,10 +13,10 @@
 #include <weir/manual.h>
 #include <weir/schedule.h>
 
-#include "base/futex.h"
 #include "executor/executor.h"
 #include "support/executor/errand.h"
 #include "support/executor/messages.h"
+#include "support/executor/sleeper.h"
 #include "support/executor/stepper.h"
 #include "support/executor/tally.h"
 #include "support/memory.h"
@@ -30,41 +30,6 @@ static weir_executor *make_manual(const weir_manual_options *options)
     assert_int_equal(weir_manual_create(options, &executor), 0);
     assert_non_null(executor);
     return executor;
-}
-
-/* A manual executor on a manual clock, whose wake-ups are counted. */
-struct sleeper {
-    weir_manual_clock *clock;
-    weir_executor *executor;
-    struct tally wakeups;
-};
-
-static void on_wakeup(void *user_data)
-{
-    tally_add(user_data);
-}
-
-static void open_sleeper(struct sleeper *sleeper)
-{
-    memset(sleeper, 0, sizeof(*sleeper));
-    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &sleeper->clock), 0);
-    sleeper->executor =
-        make_manual(WEIR_MANUAL_OPTIONS(.clock = weir_manual_clock_clock(sleeper->clock),
-                                        .wakeup = on_wakeup, .wakeup_data = &sleeper->wakeups));
-}
-
-static void close_sleeper(struct sleeper *sleeper)
-{
-    assert_int_equal(weir_executor_shutdown(sleeper->executor, 0, 0), 0);
-    while (weir_manual_run_once(sleeper->executor, 0, 0) >= 0)
-        continue;
-    weir_executor_release(sleeper->executor);
-    weir_manual_clock_release(sleeper->clock);
-}
-
-static uint32_t wakeups(const struct sleeper *sleeper)
-{
-    return atomic_load(&sleeper->wakeups.calls);
 }
 
 static int run_now(weir_executor *executor)
@@ -225,13 +190,13 @@ TEST(manual, does_not_wait_unless_told_to)
     struct sleeper sleeper;
     struct tally timer = {0};
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(run_now(sleeper.executor), 0);
+        assert_int_equal(sleeper_run(&sleeper), 0);
     assert_int_equal(weir_manual_run_once(sleeper.executor, 0, weir_ms(1)), 0);
     assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 TEST(manual, refuses_a_negative_wait)
@@ -290,6 +255,20 @@ TEST(manual, waits_no_longer_than_told)
     weir_executor_release(executor);
 }
 
+TEST(manual, does_not_end_its_wait_for_a_wake_up_of_the_last_run)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally tally = {0};
+    int64_t start_ns;
+
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(run_now(executor), 1);
+    start_ns = weir__monotonic_now();
+    assert_int_equal(weir_manual_run_once(executor, weir_ms(3), 0), 0);
+    assert_true(weir__monotonic_now() - start_ns >= weir_ms(3));
+    weir_executor_release(executor);
+}
+
 TEST(manual, waits_no_longer_than_until_its_next_timer)
 {
     weir_executor *executor = make_manual(NULL);
@@ -318,14 +297,14 @@ TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
     struct tally timer = {0};
     weir__thread mover;
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(60), NULL, tally_task, &timer),
                      0);
     atomic_store(&sleeper.executor->next_wakeup, WEIR__AWAKE);
     assert_int_equal(weir__thread_start(&mover, "mover", advance_when_waiting, &sleeper), 0);
     assert_int_equal(weir_manual_run_once(sleeper.executor, WEIR_NEVER, 0), 1);
     weir__thread_join(&mover);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 struct marker {
@@ -450,19 +429,13 @@ TEST(manual, with_a_negative_budget_runs_nothing)
     stepper_close(&stepper);
 }
 
-static void on_slow_task(void *arg, int status)
-{
-    if (status == 0)
-        (void)weir_manual_clock_advance(arg, weir_ms(3));
-}
-
 /* C.12: budget > 0 looks at the clock after every task */
 TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
 {
     struct stepper stepper = stepper_open();
 
     for (int i = 0; i < 7; i++)
-        assert_int_equal(weir_execute(stepper.executor, on_slow_task, stepper.clock), 0);
+        assert_int_equal(weir_execute(stepper.executor, sleeper_slow_task, stepper.clock), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, 1), 1);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3)), 1);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3) + 1), 2);
@@ -547,172 +520,6 @@ TEST(manual, cannot_be_waited_for_by_its_owner)
     weir_executor_release(executor);
 }
 
-/* ---- asleep between runs ---- */
-
-static void submit_one(void *arg)
-{
-    struct submission *submission = arg;
-
-    (void)weir_execute(submission->executor, tally_task, submission->tally);
-}
-
-static void submit_lazily(void *arg)
-{
-    struct submission *submission = arg;
-
-    (void)weir_execute_lazy(submission->executor, tally_task, submission->tally);
-}
-
-TEST(manual, asks_to_be_run_once_per_sleep)
-{
-    struct sleeper sleeper;
-    struct tally tally = {0};
-    struct submission submission;
-
-    open_sleeper(&sleeper);
-    submission = (struct submission){sleeper.executor, &tally, {0}};
-    errand_elsewhere(submit_one, &submission);
-    assert_int_equal(wakeups(&sleeper), 1);
-    errand_elsewhere(submit_one, &submission);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(run_now(sleeper.executor), 3);
-    assert_int_equal(wakeups(&sleeper), 1); /* nothing was left */
-
-    errand_elsewhere(submit_one, &submission);
-    assert_int_equal(wakeups(&sleeper), 2);
-    assert_int_equal(run_now(sleeper.executor), 1);
-    close_sleeper(&sleeper);
-}
-
-TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
-{
-    struct sleeper sleeper;
-    struct tally tally = {0};
-
-    open_sleeper(&sleeper);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
-    assert_int_equal(run_now(sleeper.executor), 1);
-    close_sleeper(&sleeper);
-}
-
-/* D 7 */
-TEST(manual, does_not_ask_for_a_lazy_task)
-{
-    struct sleeper sleeper;
-    struct tally tally = {0};
-    struct submission submission;
-
-    open_sleeper(&sleeper);
-    submission = (struct submission){sleeper.executor, &tally, {0}};
-    errand_elsewhere(submit_lazily, &submission);
-    assert_int_equal(wakeups(&sleeper), 0);
-    errand_elsewhere(submit_one, &submission);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(run_now(sleeper.executor), 2);
-    close_sleeper(&sleeper);
-}
-
-TEST(manual, asks_again_if_a_run_leaves_work)
-{
-    struct sleeper sleeper;
-
-    open_sleeper(&sleeper);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, 1), 1);
-    assert_int_equal(wakeups(&sleeper), 2);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
-    assert_int_equal(wakeups(&sleeper), 3);
-    assert_int_equal(run_now(sleeper.executor), 2);
-    assert_int_equal(wakeups(&sleeper), 3);
-    close_sleeper(&sleeper);
-}
-
-struct outside {
-    weir_executor *executor;
-    struct tally *tally;
-    int64_t delay_ns;
-};
-
-static void schedule_one(void *arg)
-{
-    struct outside *outside = arg;
-
-    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, tally_task, outside->tally);
-}
-
-/* A 15, B 3 */
-TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
-{
-    struct sleeper sleeper;
-    struct tally tally = {0};
-    struct outside outside;
-
-    open_sleeper(&sleeper);
-    outside = (struct outside){sleeper.executor, &tally, weir_seconds(10)};
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(run_now(sleeper.executor), 1); /* the task that files it */
-    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(10));
-
-    outside.delay_ns = weir_seconds(20);
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(wakeups(&sleeper), 1);
-    outside.delay_ns = weir_seconds(5);
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(wakeups(&sleeper), 2);
-    assert_int_equal(run_now(sleeper.executor), 2);
-    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(5));
-    close_sleeper(&sleeper);
-    assert_int_equal(atomic_load(&tally.cancelled), 3);
-}
-
-TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
-{
-    struct sleeper sleeper;
-    struct tally tally = {0};
-
-    open_sleeper(&sleeper);
-    assert_int_equal(weir_schedule(sleeper.executor, weir_ms(5), NULL, tally_task, &tally), 0);
-    assert_int_equal(run_now(sleeper.executor), 0);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5) - 1), 0);
-    assert_int_equal(wakeups(&sleeper), 0);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, 1), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5)), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(run_now(sleeper.executor), 1);
-    close_sleeper(&sleeper);
-}
-
-TEST(manual, says_how_long_its_owner_may_wait)
-{
-    struct stepper stepper = stepper_open();
-    struct tally tally = {0};
-    weir_promise *timer;
-
-    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
-    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
-    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(2)), 0);
-    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(3));
-    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(3)), 0);
-    assert_int_equal(weir_manual_timeout(stepper.executor), 0);
-    assert_int_equal(run_now(stepper.executor), 1);
-    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
-
-    weir_promise_release(timer);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
-    assert_int_equal(weir_promise_cancel(timer), 0);
-    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
-    weir_promise_release(timer);
-    stepper_close(&stepper);
-}
-
 static void on_fired(weir_timer *timer)
 {
     timer->reserved[0] = timer;
@@ -732,97 +539,6 @@ TEST(manual, runs_timers_that_its_owner_starts_between_runs)
     stepper_close(&stepper);
 }
 
-/* ---- no wake-up is lost ---- */
-
-#define PRODUCERS 3
-#define TASKS_EACH 20000
-
-struct stress {
-    weir_executor *executor;
-    _Atomic uint32_t wanted; /* set by .wakeup, reset by the owner before each run */
-    _Atomic unsigned wakeups;
-    unsigned run; /* plain: only the owner's tasks touch it */
-    weir__thread producers[PRODUCERS];
-};
-
-static void on_wanted(void *user_data)
-{
-    struct stress *stress = user_data;
-
-    atomic_fetch_add(&stress->wakeups, 1);
-    atomic_store(&stress->wanted, 1);
-    weir__futex_wake(&stress->wanted, 1);
-}
-
-static void on_stress_task(void *arg, int status)
-{
-    struct stress *stress = arg;
-
-    stress->run += status == 0;
-}
-
-static void produce(void *arg)
-{
-    struct stress *stress = arg;
-
-    for (int i = 0; i < TASKS_EACH; i++) {
-        (void)weir_execute(stress->executor, on_stress_task, stress);
-        if (i % 64 == 0)
-            weir__thread_yield(); /* let it go to sleep now and then */
-    }
-}
-
-static void start_producers(struct stress *stress)
-{
-    for (int i = 0; i < PRODUCERS; i++)
-        assert_int_equal(weir__thread_start(&stress->producers[i], "producer", produce, stress), 0);
-}
-
-static void join_producers(struct stress *stress)
-{
-    for (int i = 0; i < PRODUCERS; i++)
-        weir__thread_join(&stress->producers[i]);
-}
-
-/* A 19: as the main loop of an application: sleeps until .wakeup, and does not look by itself. */
-TEST(manual, loses_no_wake_up_between_runs)
-{
-    struct stress stress = {0};
-    unsigned sleeps = 1;
-
-    stress.executor = make_manual(WEIR_MANUAL_OPTIONS(.wakeup = on_wanted, .wakeup_data = &stress));
-    start_producers(&stress);
-    while (stress.run < PRODUCERS * TASKS_EACH) {
-        int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
-
-        while (atomic_load(&stress.wanted) == 0) {
-            assert_true(weir__monotonic_now() < deadline_ns);
-            weir__futex_wait(&stress.wanted, 0, deadline_ns);
-        }
-        atomic_store(&stress.wanted, 0);
-        assert_true(run_now(stress.executor) >= 0);
-        sleeps++;
-    }
-    join_producers(&stress);
-    assert_true(atomic_load(&stress.wakeups) <= sleeps);
-    assert_int_equal(stress.run, PRODUCERS * TASKS_EACH);
-    weir_executor_release(stress.executor);
-}
-
-TEST(manual, loses_no_wake_up_while_it_waits)
-{
-    struct stress stress = {0};
-    unsigned runs = 0;
-
-    stress.executor = make_manual(WEIR_MANUAL_OPTIONS(.wakeup = on_wanted, .wakeup_data = &stress));
-    start_producers(&stress);
-    for (; stress.run < PRODUCERS * TASKS_EACH; runs++)
-        assert_true(weir_manual_run_once(stress.executor, PATIENCE_NS, 0) > 0);
-    join_producers(&stress);
-    assert_true(atomic_load(&stress.wakeups) <= 2 * runs + 1); /* two sleeps each, and the first */
-    weir_executor_release(stress.executor);
-}
-
 /* ---- the end ---- */
 
 TEST(manual, is_run_until_it_has_ended)
@@ -830,7 +546,7 @@ TEST(manual, is_run_until_it_has_ended)
     struct sleeper sleeper;
     struct tally before = {0}, during = {0}, timer = {0}, hook = {0};
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     assert_int_equal(weir_executor_add_shutdown_hook(sleeper.executor, tally_task, &hook), 0);
     assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
     assert_int_equal(weir_execute(sleeper.executor, tally_task, &before), 0);
@@ -838,7 +554,7 @@ TEST(manual, is_run_until_it_has_ended)
     assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
     assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
 
-    (void)run_now(sleeper.executor);
+    (void)sleeper_run(&sleeper);
     assert_int_equal(atomic_load(&before.run), 1);
     assert_int_equal(atomic_load(&timer.cancelled), 1);
     assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(100));
@@ -846,35 +562,35 @@ TEST(manual, is_run_until_it_has_ended)
     /* Tasks are still accepted, and the quiet period begins anew with each. */
     assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
     assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), 0);
-    (void)run_now(sleeper.executor);
+    (void)sleeper_run(&sleeper);
     assert_int_equal(atomic_load(&during.run), 1);
     assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
-    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(sleeper_run(&sleeper), 0);
     assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
     assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(50));
     assert_int_equal(atomic_load(&hook.calls), 0);
 
     assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(50)), 0);
-    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(sleeper_run(&sleeper), 0);
     assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(atomic_load(&hook.run), 1);
     assert_int_equal(weir_executor_await_termination(sleeper.executor, 0), 0);
-    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
+    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
     assert_true(weir_manual_timeout(sleeper.executor) == WEIR_NEVER);
     assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), WEIR_EREJECTED);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 TEST(manual, asks_to_be_run_when_it_is_shut_down)
 {
     struct sleeper sleeper;
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, 0), 0);
-    assert_int_equal(wakeups(&sleeper), 1);
-    assert_int_equal(run_now(sleeper.executor), 0);
-    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
-    close_sleeper(&sleeper);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(sleeper_run(&sleeper), 0);
+    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
+    sleeper_close(&sleeper);
 }
 
 TEST(manual, cancels_what_is_left_when_its_time_is_up)
@@ -883,16 +599,16 @@ TEST(manual, cancels_what_is_left_when_its_time_is_up)
     struct tally tally = {0};
 
     messages_catch();
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     assert_int_equal(weir_executor_shutdown(sleeper.executor, weir_seconds(1), weir_seconds(2)), 0);
-    assert_int_equal(run_now(sleeper.executor), 0);
+    assert_int_equal(sleeper_run(&sleeper), 0);
     assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
     assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(2)), 0);
     assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 1); /* calls it, to cancel it */
     assert_int_equal(atomic_load(&tally.cancelled), 1);
     assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 TEST(manual, counts_no_time_after_its_end)
@@ -901,19 +617,19 @@ TEST(manual, counts_no_time_after_its_end)
     weir_executor_stats stats;
     int64_t active_ns;
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
+        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
     assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, weir_seconds(1)), 0);
-    (void)run_now(sleeper.executor);
-    assert_int_equal(run_now(sleeper.executor), WEIR_ETERMINATED);
+    (void)sleeper_run(&sleeper);
+    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
     weir_executor_read_stats(sleeper.executor, &stats);
     active_ns = stats.active_ns;
     assert_int_equal(active_ns, weir_ms(6));
     assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(10)), 0);
     weir_executor_read_stats(sleeper.executor, &stats);
     assert_int_equal(stats.active_ns, active_ns);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 TEST(manual, counts_the_time_of_its_runs_as_active)
@@ -921,10 +637,10 @@ TEST(manual, counts_the_time_of_its_runs_as_active)
     struct sleeper sleeper;
     weir_executor_stats stats;
 
-    open_sleeper(&sleeper);
+    sleeper_open(&sleeper);
     for (int i = 0; i < 500; i++) {
-        assert_int_equal(weir_execute(sleeper.executor, on_slow_task, sleeper.clock), 0);
-        assert_int_equal(run_now(sleeper.executor), 1);
+        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
+        assert_int_equal(sleeper_run(&sleeper), 1);
         assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(7)), 0);
     }
     weir_executor_read_stats(sleeper.executor, &stats);
@@ -932,7 +648,7 @@ TEST(manual, counts_the_time_of_its_runs_as_active)
     assert_true(stats.utilisation > 0.29 && stats.utilisation < 0.31);
     assert_int_equal(stats.tasks_run, 500);
     assert_int_equal(stats.pending, 0);
-    close_sleeper(&sleeper);
+    sleeper_close(&sleeper);
 }
 
 static void on_termination(weir_promise *promise, void *user_data)
@@ -988,22 +704,21 @@ static void on_release(void *arg, int status)
 
 static void on_tail_submit(void *arg, int status)
 {
-    struct outside *outside = arg;
+    struct submission *submission = arg;
 
     if (status == 0)
-        (void)weir_execute(outside->executor, tally_task, outside->tally);
+        (void)weir_execute(submission->executor, tally_task, submission->tally);
 }
 
 TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)
 {
     weir_executor *executor = make_manual(NULL);
     struct tally before = {0}, after = {0};
+    struct submission submission = {executor, &after, {0}};
 
     assert_int_equal(weir_execute(executor, on_release, executor), 0);
     assert_int_equal(weir_execute(executor, tally_task, &before), 0);
-    assert_int_equal(
-        weir_execute_after_turn(executor, on_tail_submit, &(struct outside){executor, &after, 0}),
-        0);
+    assert_int_equal(weir_execute_after_turn(executor, on_tail_submit, &submission), 0);
     assert_true(run_now(executor) > 2);
     assert_int_equal(atomic_load(&before.run), 1);
     assert_int_equal(atomic_load(&after.cancelled), 1);

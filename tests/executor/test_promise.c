@@ -552,7 +552,9 @@ static void complete_each(void *arg)
 
     for (unsigned i = 0; i < WAKE_UPS; i++) {
         while (atomic_load(&wake_ups->waiting) <= i)
-            weir__thread_yield();
+            weir__thread_pause();
+        for (unsigned pauses = i % 64; pauses > 0; pauses--)
+            weir__thread_pause();
         (void)weir_promise_succeed(wake_ups->promises[i], NULL);
     }
 }

@@ -373,20 +373,118 @@ TEST(timer, fires_on_its_executors_thread_and_never_early)
     solo_close(&solo);
 }
 
-static void start_and_forget(void *arg)
-{
-    struct punctual *punctual = arg;
+/*
+ * Timers that run for long may count from the end of the batch of tasks that starts them: until
+ * then they are running, and yet without a deadline.
+ */
+#define LONG_NS weir_ms(100)
 
-    (void)weir_timer_start(punctual->executor, &punctual->timer, weir_seconds(3600), on_time);
+struct batch {
+    weir_executor *executor;
+    struct letters letters;
+    struct bell bells[5];
+    int64_t started_ns;
+    int64_t fired_ns;
+    int errs;
+};
+
+static void ring_batch(weir_timer *timer)
+{
+    struct bell *bell = container_of(timer, struct bell, timer);
+    struct batch *batch = container_of(bell->letters, struct batch, letters);
+
+    batch->fired_ns = weir__monotonic_now();
+    ring(timer);
+}
+
+static void batch_start(struct batch *batch, int i, int64_t delay_ns)
+{
+    batch->errs += weir_timer_start(batch->executor, &batch->bells[i].timer, delay_ns, ring_batch);
+    batch->errs += !weir_timer_is_running(&batch->bells[i].timer);
+}
+
+static void start_batch(void *arg)
+{
+    struct batch *batch = arg;
+
+    for (int i = 0; i < 5; i++)
+        batch->bells[i] = bell_open(&batch->letters, (char)('a' + i));
+    batch->started_ns = weir__monotonic_now();
+    batch_start(batch, 4, LONG_NS + weir_ms(1));
+    batch_start(batch, 3, LONG_NS);
+    batch_start(batch, 2, LONG_NS);
+    batch_start(batch, 1, 2 * LONG_NS);
+    batch_start(batch, 0, LONG_NS);
+    batch->errs += weir_timer_restart(&batch->bells[3].timer, LONG_NS); /* to the end of its kind */
+    batch->errs += weir_timer_stop(&batch->bells[1].timer);
+    batch->errs += weir_timer_is_running(&batch->bells[1].timer);
+}
+
+TEST(timer, that_runs_for_long_is_neither_early_nor_out_of_order)
+{
+    struct solo solo = solo_open(NULL);
+    struct batch batch = {.executor = solo.executor};
+
+    errand_on(solo.executor, start_batch, &batch);
+    assert_int_equal(batch.errs, 0);
+    assert_true(letters_await(&batch.letters, 4));
+    assert_true(batch.fired_ns - batch.started_ns >= LONG_NS + weir_ms(1)); /* the last one */
+    assert_string_equal(batch.letters.text, "cade");
+    solo_close(&solo);
+}
+
+static void change_batch(void *arg)
+{
+    struct batch *batch = arg;
+
+    for (int i = 0; i < 5; i++)
+        batch->bells[i] = bell_open(&batch->letters, (char)('a' + i));
+    batch_start(batch, 0, weir_seconds(3600));
+    batch_start(batch, 0, weir_us(1));
+    batch_start(batch, 1, weir_us(1));
+    batch_start(batch, 1, weir_seconds(3600));
+    batch_start(batch, 2, weir_us(2));
+}
+
+static void look_at_batch(void *arg)
+{
+    struct batch *batch = arg;
+
+    batch->errs += !weir_timer_is_running(&batch->bells[1].timer);
+    batch->errs += weir_timer_stop(&batch->bells[1].timer);
+    batch->errs += weir_timer_is_running(&batch->bells[1].timer);
+}
+
+TEST(timer, may_be_restarted_to_run_for_long_or_short_in_the_same_task)
+{
+    struct solo solo = solo_open(NULL);
+    struct batch batch = {.executor = solo.executor};
+
+    errand_on(solo.executor, change_batch, &batch);
+    assert_true(letters_await(&batch.letters, 2));
+    errand_on(solo.executor, look_at_batch, &batch);
+    assert_int_equal(batch.errs, 0);
+    assert_string_equal(batch.letters.text, "ac");
+    solo_close(&solo);
+}
+
+static void start_and_shut_down(void *arg)
+{
+    struct batch *batch = arg;
+
+    batch->bells[0] = bell_open(&batch->letters, 'a');
+    batch_start(batch, 0, weir_seconds(3600));
+    batch->errs += weir_executor_shutdown(batch->executor, 0, weir_seconds(10));
 }
 
 TEST(timer, does_not_hold_up_the_end_of_a_thread)
 {
     struct solo solo = solo_open(NULL);
-    struct punctual punctual = {.executor = solo.executor};
+    struct batch batch = {.executor = solo.executor};
 
-    errand_on(solo.executor, start_and_forget, &punctual);
+    errand_on(solo.executor, start_and_shut_down, &batch);
     solo_close(&solo);
-    assert_false(weir_timer_is_running(&punctual.timer));
-    assert_int_equal(punctual.fired.calls, 0);
+    assert_int_equal(batch.errs, 0);
+    assert_false(weir_timer_is_running(&batch.bells[0].timer));
+    assert_string_equal(batch.letters.text, "");
 }

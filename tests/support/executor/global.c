@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The global executor's thread holds memory for a second after its last task. Before a test's leaks
- * are counted it is made to end, which it does as soon as nothing is queued and no timer runs.
+ * A suspended thread ends as soon as nothing is queued and no timer runs.
  */
+#include "support/executor/global.h"
+
 #include "executor/executor.h"
 #include "support/test.h"
 
@@ -13,7 +14,7 @@ static bool is_running(const weir_executor *executor)
     return state != WEIR_EXECUTOR_NOT_STARTED && state != WEIR_EXECUTOR_SUSPENDED;
 }
 
-static void settle_global(void)
+void global_settle(void)
 {
     weir_executor *executor = weir_executor_global();
 
@@ -24,7 +25,7 @@ static void settle_global(void)
     weir__executor_join(executor);
 }
 
-__attribute__((constructor)) static void register_settle_global(void)
+__attribute__((constructor)) static void settle_after_each_test(void)
 {
-    test_before_leak_check(settle_global);
+    test_before_leak_check(global_settle);
 }

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a group ends, and who may keep and release it where.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "executor/group.h"
+#include "support/executor/doomed.h"
+#include "support/executor/gate.h"
+#include "support/executor/messages.h"
+#include "support/executor/tally.h"
+#include "support/executor/workshop.h"
+
+#define PATIENCE_NS weir_seconds(10)
+#define PLAIN .io = WEIR_IO_NONE
+
+static weir_group *make_group(const weir_group_options *options)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(weir_group_create(options, &group), 0);
+    assert_non_null(group);
+    return group;
+}
+
+static void end_group(weir_group *group)
+{
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir_group_release(group);
+}
+
+/* A 2 */
+TEST(group, terminates_after_its_last_member)
+{
+    struct tally started = {0};
+    struct gate gate = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    assert_int_equal(weir_execute(weir_group_at(group, 0), tally_task, &started), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
+    assert_true(tally_await(&started, 1));
+    assert_true(gate_await_arrivals(&gate, 1));
+
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 0), PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 2), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_result(weir_group_termination(group)), -EINPROGRESS);
+    assert_int_equal(weir_group_await_termination(group, weir_us(1)), -ETIMEDOUT);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
+
+    gate_open(&gate);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+    weir_group_release(group);
+}
+
+/* B 4 */
+TEST(group, that_never_started_starts_no_thread_to_stop)
+{
+    struct workshop workshop;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    group =
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory));
+    assert_int_equal(weir_group_shutdown(group, weir_seconds(2), weir_seconds(15)), 0);
+    assert_true(weir_promise_is_done(weir_group_termination(group)));
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+    weir_group_release(group);
+    assert_int_equal(atomic_load(&workshop.asked), 0);
+}
+
+TEST(group, released_before_it_started_starts_no_thread)
+{
+    struct workshop workshop;
+
+    workshop_open(&workshop);
+    weir_group_release(
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory)));
+    assert_int_equal(atomic_load(&workshop.asked), 0);
+}
+
+TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+
+    assert_int_equal(weir_group_shutdown(group, -1, 1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(group, 0, -1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(group, 2, 1), -EINVAL);
+    assert_int_equal(weir_group_shutdown(NULL, 0, 0), -EINVAL);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    end_group(group);
+}
+
+/* A 16 */
+TEST(group, is_shut_down_by_the_first_call)
+{
+    struct tally tally = {0};
+    weir_manual_clock *clock;
+    weir_group *group;
+
+    assert_int_equal(weir_manual_clock_create(0, &clock), 0);
+    group = make_group(
+        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .clock = weir_manual_clock_clock(clock)));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 2));
+    assert_int_equal(weir_group_shutdown(group, weir_seconds(10), weir_seconds(60)), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 4));
+    assert_int_equal(atomic_load(&tally.run), 4);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
+
+    assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir_group_release(group);
+    weir_manual_clock_release(clock);
+}
+
+TEST(group, says_the_least_advanced_state_of_its_members)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(weir_executor_shutdown(weir_group_at(group, 1), 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), 0);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+    end_group(group);
+}
+
+static int cannot_begin(weir_executor *executor)
+{
+    return strcmp(weir_executor_name(executor), "weir-2") == 0 ? -EIO : 0;
+}
+
+/* D 10 */
+TEST(group, fails_its_termination_with_the_error_of_a_member)
+{
+    struct tally ran = {0}, cancelled = {0};
+    static weir__executor_type type; /* may be used until the last reference has gone */
+    weir_group *group;
+
+    messages_catch();
+    type = weir__plain_type;
+    type.begin = cannot_begin;
+    assert_int_equal(weir__group_create(&type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
+    (void)weir_group_execute(group, tally_task, &cancelled); /* or refused, if it comes too late */
+    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), -EIO);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
+
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), -EIO);
+    assert_int_equal(atomic_load(&ran.run), 2);
+    assert_int_equal(atomic_load(&cancelled.run), 0);
+    weir_group_release(group); /* its threads have gone nevertheless: no memory is left */
+}
+
+struct waiting {
+    struct tally done;
+    weir_group *group;
+    _Atomic int result;
+};
+
+static void on_waiting(void *arg, int status)
+{
+    struct waiting *waiting = arg;
+
+    if (status == 0)
+        atomic_store(&waiting->result, weir_group_await_termination(waiting->group, PATIENCE_NS));
+    tally_task(&waiting->done, status);
+}
+
+/* A 17 */
+TEST(group, cannot_be_waited_for_by_its_own_threads)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    weir_group *other = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct waiting here = {.group = group}, there = {.group = group};
+
+    assert_int_equal(weir_execute(weir_group_at(group, 1), on_waiting, &here), 0);
+    assert_true(tally_await(&here.done, 1));
+    assert_int_equal(atomic_load(&here.result), -EDEADLK);
+
+    assert_int_equal(weir_group_execute(other, on_waiting, &there), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&there.done, 1));
+    assert_int_equal(atomic_load(&there.result), 0);
+    end_group(other);
+    weir_group_release(group);
+}
+
+/* ---- references ---- */
+
+TEST(group, is_released_when_there_is_none)
+{
+    weir_group_release(NULL);
+}
+
+TEST(group, released_while_it_runs_runs_what_was_submitted_first)
+{
+    struct tally tasks = {0}, timer = {0};
+    weir_promise *termination;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4));
+
+    for (int i = 0; i < 4000; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tasks), 0);
+    assert_int_equal(weir_group_schedule(group, weir_seconds(3600), NULL, tally_task, &timer), 0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    weir_group_release(group);
+    assert_int_equal(atomic_load(&tasks.run), 4000);
+    assert_int_equal(atomic_load(&tasks.cancelled), 0);
+    assert_int_equal(atomic_load(&timer.cancelled), 1);
+    assert_int_equal(weir_promise_result(termination), 0);
+    weir_promise_release(termination);
+}
+
+TEST(group, lives_as_long_as_somebody_keeps_it)
+{
+    struct tally tally = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+
+    assert_ptr_equal(weir_group_retain(group), group);
+    weir_group_release(group);
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    weir_group_release(group);
+}
+
+TEST(group, outlived_by_a_kept_executor_that_refuses)
+{
+    struct tally tally = {0};
+    weir_executor_stats stats;
+    weir_executor *member;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+
+    member = weir_executor_retain(weir_group_at(group, 0));
+    assert_int_equal(weir_execute(member, tally_task, &tally), 0);
+    weir_group_release(group);
+    assert_int_equal(weir_execute(member, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_executor_state(member), WEIR_EXECUTOR_TERMINATED);
+    assert_string_equal(weir_executor_name(member), "weir-1");
+    assert_int_equal(weir_executor_await_termination(member, 0), 0);
+    weir_executor_read_stats(member, &stats);
+    assert_int_equal(stats.tasks_run, 1);
+    weir_executor_release(member);
+}
+
+static void on_release(void *arg, int status)
+{
+    (void)status;
+    weir_group_release(arg);
+}
+
+TEST(group, can_be_released_for_good_by_its_own_thread)
+{
+    struct tally *destroyed = doomed_open();
+    struct workshop workshop;
+    struct tally later = {0};
+    weir_promise *termination;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    assert_int_equal(weir__group_create(&doomed_type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 3,
+                                                           .thread_factory = &workshop.factory),
+                                        &group),
+                     0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    weir_group_retain(group);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), on_release, group), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), tally_task, &later), 0);
+    weir_group_release(group);
+    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_true(tally_await(destroyed, 3));
+    assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but nothing is lost */
+    weir_promise_release(termination);
+    workshop_close(&workshop);
+}
+
+/* The first member is gone for good when the test asks whether it may wait for the second. */
+TEST(group, can_be_waited_for_after_its_release)
+{
+    struct tally *destroyed = doomed_open();
+    struct workshop workshop;
+    struct gate gate = {0};
+    weir_promise *termination;
+    weir_executor *member;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    assert_int_equal(weir__group_create(&doomed_type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
+                                                           .thread_factory = &workshop.factory),
+                                        &group),
+                     0);
+    termination = weir_promise_retain(weir_group_termination(group));
+    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    member = weir_executor_retain(weir_group_at(group, 0));
+    assert_int_equal(weir_execute(member, on_release, group), 0);
+    weir_executor_release(member);
+    assert_true(tally_await(destroyed, 1));
+    assert_int_equal(weir_promise_sync(termination, weir_us(1)), -ETIMEDOUT);
+    gate_open(&gate);
+    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_true(tally_await(destroyed, 2));
+    weir_promise_release(termination);
+    workshop_close(&workshop);
+}
+
+static void on_terminated(weir_promise *termination, void *user_data)
+{
+    (void)termination;
+    weir_group_release(user_data);
+}
+
+TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
+{
+    struct tally *destroyed = doomed_open();
+    struct tally tally = {0};
+    weir_group *group;
+
+    assert_int_equal(
+        weir__group_create(&doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_add_listener(weir_group_termination(group), on_terminated, group),
+                     0);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(destroyed, 3));
+    assert_int_equal(atomic_load(&tally.run), 2);
+}
+
+struct holder {
+    weir_group *group;
+    weir__thread thread;
+    struct tally *tally;
+    _Atomic unsigned *accepted;
+};
+
+static void hold_and_submit(void *arg)
+{
+    struct holder *holder = arg;
+
+    for (int i = 0; i < 500; i++) {
+        weir_group *group = weir_group_retain(holder->group);
+
+        if (weir_group_execute(group, tally_task, holder->tally) == 0)
+            atomic_fetch_add(holder->accepted, 1);
+        weir_group_release(group);
+    }
+    weir_group_release(holder->group);
+}
+
+TEST(group, is_kept_and_released_by_many_threads)
+{
+    struct holder holders[4];
+    struct tally tally = {0};
+    _Atomic unsigned accepted = 0;
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+
+    for (int i = 0; i < 4; i++) {
+        holders[i].group = weir_group_retain(group);
+        holders[i].tally = &tally;
+        holders[i].accepted = &accepted;
+        assert_int_equal(
+            weir__thread_start(&holders[i].thread, "holder", hold_and_submit, &holders[i]), 0);
+    }
+    weir_group_release(group); /* the last of the five ends it, and waits */
+    for (int i = 0; i < 4; i++)
+        weir__thread_join(&holders[i].thread);
+    assert_int_equal(atomic_load(&accepted), 2000);
+    assert_int_equal(atomic_load(&tally.run), 2000);
+}
+
+/* Tasks that keep their group and submit their successors, until it is shut down. */
+struct relay {
+    weir_group *group;
+    struct tally *ended;
+};
+
+static void on_relay(void *arg, int status)
+{
+    struct relay *relay = arg;
+    weir_group *group = weir_group_retain(relay->group);
+
+    if (status < 0 || weir_group_execute(group, on_relay, relay) < 0)
+        tally_add(relay->ended);
+    weir_group_release(group);
+}
+
+TEST(group, is_shut_down_while_its_tasks_use_it)
+{
+    struct tally ended = {0};
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    struct relay relay = {group, &ended};
+
+    messages_catch(); /* relays that are under way at the deadline are cancelled */
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(weir_group_execute(group, on_relay, &relay), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5)), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(atomic_load(&ended.calls), 8);
+    weir_group_release(group);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A manual executor between its runs: it counts as asleep, asks to be run at most once per sleep,
+ * and never fails to ask.
+ */
+#include "support/test.h"
+
+#include <stdatomic.h>
+
+#include <weir/manual.h>
+#include <weir/schedule.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/thread.h"
+#include "support/executor/errand.h"
+#include "support/executor/sleeper.h"
+#include "support/executor/stepper.h"
+#include "support/executor/tally.h"
+
+#define PATIENCE_NS weir_seconds(10)
+
+/* What another thread does to a sleeping executor. */
+struct outside {
+    weir_executor *executor;
+    struct tally *tally;
+    int64_t delay_ns;
+};
+
+static void submit_one(void *arg)
+{
+    struct outside *outside = arg;
+
+    (void)weir_execute(outside->executor, tally_task, outside->tally);
+}
+
+static void submit_lazily(void *arg)
+{
+    struct outside *outside = arg;
+
+    (void)weir_execute_lazy(outside->executor, tally_task, outside->tally);
+}
+
+TEST(manual, asks_to_be_run_once_per_sleep)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct outside outside;
+
+    sleeper_open(&sleeper);
+    outside = (struct outside){sleeper.executor, &tally, 0};
+    errand_elsewhere(submit_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    errand_elsewhere(submit_one, &outside);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(sleeper_run(&sleeper), 3);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1); /* nothing was left */
+
+    errand_elsewhere(submit_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 2);
+    assert_int_equal(sleeper_run(&sleeper), 1);
+    sleeper_close(&sleeper);
+}
+
+TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+
+    sleeper_open(&sleeper);
+    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
+    assert_int_equal(sleeper_run(&sleeper), 1);
+    sleeper_close(&sleeper);
+}
+
+/* D 7 */
+TEST(manual, does_not_ask_for_a_lazy_task)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct outside outside;
+
+    sleeper_open(&sleeper);
+    outside = (struct outside){sleeper.executor, &tally, 0};
+    errand_elsewhere(submit_lazily, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 0);
+    errand_elsewhere(submit_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(sleeper_run(&sleeper), 2);
+    sleeper_close(&sleeper);
+}
+
+TEST(manual, asks_again_if_a_run_leaves_work)
+{
+    struct sleeper sleeper;
+
+    sleeper_open(&sleeper);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, 1), 1);
+    assert_int_equal(sleeper_wakeups(&sleeper), 2);
+    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 3);
+    assert_int_equal(sleeper_run(&sleeper), 2);
+    assert_int_equal(sleeper_wakeups(&sleeper), 3);
+    sleeper_close(&sleeper);
+}
+
+static void schedule_one(void *arg)
+{
+    struct outside *outside = arg;
+
+    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, tally_task, outside->tally);
+}
+
+/* A 15, B 3 */
+TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+    struct outside outside;
+
+    sleeper_open(&sleeper);
+    outside = (struct outside){sleeper.executor, &tally, weir_seconds(10)};
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(sleeper_run(&sleeper), 1); /* the task that files it */
+    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(10));
+
+    outside.delay_ns = weir_seconds(20);
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    outside.delay_ns = weir_seconds(5);
+    errand_elsewhere(schedule_one, &outside);
+    assert_int_equal(sleeper_wakeups(&sleeper), 2);
+    assert_int_equal(sleeper_run(&sleeper), 2);
+    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(5));
+    sleeper_close(&sleeper);
+    assert_int_equal(atomic_load(&tally.cancelled), 3);
+}
+
+TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
+{
+    struct sleeper sleeper;
+    struct tally tally = {0};
+
+    sleeper_open(&sleeper);
+    assert_int_equal(weir_schedule(sleeper.executor, weir_ms(5), NULL, tally_task, &tally), 0);
+    assert_int_equal(sleeper_run(&sleeper), 0);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5) - 1), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 0);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, 1), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5)), 0);
+    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(sleeper_run(&sleeper), 1);
+    sleeper_close(&sleeper);
+}
+
+TEST(manual, says_how_long_its_owner_may_wait)
+{
+    struct stepper stepper = stepper_open();
+    struct tally tally = {0};
+    weir_promise *timer;
+
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(2)), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(3));
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(3)), 0);
+    assert_int_equal(weir_manual_timeout(stepper.executor), 0);
+    assert_int_equal(stepper_run(&stepper), 1);
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+
+    weir_promise_release(timer);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_cancel(timer), 0);
+    assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
+    weir_promise_release(timer);
+    stepper_close(&stepper);
+}
+
+/* ---- no wake-up is lost ---- */
+
+#define PRODUCERS 3
+#define TASKS_EACH 20000
+
+struct stress {
+    weir_executor *executor;
+    _Atomic uint32_t wanted; /* set by .wakeup, reset by the owner before each run */
+    _Atomic unsigned wakeups;
+    unsigned run; /* plain: only the owner's tasks touch it */
+    weir__thread producers[PRODUCERS];
+};
+
+static void on_wanted(void *user_data)
+{
+    struct stress *stress = user_data;
+
+    atomic_fetch_add(&stress->wakeups, 1);
+    atomic_store(&stress->wanted, 1);
+    weir__futex_wake(&stress->wanted, 1);
+}
+
+static void on_stress_task(void *arg, int status)
+{
+    struct stress *stress = arg;
+
+    stress->run += status == 0;
+}
+
+static void produce(void *arg)
+{
+    struct stress *stress = arg;
+
+    for (int i = 0; i < TASKS_EACH; i++) {
+        (void)weir_execute(stress->executor, on_stress_task, stress);
+        if (i % 64 == 0)
+            weir__thread_yield(); /* let it go to sleep now and then */
+    }
+}
+
+static void open_stress(struct stress *stress)
+{
+    assert_int_equal(
+        weir_manual_create(WEIR_MANUAL_OPTIONS(.wakeup = on_wanted, .wakeup_data = stress),
+                           &stress->executor),
+        0);
+    for (int i = 0; i < PRODUCERS; i++)
+        assert_int_equal(weir__thread_start(&stress->producers[i], "producer", produce, stress), 0);
+}
+
+static void join_producers(struct stress *stress)
+{
+    for (int i = 0; i < PRODUCERS; i++)
+        weir__thread_join(&stress->producers[i]);
+}
+
+/* A 19: as the main loop of an application: sleeps until .wakeup, and does not look by itself. */
+TEST(manual, loses_no_wake_up_between_runs)
+{
+    struct stress stress = {0};
+    unsigned sleeps = 1;
+
+    open_stress(&stress);
+    while (stress.run < PRODUCERS * TASKS_EACH) {
+        int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+
+        while (atomic_load(&stress.wanted) == 0) {
+            assert_true(weir__monotonic_now() < deadline_ns);
+            weir__futex_wait(&stress.wanted, 0, deadline_ns);
+        }
+        atomic_store(&stress.wanted, 0);
+        assert_true(weir_manual_run_once(stress.executor, 0, 0) >= 0);
+        sleeps++;
+    }
+    join_producers(&stress);
+    assert_true(atomic_load(&stress.wakeups) <= sleeps);
+    assert_int_equal(stress.run, PRODUCERS * TASKS_EACH);
+    weir_executor_release(stress.executor);
+}
+
+TEST(manual, loses_no_wake_up_while_it_waits)
+{
+    struct stress stress = {0};
+    unsigned runs = 0;
+
+    open_stress(&stress);
+    for (; stress.run < PRODUCERS * TASKS_EACH; runs++)
+        assert_true(weir_manual_run_once(stress.executor, PATIENCE_NS, 0) > 0);
+    join_producers(&stress);
+    assert_true(atomic_load(&stress.wakeups) <= 2 * runs + 1); /* two sleeps each, and the first */
+    weir_executor_release(stress.executor);
+}

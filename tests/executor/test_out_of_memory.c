@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every allocation of the layer fails in turn. Each scenario is played again and again, and each
+ * time a later allocation fails, until none does. Whatever needed that allocation says -ENOMEM and
+ * works when it is tried again, or does without; nothing is left behind.
+ *
+ * What must not fail on an executor's thread is done on a manual one, which is the test's.
+ */
+#include <errno.h>
+
+#include <weir/combiner.h>
+#include <weir/error.h>
+#include <weir/local.h>
+#include <weir/manual.h>
+#include <weir/schedule.h>
+
+#include "executor/executor.h"
+#include "support/executor/global.h"
+#include "support/executor/letters.h"
+#include "support/executor/messages.h"
+#include "support/executor/solo.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define PATIENCE_NS weir_seconds(10)
+#define AN_HOUR_NS weir_seconds(3600)
+
+/* Makes a call that may fail for want of memory, and then not again: only one allocation fails. */
+#define SURVIVE(call)                               \
+    do {                                            \
+        int survive_err = (call);                   \
+                                                    \
+        if (survive_err < 0) {                      \
+            assert_int_equal(survive_err, -ENOMEM); \
+            assert_true(test_memory_failed());      \
+            survive_err = (call);                   \
+        }                                           \
+        assert_int_equal(survive_err, 0);           \
+    } while (0)
+
+/* Returns how many allocations were failed. */
+static unsigned fail_each_allocation(void (*play)(void))
+{
+    bool failed;
+    unsigned n = 0;
+
+    messages_catch(); /* some of it is logged */
+    do {
+        test_memory_fail_at(++n);
+        play();
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        global_settle();
+        weir_locals_remove_all();
+        assert_int_equal(test_memory_live(), 0);
+    } while (failed);
+    return n - 1;
+}
+
+static weir_group *create_group(const weir_group_options *options)
+{
+    weir_group_options given = *options;
+    weir_group *group;
+
+    given.threads = 2;
+    given.io = WEIR_IO_NONE;
+    SURVIVE(weir_group_create(&given, &group));
+    return group;
+}
+
+static void await_tally(struct tally *tally, uint32_t calls)
+{
+    assert_true(tally_await(tally, calls));
+}
+
+static void end_group(weir_group *group)
+{
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir_group_release(group);
+}
+
+static int return_nothing(void *arg, int status, void **ret_value)
+{
+    (void)ret_value;
+    tally_task(arg, status);
+    return 0;
+}
+
+static void hear(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    tally_add(user_data);
+}
+
+/* ---- tasks ---- */
+
+static void play_tasks(void)
+{
+    weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
+    weir_executor *executor = weir_group_next(group);
+    weir_thread_properties thread;
+    struct tally tally = {0};
+    weir_promise *promise;
+    weir_task task;
+
+    SURVIVE(weir_execute(executor, tally_task, &tally)); /* starts the thread */
+    SURVIVE(weir_execute(executor, tally_task, &tally));
+    SURVIVE(weir_execute_lazy(executor, tally_task, &tally));
+    SURVIVE(weir_execute_after_turn(executor, tally_task, &tally));
+    SURVIVE(weir_execute_after_turn(weir_group_next(group), tally_task, &tally)); /* another's */
+    SURVIVE(weir_submit(executor, &promise, return_nothing, &tally));
+    weir_task_init(&task, tally_task, &tally);
+    assert_int_equal(weir_execute_task(executor, &task), 0);
+    SURVIVE(weir_executor_thread(executor, &thread));
+    await_tally(&tally, 7);
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_result(promise), 0);
+    weir_promise_release(promise);
+    end_group(group);
+    assert_int_equal(tally.run, 7);
+}
+
+TEST(out_of_memory, tasks_are_refused_and_the_next_ones_run)
+{
+    assert_true(fail_each_allocation(play_tasks) > 10);
+}
+
+/* From within a task: the pool of the executor's own thread. */
+struct offspring {
+    weir_executor *executor;
+    struct tally tally;
+    int errs[3];
+};
+
+static void have_offspring(void *arg, int status)
+{
+    struct offspring *offspring = arg;
+    weir_executor *executor = offspring->executor;
+    struct tally *tally = &offspring->tally;
+
+    offspring->errs[0] = weir_execute(executor, tally_task, tally);
+    offspring->errs[1] = weir_execute_after_turn(executor, tally_task, tally);
+    offspring->errs[2] = weir_schedule(executor, 0, NULL, tally_task, tally);
+    tally_task(tally, status);
+}
+
+static void play_offspring(void)
+{
+    weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
+    struct offspring offspring = {.executor = weir_group_next(group)};
+    unsigned refused = 0;
+
+    SURVIVE(weir_execute(offspring.executor, have_offspring, &offspring));
+    await_tally(&offspring.tally, 1);
+    end_group(group);
+    for (int i = 0; i < 3; i++) {
+        refused += offspring.errs[i] == -ENOMEM;
+        assert_true(offspring.errs[i] == 0 || offspring.errs[i] == -ENOMEM);
+    }
+    assert_true(refused <= 1);
+    assert_int_equal(offspring.tally.calls, 4 - refused);
+}
+
+TEST(out_of_memory, tasks_within_tasks_are_refused_too)
+{
+    assert_true(fail_each_allocation(play_offspring) > 10);
+}
+
+/* ---- time ---- */
+
+static void play_schedules(void)
+{
+    weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
+    weir_executor *executor = weir_group_next(group);
+    struct tally once = {0}, again = {0};
+    weir_promise *promises[4];
+
+    SURVIVE(weir_schedule(executor, 0, &promises[0], tally_task, &once));
+    SURVIVE(
+        weir_schedule_at_fixed_rate(executor, 0, weir_us(10), &promises[1], tally_task, &again));
+    SURVIVE(
+        weir_schedule_with_fixed_delay(executor, 0, weir_us(10), &promises[2], tally_task, &again));
+    SURVIVE(weir_schedule(executor, AN_HOUR_NS, &promises[3], tally_task, &once));
+    await_tally(&again, 10);
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(weir_promise_cancel(promises[i]), 0);
+    end_group(group);
+    assert_int_equal(once.run, 1);
+    assert_int_equal(once.cancelled, 1);
+    assert_int_equal(again.cancelled, 2);
+    for (int i = 0; i < 4; i++)
+        weir_promise_release(promises[i]);
+}
+
+TEST(out_of_memory, schedules_are_refused_and_the_next_ones_run)
+{
+    assert_true(fail_each_allocation(play_schedules) > 10);
+}
+
+/* ---- life ---- */
+
+static void play_life(void)
+{
+    weir_group *group = create_group(WEIR_GROUP_OPTIONS(.max_pending = 16));
+    struct solo solo = {group, weir_group_at(group, 0)};
+    weir_executor *executor = solo.executor;
+    struct tally tasks = {0}, hooks = {0}, ends = {0};
+
+    SURVIVE(weir_executor_add_shutdown_hook(executor, tally_task, &hooks));
+    SURVIVE(weir_executor_add_shutdown_hook(weir_group_at(group, 1), tally_task, &hooks));
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
+    SURVIVE(weir_execute(executor, tally_task, &tasks));
+    await_tally(&tasks, 1);
+    assert_int_equal(weir_executor_suspend(executor), 0);
+    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
+    SURVIVE(weir_execute(executor, tally_task, &tasks)); /* a new thread */
+    await_tally(&tasks, 2);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0); /* the watch is given up */
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    await_tally(&ends, 2);
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
+    await_tally(&ends, 3);
+    weir_group_release(group);
+    assert_int_equal(hooks.run, 2);
+}
+
+TEST(out_of_memory, an_executor_starts_again_and_ends)
+{
+    assert_true(fail_each_allocation(play_life) > 10);
+}
+
+/* ---- promises ---- */
+
+static void play_promises(void)
+{
+    weir_promise *source, *target, *failed, *complete;
+    struct tally heard = {0};
+
+    SURVIVE(weir_promise_create(NULL, &source));
+    SURVIVE(weir_promise_create(weir_executor_immediate(), &target));
+    SURVIVE(weir_promise_create(NULL, &failed));
+    SURVIVE(weir_promise_create_completed(NULL, 0, &heard, &complete));
+    SURVIVE(weir_promise_cascade(source, target));
+    for (int i = 0; i < 3; i++) {
+        SURVIVE(weir_promise_add_listener(source, hear, &heard));
+        SURVIVE(weir_promise_add_listener(target, hear, &heard));
+        SURVIVE(weir_promise_add_listener(complete, hear, &heard));
+        SURVIVE(weir_promise_add_listener(failed, hear, &heard));
+    }
+    assert_int_equal(weir_promise_succeed(source, &heard), 0);
+    assert_int_equal(weir_promise_fail(failed, -EIO, "the disk is on fire"), 0);
+    await_tally(&heard, 12);
+    assert_ptr_equal(weir_promise_value(target), &heard);
+    assert_true(weir_promise_detail(failed)[0] != '\0'); /* if not that sentence, the error's own */
+    weir_promise_release(source);
+    weir_promise_release(target);
+    weir_promise_release(failed);
+    weir_promise_release(complete);
+}
+
+TEST(out_of_memory, promises_are_heard)
+{
+    assert_true(fail_each_allocation(play_promises) > 10);
+}
+
+/* ---- the test's own thread ---- */
+
+struct stage {
+    weir_executor *executor;
+    weir_combiner *combiner;
+    weir_promise *parts[2];
+    weir_promise *whole;
+    weir_timer timer;
+    struct letters letters;
+};
+
+static void fire(weir_timer *timer)
+{
+    letters_write(&container_of(timer, struct stage, timer)->letters, 't');
+}
+
+/* A task of a manual executor: it runs on the test's thread, and may assert. */
+static void act(void *arg, int status)
+{
+    struct stage *stage = arg;
+    struct letters *letters = &stage->letters;
+    weir_executor *executor = stage->executor;
+
+    assert_int_equal(status, 0);
+    SURVIVE(weir_combiner_create(executor, &stage->combiner));
+    for (int i = 0; i < 2; i++) {
+        SURVIVE(weir_promise_create(executor, &stage->parts[i]));
+        SURVIVE(weir_combiner_add(stage->combiner, stage->parts[i]));
+    }
+    SURVIVE(weir_promise_create(executor, &stage->whole));
+    SURVIVE(weir_combiner_finish(stage->combiner, stage->whole));
+    SURVIVE(weir_execute(executor, letters_task, letters_arg(letters, 'a')));
+    SURVIVE(weir_execute_after_turn(executor, letters_task, letters_arg(letters, 'z')));
+    SURVIVE(weir_schedule(executor, 0, NULL, letters_task, letters_arg(letters, 's')));
+    assert_int_equal(weir_timer_start(executor, &stage->timer, 0, fire), 0);
+    SURVIVE(weir_execute(weir_executor_immediate(), letters_task, letters_arg(letters, 'i')));
+}
+
+static void play_manual(void)
+{
+    struct stage stage = {0};
+    weir_manual_clock *clock;
+
+    SURVIVE(weir_manual_clock_create(0, &clock));
+    SURVIVE(weir_manual_create(WEIR_MANUAL_OPTIONS(.clock = weir_manual_clock_clock(clock)),
+                               &stage.executor));
+    SURVIVE(weir_execute(stage.executor, act, &stage));
+    while (weir_manual_timeout(stage.executor) == 0)
+        assert_true(weir_manual_run_once(stage.executor, 0, 0) > 0);
+    assert_int_equal(stage.letters.written.calls, 5);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_promise_succeed(stage.parts[i], NULL), 0);
+        weir_promise_release(stage.parts[i]);
+    }
+    while (weir_manual_timeout(stage.executor) == 0)
+        (void)weir_manual_run_once(stage.executor, 0, 0);
+    assert_int_equal(weir_promise_result(stage.whole), 0);
+    weir_promise_release(stage.whole);
+    weir_combiner_release(stage.combiner);
+    assert_int_equal(weir_executor_shutdown(stage.executor, 0, 0), 0);
+    assert_true(weir_manual_run_once(stage.executor, 0, 0) >= 0);
+    assert_int_equal(weir_executor_state(stage.executor), WEIR_EXECUTOR_TERMINATED);
+    weir_executor_release(stage.executor);
+    weir_manual_clock_release(clock);
+}
+
+TEST(out_of_memory, a_manual_executor_goes_on)
+{
+    assert_true(fail_each_allocation(play_manual) > 10);
+}
+
+/* ---- groups ---- */
+
+static int take_a_promise(void *state, weir_group *group, const void *options)
+{
+    weir_promise **promise = state;
+
+    (void)options;
+    return weir_promise_create(weir_group_at(group, 0), promise);
+}
+
+static weir_executor *take_first(void *state, weir_group *group)
+{
+    (void)state;
+    return weir_group_at(group, 0);
+}
+
+static void release_promise(void *state)
+{
+    weir_promise_release(*(weir_promise **)state);
+}
+
+static void play_groups(void)
+{
+    static const weir_chooser own = {
+        .name = "own",
+        .state_size = sizeof(weir_promise *),
+        .init = take_a_promise,
+        .next = take_first,
+        .deinit = release_promise,
+    };
+    const weir_group_options *all[] = {
+        WEIR_GROUP_OPTIONS(.chooser = weir_chooser_round_robin()),
+        WEIR_GROUP_OPTIONS(.chooser = weir_chooser_least_pending()),
+        WEIR_GROUP_OPTIONS(.chooser = weir_chooser_two_choices()),
+        WEIR_GROUP_OPTIONS(.chooser = &own),
+        WEIR_GROUP_OPTIONS(.autoscale = WEIR_AUTOSCALE_OPTIONS(.window_ns = weir_ms(1))),
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        weir_group *group = create_group(all[i]);
+        struct tally tally = {0};
+
+        SURVIVE(weir_group_execute(group, tally_task, &tally));
+        await_tally(&tally, 1);
+        end_group(group);
+    }
+}
+
+TEST(out_of_memory, a_group_is_made_whole_or_not_at_all)
+{
+    assert_true(fail_each_allocation(play_groups) > 30);
+}
+
+/* ---- the global executor ---- */
+
+static void play_global(void)
+{
+    weir_executor *executor = weir_executor_global();
+    struct tally tally = {0};
+    weir_promise *promise;
+
+    SURVIVE(weir_execute(executor, tally_task, &tally));
+    SURVIVE(weir_submit(executor, &promise, return_nothing, &tally));
+    SURVIVE(weir_schedule(executor, 0, NULL, tally_task, &tally));
+    await_tally(&tally, 3);
+    weir_promise_release(promise);
+    assert_int_equal(tally.run, 3);
+}
+
+TEST(out_of_memory, the_global_executor_comes_back)
+{
+    assert_true(fail_each_allocation(play_global) > 3);
+}
