@@ -4,7 +4,7 @@
  *
  * A metric is registered under its name from create to release. Writing one is an atomic addition
  * or store; readers take no lock and hold up nobody but a metric's release. The library's own
- * figures ("executor.weir-1.tasks_run") are in the same registry.
+ * figures ("executor.weir-1#1.tasks_run") are in the same registry.
  */
 #ifndef WEIR_METRIC_H
 #define WEIR_METRIC_H

@@ -44,6 +44,7 @@
 #define COLD __attribute__((noinline, cold))
 
 static THREAD_LOCAL weir_executor *current;
+static THREAD_LOCAL unsigned loops_here; /* a loop's task may drive a manual executor */
 static THREAD_LOCAL unsigned submissions;
 _Thread_local char weir__self;
 
@@ -62,6 +63,7 @@ weir_executor *weir__executor_enter(weir_executor *executor)
     weir_executor *before = current;
 
     current = executor;
+    loops_here += executor->type->is_loop;
     atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
     return before;
 }
@@ -69,7 +71,13 @@ weir_executor *weir__executor_enter(weir_executor *executor)
 void weir__executor_leave(weir_executor *executor, weir_executor *before)
 {
     atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
+    loops_here -= executor->type->is_loop;
     current = before;
+}
+
+bool weir__executor_on_loop(void)
+{
+    return loops_here > 0;
 }
 
 /* ---- submitting ---- */
@@ -275,9 +283,11 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
     void *arg = task->arg;
 
     weir__figure_add(executor->figures.popped, 1);
+    if ((task->reserved & WEIR__TASK_SILENT) == 0)
+        weir__figures_called(executor, status);
     if (executor->options.max_pending > 0)
         dismiss(executor, task);
-    if (task->reserved != 0)
+    if (task->reserved > WEIR__TASK_FLAGS)
         weir__task_give(&executor->turn.returns, task);
     fn(arg, status); /* the task is its owner's again: it may be gone */
 }
@@ -343,7 +353,8 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
     while (count < batch &&
            (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = container_of(node, weir_timer, node);
-        weir__figure_add(executor->figures.fired, 1);
+        if (!weir__schedule_owns(timer))
+            weir__figures_called(executor, 0);
         timer->fn(timer);
         count++;
     }
@@ -458,38 +469,28 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
-    uint64_t before = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
     weir_queue_node *node;
-    uint64_t count;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
         while ((node = weir__chain_pop(&executor->turn.ready)) != NULL)
             call(executor, container_of(node, weir_task, node), status);
         run_tail(executor, status);
     }
-    count = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) - before;
-    if (status < 0)
-        weir__figure_add(executor->figures.cancelled, count);
-    return count;
+    return atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) - before;
 }
 
-uint64_t weir__executor_cancel_timers(weir_executor *executor)
+void weir__executor_cancel_timers(weir_executor *executor)
 {
     size_t left = weir__timers_count(&executor->timers); /* cancelled ones may start others */
     weir_timer_node *node;
     weir_timer *timer;
-    uint64_t count = 0;
 
     while (left-- > 0 && (node = weir__timers_take_any(&executor->timers)) != NULL) {
         timer = container_of(node, weir_timer, node);
-        if (weir__schedule_owns(timer)) {
+        if (weir__schedule_owns(timer))
             weir__schedule_cancelled(timer);
-            count++;
-        }
     }
-    weir__figure_add(executor->figures.fired, count); /* with a status like any other call */
-    weir__figure_add(executor->figures.cancelled, count);
-    return count;
 }
 
 /* ---- tail tasks ---- */
@@ -509,7 +510,7 @@ static void on_hop(void *arg, int status)
     weir_executor *executor = weir_executor_current();
     weir_task *task = arg;
 
-    weir__figure_add(executor->figures.popped, (uint64_t)-1);
+    weir__figure_add(executor->figures.taken, 1);
     if (status < 0)
         call(executor, task, status);
     else
@@ -524,6 +525,7 @@ static int hop_to_tail(weir_executor *executor, weir_task *task)
 
     if (hop == NULL)
         return -ENOMEM;
+    hop->reserved |= WEIR__TASK_SILENT;
     err = post(executor, hop, WEIR__NOW);
     if (err < 0)
         weir__task_untake(hop);

@@ -135,11 +135,11 @@ struct weir_executor {
 
     /* Written by the consumer, read by everybody: executor/figures.h. */
     struct {
-        _Atomic uint64_t taken;     /* tasks that came into the consumer's hands */
-        _Atomic uint64_t popped;    /* tasks called */
+        _Atomic uint64_t taken;     /* tasks that came into the consumer's hands, */
+        _Atomic uint64_t popped;    /* and left them */
         _Atomic uint64_t submitted; /* of the taken ones, those from other threads */
-        _Atomic uint64_t cancelled;
-        _Atomic uint64_t fired;
+        _Atomic uint64_t run;       /* functions called with status 0: of tasks and timers, */
+        _Atomic uint64_t cancelled; /* and with WEIR_ECANCELED */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
         _Atomic int64_t active;
@@ -228,13 +228,16 @@ bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns);
 /* Any thread: ends a sleep, if there is one. */
 void weir__executor_wake(weir_executor *executor);
 
-/* The thread's: calls what is left, with the status. Returns how many. */
+/* The thread's: calls what is left, with the status. Returns how many were cancelled. */
 uint64_t weir__executor_drain(weir_executor *executor, int status);
-uint64_t weir__executor_cancel_timers(weir_executor *executor);
+void weir__executor_cancel_timers(weir_executor *executor);
 
 /* Enters and leaves the executor on this thread; `enter` returns what was current before. */
 weir_executor *weir__executor_enter(weir_executor *executor);
 void weir__executor_leave(weir_executor *executor, weir_executor *before);
+
+/* Whether this thread runs an event loop's tasks, directly or further out. */
+bool weir__executor_on_loop(void);
 
 static inline bool weir__executor_has_tasks(const weir_executor *executor)
 {
@@ -298,5 +301,21 @@ int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns);
 #define weir__figure_add(figure, n)                                                               \
     atomic_store_explicit(&(figure), atomic_load_explicit(&(figure), memory_order_relaxed) + (n), \
                           memory_order_relaxed)
+
+/* The thread's own: a function of the user's is about to be called with this status. */
+static inline void weir__figures_called(weir_executor *executor, int status)
+{
+    if (status == 0)
+        weir__figure_add(executor->figures.run, 1);
+    else
+        weir__figure_add(executor->figures.cancelled, 1);
+}
+
+/* How many such calls there were. */
+static inline uint64_t weir__figures_calls(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->figures.run, memory_order_relaxed) +
+           atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
+}
 
 #endif

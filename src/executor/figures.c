@@ -149,15 +149,6 @@ static uint64_t wakeups_saved(const weir_executor *executor)
     return submitted > made ? submitted - made : 0;
 }
 
-static uint64_t tasks_run(const weir_executor *executor)
-{
-    uint64_t cancelled = read_figure(&executor->figures.cancelled);
-    uint64_t called =
-        read_figure(&executor->figures.popped) + read_figure(&executor->figures.fired);
-
-    return called > cancelled ? called - cancelled : 0;
-}
-
 void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats *ret_stats)
 {
     int64_t now_ns;
@@ -166,7 +157,7 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->state = weir_executor_state(executor);
     ret_stats->pending = weir_executor_pending(executor);
     ret_stats->timers = read_figure(&executor->figures.timers);
-    ret_stats->tasks_run = tasks_run(executor);
+    ret_stats->tasks_run = read_figure(&executor->figures.run);
     ret_stats->tasks_cancelled = read_figure(&executor->figures.cancelled);
     ret_stats->turns = read_figure(&executor->figures.turns);
     ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
@@ -186,7 +177,7 @@ static int64_t metric_pending(void *executor)
 
 static int64_t metric_tasks_run(void *executor)
 {
-    return (int64_t)tasks_run(executor);
+    return (int64_t)read_figure(&((const weir_executor *)executor)->figures.run);
 }
 
 static int64_t metric_wakeups(void *executor)

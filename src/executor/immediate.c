@@ -20,7 +20,7 @@ static void call(weir_executor *executor, weir_task *task)
     void *arg = task->arg;
 
     /* The one figure that it keeps; unlike other executors' it has many writers. */
-    atomic_fetch_add_explicit(&executor->figures.popped, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&executor->figures.run, 1, memory_order_relaxed);
     if (task->reserved != 0)
         weir__task_untake(task); /* it was taken on this thread */
     fn(arg, 0);

@@ -78,10 +78,8 @@ static void on_probe(void *arg, int status)
     if (status == 0)
         weir__histogram_record(&executor->figures.queue_latency,
                                weir__executor_now(executor) + 1 - since_ns);
-    weir__figure_add(executor->figures.popped, (uint64_t)-1); /* not one of the user's */
-    weir__figure_add(executor->figures.taken, (uint64_t)-1);
     if (executor->probe.from_outside)
-        weir__figure_add(executor->figures.submitted, (uint64_t)-1);
+        weir__figure_add(executor->figures.submitted, (uint64_t)-1); /* not one of the user's */
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -98,6 +96,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     executor->turn.now_ns = weir__executor_now(executor);
     executor->turn.batch = 64;
     weir_task_init(&executor->probe.task, on_probe, executor);
+    executor->probe.task.reserved = WEIR__TASK_SILENT;
     weir__mutex_init(&executor->life.lock);
     weir__list_init(&executor->life.hooks);
     executor->life.next_step_ns = WEIR_NEVER;
@@ -108,9 +107,10 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__histogram_init(&executor->figures.run_time);
 }
 
-static bool is_own_thread(const void *arg)
+/* Only compares the address: who asks may hold the promise alone, and the executor be gone. */
+static bool is_current(const void *executor)
 {
-    return weir_in_executor(arg);
+    return weir_executor_current() == executor;
 }
 
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
@@ -125,7 +125,7 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     err = weir_promise_create(NULL, &executor->life.termination);
     if (err < 0)
         goto fail;
-    weir__promise_set_guard(executor->life.termination, is_own_thread, executor);
+    weir__promise_set_guard(executor->life.termination, is_current, executor);
     err = weir__figures_init(executor);
     if (err < 0)
         goto fail_termination;
@@ -156,7 +156,7 @@ static void cancel_everything(weir_executor *executor)
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     (void)weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
-    (void)weir__executor_cancel_timers(executor);
+    weir__executor_cancel_timers(executor);
     (void)weir__executor_drain(executor, WEIR_ECANCELED);
     weir__executor_leave(executor, before);
 }
@@ -221,6 +221,8 @@ int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
 {
     if (executor->options.permanent)
         return -EPERM;
+    if (weir_in_executor(executor) && !weir_promise_is_done(executor->life.termination))
+        return -EDEADLK;
     return weir_promise_sync(executor->life.termination, timeout_ns);
 }
 
@@ -379,15 +381,13 @@ static void finish(weir_executor *executor, int status)
     if (status < 0 && count > 0)
         weir__warn("executor", executor->name, "%llu tasks were cancelled at shutdown",
                    (unsigned long long)count);
-    (void)weir__executor_cancel_timers(executor);
+    weir__executor_cancel_timers(executor);
 }
 
 /* What was run counts, what was cancelled does not. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
-    uint64_t run = atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
-                   atomic_load_explicit(&executor->figures.fired, memory_order_relaxed) -
-                   atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
+    uint64_t run = atomic_load_explicit(&executor->figures.run, memory_order_relaxed);
 
     if (run == executor->life.last_run)
         return;
@@ -417,7 +417,7 @@ static bool shutdown_is_over(weir_executor *executor)
     int64_t now_ns = weir__executor_now(executor);
 
     note_activity(executor, now_ns);
-    (void)weir__executor_cancel_timers(executor);
+    weir__executor_cancel_timers(executor);
     if (now_ns >= executor->life.timeout_at_ns && weir__executor_has_tasks(executor)) {
         finish(executor, WEIR_ECANCELED);
         return true;

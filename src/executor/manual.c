@@ -123,12 +123,6 @@ static int may_run(weir_executor *executor)
     return manual_of(executor)->running ? -EBUSY : 0;
 }
 
-static uint64_t calls_made(const weir_executor *executor)
-{
-    return atomic_load_explicit(&executor->figures.popped, memory_order_relaxed) +
-           atomic_load_explicit(&executor->figures.fired, memory_order_relaxed);
-}
-
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;
@@ -151,7 +145,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
 {
     int64_t now_ns = weir__executor_now(executor);
     int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
-    uint64_t calls = calls_made(executor);
+    uint64_t calls = weir__figures_calls(executor);
 
     executor->turn.now_ns = now_ns;
     executor->turn.batch = budget_ns > 0 ? 1 : 64; /* a budget is looked at after every task */
@@ -160,7 +154,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
     do {
         weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
-    } while (calls_made(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
+    } while (weir__figures_calls(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
 }
 
 /* Until the next run it sleeps; if there is something to do already, it says so now. */
@@ -192,7 +186,7 @@ int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t b
     if (max_wait_ns < 0)
         return -EINVAL;
     manual = manual_of(executor);
-    calls = calls_made(executor);
+    calls = weir__figures_calls(executor);
     weir_executor_retain(executor); /* its tasks may release it */
     before = weir__executor_enter(executor);
     manual->running = true;
@@ -203,7 +197,7 @@ int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t b
         go_to_sleep(executor);
     manual->running = false;
     weir__executor_leave(executor, before);
-    calls = calls_made(executor) - calls;
+    calls = weir__figures_calls(executor) - calls;
     weir_executor_release(executor);
     return (int)calls;
 }

@@ -458,9 +458,7 @@ weir_executor *weir_promise_executor(const weir_promise *promise)
 
 int weir__promise_may_wait(const weir_promise *promise)
 {
-    weir_executor *current = weir_executor_current();
-
-    if (current != NULL && current->type->is_loop)
+    if (weir__executor_on_loop())
         return -EDEADLK;
     if (promise == NULL)
         return 0;

@@ -45,13 +45,10 @@ static weir_executor *executor_of(struct scheduled *scheduled)
     return weir_promise_executor(weir__promise_of_extra(scheduled));
 }
 
-/* One more call is cancelled; `calls` = 0 if it is in place of a run that the executor counted. */
-static void count_cancelled(struct scheduled *scheduled, unsigned calls)
+static void call(struct scheduled *scheduled, int status)
 {
-    weir_executor *executor = executor_of(scheduled);
-
-    weir__figure_add(executor->figures.fired, calls);
-    weir__figure_add(executor->figures.cancelled, 1);
+    weir__figures_called(executor_of(scheduled), status);
+    scheduled->fn(scheduled->arg, status);
 }
 
 /* The function's last call, unless it was a run. */
@@ -59,7 +56,7 @@ static void end(struct scheduled *scheduled, int status)
 {
     scheduled->over = true;
     if (status < 0)
-        scheduled->fn(scheduled->arg, status);
+        call(scheduled, status);
     weir_promise_release(weir__promise_of_extra(scheduled));
 }
 
@@ -75,11 +72,10 @@ static void run_once(struct scheduled *scheduled)
     weir_promise *promise = weir__promise_of_extra(scheduled);
 
     if (!weir_promise_set_uncancellable(promise)) {
-        count_cancelled(scheduled, 0);
         end(scheduled, WEIR_ECANCELED);
         return;
     }
-    scheduled->fn(scheduled->arg, 0);
+    call(scheduled, 0);
     (void)weir_promise_succeed(promise, NULL);
     end(scheduled, 0);
 }
@@ -87,15 +83,13 @@ static void run_once(struct scheduled *scheduled)
 static void run_repeated(struct scheduled *scheduled)
 {
     weir_promise *promise = weir__promise_of_extra(scheduled);
-    bool run = !weir_promise_is_done(promise);
 
-    if (run) {
+    if (!weir_promise_is_done(promise)) {
         scheduled->running = true;
-        scheduled->fn(scheduled->arg, 0);
+        call(scheduled, 0);
         scheduled->running = false;
     }
     if (weir_promise_is_done(promise)) {
-        count_cancelled(scheduled, run);
         end(scheduled, WEIR_ECANCELED);
         return;
     }
@@ -146,7 +140,6 @@ static void remove_now(struct scheduled *scheduled)
     if (scheduled->running || scheduled->over)
         return; /* whoever runs it sees that the promise is complete */
     (void)weir_timer_stop(&scheduled->timer);
-    count_cancelled(scheduled, 1);
     end(scheduled, WEIR_ECANCELED);
 }
 

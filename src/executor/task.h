@@ -19,7 +19,8 @@
 /* Flags in weir_task.reserved. */
 #define WEIR__TASK_ADMITTED UINT64_C(1) /* counts against max_pending */
 #define WEIR__TASK_LONE UINT64_C(2)     /* allocated for itself, beyond what the pool keeps */
-#define WEIR__TASK_FLAGS UINT64_C(3)
+#define WEIR__TASK_SILENT UINT64_C(4)   /* the executor's own: not counted as run or cancelled */
+#define WEIR__TASK_FLAGS UINT64_C(7)
 
 typedef struct weir__task_slab weir__task_slab;
 

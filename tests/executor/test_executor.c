@@ -77,6 +77,8 @@ TEST(executor, refuses_a_task_without_a_function_or_an_executor_and_changes_noth
     assert_int_equal(weir_execute_task_lazy(solo.executor, &task), -EINVAL);
     assert_int_equal(weir_execute_after_turn(solo.executor, NULL, &tally), -EINVAL);
     assert_int_equal(weir_execute_after_turn(NULL, tally_task, &tally), -EINVAL);
+    assert_int_equal(weir_execute_after_turn(weir_executor_immediate(), tally_task, &tally),
+                     -ENOTSUP);
     assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
     assert_int_equal(weir_executor_pending(solo.executor), 0);
     solo_close(&solo);

@@ -495,7 +495,7 @@ TEST(figures, leave_the_metric_registry_with_their_executor)
     size_t before = count_metrics();
     struct stepper first = stepper_open(), second = stepper_open(); /* of the same name */
 
-    assert_int_equal(count_metrics(), before + 2 * WEIR__METRIC_COUNT);
+    assert_int_equal(count_metrics(), before + (size_t)2 * WEIR__METRIC_COUNT);
     stepper_close(&first);
     assert_int_equal(count_metrics(), before + WEIR__METRIC_COUNT);
     stepper_close(&second);

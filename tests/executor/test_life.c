@@ -272,6 +272,44 @@ TEST(life, refuses_to_tell_its_thread_where_it_has_none_and_where_nobody_may_wai
     loop_close(loop);
 }
 
+/* The question is cancelled with the other tasks. */
+struct question {
+    weir__thread thread;
+    weir_executor *executor;
+    int err;
+};
+
+static void ask(void *arg)
+{
+    struct question *question = arg;
+    weir_thread_properties properties;
+
+    question->err = weir_executor_thread(question->executor, &properties);
+}
+
+TEST(life, does_not_tell_its_thread_when_its_time_is_up)
+{
+    weir_manual_clock *clock;
+    struct tally tally = {0};
+    struct gate gate = {0};
+    struct solo solo = open_with_clock(0, &clock);
+    struct question question = {.executor = solo.executor};
+
+    messages_catch();
+    occupy(&solo, &gate);
+    for (int i = 0; i < 100; i++) /* more than the rest of the batch */
+        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
+    assert_int_equal(weir__thread_start(&question.thread, "asker", ask, &question), 0);
+    while (weir_executor_pending(solo.executor) <= 100)
+        weir__thread_yield();
+    assert_int_equal(weir_executor_shutdown(solo.executor, 0, weir_seconds(1)), 0);
+    assert_int_equal(weir_manual_clock_set(clock, weir_seconds(1)), 0);
+    gate_open(&gate);
+    weir__thread_join(&question.thread);
+    assert_int_equal(question.err, WEIR_EREJECTED);
+    close_with_clock(&solo, clock);
+}
+
 /* D 4; B 4: it never started, so it ends well without. */
 TEST(life, refuses_every_task_while_no_thread_can_be_had)
 {
@@ -741,6 +779,22 @@ TEST(life, the_quiet_period_begins_anew_with_every_task)
     assert_int_equal(weir_manual_clock_set(clock, 45 * STEP_NS + quiet_ns - 1), 0);
     assert_true(solo_await_sleep(&solo, 45 * STEP_NS + quiet_ns));
     assert_int_equal(weir_manual_clock_advance(clock, 1), 0);
+    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
+    close_with_clock(&solo, clock);
+}
+
+TEST(life, the_quiet_period_begins_with_the_shutdown_at_the_earliest)
+{
+    const int64_t at_ns = weir_seconds(5), quiet_ns = weir_seconds(1);
+    weir_manual_clock *clock;
+    struct solo solo = open_with_clock(0, &clock);
+
+    run_one(&solo);
+    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_int_equal(weir_manual_clock_set(clock, at_ns), 0);
+    assert_int_equal(weir_executor_shutdown(solo.executor, quiet_ns, 10 * quiet_ns), 0);
+    assert_true(solo_await_sleep(&solo, at_ns + STEP_NS));
+    assert_int_equal(weir_manual_clock_set(clock, at_ns + quiet_ns), 0);
     assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
     close_with_clock(&solo, clock);
 }
@@ -1333,9 +1387,10 @@ static void count_end(weir_executor *executor)
 }
 
 /* A type is a constant: the executor may outlive the test a little. */
-static weir_executor *create_of_kind(const weir__executor_type *type)
+static weir_executor *create_of_kind(const weir__executor_type *type,
+                                     const weir_thread_factory *factory)
 {
-    const weir__executor_options options = {
+    weir__executor_options options = {
         .name = "odd",
         .clock = weir_clock_monotonic(),
         .rejected = weir_reject,
@@ -1345,8 +1400,39 @@ static weir_executor *create_of_kind(const weir__executor_type *type)
     };
     weir_executor *executor;
 
+    if (factory != NULL)
+        options.thread_factory = *factory;
     assert_int_equal(weir__executor_create(type, &options, &executor), 0);
     return executor;
+}
+
+static struct tally kinds_destroyed;
+
+static void count_destruction(weir_executor *executor)
+{
+    (void)executor;
+    tally_add(&kinds_destroyed);
+}
+
+/* Nobody waits for its thread, which then has the last reference. */
+TEST(life, its_thread_frees_it_if_nobody_else_does)
+{
+    static weir__executor_type type;
+    struct workshop workshop;
+    struct gate gate = {0};
+    struct solo solo = {0};
+
+    memset(&kinds_destroyed, 0, sizeof(kinds_destroyed));
+    type = weir__plain_type;
+    type.destroy = count_destruction;
+    workshop_open(&workshop);
+    solo.executor = create_of_kind(&type, &workshop.factory);
+    occupy(&solo, &gate);
+    assert_int_equal(weir_executor_shutdown(solo.executor, 0, WEIR_NEVER), 0);
+    weir_executor_release(solo.executor);
+    gate_open(&gate);
+    workshop_close(&workshop);
+    assert_int_equal(kinds_destroyed.calls, 1);
 }
 
 /* D 10 */
@@ -1361,7 +1447,7 @@ TEST(life, ends_with_the_error_with_which_its_kind_failed_to_begin)
     type = weir__plain_type;
     type.begin = fail_to_begin;
     type.end = count_end;
-    executor = create_of_kind(&type);
+    executor = create_of_kind(&type, NULL);
     assert_int_equal(
         weir_executor_add_shutdown_hook(executor, letters_task, letters_arg(&letters, 'h')), 0);
     assert_int_equal(execute_letter(executor, &letters, 'a'), 0);
@@ -1390,7 +1476,7 @@ TEST(life, its_kind_ends_with_each_of_its_threads)
     memset(&kind_ends, 0, sizeof(kind_ends));
     type = weir__plain_type;
     type.end = count_end;
-    solo.executor = create_of_kind(&type);
+    solo.executor = create_of_kind(&type, NULL);
     run_one(&solo);
     suspend(&solo);
     assert_int_equal(kind_ends.calls, 1);
@@ -1410,7 +1496,7 @@ TEST(life, its_kind_may_keep_it_from_suspension)
 
     type = weir__plain_type;
     type.may_suspend = may_not_suspend;
-    solo.executor = create_of_kind(&type);
+    solo.executor = create_of_kind(&type, NULL);
     run_one(&solo);
     assert_int_equal(weir_executor_suspend(solo.executor), 0);
     run_one(&solo);

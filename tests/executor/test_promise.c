@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include <weir/error.h>
+#include <weir/manual.h>
 #include <weir/promise.h>
 
 #include "base/clock.h"
@@ -497,6 +498,37 @@ TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_threa
         weir_promise_release(promises[i]);
     }
     solo_close(&solo);
+}
+
+static void wait_inside(void *arg, int status)
+{
+    (void)status;
+    wait_errand(arg);
+}
+
+/* A loop's task drives an executor of its own, whose task waits. */
+static void drive_and_wait(void *arg)
+{
+    weir_executor *manual;
+
+    if (weir_manual_create(NULL, &manual) < 0)
+        return;
+    (void)weir_execute(manual, wait_inside, arg);
+    (void)weir_manual_run_once(manual, 0, 0);
+    weir_executor_release(manual);
+}
+
+/* B 15 */
+TEST(promise, is_not_waited_for_further_in_on_an_event_loop)
+{
+    weir_executor *loop = loop_open();
+    weir_promise *promise = new_promise(NULL);
+    struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
+
+    errand_on(loop, drive_and_wait, &waiting);
+    assert_int_equal(waiting.err, -EDEADLK);
+    weir_promise_release(promise);
+    loop_close(loop);
 }
 
 static bool is_guarded(const void *arg)

@@ -167,14 +167,40 @@ TEST(task, is_refused_for_want_of_memory_without_a_trace)
     assert_int_equal(tally.run, 1);
 }
 
+/* A tail task of another thread takes two: the pool has one, and there is no memory for the other.
+ */
+TEST(task, refuses_a_tail_task_that_cannot_be_brought)
+{
+    weir_task **tasks = malloc(POOL_MAX * sizeof(*tasks));
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+
+    assert_non_null(tasks);
+    for (int i = 0; i < POOL_MAX - 1; i++)
+        tasks[i] = take();
+    test_memory_fail_at(1);
+    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &tally), -ENOMEM);
+    test_memory_fail_at(0);
+    for (int i = 0; i < POOL_MAX - 1; i++)
+        weir__task_untake(tasks[i]);
+    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &tally), 0);
+    solo_close(&solo);
+    assert_int_equal(tally.run, 1);
+    free(tasks);
+}
+
 /* ---- several threads ---- */
 
+/* All of them are out at once. */
 static void execute_hundred(struct solo *solo)
 {
     struct tally tally = {0};
+    struct gate gate = {0};
 
+    assert_int_equal(weir_execute(solo->executor, gate_task, &gate), 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(weir_execute(solo->executor, tally_task, &tally), 0);
+    gate_open(&gate);
     assert_true(tally_await(&tally, 100));
     assert_true(solo_await_sleep(solo, WEIR_NEVER)); /* it has given them back */
 }
@@ -258,6 +284,23 @@ TEST(task, outlives_the_thread_that_submitted_it)
 }
 
 /* More threads than the executor has chains to bring tasks back in. */
+TEST(task, of_many_threads_in_one_batch_comes_back)
+{
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+    struct gate gate = {0};
+    struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 3};
+
+    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    for (int i = 0; i < 2 * WEIR__TASK_RETURNS; i++)
+        errand_elsewhere(submit, &submitter);
+    gate_open(&gate);
+    assert_true(tally_await(&tally, 2 * WEIR__TASK_RETURNS * 3));
+    assert_int_equal(submitter.refused, 0);
+    solo_close(&solo);
+}
+
 TEST(task, comes_back_to_each_of_many_threads)
 {
     struct submitter submitters[2 * WEIR__TASK_RETURNS];

@@ -220,7 +220,7 @@ TEST(timer, needs_no_memory)
     struct bell bell = bell_open(&letters, 'a');
     size_t allocations = test_memory_allocations();
 
-    for (int i = 0; i < 20; i++) {
+    for (int64_t i = 0; i < 20; i++) {
         start(&stepper, &bell, i);
         assert_int_equal(weir_timer_restart(&bell.timer, 2 * i), 0);
         stepper_advance(&stepper, i);

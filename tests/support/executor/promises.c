@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners note first and tally last, so who awaited the tally reads what they noted.
+ */
 #include "support/executor/promises.h"
 
 #include "support/test.h"
