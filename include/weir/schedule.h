@@ -21,7 +21,8 @@ extern "C" {
 
 /*
  * Runs fn(arg, 0) once, after `delay_ns` (a negative one counts as 0).
- * Thread: any.  Gives: promise.  Fails: as weir_execute, and -ENOTSUP (immediate).
+ * Thread: any.  Gives: promise.  Fails: as weir_execute, but never WEIR_EFULL, and -ENOTSUP
+ * (immediate).
  */
 WEIR_API int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promise **ret_promise,
                            weir_task_fn *fn, void *arg);

@@ -21,10 +21,19 @@
 
 #define NAME_SIZE 16 /* the kernel's limit, with the end */
 
+/* The CPUs that a thread could use before it was pinned: what it starts is not pinned with it. */
+struct cpus {
+    bool pinned;
+    cpu_set_t before;
+};
+
+static _Thread_local struct cpus own_cpus;
+
 struct start {
     weir_thread_fn *fn;
     void *arg;
     char name[NAME_SIZE];
+    struct cpus maker;
 };
 
 static void *thread_main(void *arg)
@@ -33,6 +42,8 @@ static void *thread_main(void *arg)
 
     weir__free(arg);
     (void)pthread_setname_np(pthread_self(), start.name);
+    if (start.maker.pinned)
+        (void)sched_setaffinity(0, sizeof(start.maker.before), &start.maker.before);
     start.fn(start.arg);
     return NULL;
 }
@@ -60,6 +71,7 @@ int weir__thread_start(weir__thread *ret_thread, const char *name, weir_thread_f
         return -ENOMEM;
     start->fn = fn;
     start->arg = arg;
+    start->maker = own_cpus;
     memcpy(start->name, name, strnlen(name, NAME_SIZE - 1));
 
     err = create_with_signals_blocked(&handle, start);
@@ -97,15 +109,31 @@ pid_t weir__thread_id(void)
     return gettid();
 }
 
+static unsigned allowed_cpus(cpu_set_t *ret_set)
+{
+    if (own_cpus.pinned) {
+        *ret_set = own_cpus.before;
+    } else if (sched_getaffinity(0, sizeof(*ret_set), ret_set) < 0) {
+        CPU_ZERO(ret_set);
+        CPU_SET(0, ret_set);
+    }
+    return (unsigned)CPU_COUNT(ret_set);
+}
+
 int weir__thread_set_affinity(int cpu)
 {
+    struct cpus cpus = {.pinned = true};
     cpu_set_t set;
 
     if (cpu < 0 || cpu >= CPU_SETSIZE)
         return -EINVAL;
+    (void)allowed_cpus(&cpus.before);
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        return -errno;
+    own_cpus = cpus;
+    return 0;
 }
 
 void weir__thread_yield(void)
@@ -129,15 +157,6 @@ void weir__thread_sleep(int64_t duration_ns)
 }
 
 /* The CPUs that the calling thread may run on; CPU 0 alone if the kernel will not say. */
-static unsigned allowed_cpus(cpu_set_t *ret_set)
-{
-    if (sched_getaffinity(0, sizeof(*ret_set), ret_set) < 0) {
-        CPU_ZERO(ret_set);
-        CPU_SET(0, ret_set);
-    }
-    return (unsigned)CPU_COUNT(ret_set);
-}
-
 unsigned weir__cpu_count(void)
 {
     cpu_set_t set;

@@ -162,19 +162,23 @@ TEST(thread, can_be_pinned_to_each_cpu_it_may_use)
     assert_int_equal(weir__thread_set_affinity(CPU_SETSIZE), -EINVAL);
 }
 
-static void count_pinned(void *arg)
+/* Somebody else's doing: taskset, a container. */
+static void count_confined(void *arg)
 {
     unsigned *count = arg;
     int second = weir__cpu_nth(1);
+    cpu_set_t set;
 
-    weir__thread_set_affinity(second);
+    CPU_ZERO(&set);
+    CPU_SET(second, &set);
+    (void)sched_setaffinity(0, sizeof(set), &set);
     count[0] = weir__cpu_count();
     count[1] = (unsigned)(weir__cpu_nth(0) == second && weir__cpu_nth(5) == second);
 }
 
 TEST(thread, cpus_are_those_it_may_use_counted_round_and_round)
 {
-    unsigned count = weir__cpu_count(), pinned[2];
+    unsigned count = weir__cpu_count(), confined[2];
     weir__thread thread;
 
     assert_true(count >= 1);
@@ -182,10 +186,10 @@ TEST(thread, cpus_are_those_it_may_use_counted_round_and_round)
     if (count > 1)
         assert_true(weir__cpu_nth(0) < weir__cpu_nth(1));
 
-    assert_int_equal(weir__thread_start(&thread, "pinned", count_pinned, pinned), 0);
+    assert_int_equal(weir__thread_start(&thread, "confined", count_confined, confined), 0);
     weir__thread_join(&thread);
-    assert_int_equal(pinned[0], 1);
-    assert_int_equal(pinned[1], 1);
+    assert_int_equal(confined[0], 1);
+    assert_int_equal(confined[1], 1);
 }
 
 static struct {
@@ -201,6 +205,33 @@ static void count_up(void *arg)
         guarded.count++;
         weir__mutex_unlock(&guarded.lock);
     }
+}
+
+static void count_cpus(void *arg)
+{
+    cpu_set_t set;
+
+    *(int *)arg = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : -1;
+}
+
+static void start_while_pinned(void *arg)
+{
+    weir__thread inner;
+
+    if (weir__thread_set_affinity(weir__cpu_nth(0)) < 0 ||
+        weir__thread_start(&inner, "inner", count_cpus, arg) < 0)
+        return;
+    weir__thread_join(&inner);
+}
+
+TEST(thread, one_that_is_started_by_a_pinned_one_is_not_pinned)
+{
+    weir__thread outer;
+    int cpus = 0;
+
+    assert_int_equal(weir__thread_start(&outer, "outer", start_while_pinned, &cpus), 0);
+    weir__thread_join(&outer);
+    assert_int_equal(cpus, weir__cpu_count());
 }
 
 TEST(thread, a_mutex_lets_one_in)

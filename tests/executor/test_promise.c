@@ -482,8 +482,11 @@ TEST(promise, is_not_waited_for_on_any_event_loop)
 
 static int succeed_after_all(void *arg, int status, void **ret_value)
 {
+    int err = status < 0 ? status : weir_promise_succeed(arg, NULL);
+
     (void)ret_value;
-    return status < 0 ? status : weir_promise_succeed(arg, NULL);
+    weir_promise_release(arg);
+    return err;
 }
 
 TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_thread)
@@ -492,6 +495,7 @@ TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_threa
     weir_promise *promises[] = {new_promise(NULL), new_promise(weir_executor_immediate())};
 
     for (int i = 0; i < 2; i++) {
+        weir_promise_retain(promises[i]); /* who completes it may be last */
         assert_int_equal(weir_submit(weir_executor_global(), NULL, succeed_after_all, promises[i]),
                          0);
         assert_int_equal(wait_on(solo.executor, promises[i]), 0);

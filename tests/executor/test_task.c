@@ -212,7 +212,7 @@ TEST(task, comes_back_from_the_executor_that_ran_it)
 
     execute_hundred(&solo);
     allocations = test_memory_allocations();
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 30; i++)
         execute_hundred(&solo);
     assert_int_equal(test_memory_allocations(), allocations);
     solo_close(&solo);
