@@ -336,6 +336,24 @@ TEST(autoscale, as_many_come_at_once_as_are_busy_and_the_ramp_says)
     close_scaled(&scaled);
 }
 
+TEST(autoscale, no_more_come_at_once_than_the_ramp_says)
+{
+    struct gate gate = {0};
+    struct scaled scaled;
+
+    open_scaled(&scaled, 6, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .ramp_down = 8, .patience = WEIR_OFF));
+    pass(&scaled, 1, 0);
+    assert_int_equal(count_active(&scaled), 1);
+    for (size_t i = 0; i < 3; i++)
+        keep_busy(&scaled, i, &gate); /* which brings them back */
+    for (int active = 4; active <= 6; active++) {
+        pass(&scaled, 1, 3);
+        assert_int_equal(count_active(&scaled), active);
+    }
+    gate_open(&gate);
+    close_scaled(&scaled);
+}
+
 TEST(autoscale, a_thread_that_cannot_be_had_is_asked_for_again)
 {
     struct gate gate = {0};
@@ -452,14 +470,20 @@ TEST(autoscale, a_member_is_busy_above_the_upper_threshold_and_not_at_it)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, no_time_at_all_tells_nothing)
+TEST(autoscale, a_look_when_no_time_has_passed_changes_nothing)
 {
     struct scaled scaled;
 
-    open_scaled(&scaled, 3, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
+    open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND));
     for (int i = 0; i < 5; i++)
         step(&scaled, 0);
-    assert_int_equal(count_active(&scaled), 3);
+    assert_int_equal(count_active(&scaled), 2);
+    pass(&scaled, 2, 0);
+    for (int i = 0; i < 5; i++)
+        step(&scaled, 0);
+    assert_int_equal(count_active(&scaled), 2);
+    pass(&scaled, 1, 0);
+    assert_int_equal(count_active(&scaled), 1);
     close_scaled(&scaled);
 }
 

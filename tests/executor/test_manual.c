@@ -588,6 +588,7 @@ TEST(manual, asks_to_be_run_when_it_is_shut_down)
     sleeper_open(&sleeper);
     assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, 0), 0);
     assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
     assert_int_equal(sleeper_run(&sleeper), 0);
     assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
     sleeper_close(&sleeper);

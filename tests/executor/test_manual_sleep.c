@@ -9,10 +9,12 @@
 
 #include <weir/manual.h>
 #include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/thread.h"
+#include "executor/executor.h"
 #include "support/executor/errand.h"
 #include "support/executor/sleeper.h"
 #include "support/executor/stepper.h"
@@ -26,6 +28,11 @@ struct outside {
     struct tally *tally;
     int64_t delay_ns;
 };
+
+static void count_wakeup(void *user_data)
+{
+    tally_add(user_data);
+}
 
 static void submit_one(void *arg)
 {
@@ -186,6 +193,67 @@ TEST(manual, says_how_long_its_owner_may_wait)
 }
 
 /* ---- no wake-up is lost ---- */
+
+/* A clock that lets another thread submit while it is read, once. */
+static struct {
+    bool armed;
+    struct outside outside;
+} ambush;
+
+static int64_t read_into_ambush(const weir_clock *clock)
+{
+    (void)clock;
+    if (ambush.armed) {
+        ambush.armed = false;
+        errand_elsewhere(submit_one, &ambush.outside);
+    }
+    return weir__monotonic_now();
+}
+
+static void on_timer(weir_timer *timer)
+{
+    (void)timer;
+}
+
+/* Starts it as weir_timer_start does with the usual clock: its time is asked for later. */
+static void start_timer_and_arm(void *arg, int status)
+{
+    weir_timer *timer = arg;
+
+    if (status != 0)
+        return;
+    timer->fn = on_timer;
+    timer->executor = ambush.outside.executor;
+    weir__timers_start_after(&timer->executor->timers, &timer->node, weir_seconds(60));
+    ambush.armed = true;
+}
+
+/*
+ * A tail task starts a timer, so the clock is read after the run has seen that the queue is empty
+ * and before it says that it sleeps: what is submitted there is found by the second look only.
+ */
+TEST(manual, looks_once_more_before_it_sleeps)
+{
+    static weir_clock clock = {.now = read_into_ambush};
+    struct tally tally = {0}, asked = {0};
+    weir_timer timer = {0};
+    weir_executor *executor;
+
+    assert_int_equal(weir_manual_create(WEIR_MANUAL_OPTIONS(.clock = &clock, .wakeup = count_wakeup,
+                                                            .wakeup_data = &asked),
+                                        &executor),
+                     0);
+    ambush.outside = (struct outside){executor, &tally, 0};
+    assert_int_equal(weir_execute_after_turn(executor, start_timer_and_arm, &timer), 0);
+    assert_int_equal(atomic_load(&asked.calls), 1);
+    (void)weir_manual_run_once(executor, 0, 0);
+    assert_false(ambush.armed);
+    assert_int_equal(atomic_load(&tally.calls), 0); /* it came too late for this run */
+    assert_int_equal(atomic_load(&asked.calls), 2);
+    assert_int_equal(weir_manual_run_once(executor, 0, 0), 1);
+    assert_int_equal(weir_timer_stop(&timer), 0);
+    weir_executor_release(executor);
+}
 
 #define PRODUCERS 3
 #define TASKS_EACH 20000
