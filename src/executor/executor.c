@@ -43,14 +43,14 @@
 #define INLINE inline __attribute__((always_inline)) /* the way of a task is one piece of code */
 #define COLD __attribute__((noinline, cold))
 
-static THREAD_LOCAL weir_executor *current;
+_Thread_local weir_executor *weir__current;
 static THREAD_LOCAL unsigned loops_here; /* a loop's task may drive a manual executor */
 static THREAD_LOCAL unsigned submissions;
 _Thread_local char weir__self;
 
 weir_executor *weir_executor_current(void)
 {
-    return current;
+    return weir__current;
 }
 
 bool weir_in_executor(const weir_executor *executor)
@@ -60,9 +60,9 @@ bool weir_in_executor(const weir_executor *executor)
 
 weir_executor *weir__executor_enter(weir_executor *executor)
 {
-    weir_executor *before = current;
+    weir_executor *before = weir__current;
 
-    current = executor;
+    weir__current = executor;
     loops_here += executor->type->is_loop;
     atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
     return before;
@@ -72,7 +72,7 @@ void weir__executor_leave(weir_executor *executor, weir_executor *before)
 {
     atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
     loops_here -= executor->type->is_loop;
-    current = before;
+    weir__current = before;
 }
 
 bool weir__executor_on_loop(void)

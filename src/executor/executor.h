@@ -273,6 +273,10 @@ static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
 extern _Thread_local char weir__self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* What weir_executor_current says. */
+extern _Thread_local weir_executor *weir__current
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 static inline bool weir__in_executor(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &weir__self ||

@@ -20,23 +20,31 @@ void weir__timer_start_at(weir_executor *executor, weir_timer *timer, int64_t at
     weir__timers_start(&executor->timers, &timer->node, at_ns);
 }
 
-/*
- * Whether a timer may count from the end of the batch of tasks that starts it, when the clock is
- * looked at anyway: a look costs more than all the rest. The executor fires none before, so a long
- * timeout is late by no more than the executor is busy. A clock that is set by hand costs nothing,
- * and is exact.
- */
-static bool may_count_from_batch_end(const weir_executor *executor, int64_t delay_ns)
+static void start_now(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
 {
-    return delay_ns >= LONG_NS && executor->options.clock == &weir__monotonic_clock &&
-           weir__executor_is_consumer(executor);
+    weir__timers_start(&executor->timers, &timer->node,
+                       weir__deadline(weir__executor_now(executor), delay_ns));
+}
+
+/*
+ * A long timer that is started by one of the executor's tasks counts from the end of the batch of
+ * tasks, when the clock is looked at anyway: a look costs more than all the rest. The executor
+ * fires none before, so it is late by no more than the executor is busy. A clock that is set by
+ * hand costs nothing, and is exact.
+ */
+static void start_in_task(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
+{
+    if (delay_ns >= LONG_NS && executor->options.clock == &weir__monotonic_clock)
+        weir__timers_start_after(&executor->timers, &timer->node, delay_ns);
+    else
+        start_now(executor, timer, delay_ns);
 }
 
 static int check_start(const weir_executor *executor, const weir_timer *timer)
 {
-    if (executor->type->run_here != NULL)
+    if (executor != weir__current && executor->type->run_here != NULL)
         return -ENOTSUP;
-    if (!weir__in_executor(executor))
+    if (executor != weir__current && !weir__in_executor(executor))
         return WEIR_EWRONGTHREAD;
     if (weir_timer_is_running(timer) && timer->executor != executor)
         return -EBUSY;
@@ -55,11 +63,10 @@ int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_n
         return err;
     timer->fn = fn;
     timer->executor = executor;
-    if (may_count_from_batch_end(executor, delay_ns))
-        weir__timers_start_after(&executor->timers, &timer->node, delay_ns);
+    if (executor == weir__current)
+        start_in_task(executor, timer, delay_ns);
     else
-        weir__timers_start(&executor->timers, &timer->node,
-                           weir__deadline(weir__executor_now(executor), delay_ns));
+        start_now(executor, timer, delay_ns);
     return 0;
 }
 
@@ -85,7 +92,7 @@ static __attribute__((noinline, cold)) int stop_elsewhere(weir_timer *timer)
  */
 int weir_timer_stop(weir_timer *timer)
 {
-    weir_executor *executor = weir_executor_current();
+    weir_executor *executor = weir__current;
 
     if (!weir_timer_is_running(timer))
         return 0;
