@@ -176,7 +176,8 @@ struct weir_executor {
     } life;
 
     weir_clock_observer observer;
-    weir__refs refs;
+    weir__refs refs;        /* on the memory */
+    _Atomic uint32_t users; /* those of the references that let somebody use it: life.c */
     weir_metric metrics[WEIR__METRIC_COUNT];
     weir__timers timers;
 };
@@ -191,6 +192,10 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
 /* For executors in static memory, which need no release. */
 void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
                          const weir__executor_options *options);
+
+/* Keeps the memory alone: for what the executor may hold itself, as it does a task's promise. */
+void weir__executor_keep(weir_executor *executor);
+void weir__executor_drop(weir_executor *executor);
 
 /* Makes the queue of a closed executor ready for a push, or says why not. */
 int weir__executor_open(weir_executor *executor);

@@ -102,6 +102,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     executor->life.next_step_ns = WEIR_NEVER;
     executor->observer.moved = on_clock_moved;
     weir__refs_init(&executor->refs);
+    atomic_init(&executor->users, 1);
     weir__timers_init(&executor->timers, executor->turn.now_ns);
     weir__histogram_init(&executor->figures.queue_latency);
     weir__histogram_init(&executor->figures.run_time);
@@ -141,13 +142,22 @@ fail:
     return err;
 }
 
-weir_executor *weir_executor_retain(weir_executor *executor)
+void weir__executor_keep(weir_executor *executor)
 {
     weir__refs_retain(&executor->refs);
+}
+
+weir_executor *weir_executor_retain(weir_executor *executor)
+{
+    atomic_fetch_add_explicit(&executor->users, 1, memory_order_relaxed);
+    weir__executor_keep(executor);
     return executor;
 }
 
-/* Only an executor without a thread can be released for good while it has work: a manual one. */
+/*
+ * Only an executor without a thread can be released for good while it has work: a manual one. Its
+ * work may hold its memory, so this comes with the last user, not with the last reference.
+ */
 static void cancel_everything(weir_executor *executor)
 {
     weir_executor *before = weir__executor_enter(executor);
@@ -196,10 +206,22 @@ static void destroy(weir_executor *executor)
     weir__aligned_free(executor);
 }
 
+void weir__executor_drop(weir_executor *executor)
+{
+    if (weir__refs_release(&executor->refs))
+        destroy(executor);
+}
+
 void weir_executor_release(weir_executor *executor)
 {
-    if (executor != NULL && weir__refs_release(&executor->refs))
-        destroy(executor);
+    if (executor == NULL)
+        return;
+    if (atomic_fetch_sub_explicit(&executor->users, 1, memory_order_acq_rel) == 1 &&
+        executor->type->threadless && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN) {
+        cancel_everything(executor);
+        weir__executor_end(executor, WEIR_EABANDONED);
+    }
+    weir__executor_drop(executor);
 }
 
 const char *weir_executor_name(const weir_executor *executor)
@@ -616,11 +638,11 @@ static void thread_main(void *arg)
     } else {
         ends = run(executor);
     }
-    if (ends)
+    weir_locals_remove_all(); /* of an executor that ends, still as its thread */
+    if (ends) {
         let_go(executor);
-    weir_locals_remove_all();
-    if (ends)
         weir__executor_end(executor, err);
+    }
     weir_executor_release(executor);
 }
 

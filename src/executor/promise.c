@@ -88,7 +88,7 @@ weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
     atomic_init(&promise->state, PENDING);
     atomic_init(&promise->refs, OWNER);
     promise->executor = executor != NULL ? executor : weir_executor_global();
-    weir_executor_retain(promise->executor);
+    weir__executor_keep(promise->executor);
     weir_task_init(&promise->notification, on_notification, promise);
     return promise;
 }
@@ -153,7 +153,7 @@ static void destroy(weir_promise *promise)
     if (promise->free_value != NULL)
         promise->free_value(promise->value);
     weir_promise_release(promise->kept);
-    weir_executor_release(promise->executor);
+    weir__executor_drop(promise->executor);
     weir__free(promise->detail);
     weir__free(promise);
 }

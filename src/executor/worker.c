@@ -20,11 +20,15 @@ enum {
     ABANDONED,
 };
 
+static _Thread_local weir__worker *own __attribute__((tls_model("initial-exec")));
+
 static void worker_main(void *arg)
 {
     weir__worker *worker = arg;
 
+    own = worker;
     worker->fn(worker->arg);
+    own = NULL; /* the thread may be a pool's */
     if (atomic_exchange_explicit(&worker->state, ENDED, memory_order_acq_rel) == ABANDONED)
         weir__free(worker);
     else
@@ -73,6 +77,10 @@ bool weir__worker_has_ended(const weir__worker *worker)
 
 void weir__worker_wait(weir__worker *worker)
 {
+    if (worker == own) { /* at its end a thread may come to wait for itself: it need not */
+        weir__worker_abandon(worker);
+        return;
+    }
     while (!weir__worker_has_ended(worker))
         weir__futex_wait(&worker->state, RUNNING, INT64_MAX);
     weir__free(worker);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/local.h>
 
+#include "base/clock.h"
 #include "executor/group.h"
 #include "support/executor/doomed.h"
 #include "support/executor/gate.h"
@@ -348,6 +350,73 @@ TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
     assert_true(tally_await(destroyed, 3));
     assert_int_equal(atomic_load(&tally.run), 2);
+}
+
+/* The last value of a thread may be the last owner of the group that the thread belongs to. */
+struct keeper {
+    weir_group *group;
+    weir_local *local;
+    struct tally kept;
+};
+
+static void on_removed(void *value)
+{
+    weir_group_release(((struct keeper *)value)->group);
+}
+
+static void on_keep(void *arg, int status)
+{
+    struct keeper *keeper = arg;
+
+    (void)weir_local_set(keeper->local, keeper);
+    tally_task(&keeper->kept, status);
+}
+
+TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
+{
+    struct tally *destroyed = doomed_open();
+    struct workshop workshop;
+    struct keeper keeper = {0};
+    int64_t started_ns = weir__monotonic_now();
+
+    workshop_open(&workshop);
+    assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
+    assert_int_equal(weir__group_create(&doomed_type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
+                                                           .thread_factory = &workshop.factory),
+                                        &keeper.group),
+                     0);
+    assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
+    assert_true(tally_await(&keeper.kept, 1));
+    assert_int_equal(weir_group_shutdown(keeper.group, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(destroyed, 2));
+    assert_true(weir__monotonic_now() - started_ns < weir_seconds(5));
+    weir_local_release(keeper.local);
+    workshop_close(&workshop);
+}
+
+TEST(group, can_be_released_for_good_by_a_thread_local_of_a_suspended_thread)
+{
+    struct tally *destroyed = doomed_open();
+    struct workshop workshop;
+    struct keeper keeper = {0};
+    weir_executor *member;
+
+    workshop_open(&workshop);
+    assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
+    assert_int_equal(weir__group_create(&doomed_type,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
+                                                           .thread_factory = &workshop.factory),
+                                        &keeper.group),
+                     0);
+    assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
+    assert_true(tally_await(&keeper.kept, 1));
+    member = weir_executor_retain(weir_group_at(keeper.group, 0));
+    assert_int_equal(weir_executor_suspend(member), 0);
+    weir_executor_release(member);
+    assert_true(tally_await(destroyed, 2));
+    weir_local_release(keeper.local);
+    workshop_close(&workshop);
 }
 
 struct holder {
