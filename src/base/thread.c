@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,6 +96,14 @@ bool weir__thread_is_current(const weir__thread *thread)
 pid_t weir__thread_id(void)
 {
     return gettid();
+}
+
+void weir__thread_name(char *ret_name, size_t size)
+{
+    char name[NAME_SIZE] = "";
+
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name)); /* cannot fail for the caller */
+    (void)snprintf(ret_name, size, "%s", name);
 }
 
 int weir__thread_set_affinity(int cpu)
