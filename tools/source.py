@@ -82,17 +82,30 @@ def declared_name(statement):
     return found[1]
 
 
+def inline_start(code, index):
+    """Where the inline function begins that line `index` announces, or None: there, or one further
+    down in a macro that generates functions."""
+    if code[index].startswith("static inline "):
+        return index
+    generates = code[index].startswith("#define ") and index + 1 < len(code)
+    return index + 1 if generates and code[index + 1].startswith("    static inline ") else None
+
+
 def declarations(header):
-    """The public functions and variables of a header, in order."""
+    """The public functions and variables of a header, in order. A macro that generates functions
+    stands for all of them: `static inline int weir_buf_get_##NAME(` declares weir_buf_get_.
+    """
     text = header.read_text()
     lines = text.split("\n")
     code = code_only(text).split("\n")
     for index, line in enumerate(code):
-        inline = line.startswith("static inline ")
-        if inline or re.match(r"(extern )?WEIR_API\b", line):
-            statement = re.split(r"[;{=]", " ".join(code[index : index + 10]))[0]
+        inline = inline_start(code, index)
+        if inline is not None or re.match(r"(extern )?WEIR_API\b", line):
+            start = index if inline is None else inline
+            statement = re.split(r"[;{=]", " ".join(code[start : start + 10]))[0]
+            name = declared_name(re.sub(r"##\w+", "", statement))
             comment = comment_above(lines, index)
-            yield Declaration(header, index + 1, declared_name(statement), comment, inline)
+            yield Declaration(header, index + 1, name, comment, inline is not None)
 
 
 def api():

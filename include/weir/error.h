@@ -24,7 +24,8 @@ extern "C" {
     XX(ENOOWNER, -10006, "the manual executor has no owner thread yet")                         \
     XX(ECOMPLETED, -10007, "the promise was completed before")                                  \
     XX(EABANDONED, -10008, "the promise was released by its last owner and never completed")    \
-    XX(ETERMINATED, -10009, "the executor has ended")
+    XX(ETERMINATED, -10009, "the executor has ended")                                           \
+    XX(EBOUNDS, -10010, "beyond the bytes that are there")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

@@ -6,21 +6,31 @@
 #define WEIR_WEIR_H
 
 #include <weir/base.h>
+#include <weir/buf.h>
+#include <weir/bytes.h>
 #include <weir/chooser.h>
 #include <weir/clock.h>
 #include <weir/combiner.h>
+#include <weir/composite.h>
 #include <weir/error.h>
 #include <weir/executor.h>
+#include <weir/file_range.h>
 #include <weir/group.h>
 #include <weir/histogram.h>
+#include <weir/leak.h>
 #include <weir/local.h>
 #include <weir/log.h>
 #include <weir/manual.h>
 #include <weir/memory.h>
 #include <weir/metric.h>
+#include <weir/msg.h>
+#include <weir/number.h>
+#include <weir/pool.h>
 #include <weir/promise.h>
 #include <weir/schedule.h>
+#include <weir/search.h>
 #include <weir/task.h>
+#include <weir/text.h>
 #include <weir/thread.h>
 #include <weir/timer.h>
 

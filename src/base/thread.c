@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,6 +119,14 @@ static unsigned allowed_cpus(cpu_set_t *ret_set)
         CPU_SET(0, ret_set);
     }
     return (unsigned)CPU_COUNT(ret_set);
+}
+
+void weir__thread_name(char *ret_name, size_t size)
+{
+    char name[NAME_SIZE] = "";
+
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name)); /* cannot fail for the caller */
+    (void)snprintf(ret_name, size, "%s", name);
 }
 
 int weir__thread_set_affinity(int cpu)

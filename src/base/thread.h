@@ -25,8 +25,9 @@ void weir__thread_join(weir__thread *thread);
 void weir__thread_detach(weir__thread *thread);
 bool weir__thread_is_current(const weir__thread *thread);
 
-/* The kernel's number of the calling thread. */
+/* The kernel's number of the calling thread, and its name, which has at most 15 bytes. */
 pid_t weir__thread_id(void);
+void weir__thread_name(char *ret_name, size_t size);
 
 /* Confines the calling thread to one CPU. Fails with -EINVAL if it may not run there. */
 int weir__thread_set_affinity(int cpu);

@@ -31,6 +31,7 @@
 #include <weir/error.h>
 
 #include "base/futex.h"
+#include "base/turn.h"
 #include "executor/schedule.h"
 
 #define TURN_TASKS_MAX 65536 /* for clocks that stand still */
@@ -417,7 +418,10 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
     deadline_ns = weir__timers_next(&executor->timers);
     if (limit_ns < deadline_ns)
         deadline_ns = limit_ns;
-    return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
+    if (deadline_ns <= executor->turn.now_ns)
+        return 0;
+    limit_ns = weir__turn_end(true, executor->turn.now_ns);
+    return limit_ns < deadline_ns ? limit_ns : deadline_ns;
 }
 
 /* A clock that is set by hand may have moved before the deadline was there to be seen. */
@@ -464,6 +468,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
         run_tasks(executor, budget_ns);
         run_tail(executor, 0);
     }
+    (void)weir__turn_end(false, executor->turn.now_ns);
     weir__figures_turn(executor);
 }
 

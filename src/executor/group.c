@@ -16,6 +16,7 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
+#include "base/ending.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -78,6 +79,7 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
                                                       memory_order_relaxed, memory_order_relaxed);
     /* The last one comes after all the others, and sees the first error. */
     if (atomic_fetch_sub_explicit(&group->running, 1, memory_order_acq_rel) == 1) {
+        weir__ending_run();
         err = atomic_load_explicit(&group->first_err, memory_order_relaxed);
         if (err < 0)
             (void)weir_promise_fail(group->termination, err, NULL);

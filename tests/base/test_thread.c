@@ -44,6 +44,23 @@ TEST(thread, runs_its_function_under_its_name)
     assert_int_equal(weir__thread_id(), getpid()); /* the main thread's number */
 }
 
+static void tell_name(void *arg)
+{
+    weir__thread_name(arg, 32);
+}
+
+TEST(thread, knows_its_name)
+{
+    char name[32] = "", start[4];
+    weir__thread thread;
+
+    assert_int_equal(weir__thread_start(&thread, "weir-1", tell_name, name), 0);
+    weir__thread_join(&thread);
+    assert_string_equal(name, "weir-1");
+    weir__thread_name(start, sizeof(start));
+    assert_int_equal(strlen(start), 3); /* cut: the main thread is called as the program is */
+}
+
 TEST(thread, a_long_name_is_cut)
 {
     struct properties properties = {0};

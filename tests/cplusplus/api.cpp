@@ -5,6 +5,7 @@
  * that the API can be used from C++; what the functions do is for the tests of their layers.
  * tools/check_cplusplus.py fails when a function is missing here.
  */
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 
@@ -361,6 +362,322 @@ void use_group()
     weir_group_release(group);
 }
 
+/* A message type of the user's own. */
+struct greeting {
+    weir_msg msg;
+    bool destroyed;
+};
+
+void destroy_greeting(weir_msg *msg)
+{
+    reinterpret_cast<greeting *>(msg)->destroyed = true;
+}
+
+void use_msg()
+{
+    weir_msg_type type = {};
+    greeting hello = {};
+
+    type.name = "greeting";
+    type.destroy = destroy_greeting;
+    weir_msg_init(&hello.msg, &type);
+    EXPECT(weir_msg_is(&hello.msg, &type) && !weir_msg_is(&hello.msg, &weir_buf_type));
+    EXPECT(weir_msg_size(&hello.msg) == 8);
+    EXPECT(weir_msg_refs(weir_msg_retain(&hello.msg)) == 2);
+    weir_msg_touch(&hello.msg, "api.cpp");
+    weir_msg_release(&hello.msg);
+    EXPECT(!hello.destroyed);
+    weir_msg_release(&hello.msg);
+    EXPECT(hello.destroyed);
+}
+
+void count_free(void *, void *user_data)
+{
+    ++*static_cast<int *>(user_data);
+}
+
+void use_buf_views(weir_buf *buf)
+{
+    weir_buf *views[5] = {};
+
+    EXPECT(weir_buf_slice(buf, 0, 2, &views[0]) == 0);
+    EXPECT(weir_buf_read_slice(buf, 2, &views[1]) == 0);
+    EXPECT(weir_buf_duplicate(buf, &views[2]) == 0);
+    EXPECT(weir_buf_read_only(buf, &views[3]) == 0 && weir_buf_is_read_only(views[3]));
+    EXPECT(weir_buf_copy(buf, 0, 4, &views[4]) == 0);
+    EXPECT(weir_buf_discard(buf) == -EBUSY);
+    for (weir_buf *view : views)
+        weir_buf_release(view);
+    EXPECT(weir_buf_discard(buf) == 0 && weir_buf_compact(buf) == 0);
+    EXPECT(weir_buf_readable(buf) == 2 && weir_buf_bytes(buf)[0] == 'i');
+}
+
+void use_buf()
+{
+    char memory[4] = {'w', 'e', 'i', 'r'};
+    weir_buf *buf = nullptr, *wrapped = nullptr, *fixed = nullptr;
+    int freed = 0;
+
+    EXPECT(weir_buf_create(4, 100, &buf) == 0 && weir_buf_max(buf) == 100);
+    std::memcpy(weir_buf_space(buf), memory, 4);
+    EXPECT(weir_buf_advance(buf, 4) == 0 && weir_buf_write_index(buf) == 4);
+    EXPECT(weir_buf_holds(buf, 0, 4) && !weir_buf_holds(buf, 0, 5));
+    EXPECT(weir_buf_skip(buf, 1) == 0 && weir_buf_read_index(buf) == 1);
+    EXPECT(weir_buf_set_read_index(buf, 0) == 0 && weir_buf_set_write_index(buf, 4) == 0);
+    EXPECT(weir_buf_reserve(buf, 90) == 0 && weir_buf_writable(buf) >= 90);
+    EXPECT(weir_buf_set_capacity(buf, 94) == 0 && weir_buf_capacity(buf) >= 94);
+    EXPECT(weir_buf_of(weir_buf_msg(buf)) == buf);
+    use_buf_views(buf);
+    weir_buf_clear(buf);
+    weir_buf_release(weir_buf_retain(buf));
+    weir_buf_release(buf);
+    EXPECT(weir_buf_wrap(memory, 4, count_free, &freed, &wrapped) == 0);
+    weir_buf_release(wrapped);
+    EXPECT(freed == 1);
+    EXPECT(weir_buf_wrap_static("weir", 4, &fixed) == 0);
+    weir_buf_release(fixed);
+}
+
+void use_bytes()
+{
+    weir_buf *buf = nullptr, *from = nullptr;
+    weir_span span = weir_span_of("ei", 2);
+    char bytes[4] = {};
+
+    EXPECT(weir_buf_create(0, 0, &buf) == 0 && weir_buf_create_from("r", 1, &from) == 0);
+    EXPECT(weir_buf_write_fill(buf, 'w', 3) == 0);
+    EXPECT(weir_buf_set_bytes(buf, 1, span.data, span.length) == 0);
+    EXPECT(weir_buf_write_buf(buf, from, 1) == 0);
+    EXPECT(weir_buf_write_bytes(buf, "!", 1) == 0 && weir_buf_span(buf).length == 5);
+    EXPECT(weir_buf_get_bytes(buf, 0, bytes, 4) == 0 && std::memcmp(bytes, "weir", 4) == 0);
+    EXPECT(weir_buf_peek_bytes(buf, bytes, 2) == 0 && weir_buf_read_bytes(buf, bytes, 2) == 0);
+    EXPECT(weir_buf_get_span(buf, 0, 5, &span) == 0 && span.length == 5);
+    EXPECT(weir_buf_peek_span(buf, 1, &span) == 0 && weir_buf_read_span(buf, 3, &span) == 0);
+    EXPECT(weir_span_of_text("weir").length == 4);
+    weir_buf_release(from);
+    weir_buf_release(buf);
+}
+
+void use_numbers()
+{
+    weir_buf *buf = nullptr;
+    uint64_t number = 0;
+    int64_t negative = 0;
+    size_t length = 0;
+
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+#define USE_NUMBER(NAME, type, width, order)                             \
+    do {                                                                 \
+        uint8_t bytes[sizeof(type)];                                     \
+        type got = 0, peeked = 0, read = 0;                              \
+                                                                         \
+        weir_buf_clear(buf);                                             \
+        EXPECT(weir_buf_write_##NAME(buf, 41) == 0);                     \
+        EXPECT(weir_buf_set_##NAME(buf, 0, 42) == 0);                    \
+        EXPECT(weir_buf_get_##NAME(buf, 0, &got) == 0 && got == 42);     \
+        EXPECT(weir_buf_peek_##NAME(buf, &peeked) == 0);                 \
+        EXPECT(weir_buf_read_##NAME(buf, &read) == 0 && read == peeked); \
+        weir_store_##NAME(bytes, 42);                                    \
+        EXPECT(weir_load_##NAME(bytes) == 42);                           \
+    } while (0);
+    WEIR_NUMBER_MAP(USE_NUMBER)
+#undef USE_NUMBER
+    weir_buf_clear(buf);
+    EXPECT(weir_buf_write_uint(buf, 3, WEIR_BIG_ENDIAN, 41) == 0);
+    EXPECT(weir_buf_set_uint(buf, 0, 3, WEIR_BIG_ENDIAN, 42) == 0);
+    EXPECT(weir_buf_get_uint(buf, 0, 3, WEIR_LITTLE_ENDIAN, &number) == 0);
+    EXPECT(weir_buf_read_uint(buf, 3, WEIR_BIG_ENDIAN, &number) == 0 && number == 42);
+    EXPECT(weir_buf_write_varint(buf, 300) == 0 && weir_buf_write_varint_signed(buf, -3) == 0);
+    EXPECT(weir_buf_get_varint(buf, 3, &number, &length) == 0);
+    EXPECT(length == weir_varint_length(300));
+    EXPECT(weir_buf_read_varint(buf, &number) == 0 && number == 300);
+    EXPECT(weir_buf_read_varint_signed(buf, &negative) == 0 && negative == -3);
+    weir_buf_release(buf);
+}
+
+void use_search()
+{
+    weir_span weir = weir_span_of_text("weir");
+    weir_buf *buf = nullptr;
+    weir_byte_set set;
+
+    EXPECT(weir_buf_create_from("weir", 4, &buf) == 0);
+    weir_byte_set_init(&set, "ri", 2);
+    EXPECT(weir_byte_set_has(&set, 'r'));
+    EXPECT(weir_span_find(weir, 'e') == 1 && weir_buf_find(buf, 2, 'e') == -ENOENT);
+    EXPECT(weir_span_find_any(weir, &set) == 2 && weir_buf_find_any(buf, 3, &set) == 3);
+    EXPECT(weir_span_find_sequence(weir, weir_span_of_text("ir")) == 2);
+    EXPECT(weir_buf_find_sequence(buf, 0, weir) == 0);
+    EXPECT(weir_span_compare(weir, weir) == 0 && weir_buf_compare(buf, buf) == 0);
+    EXPECT(weir_span_equal(weir, weir_buf_span(buf)) && weir_buf_equal(buf, buf));
+    EXPECT(weir_span_hash(weir, 1) == weir_buf_hash(buf, 1));
+    weir_buf_release(buf);
+}
+
+WEIR_PRINTF(2, 3)
+int print(weir_buf *buf, const char *format, ...)
+{
+    va_list arguments;
+    int err;
+
+    va_start(arguments, format);
+    err = weir_buf_vprintf(buf, format, arguments);
+    va_end(arguments);
+    return err;
+}
+
+void use_text()
+{
+    weir_utf8 utf8 = {};
+    weir_buf *buf = nullptr;
+    char text[100];
+
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+    EXPECT(weir_buf_write_string(buf, "weir") == 0);
+    EXPECT(weir_buf_printf(buf, " %d", 1) == 0 && print(buf, ".%d", 2) == 0);
+    EXPECT(weir_buf_get_string(buf, 5, 3, text, sizeof(text)) == 0);
+    EXPECT(std::strcmp(text, "1.2") == 0);
+    EXPECT(weir_buf_is_utf8(buf) && weir_span_is_utf8(weir_buf_span(buf)));
+    EXPECT(weir_utf8_check(&utf8, weir_buf_span(buf)) == 0 && weir_utf8_is_complete(&utf8));
+    EXPECT(weir_buf_hex_dump(buf, text, sizeof(text)) == std::strlen(text));
+    EXPECT(weir_span_hex_dump(weir_span_of("", 0), text, sizeof(text)) == 0);
+    EXPECT(weir_buf_read_string(buf, 4, text, sizeof(text)) == 0);
+    EXPECT(std::strcmp(text, "weir") == 0);
+    weir_buf_release(buf);
+}
+
+/* "weir" in two components. */
+weir_composite *create_composite()
+{
+    weir_composite *composite = nullptr;
+    weir_buf *buf = nullptr;
+
+    EXPECT(weir_composite_create(0, &composite) == 0);
+    EXPECT(weir_buf_create_from("ir", 2, &buf) == 0);
+    EXPECT(weir_composite_add(composite, weir_buf_msg(buf)) == 0);
+    EXPECT(weir_buf_create_from("we", 2, &buf) == 0);
+    EXPECT(weir_composite_insert(composite, 0, weir_buf_msg(buf)) == 0);
+    return composite;
+}
+
+void read_composite(weir_composite *composite)
+{
+    weir_byte_set set;
+    weir_span span = {};
+    iovec vectors[2] = {};
+    char bytes[4] = {};
+
+    weir_byte_set_init(&set, "r", 1);
+    EXPECT(weir_composite_component(composite, 0, &span) == 0 && span.length == 2);
+    EXPECT(weir_composite_get_bytes(composite, 1, bytes, 2) == 0 && bytes[0] == 'e');
+    EXPECT(weir_composite_peek_bytes(composite, bytes, 4) == 0 && bytes[3] == 'r');
+    EXPECT(weir_composite_read_bytes(composite, bytes, 1) == 0 && bytes[0] == 'w');
+    EXPECT(weir_composite_skip(composite, 1) == 0);
+    EXPECT(weir_composite_read_index(composite) == 2 && weir_composite_readable(composite) == 2);
+    EXPECT(weir_composite_set_read_index(composite, 0) == 0);
+    EXPECT(weir_composite_find(composite, 0, 'i') == 2);
+    EXPECT(weir_composite_find_any(composite, 0, &set) == 3);
+    span.data = reinterpret_cast<const uint8_t *>("ei");
+    EXPECT(weir_composite_find_sequence(composite, 0, span) == 1);
+    EXPECT(weir_composite_iovecs(composite, vectors, 2) == 2 && vectors[1].iov_len == 2);
+#define USE_NUMBER(NAME, type, width, order)                           \
+    do {                                                               \
+        type got, peeked, read;                                        \
+        int err = weir_composite_get_##NAME(composite, 0, &got);       \
+                                                                       \
+        EXPECT(err == (sizeof(type) <= 4 ? 0 : WEIR_EBOUNDS));         \
+        EXPECT(weir_composite_peek_##NAME(composite, &peeked) == err); \
+        EXPECT(weir_composite_read_##NAME(composite, &read) == err);   \
+        EXPECT(weir_composite_set_read_index(composite, 0) == 0);      \
+    } while (0);
+    WEIR_NUMBER_MAP(USE_NUMBER)
+#undef USE_NUMBER
+}
+
+void use_composite()
+{
+    weir_composite *composite = create_composite();
+    weir_msg *slice = nullptr;
+    weir_buf *buf = nullptr;
+
+    EXPECT(weir_composite_msg(composite)->type == &weir_composite_type);
+    EXPECT(weir_composite_of(weir_composite_msg(composite)) == composite);
+    read_composite(composite);
+    EXPECT(weir_composite_slice(composite, 0, 1, &slice) == 0);
+    weir_msg_release(slice);
+    EXPECT(weir_composite_copy(composite, 0, 4, &buf) == 0);
+    weir_buf_release(buf);
+    EXPECT(weir_composite_consolidate(composite) == 0 && weir_composite_count(composite) == 1);
+    EXPECT(weir_composite_remove(composite, 0, &buf) == 0);
+    EXPECT(weir_composite_add(composite, weir_buf_msg(buf)) == 0);
+    EXPECT(weir_composite_read_slice(composite, 4, &slice) == 0);
+    weir_msg_release(slice);
+    weir_composite_discard(composite);
+    EXPECT(weir_composite_length(composite) == 0);
+    weir_composite_release(weir_composite_retain(composite));
+    weir_composite_release(composite);
+}
+
+void use_file_range()
+{
+    weir_file_range *range = nullptr;
+
+    EXPECT(weir_file_range_create(0, 10, 20, 0, &range) == 0);
+    EXPECT(weir_file_range_msg(range)->type == &weir_file_range_type);
+    EXPECT(weir_file_range_of(weir_file_range_msg(range)) == range);
+    EXPECT(weir_file_range_descriptor(range) == 0);
+    EXPECT(weir_file_range_offset(range) == 10 && weir_file_range_length(range) == 20);
+    EXPECT(weir_file_range_advance(range, 5) == 0);
+    EXPECT(weir_file_range_position(range) == 15 && weir_file_range_sent(range) == 5);
+    EXPECT(weir_file_range_remaining(range) == 15);
+    weir_file_range_release(weir_file_range_retain(range));
+    weir_file_range_release(range);
+}
+
+void forget(void *arg, int)
+{
+    EXPECT(weir_buf_create(100, 0, static_cast<weir_buf **>(arg)) == 0);
+}
+
+/* What a group forgets is reported when it has ended. */
+void use_leak()
+{
+    weir_group *group = create_group(nullptr, nullptr);
+    weir_leak_scope scope;
+    weir_buf *buf = nullptr;
+    int reports = 0;
+
+    EXPECT(weir_leak_set_level(WEIR_LEAK_PARANOID) == 0);
+    EXPECT(weir_leak_level() == WEIR_LEAK_PARANOID);
+    weir_leak_set_listener([](const weir_leak_report *report,
+                              void *count) { *static_cast<int *>(count) += report->thread_ended; },
+                           &reports);
+    weir_leak_scope_begin(&scope);
+    EXPECT(weir_leak_scope_end(&scope) == 0);
+    EXPECT(weir_group_execute(group, forget, &buf) == 0);
+    EXPECT(weir_group_shutdown(group, 0, weir_seconds(5)) == 0);
+    EXPECT(weir_group_await_termination(group, WEIR_NEVER) == 0);
+    EXPECT(reports == 1);
+    EXPECT(weir_leak_check() == 1 && weir_leak_check_all() == 1);
+    weir_buf_release(buf);
+    EXPECT(weir_leak_check_all() == 0);
+    weir_leak_set_listener(nullptr, nullptr);
+    EXPECT(weir_leak_set_level(WEIR_LEAK_SIMPLE) == 0);
+    weir_group_release(group);
+}
+
+void use_pool()
+{
+    weir_pool_stats stats;
+    char text[64];
+
+    EXPECT(weir_pool_set_limit(WEIR_OFF) == 0);
+    EXPECT(weir_pool_trim() == 0);
+    weir_pool_read(&stats);
+    EXPECT(stats.class_count > 0 && stats.limit_bytes == 0);
+    EXPECT(weir_pool_describe(text, sizeof(text)) > 0);
+}
+
 } // namespace
 
 int main()
@@ -371,6 +688,7 @@ int main()
     use_locals();
     use_histogram();
     use_metrics();
+    use_pool();
     {
         manual on;
 
@@ -384,5 +702,14 @@ int main()
     }
     use_choosers();
     use_group();
+    use_msg();
+    use_buf();
+    use_bytes();
+    use_numbers();
+    use_search();
+    use_text();
+    use_composite();
+    use_file_range();
+    use_leak();
     return failures != 0;
 }

@@ -12,6 +12,7 @@
 
 #include <weir/memory.h>
 
+#include "base/pages.h"
 #include "support/test.h"
 
 #define MAGIC 0x77656972u
@@ -34,7 +35,9 @@ static unsigned current_test;
 static size_t allocations;
 static size_t live;
 static size_t live_bytes;
+static size_t mapped_before;
 static unsigned fail_countdown;
+static size_t refused_map; /* which allocation it was, 0 = none */
 static bool failed;
 
 static bool must_fail_locked(void)
@@ -44,6 +47,18 @@ static bool must_fail_locked(void)
         return false;
     failed = true;
     return true;
+}
+
+static bool may_map(void)
+{
+    bool refused;
+
+    pthread_mutex_lock(&lock);
+    refused = (refused_map > 0 && refused_map == allocations) || must_fail_locked();
+    if (refused)
+        refused_map = allocations;
+    pthread_mutex_unlock(&lock);
+    return !refused;
 }
 
 static void link_locked(struct header *header, size_t size)
@@ -120,6 +135,7 @@ void test_memory_fail_at(unsigned n)
 {
     pthread_mutex_lock(&lock);
     fail_countdown = n;
+    refused_map = 0;
     failed = false;
     pthread_mutex_unlock(&lock);
 }
@@ -163,6 +179,7 @@ void test_memory_install(void)
     };
 
     (void)weir_memory_set(&memory);
+    weir__pages_set_gate(may_map);
 }
 
 void test_memory_begin(void)
@@ -172,7 +189,9 @@ void test_memory_begin(void)
     allocations = 0;
     live = 0;
     live_bytes = 0;
+    mapped_before = weir__pages_mapped();
     fail_countdown = 0;
+    refused_map = 0;
     failed = false;
     pthread_mutex_unlock(&lock);
 }
@@ -199,7 +218,7 @@ static void describe_leaks_locked(char *text, size_t size)
 void test_memory_check(void)
 {
     char sizes[LEAKS_SHOWN * 24 + 8];
-    size_t count, bytes;
+    size_t count, bytes, mapped = weir__pages_mapped();
 
     pthread_mutex_lock(&lock);
     fail_countdown = 0;
@@ -209,4 +228,6 @@ void test_memory_check(void)
     pthread_mutex_unlock(&lock);
     if (count > 0)
         fail_msg("leaked %zu blocks, %zu bytes; sizes:%s", count, bytes, sizes);
+    if (mapped > mapped_before)
+        fail_msg("left %zu bytes mapped", mapped - mapped_before);
 }

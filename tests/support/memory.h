@@ -20,7 +20,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The n-th allocation from now on fails, once; 0 = none. */
+/*
+ * The n-th allocation from now on fails, once; 0 = none. Mapped pages (base/pages.h) count too, and
+ * are refused again to who asks again at once, after having made room.
+ */
 void test_memory_fail_at(unsigned n);
 
 /* Whether that has happened. */
@@ -32,7 +35,8 @@ size_t test_memory_allocations(void);
 /* Blocks that were allocated since the test began and are not free. */
 size_t test_memory_live(void);
 
-/* For main.c: makes the library use this allocator; begins a test; fails it if blocks are left. */
+/* For main.c: makes the library use this allocator; begins a test; fails it if blocks or pages are
+ * left. */
 void test_memory_install(void);
 void test_memory_begin(void);
 void test_memory_check(void);

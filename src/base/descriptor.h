@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File descriptors, for layers that may not make system calls themselves.
+ */
+#ifndef WEIR_BASE_DESCRIPTOR_H
+#define WEIR_BASE_DESCRIPTOR_H
+
+/*
+ * The descriptor is closed when this returns, whatever that is: on Linux also after EINTR, so
+ * nobody may try again. Fails with what was left unsaid by earlier writes, such as -EIO.
+ */
+int weir__descriptor_close(int descriptor);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The requests to valgrind, where its header was there when the library was built.
+ *
+ * All blocks belong to one memory pool in valgrind's sense, whatever chunk they are part of: its
+ * reports then say where a block was taken and where it was given back.
+ */
+#include "base/poison.h"
+
+bool weir__under_valgrind;
+
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+
+static const char pool;
+
+__attribute__((constructor)) static void look_for_valgrind(void)
+{
+    weir__under_valgrind = RUNNING_ON_VALGRIND != 0;
+    if (weir__under_valgrind)
+        VALGRIND_CREATE_MEMPOOL(&pool, 0, 0);
+}
+
+void weir__valgrind_chunk(const void *memory, size_t size)
+{
+    (void)VALGRIND_MAKE_MEM_NOACCESS(memory, size);
+}
+
+void weir__valgrind_taken(const void *block, size_t size)
+{
+    VALGRIND_MEMPOOL_ALLOC(&pool, block, size);
+}
+
+void weir__valgrind_given(const void *block, size_t size)
+{
+    (void)size;
+    VALGRIND_MEMPOOL_FREE(&pool, block);
+}
+
+void weir__valgrind_keep(const void *kept, size_t size)
+{
+    (void)VALGRIND_MAKE_MEM_DEFINED(kept, size);
+}
+#else
+void weir__valgrind_chunk(const void *memory, size_t size)
+{
+    (void)memory;
+    (void)size;
+}
+
+void weir__valgrind_taken(const void *block, size_t size)
+{
+    (void)block;
+    (void)size;
+}
+
+void weir__valgrind_given(const void *block, size_t size)
+{
+    (void)block;
+    (void)size;
+}
+
+void weir__valgrind_keep(const void *kept, size_t size)
+{
+    (void)kept;
+    (void)size;
+}
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Buffers: their life, their views, and the memory that they move to when they grow.
+ *
+ *      [header|payload]             new: a block of the pool, the header in front of its bytes
+ *
+ *      [header|  home ]             grown: the header stays where it is, because users point to it;
+ *         `-block-> [header|payload]       the bytes have moved to a second block
+ *                      `-block-> ...       older blocks, which views still look into
+ *
+ *      [header] -block-> root       view: a block without a payload, and a reference of its root
+ *
+ * Invariants:
+ *   - read <= write <= capacity <= max.
+ *   - capacity is all that the block gives, up to max; so there is never growth within a block.
+ *   - a view's root is no view; only a root's memory moves.
+ *   - in a second block's header only the pool's fields count, and `max`: the capacity of the home.
+ *
+ * Not here: where blocks come from (buffer/pool.c), who is watched for leaks (buffer/leak.c).
+ */
+#include "buffer/buf.h"
+
+#include <string.h>
+
+#include "buffer/leak.h"
+#include "buffer/pool.h"
+
+#define GROWTH_MIN ((size_t)64)
+#define GROWTH_STEP ((size_t)4 << 20)
+
+_Static_assert(sizeof(weir_buf) == 64, "the payload behind a header begins on a cache line");
+
+/* What stands behind the header of a buffer that wraps memory of the user's. */
+struct wrapped {
+    weir_buf_free_fn *free_data;
+    void *data;
+    void *user_data;
+};
+
+static struct wrapped *wrapped_of(weir_buf *buf)
+{
+    return (struct wrapped *)(void *)weir__buf_payload(buf);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- life ---- */
+
+/* Begins the life of what the pool gave; its flags hold the class already. */
+static void begin(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, size_t max)
+{
+    buf->msg.type = &weir_buf_type;
+    buf->msg.flags |= flags;
+    __atomic_store_n(&buf->msg.refs, 1u, __ATOMIC_RELAXED);
+    buf->read = 0;
+    buf->write = (uint32_t)write;
+    buf->capacity = (uint32_t)capacity;
+    buf->max = (uint32_t)max;
+    buf->block = NULL;
+    weir__leak_born(buf);
+}
+
+int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
+{
+    weir_buf *buf;
+
+    if (max == 0)
+        max = WEIR_BUF_MAX;
+    if (capacity > max || max > WEIR_BUF_MAX)
+        return -EINVAL;
+    buf = weir__pool_take(capacity);
+    if (buf == NULL)
+        return -ENOMEM;
+    begin(buf, 0, 0, smaller(buf->capacity, max), max);
+    *ret_buf = buf;
+    return 0;
+}
+
+int weir_buf_create_from(const void *bytes, size_t length, weir_buf **ret_buf)
+{
+    weir_buf *buf;
+    int err = weir_buf_create(length, 0, &buf);
+
+    if (err < 0)
+        return err;
+    if (length > 0)
+        memcpy(buf->data, bytes, length);
+    buf->write = (uint32_t)length;
+    *ret_buf = buf;
+    return 0;
+}
+
+/* A header without memory of its own for `length` bytes at `data`: all readable, not growable. */
+static weir_buf *create_header(size_t payload, uint32_t flags, const void *data, size_t length)
+{
+    weir_buf *buf = weir__pool_take(payload);
+
+    if (buf == NULL)
+        return NULL;
+    /* Who may write to it is said by the flags, so the type need not. */
+    buf->data = data != NULL ? (uint8_t *)(uintptr_t)data : weir__buf_payload(buf);
+    begin(buf, flags, length, length, length);
+    return buf;
+}
+
+int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *user_data,
+                  weir_buf **ret_buf)
+{
+    weir_buf *buf = NULL;
+    int err = length <= WEIR_BUF_MAX && (data != NULL || length == 0) ? 0 : -EINVAL;
+
+    if (err == 0) {
+        buf = create_header(sizeof(struct wrapped), WEIR__BUF_WRAPPED, data, length);
+        err = buf != NULL ? 0 : -ENOMEM;
+    }
+    if (err < 0) {
+        if (free_data != NULL)
+            free_data(data, user_data);
+        return err;
+    }
+    *wrapped_of(buf) = (struct wrapped){free_data, data, user_data};
+    *ret_buf = buf;
+    return 0;
+}
+
+int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf)
+{
+    weir_buf *buf;
+
+    if (length > WEIR_BUF_MAX || (data == NULL && length > 0))
+        return -EINVAL;
+    buf = create_header(0, WEIR__BUF_STATIC | WEIR_BUF_FLAG_READ_ONLY, data, length);
+    if (buf == NULL)
+        return -ENOMEM;
+    *ret_buf = buf;
+    return 0;
+}
+
+/* Gives back a second block and the older ones behind it. */
+static void give_blocks(weir_buf *block)
+{
+    weir_buf *older;
+
+    for (; block != NULL; block = older) {
+        older = block->block;
+        weir__pool_give(block);
+    }
+}
+
+static void free_wrapped(const struct wrapped *wrapped)
+{
+    if (wrapped->free_data != NULL)
+        wrapped->free_data(wrapped->data, wrapped->user_data);
+}
+
+/* All but a pooled buffer that has never grown and that nobody watches. */
+static void destroy_uncommon(weir_buf *buf)
+{
+    weir__leak_gone(buf);
+    switch (weir__buf_kind(buf)) {
+    case WEIR__BUF_POOLED:
+    case WEIR__BUF_HUGE:
+        give_blocks(buf->block);
+        break;
+    case WEIR__BUF_VIEW:
+        weir_buf_release(buf->block);
+        break;
+    case WEIR__BUF_WRAPPED:
+        free_wrapped(wrapped_of(buf));
+        break;
+    case WEIR__BUF_STATIC:
+        break;
+    }
+}
+
+static void destroy(weir_msg *msg)
+{
+    weir_buf *buf = container_of(msg, weir_buf, msg);
+
+    if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED)) != 0 || buf->block != NULL)
+        destroy_uncommon(buf);
+    weir__pool_give(buf);
+}
+
+/* ---- views ---- */
+
+static int create_view(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
+                       weir_buf **ret_view)
+{
+    weir_buf *root = weir__buf_kind(buf) == WEIR__BUF_VIEW ? buf->block : buf;
+    weir_buf *view;
+
+    flags |= WEIR__BUF_VIEW | (buf->msg.flags & WEIR_BUF_FLAG_READ_ONLY);
+    view = create_header(0, flags, buf->data + offset, length);
+    if (view == NULL)
+        return -ENOMEM;
+    view->block = weir_buf_retain(root);
+    *ret_view = view;
+    return 0;
+}
+
+int weir_buf_slice(weir_buf *buf, size_t offset, size_t length, weir_buf **ret_slice)
+{
+    if (!weir_buf_holds(buf, offset, length))
+        return WEIR_EBOUNDS;
+    return create_view(buf, offset, length, 0, ret_slice);
+}
+
+int weir_buf_read_slice(weir_buf *buf, size_t length, weir_buf **ret_slice)
+{
+    int err = weir_buf_slice(buf, buf->read, length, ret_slice);
+
+    if (err == 0)
+        buf->read += (uint32_t)length;
+    return err;
+}
+
+static int create_duplicate(weir_buf *buf, uint32_t flags, weir_buf **ret_view)
+{
+    weir_buf *view;
+    int err = create_view(buf, 0, buf->capacity, flags, &view);
+
+    if (err < 0)
+        return err;
+    view->read = buf->read;
+    view->write = buf->write;
+    *ret_view = view;
+    return 0;
+}
+
+int weir_buf_duplicate(weir_buf *buf, weir_buf **ret_duplicate)
+{
+    return create_duplicate(buf, 0, ret_duplicate);
+}
+
+int weir_buf_read_only(weir_buf *buf, weir_buf **ret_view)
+{
+    return create_duplicate(buf, WEIR_BUF_FLAG_READ_ONLY, ret_view);
+}
+
+int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length, weir_buf **ret_copy)
+{
+    if (!weir_buf_holds(buf, offset, length))
+        return WEIR_EBOUNDS;
+    return weir_buf_create_from(buf->data + offset, length, ret_copy);
+}
+
+/* ---- memory ---- */
+
+static bool has_one_holder(const weir_buf *buf)
+{
+    /* Acquire: whoever has left by release has done with the bytes before we touch them. */
+    return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
+}
+
+/* Whether somebody else may be looking at the bytes: another holder, or a view. */
+static bool is_shared(const weir_buf *buf)
+{
+    return !has_one_holder(buf) ||
+           (weir__buf_kind(buf) == WEIR__BUF_VIEW && !has_one_holder(buf->block));
+}
+
+/* Whether its memory is the pool's: that of views and of wrapped memory cannot be exchanged. */
+static bool is_movable(const weir_buf *buf)
+{
+    return weir__buf_kind(buf) == WEIR__BUF_POOLED || weir__buf_kind(buf) == WEIR__BUF_HUGE;
+}
+
+/* The bytes from `first` on begin at `data` from now on. */
+static void move_bytes(weir_buf *buf, size_t first, uint8_t *data, size_t capacity)
+{
+    if (data != buf->data + first)
+        memmove(data, buf->data + first, buf->write - first);
+    buf->data = data;
+    buf->read -= (uint32_t)first;
+    buf->write -= (uint32_t)first;
+    buf->capacity = (uint32_t)smaller(capacity, buf->max);
+}
+
+/* Into another block. Views may still look into the old one: then it stays behind the new. */
+static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
+{
+    weir_buf *old = buf->block;
+    weir_buf *block = weir__pool_take(capacity);
+
+    if (block == NULL)
+        return -ENOMEM;
+    block->max = old != NULL ? old->max : buf->capacity;
+    block->block = NULL;
+    move_bytes(buf, first, block->data, block->capacity);
+    buf->block = block;
+    if (is_shared(buf))
+        block->block = old;
+    else
+        give_blocks(old);
+    return 0;
+}
+
+/* Back to the memory behind the header. Nobody else is looking. */
+static void move_home(weir_buf *buf, size_t first)
+{
+    weir_buf *old = buf->block;
+
+    move_bytes(buf, first, weir__buf_payload(buf), old->max);
+    buf->block = NULL;
+    give_blocks(old);
+}
+
+/* Memory for `capacity` bytes and no more, if that is less than there is. Nobody else is looking.
+ * A home cannot get smaller: the header stands in it. */
+static int shrink(weir_buf *buf, size_t first, size_t capacity)
+{
+    const weir_buf *block = is_movable(buf) ? buf->block : NULL;
+
+    if (block != NULL && capacity <= block->max)
+        move_home(buf, first);
+    else if (block != NULL && weir__pool_capacity_for(capacity) < buf->capacity)
+        return move_to_block(buf, first, capacity);
+    else
+        move_bytes(buf, first, buf->data, buf->capacity);
+    return 0;
+}
+
+/* What a buffer that needs `needed` bytes grows to. */
+static size_t growth_for(size_t needed, size_t max)
+{
+    size_t capacity = GROWTH_MIN;
+
+    if (needed > GROWTH_STEP)
+        capacity = (needed + GROWTH_STEP - 1) / GROWTH_STEP * GROWTH_STEP;
+    while (capacity < needed)
+        capacity *= 2;
+    return smaller(capacity, max);
+}
+
+int weir_buf_reserve(weir_buf *buf, size_t length)
+{
+    if (weir_buf_is_read_only(buf))
+        return -EROFS;
+    if (length <= weir_buf_writable(buf))
+        return 0;
+    if (length > (size_t)buf->max - buf->write)
+        return WEIR_EBOUNDS;
+    return move_to_block(buf, 0, growth_for(buf->write + length, buf->max));
+}
+
+int weir_buf_set_capacity(weir_buf *buf, size_t capacity)
+{
+    if (weir_buf_is_read_only(buf))
+        return -EROFS;
+    if (capacity < buf->write || capacity > buf->max)
+        return WEIR_EBOUNDS;
+    if (capacity > buf->capacity)
+        return move_to_block(buf, 0, capacity);
+    /* With views, the old memory would have to stay: nothing would be won. */
+    return is_shared(buf) ? 0 : shrink(buf, 0, capacity);
+}
+
+static int refuse_if_shared(const weir_buf *buf)
+{
+    if (weir_buf_is_read_only(buf))
+        return -EROFS;
+    return is_shared(buf) ? -EBUSY : 0;
+}
+
+int weir_buf_discard(weir_buf *buf)
+{
+    int err = refuse_if_shared(buf);
+
+    if (err == 0)
+        move_bytes(buf, buf->read, buf->data, buf->capacity);
+    return err;
+}
+
+int weir_buf_compact(weir_buf *buf)
+{
+    int err = refuse_if_shared(buf);
+
+    return err == 0 ? shrink(buf, buf->read, weir_buf_readable(buf)) : err;
+}
+
+/* ---- as a message ---- */
+
+static size_t size(const weir_msg *msg)
+{
+    return weir_buf_readable((const weir_buf *)(const void *)msg);
+}
+
+static void touch(weir_msg *msg, const char *where)
+{
+    weir__leak_touch(container_of(msg, weir_buf, msg), where);
+}
+
+const weir_msg_type weir_buf_type = {
+    .name = "buf",
+    .destroy = destroy,
+    .size = size,
+    .touch = touch,
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the memory is: per class and per heap, as figures and as a table.
+ *
+ * Tallies are read one by one while threads go on taking and giving, which nothing here holds up;
+ * the lock that is held stops only threads that get or lose a heap. So what is counted while blocks
+ * move is as good as each tally by itself; when nothing moves, it is exact.
+ */
+#include <weir/pool.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "buffer/heaps.h"
+
+_Static_assert(WEIR__CLASS_COUNT <= WEIR_POOL_CLASSES_MAX, "there is a row for each");
+
+static uint64_t read_figure(const _Atomic int64_t *figure)
+{
+    return (uint64_t)atomic_load_explicit(figure, memory_order_relaxed);
+}
+
+static weir__heap *heap_of(weir__list *link)
+{
+    return container_of(link, weir__heap, registry.link);
+}
+
+/* ---- blocks ---- */
+
+static void add_bin(weir_pool_count *count, const weir__bin *bin, unsigned size_class)
+{
+    uint64_t slabs = weir__tally_read(&bin->slab_count);
+
+    count->cached += weir__tally_read(&bin->cached);
+    count->in_use += (uint64_t)weir__bin_out(bin);
+    count->slabs += slabs;
+    count->mapped_bytes += slabs * weir__slab_bytes(size_class);
+}
+
+/* What is in transit was counted as in use. Neither is shown below zero, though one may be old. */
+static void set_in_transit(weir_pool_count *count, int32_t in_transit)
+{
+    int64_t in_use = (int64_t)count->in_use - in_transit;
+
+    count->in_transit = in_transit > 0 ? (uint64_t)in_transit : 0;
+    count->in_use = in_use > 0 ? (uint64_t)in_use : 0;
+}
+
+static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
+{
+    uint32_t sent = atomic_load_explicit(&weir__heaps_all.sent[size_class], memory_order_relaxed);
+
+    *ret_count = (weir_pool_count){.size = weir__class_size(size_class)};
+    weir_list_foreach (link, &weir__heaps_all.list) {
+        const weir__bin *bin = &heap_of(link)->bins[size_class];
+
+        add_bin(ret_count, bin, size_class);
+        sent += weir__tally_read(&bin->sent) - weir__tally_read(&bin->received);
+    }
+    set_in_transit(ret_count, (int32_t)sent);
+}
+
+/* Blocks of this heap in the outboxes of another. */
+static uint32_t count_boxed(const weir__heap *other, const weir__heap *heap)
+{
+    uint32_t count = 0;
+
+    for (unsigned i = 0; i < WEIR__OUTBOX_COUNT; i++) {
+        const weir__outbox *box = &other->outboxes.boxes[i];
+
+        if (atomic_load_explicit(&box->owner, memory_order_relaxed) == heap)
+            count += weir__tally_read(&box->count);
+    }
+    return count;
+}
+
+static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count)
+{
+    uint32_t in_transit = atomic_load_explicit(&heap->remote.count, memory_order_relaxed);
+
+    *ret_count = (weir_pool_count){0};
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        add_bin(ret_count, &heap->bins[i], i);
+    weir_list_foreach (link, &weir__heaps_all.list)
+        in_transit += count_boxed(heap_of(link), heap);
+    set_in_transit(ret_count, (int32_t)in_transit);
+}
+
+/* ---- weir_pool_read ---- */
+
+static void add_class(weir_pool_stats *stats, unsigned size_class)
+{
+    const weir_pool_count *count = &stats->classes[size_class];
+
+    stats->in_use_bytes += count->in_use * weir__class_stride(size_class);
+    stats->cached_bytes += count->cached * weir__class_stride(size_class);
+    stats->in_transit_bytes += count->in_transit * weir__class_stride(size_class);
+    stats->slabs += count->slabs;
+}
+
+static void count_heaps_locked(weir_pool_stats *stats)
+{
+    weir_list_foreach (link, &weir__heaps_all.list) {
+        if (heap_of(link)->registry.thread != 0)
+            stats->caches++;
+        else
+            stats->orphans++;
+    }
+}
+
+static void read_locked(weir_pool_stats *stats)
+{
+    uint64_t counted;
+
+    memset(stats, 0, sizeof(*stats));
+    stats->mapped_bytes = read_figure(&weir__mapped_now.bytes);
+    stats->peak_bytes = read_figure(&weir__mapped_now.peak_bytes);
+    stats->limit_bytes = read_figure(&weir__mapped_now.limit_bytes);
+    stats->failures = read_figure(&weir__mapped_now.failures);
+    stats->huge = read_figure(&weir__mapped_now.huge_count);
+    stats->huge_bytes = read_figure(&weir__mapped_now.huge_bytes);
+    stats->in_use_bytes = stats->huge_bytes;
+    stats->class_count = WEIR__CLASS_COUNT;
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++) {
+        count_class_locked(i, &stats->classes[i]);
+        add_class(stats, i);
+    }
+    count_heaps_locked(stats);
+    counted = stats->in_use_bytes + stats->cached_bytes + stats->in_transit_bytes;
+    stats->spare_bytes = stats->mapped_bytes > counted ? stats->mapped_bytes - counted : 0;
+}
+
+void weir_pool_read(weir_pool_stats *ret_stats)
+{
+    weir__mutex_lock(&weir__heaps_all.lock);
+    read_locked(ret_stats);
+    weir__mutex_unlock(&weir__heaps_all.lock);
+}
+
+/* ---- weir_pool_describe ---- */
+
+/* Goes on counting when there is no more room, as snprintf does. */
+struct text {
+    char *start;
+    size_t size;
+    size_t length;
+};
+
+static void WEIR_PRINTF(2, 3) print(struct text *text, const char *format, ...)
+{
+    size_t used = text->length < text->size ? text->length : text->size;
+    va_list args;
+
+    va_start(args, format);
+    text->length += (size_t)vsnprintf(text->size > 0 ? text->start + used : NULL, text->size - used,
+                                      format, args);
+    va_end(args);
+}
+
+typedef struct bytes_text {
+    char text[24];
+} bytes_text;
+
+static bytes_text in_units(uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    bytes_text result;
+    unsigned unit = 0;
+
+    while (unit < 4 && bytes >= (uint64_t)1024 << (10 * unit))
+        unit++;
+    if (bytes % ((uint64_t)1 << (10 * unit)) == 0)
+        (void)snprintf(result.text, sizeof(result.text), "%llu %s",
+                       (unsigned long long)(bytes >> (10 * unit)), units[unit]);
+    else
+        (void)snprintf(result.text, sizeof(result.text), "%.1f %s",
+                       (double)bytes / (double)((uint64_t)1 << (10 * unit)), units[unit]);
+    return result;
+}
+
+static void print_heading(struct text *text, const char *what)
+{
+    print(text, "%24s %9s %9s %9s %9s %11s\n", what, "in use", "cached", "transit", "slabs",
+          "mapped");
+}
+
+static void print_row(struct text *text, const char *name, const weir_pool_count *count)
+{
+    print(text, "%24s %9llu %9llu %9llu %9llu %11s\n", name, (unsigned long long)count->in_use,
+          (unsigned long long)count->cached, (unsigned long long)count->in_transit,
+          (unsigned long long)count->slabs, in_units(count->mapped_bytes).text);
+}
+
+static void print_totals(struct text *text, const weir_pool_stats *stats)
+{
+    print(text, "pool: %s mapped, peak %s, limit %s, %llu failures\n",
+          in_units(stats->mapped_bytes).text, in_units(stats->peak_bytes).text,
+          stats->limit_bytes > 0 ? in_units(stats->limit_bytes).text : "none",
+          (unsigned long long)stats->failures);
+    print(text, "      %s in use, %s cached, %s in transit, %s spare\n",
+          in_units(stats->in_use_bytes).text, in_units(stats->cached_bytes).text,
+          in_units(stats->in_transit_bytes).text, in_units(stats->spare_bytes).text);
+}
+
+static void print_classes(struct text *text, const weir_pool_stats *stats)
+{
+    weir_pool_count huge = {.in_use = stats->huge, .mapped_bytes = stats->huge_bytes};
+
+    print_heading(text, "size");
+    for (unsigned i = 0; i < stats->class_count; i++)
+        if (stats->classes[i].slabs > 0)
+            print_row(text, i > 0 ? in_units(stats->classes[i].size).text : "header only",
+                      &stats->classes[i]);
+    if (huge.in_use > 0)
+        print_row(text, "huge", &huge);
+}
+
+static void print_heap_locked(struct text *text, const weir__heap *heap)
+{
+    weir_pool_count count;
+    char name[40];
+
+    if (heap->registry.thread != 0)
+        (void)snprintf(name, sizeof(name), "%s %d", heap->registry.thread_name,
+                       (int)heap->registry.thread);
+    else
+        (void)snprintf(name, sizeof(name), "orphan");
+    count_heap_locked(heap, &count);
+    print_row(text, name, &count);
+}
+
+size_t weir_pool_describe(char *text, size_t size)
+{
+    struct text out = {.start = text, .size = size};
+    weir_pool_stats stats;
+
+    if (size > 0)
+        text[0] = '\0';
+    weir__mutex_lock(&weir__heaps_all.lock);
+    read_locked(&stats);
+    print_totals(&out, &stats);
+    print_classes(&out, &stats);
+    print_heading(&out, "cache");
+    weir_list_foreach (link, &weir__heaps_all.list)
+        print_heap_locked(&out, heap_of(link));
+    weir__mutex_unlock(&weir__heaps_all.lock);
+    return out.length;
+}

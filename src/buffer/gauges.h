@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool in the metric registry: what is mapped, as long as there is a heap, and each heap's part
+ * in it.
+ */
+#ifndef WEIR_BUFFER_GAUGES_H
+#define WEIR_BUFFER_GAUGES_H
+
+#include "buffer/heap.h"
+
+/* Each fails as weir_metric_create does, and has done nothing then. */
+int weir__gauges_begin(void);
+int weir__gauges_add(weir__heap *heap);
+
+void weir__gauges_end(void);
+void weir__gauges_remove(weir__heap *heap);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a heap does beyond popping and pushing: blocks that come home, carving, trimming.
+ *
+ * The remote stack is pushed to by compare and exchange and taken whole by exchange, so a block
+ * that is seen on top twice does no harm: nobody looks behind it. Release on the push and acquire
+ * on the take: what the releasing thread did to a block, and its links, come before what the heap's
+ * thread does with it. Taking reads from the last push; each push before it was continued by a
+ * read-modify-write, so they are all in its release sequence.
+ *
+ * A thread that pushes has blocks of the heap in its hands until it has pushed them, and a heap is
+ * freed only when all of its blocks are home. So the heap is there up to the push, and is not
+ * touched after it.
+ */
+#include "buffer/heap.h"
+
+void weir__heap_init(weir__heap *heap)
+{
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        heap->bins[i].size = (uint32_t)weir__class_size(i);
+}
+
+bool weir__heap_is_empty(const weir__heap *heap)
+{
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        if (heap->bins[i].slabs != NULL)
+            return false;
+    return true;
+}
+
+/* ---- blocks that come home ---- */
+
+void weir__heap_return(weir__heap *heap, weir_buf *first, weir_buf *last, uint32_t count)
+{
+    weir_buf *top = atomic_load_explicit(&heap->remote.stack, memory_order_relaxed);
+
+    /* Added before the push, subtracted after the take: it never falls below zero. */
+    atomic_fetch_add_explicit(&heap->remote.count, count, memory_order_relaxed);
+    do {
+        last->block = top;
+    } while (!atomic_compare_exchange_weak_explicit(&heap->remote.stack, &top, first,
+                                                    memory_order_release, memory_order_relaxed));
+}
+
+static void collect(weir__heap *heap)
+{
+    weir_buf *block, *next;
+    uint32_t count = 0;
+
+    if (atomic_load_explicit(&heap->remote.stack, memory_order_relaxed) == NULL)
+        return;
+    block = atomic_exchange_explicit(&heap->remote.stack, NULL, memory_order_acquire);
+    for (; block != NULL; block = next, count++) {
+        weir__bin *bin = &heap->bins[weir__slab_of(block)->size_class];
+
+        next = block->block;
+        __builtin_prefetch(next, 1);
+        weir__bin_push(bin, block);
+        weir__tally_add(&bin->received, 1);
+    }
+    atomic_fetch_sub_explicit(&heap->remote.count, count, memory_order_relaxed);
+}
+
+/* ---- carving ---- */
+
+static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
+{
+    weir__bin *bin = &heap->bins[size_class];
+    weir__slab *slab = weir__slab_map(heap, size_class);
+
+    if (slab == NULL)
+        return NULL;
+    slab->next = bin->slabs;
+    bin->slabs = slab;
+    weir__tally_add(&bin->slab_count, 1);
+    heap->slab_bytes += slab->bytes;
+    return slab;
+}
+
+static weir_buf *carve(weir__bin *bin, weir__slab *slab)
+{
+    weir_buf *block = weir__slab_block(slab, slab->carved++);
+
+    weir__tally_add(&bin->carved, 1);
+    weir__block_keep(block);
+    block->slab = slab;
+    return block;
+}
+
+weir_buf *weir__heap_refill(weir__heap *heap, unsigned size_class)
+{
+    weir__bin *bin = &heap->bins[size_class];
+    weir__slab *slab;
+    weir_buf *block;
+
+    bin->ran_dry = true;
+    collect(heap);
+    block = weir__bin_pop(bin);
+    if (block != NULL)
+        return block;
+    slab = bin->slabs;
+    if (slab == NULL || slab->carved == slab->room)
+        slab = add_slab(heap, size_class);
+    return slab != NULL ? carve(bin, slab) : NULL;
+}
+
+/* ---- trimming ---- */
+
+/* The slab that is being carved has the fewest blocks: with fewer free ones, none is idle. */
+static bool may_have_idle_slabs(const weir__bin *bin)
+{
+    return bin->slabs != NULL && weir__tally_read(&bin->cached) >= bin->slabs->carved;
+}
+
+/* Counts for each slab how many of its blocks are free, and the slabs where all are. */
+static uint32_t count_idle_slabs(weir__bin *bin)
+{
+    uint32_t count = 0;
+
+    if (!may_have_idle_slabs(bin))
+        return 0;
+    for (weir__slab *slab = bin->slabs; slab != NULL; slab = slab->next)
+        slab->idle = 0;
+    for (weir_buf *block = bin->free; block != NULL; block = block->block)
+        weir__slab_of(block)->idle++;
+    for (weir__slab *slab = bin->slabs; slab != NULL; slab = slab->next)
+        count += slab->idle == slab->carved;
+    return count;
+}
+
+static void doom_idle_slabs(weir__bin *bin, uint32_t count)
+{
+    for (weir__slab *slab = bin->slabs; slab != NULL && count > 0; slab = slab->next) {
+        slab->doomed = slab->idle == slab->carved;
+        count -= slab->doomed;
+    }
+}
+
+static void drop_doomed_blocks(weir__bin *bin)
+{
+    weir_buf **link = &bin->free;
+
+    while (*link != NULL) {
+        if (!weir__slab_of(*link)->doomed) {
+            link = &(*link)->block;
+            continue;
+        }
+        *link = (*link)->block;
+        weir__tally_add(&bin->cached, (uint32_t)-1);
+    }
+}
+
+static size_t unmap_doomed_slabs(weir__bin *bin)
+{
+    weir__slab **link = &bin->slabs;
+    size_t bytes = 0;
+
+    while (*link != NULL) {
+        weir__slab *slab = *link;
+
+        if (!slab->doomed) {
+            link = &slab->next;
+            continue;
+        }
+        *link = slab->next;
+        bytes += slab->bytes;
+        weir__tally_add(&bin->slab_count, (uint32_t)-1);
+        weir__tally_add(&bin->carved, -slab->carved);
+        weir__slab_unmap(slab);
+    }
+    return bytes;
+}
+
+static size_t unmap_idle_slabs(weir__bin *bin, uint32_t count)
+{
+    if (count == 0)
+        return 0;
+    doom_idle_slabs(bin, count);
+    drop_doomed_blocks(bin);
+    return unmap_doomed_slabs(bin);
+}
+
+size_t weir__heap_trim(weir__heap *heap)
+{
+    size_t bytes = 0;
+
+    collect(heap);
+    for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++)
+        bytes += unmap_idle_slabs(bin, count_idle_slabs(bin));
+    heap->slab_bytes -= bytes;
+    return bytes;
+}
+
+bool weir__heap_decay(weir__heap *heap)
+{
+    bool more = false;
+
+    collect(heap);
+    for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++) {
+        uint32_t idle = count_idle_slabs(bin), count = bin->ran_dry ? 0 : (idle + 1) / 2;
+
+        bin->ran_dry = false;
+        heap->slab_bytes -= unmap_idle_slabs(bin, count);
+        more |= idle > count;
+    }
+    return more;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which thread has which heap.
+ *
+ *      (none) --first use--> a thread's heap --the thread ends--> (none)   all blocks are home
+ *                                 ^   |
+ *                  next thread    |   | blocks are out
+ *                                 |   v
+ *                                orphan --trim--> (none)   all blocks have come home
+ *
+ * A heap changes hands under the lock, so all that its last thread did to it comes before what the
+ * next one does. An orphan that is being trimmed is off the list of orphans: it is nobody else's.
+ */
+#include "buffer/heaps.h"
+
+#include <weir/thread.h>
+
+#include "base/memory.h"
+#include "buffer/gauges.h"
+
+_Thread_local weir__heap *weir__heap_current;
+_Thread_local weir__heap *weir__heap_quick;
+
+weir__heaps weir__heaps_all = {
+    .lock = WEIR__MUTEX_INIT,
+    .list = {&weir__heaps_all.list, &weir__heaps_all.list},
+};
+
+static void lock(void)
+{
+    weir__mutex_lock(&weir__heaps_all.lock);
+}
+
+static void unlock(void)
+{
+    weir__mutex_unlock(&weir__heaps_all.lock);
+}
+
+/* ---- from first use ... ---- */
+
+static weir__heap *pop_orphan_locked(void)
+{
+    weir__heap *heap = atomic_load_explicit(&weir__heaps_all.orphans, memory_order_relaxed);
+
+    if (heap != NULL)
+        atomic_store_explicit(&weir__heaps_all.orphans, heap->registry.next_orphan,
+                              memory_order_relaxed);
+    return heap;
+}
+
+static int register_locked(weir__heap *heap)
+{
+    static uint64_t numbers;
+    bool first = weir__list_is_empty(&weir__heaps_all.list);
+    int err = first ? weir__gauges_begin() : 0;
+
+    if (err < 0)
+        return err;
+    heap->registry.number = ++numbers;
+    err = weir__gauges_add(heap);
+    if (err == 0)
+        weir__list_append(&weir__heaps_all.list, &heap->registry.link);
+    else if (first)
+        weir__gauges_end();
+    return err;
+}
+
+static weir__heap *create(void)
+{
+    weir__heap *heap = weir__aligned_zalloc(alignof(weir__heap), sizeof(*heap));
+    int err;
+
+    if (heap == NULL)
+        return NULL;
+    weir__heap_init(heap);
+    lock();
+    err = register_locked(heap);
+    unlock();
+    if (err < 0) {
+        weir__aligned_free(heap);
+        return NULL;
+    }
+    return heap;
+}
+
+static weir__heap *adopt_or_create(void)
+{
+    weir__heap *heap;
+
+    lock();
+    heap = pop_orphan_locked();
+    unlock();
+    return heap != NULL ? heap : create();
+}
+
+static void sign(weir__heap *heap)
+{
+    lock();
+    heap->registry.thread = weir__thread_id();
+    weir__thread_name(heap->registry.thread_name, sizeof(heap->registry.thread_name));
+    unlock();
+}
+
+/* ---- ... to the end ---- */
+
+static void count_gone_locked(const weir__heap *heap)
+{
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        atomic_fetch_add_explicit(&weir__heaps_all.sent[i],
+                                  weir__tally_read(&heap->bins[i].sent) -
+                                      weir__tally_read(&heap->bins[i].received),
+                                  memory_order_relaxed);
+}
+
+static void destroy(weir__heap *heap)
+{
+    lock();
+    weir__list_remove(&heap->registry.link);
+    count_gone_locked(heap);
+    weir__gauges_remove(heap);
+    if (weir__list_is_empty(&weir__heaps_all.list))
+        weir__gauges_end();
+    unlock();
+    weir__aligned_free(heap);
+}
+
+static void make_orphan(weir__heap *heap)
+{
+    lock();
+    heap->registry.thread = 0;
+    heap->registry.next_orphan =
+        atomic_load_explicit(&weir__heaps_all.orphans, memory_order_relaxed);
+    atomic_store_explicit(&weir__heaps_all.orphans, heap, memory_order_relaxed);
+    unlock();
+}
+
+/* Trims a heap without a thread. An empty one is known to nobody: nobody has blocks of it. */
+static size_t trim_abandoned(weir__heap *heap)
+{
+    size_t bytes = weir__heap_trim(heap);
+
+    if (weir__heap_is_empty(heap))
+        destroy(heap);
+    else
+        make_orphan(heap);
+    return bytes;
+}
+
+size_t weir__heaps_trim_orphans(void)
+{
+    weir__heap *heap, *next;
+    size_t bytes = 0;
+
+    lock();
+    heap = atomic_exchange_explicit(&weir__heaps_all.orphans, NULL, memory_order_relaxed);
+    unlock();
+    for (; heap != NULL; heap = next) {
+        next = heap->registry.next_orphan;
+        bytes += trim_abandoned(heap);
+    }
+    return bytes;
+}
+
+/* What this thread had in its outboxes may have been the last that an orphan was waiting for. */
+static void leave(weir__heap *heap)
+{
+    weir__outbox_flush(&heap->outboxes);
+    (void)trim_abandoned(heap);
+    (void)weir__heaps_trim_orphans();
+}
+
+static void set_current(weir__heap *heap)
+{
+    weir__heap_current = heap;
+    weir__heap_quick = weir__poison_matters() ? NULL : heap;
+}
+
+static void on_thread_exit(void *arg)
+{
+    set_current(NULL);
+    leave(arg);
+}
+
+weir__heap *weir__heap_enter(void)
+{
+    weir__heap *heap = adopt_or_create();
+
+    if (heap == NULL)
+        return NULL;
+    if (weir_thread_on_exit(on_thread_exit, heap) < 0) {
+        leave(heap);
+        return NULL;
+    }
+    sign(heap);
+    set_current(heap);
+    return heap;
+}
+
+void weir__heaps_count_sent(unsigned size_class)
+{
+    atomic_fetch_add_explicit(&weir__heaps_all.sent[size_class], 1, memory_order_relaxed);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which messages are watched, and when leaks are looked for.
+ *
+ *     birth --countdown--> considered --due--> a record (buffer/leak_record.c)
+ *     a group has ended, weir_leak_check, the end of a scope --> reports (buffer/leak_report.c)
+ *
+ * The distance between two samples is random, 128 on average: a program that makes its messages in
+ * a rhythm would otherwise have always the same one watched. A backtrace takes 3 us, so that a
+ * thread which makes a message every few nanoseconds would spend most of its time on them: two
+ * samples within a millisecond double the distance, up to 64 times.
+ */
+#include "buffer/leak.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/ending.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "buffer/leak_record.h"
+#include "buffer/leak_report.h"
+
+#define INTERVAL 128u
+#define INTERVAL_MAX (64 * INTERVAL)
+#define SAMPLE_GAP_NS weir_ms(1)
+
+static weir__once level_once = WEIR__ONCE_INIT;
+static _Atomic int current_level = WEIR_LEAK_SIMPLE;
+
+/* 0 = the thread considers its next birth. */
+_Thread_local int32_t weir__leak_countdown;
+
+static _Thread_local struct {
+    uint32_t interval; /* 0 = the thread has not begun to sample */
+    int64_t sampled_ns;
+    unsigned scopes;
+} sampler;
+
+/* ---- the level ---- */
+
+static const char *const level_names[] = {
+    [WEIR_LEAK_OFF] = "off",
+    [WEIR_LEAK_SIMPLE] = "simple",
+    [WEIR_LEAK_ADVANCED] = "advanced",
+    [WEIR_LEAK_PARANOID] = "paranoid",
+};
+
+int weir__leak_parse_level(const char *text, enum weir_leak_level *ret_level)
+{
+    for (int level = WEIR_LEAK_OFF; level <= WEIR_LEAK_PARANOID; level++) {
+        if (strcasecmp(text, level_names[level]) == 0) {
+            *ret_level = (enum weir_leak_level)level;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static void read_environment(void)
+{
+    const char *text = getenv("WEIR_LEAK_LEVEL");
+    enum weir_leak_level level;
+
+    if (text == NULL)
+        return;
+    if (weir__leak_parse_level(text, &level) == 0)
+        atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+    else
+        weir__warn("leak", NULL,
+                   "WEIR_LEAK_LEVEL is not off, simple, advanced or paranoid, ignored: %s", text);
+}
+
+enum weir_leak_level weir_leak_level(void)
+{
+    weir__once_run(&level_once, read_environment);
+    /* Relaxed: it says only what is to be done, nothing was made ready for it. */
+    return (enum weir_leak_level)atomic_load_explicit(&current_level, memory_order_relaxed);
+}
+
+static void begin_sampling_anew(void)
+{
+    sampler.interval = 0;
+    weir__leak_countdown = 0;
+}
+
+int weir_leak_set_level(enum weir_leak_level level)
+{
+    if ((int)level < WEIR_LEAK_OFF || level > WEIR_LEAK_PARANOID)
+        return -EINVAL;
+    weir__once_run(&level_once, read_environment);
+    atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+    weir__leak_places_forget();
+    begin_sampling_anew();
+    return 0;
+}
+
+/* ---- sampling ---- */
+
+static uint32_t next_interval(void)
+{
+    int64_t now_ns = weir__monotonic_now();
+    bool hurried = sampler.interval > 0 && now_ns - sampler.sampled_ns < SAMPLE_GAP_NS;
+
+    sampler.sampled_ns = now_ns;
+    if (!hurried)
+        return INTERVAL;
+    return sampler.interval < INTERVAL_MAX ? sampler.interval * 2 : INTERVAL_MAX;
+}
+
+/* Whether the birth that was counted down to is a sample; starts the next countdown. */
+static bool is_sample(void)
+{
+    bool begun = sampler.interval > 0;
+
+    sampler.interval = next_interval();
+    weir__leak_countdown =
+        (int32_t)weir__random_below(weir__random_thread(), 2 * sampler.interval - 1) + 1;
+    return begun; /* the first countdown did not begin at a random number */
+}
+
+static void on_group_ended(void)
+{
+    (void)weir_leak_check();
+}
+
+static void watch(weir_msg *msg, bool detailed)
+{
+    weir__ending_hook_add(on_group_ended);
+    weir__leak_record_add(msg, detailed);
+}
+
+void weir__leak_consider(weir_msg *msg)
+{
+    enum weir_leak_level level = weir_leak_level();
+
+    if (sampler.scopes > 0 || level == WEIR_LEAK_PARANOID) {
+        weir__leak_countdown = 1;
+        watch(msg, true);
+    } else if (level == WEIR_LEAK_OFF) {
+        weir__leak_countdown = INTERVAL;
+    } else if (is_sample()) {
+        watch(msg, level == WEIR_LEAK_ADVANCED);
+    }
+}
+
+/* ---- looking for leaks ---- */
+
+static size_t report(weir__leak_search *search)
+{
+    size_t found = weir__leak_records_count(search);
+    weir__leak_facts facts;
+    size_t others;
+
+    while (weir__leak_records_pick(search, &facts, &others))
+        weir__leak_report(&facts, others);
+    return found;
+}
+
+size_t weir_leak_check(void)
+{
+    return report(&(weir__leak_search){.only_ended = true});
+}
+
+size_t weir_leak_check_all(void)
+{
+    return report(&(weir__leak_search){.only_ended = false});
+}
+
+/* ---- scopes ---- */
+
+void weir_leak_scope_begin(weir_leak_scope *scope)
+{
+    *scope = (weir_leak_scope){.first = weir__leak_records_next_number()};
+    sampler.scopes++;
+    begin_sampling_anew();
+}
+
+size_t weir_leak_scope_end(weir_leak_scope *scope)
+{
+    sampler.scopes--;
+    begin_sampling_anew();
+    return report(&(weir__leak_search){
+        .maker = weir__thread_id(),
+        .first = scope->first,
+        .again = true,
+    });
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every message can do and the header does not do inline.
+ */
+#include <weir/msg.h>
+
+void weir_msg_touch(weir_msg *msg, const char *where)
+{
+    if (msg->type->touch != NULL)
+        msg->type->touch(msg, where);
+}

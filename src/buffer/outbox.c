@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Filling and flushing outboxes. A thread touches its own only; what it gives away, it gives by
+ * weir__heap_return.
+ */
+#include "buffer/outbox.h"
+
+#include "buffer/heap.h"
+
+#define BLOCKS_MAX 32u
+#define BYTES_MAX (256u << 10)
+
+/* Heaps lie at least a few KiB apart: the low bits say nothing. */
+static unsigned index_of(const struct weir__heap *owner)
+{
+    return (unsigned)(((uintptr_t)owner >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 60);
+}
+
+static void flush_one(weir__outboxes *outboxes, unsigned index)
+{
+    weir__outbox *box = &outboxes->boxes[index];
+
+    weir__heap_return(atomic_load_explicit(&box->owner, memory_order_relaxed), box->first,
+                      box->last, weir__tally_read(&box->count));
+    box->first = NULL;
+    box->bytes = 0;
+    atomic_store_explicit(&box->count, 0, memory_order_relaxed);
+    outboxes->filled &= ~(1u << index);
+}
+
+void weir__outbox_put(weir__outboxes *outboxes, struct weir__heap *owner, weir_buf *block,
+                      uint32_t bytes)
+{
+    unsigned index = index_of(owner);
+    weir__outbox *box = &outboxes->boxes[index];
+
+    if (atomic_load_explicit(&box->owner, memory_order_relaxed) != owner) {
+        if (box->first != NULL)
+            flush_one(outboxes, index);
+        atomic_store_explicit(&box->owner, owner, memory_order_relaxed);
+    }
+    if (box->first == NULL)
+        box->last = block;
+    block->block = box->first;
+    box->first = block;
+    box->bytes += bytes;
+    outboxes->filled |= 1u << index;
+    weir__tally_add(&box->count, 1);
+    if (weir__tally_read(&box->count) >= BLOCKS_MAX || box->bytes >= BYTES_MAX)
+        flush_one(outboxes, index);
+}
+
+void weir__outbox_flush(weir__outboxes *outboxes)
+{
+    while (outboxes->filled != 0)
+        flush_one(outboxes, (unsigned)__builtin_ctz(outboxes->filled));
+}

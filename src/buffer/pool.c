@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking and giving blocks, and when memory goes back to the system.
+ *
+ *      take    from the bin, or else what came home, or else from a slab    (heap.c)
+ *      give    into the bin, or if it is another thread's, the outbox       (outbox.c)
+ *
+ * Memory goes back when a thread ends (heaps.c), when an executor's thread sleeps on more than it
+ * needs, when somebody asks, and when the system or the limit leaves no other way.
+ */
+#include "buffer/pool.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/turn.h"
+#include "buffer/heaps.h"
+
+#define NOINLINE __attribute__((noinline))
+#define COLD __attribute__((noinline, cold))
+
+#define DECAY_EVERY_NS weir_seconds(1)
+#define MAPPED_ENOUGH ((size_t)1 << 20) /* a thread that has mapped less keeps it */
+#define IN_VAIN_NS weir_ms(10)
+
+/* How often everybody was asked to trim. Relaxed: who sees it, sooner or later, trims. */
+static _Atomic uint32_t trims_wanted;
+
+/* ---- giving memory back ---- */
+
+static size_t trim_own(weir__heap *heap)
+{
+    weir__outbox_flush(&heap->outboxes);
+    return weir__heap_trim(heap);
+}
+
+size_t weir_pool_trim(void)
+{
+    weir__heap *heap = weir__heap_current;
+    size_t bytes = heap != NULL ? trim_own(heap) : 0;
+
+    atomic_fetch_add_explicit(&trims_wanted, 1, memory_order_relaxed);
+    return bytes + weir__heaps_trim_orphans();
+}
+
+int weir_pool_set_limit(int64_t bytes)
+{
+    if (bytes < WEIR_OFF)
+        return -EINVAL;
+    atomic_store_explicit(&weir__mapped_now.limit_bytes, bytes > 0 ? bytes : 0,
+                          memory_order_relaxed);
+    return 0;
+}
+
+static COLD void obey(weir__heap *heap, uint32_t wanted)
+{
+    heap->trims_seen = wanted;
+    (void)weir__heap_trim(heap);
+}
+
+/*
+ * Once a second, so that a thread that sleeps often does not lose what it needs again at once; and
+ * if it would sleep on, it is woken, so that a thread that idles does lose it.
+ */
+static int64_t decay(weir__heap *heap, int64_t now_ns)
+{
+    int64_t next_ns = now_ns < WEIR_NEVER - DECAY_EVERY_NS ? now_ns + DECAY_EVERY_NS : WEIR_NEVER;
+    bool more;
+
+    if (heap->decay_at_ns == 0 || heap->decay_at_ns > next_ns) /* the first time; another clock */
+        heap->decay_at_ns = next_ns;
+    if (now_ns < heap->decay_at_ns)
+        return heap->decay_at_ns;
+    heap->decay_at_ns = next_ns;
+    more = weir__heap_decay(heap);
+    (void)weir__heaps_trim_orphans();
+    return more && heap->slab_bytes > MAPPED_ENOUGH ? next_ns : WEIR_NEVER;
+}
+
+static bool has_more_than_enough(const weir__heap *heap)
+{
+    /* Relaxed: whether there are orphans is a guess, and their heaps are not touched here. */
+    return heap->slab_bytes > MAPPED_ENOUGH ||
+           atomic_load_explicit(&weir__heaps_all.orphans, memory_order_relaxed) != NULL;
+}
+
+static int64_t on_turn_end(bool sleeps, int64_t now_ns)
+{
+    uint32_t wanted = atomic_load_explicit(&trims_wanted, memory_order_relaxed);
+    weir__heap *heap = weir__heap_current;
+
+    if (heap == NULL)
+        return WEIR_NEVER;
+    weir__outbox_flush(&heap->outboxes);
+    if (heap->trims_seen != wanted)
+        obey(heap, wanted);
+    return sleeps && has_more_than_enough(heap) ? decay(heap, now_ns) : WEIR_NEVER;
+}
+
+/* ---- taking ---- */
+
+static weir__heap *enter(void)
+{
+    weir__heap *heap = weir__heap_enter();
+
+    if (heap == NULL)
+        return NULL;
+    weir__turn_hook_add(on_turn_end);
+    heap->trims_seen = atomic_load_explicit(&trims_wanted, memory_order_relaxed);
+    return heap;
+}
+
+static inline weir_buf *hand_out(weir_buf *block, weir__heap *heap, unsigned size_class,
+                                 size_t size)
+{
+    block->msg.flags = size_class << WEIR__POOL_CLASS_SHIFT;
+    block->data = (uint8_t *)(block + 1);
+    block->capacity = (uint32_t)size;
+    block->owner = heap;
+    block->block = NULL;
+    return block;
+}
+
+static weir_buf *map_huge(size_t payload)
+{
+    weir__slab *slab = weir__slab_map_huge(payload);
+    weir_buf *block;
+
+    if (slab == NULL)
+        return NULL;
+    block = weir__slab_block(slab, 0);
+    weir__block_keep(block);
+    block->slab = slab;
+    weir__block_uncover(block, weir__slab_huge_size(payload));
+    return hand_out(block, NULL, WEIR__CLASS_HUGE, weir__slab_huge_size(payload));
+}
+
+static weir_buf *take_from(weir__heap *heap, unsigned size_class)
+{
+    weir__bin *bin = &heap->bins[size_class];
+    weir_buf *block = weir__bin_pop(bin);
+
+    if (block == NULL)
+        block = weir__heap_refill(heap, size_class);
+    if (block == NULL)
+        return NULL;
+    weir__block_uncover(block, bin->size);
+    return hand_out(block, heap, size_class, bin->size);
+}
+
+static weir_buf *try_to_take(size_t payload)
+{
+    weir__heap *heap = weir__heap_current;
+
+    if (payload > WEIR__CLASS_SIZE_MAX)
+        return map_huge(payload);
+    if (heap == NULL)
+        heap = enter();
+    return heap != NULL ? take_from(heap, weir__class_of(payload)) : NULL;
+}
+
+/*
+ * Whether trimming gave anything. When it did not, it is not tried for a while: a thread that lives
+ * at the limit would do little else.
+ */
+static bool make_room(void)
+{
+    weir__heap *heap = weir__heap_current;
+    int64_t now_ns = weir__monotonic_now();
+
+    if (heap != NULL && now_ns < heap->room_at_ns)
+        return false;
+    if (weir_pool_trim() > 0)
+        return true;
+    if (heap != NULL)
+        heap->room_at_ns = now_ns + IN_VAIN_NS;
+    return false;
+}
+
+static NOINLINE weir_buf *take_slowly(size_t payload)
+{
+    weir_buf *block = try_to_take(payload);
+
+    if (block == NULL && make_room())
+        block = try_to_take(payload);
+    if (block == NULL)
+        atomic_fetch_add_explicit(&weir__mapped_now.failures, 1, memory_order_relaxed);
+    return block;
+}
+
+weir_buf *weir__pool_take(size_t payload)
+{
+    weir__heap *heap = weir__heap_quick;
+    unsigned size_class;
+    weir_buf *block;
+
+    if (heap == NULL || payload > WEIR__CLASS_SIZE_MAX)
+        return take_slowly(payload);
+    size_class = weir__class_of(payload);
+    block = weir__bin_pop(&heap->bins[size_class]);
+    if (block == NULL)
+        return take_slowly(payload);
+    return hand_out(block, heap, size_class, heap->bins[size_class].size);
+}
+
+size_t weir__pool_capacity_for(size_t payload)
+{
+    assert(payload <= WEIR_BUF_MAX);
+    return payload <= WEIR__CLASS_SIZE_MAX ? weir__class_size(weir__class_of(payload))
+                                           : weir__slab_huge_size(payload);
+}
+
+/* ---- giving ---- */
+
+static void send_home(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
+{
+    if (heap != NULL) {
+        weir__tally_add(&heap->bins[size_class].sent, 1);
+        weir__outbox_put(&heap->outboxes, owner, block, (uint32_t)weir__class_size(size_class));
+    } else {
+        weir__heaps_count_sent(size_class);
+        weir__heap_return(owner, block, block, 1);
+    }
+}
+
+/* A thread that only releases gets a heap as well: that has the outboxes. */
+static void give_to_heap(weir__heap *owner, unsigned size_class, weir_buf *block)
+{
+    weir__heap *heap = weir__heap_current != NULL ? weir__heap_current : enter();
+
+    weir__block_cover(block, weir__class_size(size_class));
+    if (heap == owner)
+        weir__bin_push(&heap->bins[size_class], block);
+    else
+        send_home(heap, owner, size_class, block);
+}
+
+static NOINLINE void give_slowly(weir_buf *block)
+{
+    weir__slab *slab = weir__slab_of(block);
+
+    if (slab->heap != NULL) {
+        give_to_heap(slab->heap, slab->size_class, block);
+    } else {
+        weir__block_cover(block, slab->bytes - sizeof(*slab) - sizeof(*block));
+        weir__slab_unmap(slab);
+    }
+}
+
+void weir__pool_give(weir_buf *block)
+{
+    weir__heap *heap = weir__heap_quick;
+    unsigned size_class = (block->msg.flags >> WEIR__POOL_CLASS_SHIFT) & 0xff;
+
+    assert(size_class == weir__slab_of(block)->size_class);
+    block->msg.refs = 0; /* whoever goes on using it meets an assertion */
+    if (heap != NULL && block->owner == heap)
+        weir__bin_push(&heap->bins[size_class], block);
+    else
+        give_slowly(block);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mapping slabs within the limit.
+ */
+#include "buffer/slab.h"
+
+#include "base/pages.h"
+
+#define SLAB_SIZE_MIN ((size_t)64 << 10)
+#define SLAB_SIZE_MAX ((size_t)1 << 20)
+#define BLOCKS_WANTED 16 /* in a slab, where its size allows */
+
+weir__mapped weir__mapped_now;
+
+static void add(_Atomic int64_t *figure, int64_t n)
+{
+    atomic_fetch_add_explicit(figure, n, memory_order_relaxed);
+}
+
+static void raise_peak(int64_t bytes)
+{
+    int64_t peak = atomic_load_explicit(&weir__mapped_now.peak_bytes, memory_order_relaxed);
+
+    while (peak < bytes &&
+           !atomic_compare_exchange_weak_explicit(&weir__mapped_now.peak_bytes, &peak, bytes,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+/* Compare and exchange, so that nobody overshoots the limit, not even for a moment. */
+static bool reserve(size_t bytes, int64_t *ret_mapped)
+{
+    int64_t limit = atomic_load_explicit(&weir__mapped_now.limit_bytes, memory_order_relaxed);
+    int64_t before = atomic_load_explicit(&weir__mapped_now.bytes, memory_order_relaxed);
+    int64_t after;
+
+    do {
+        after = before + (int64_t)bytes;
+        if (limit > 0 && after > limit)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&weir__mapped_now.bytes, &before, after,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *ret_mapped = after;
+    return true;
+}
+
+static weir__slab *map(size_t bytes)
+{
+    weir__slab *slab;
+    int64_t mapped;
+
+    if (bytes == 0 || !reserve(bytes, &mapped))
+        return NULL;
+    slab = weir__pages_map(bytes);
+    if (slab == NULL) {
+        add(&weir__mapped_now.bytes, -(int64_t)bytes);
+        return NULL;
+    }
+    raise_peak(mapped);
+    slab->bytes = bytes;
+    weir__poison_chunk(slab + 1, bytes - sizeof(*slab));
+    return slab;
+}
+
+static size_t stride_of(unsigned size_class)
+{
+    return weir__class_stride(size_class) + WEIR__REDZONE;
+}
+
+/* Small blocks share 64 KiB; large ones come 16 at a time, up to 1 MiB; the largest come alone. */
+static uint32_t room_of(unsigned size_class)
+{
+    size_t stride = stride_of(size_class), bytes = sizeof(weir__slab) + BLOCKS_WANTED * stride;
+
+    if (bytes < SLAB_SIZE_MIN)
+        bytes = SLAB_SIZE_MIN;
+    if (bytes > SLAB_SIZE_MAX)
+        bytes = SLAB_SIZE_MAX;
+    return bytes < sizeof(weir__slab) + stride ? 1
+                                               : (uint32_t)((bytes - sizeof(weir__slab)) / stride);
+}
+
+size_t weir__slab_bytes(unsigned size_class)
+{
+    return weir__pages_round(sizeof(weir__slab) + room_of(size_class) * stride_of(size_class));
+}
+
+weir__slab *weir__slab_map(struct weir__heap *heap, unsigned size_class)
+{
+    weir__slab *slab = map(weir__slab_bytes(size_class));
+
+    if (slab == NULL)
+        return NULL;
+    slab->heap = heap;
+    slab->size_class = size_class;
+    slab->stride = (uint32_t)stride_of(size_class);
+    slab->room = room_of(size_class);
+    return slab;
+}
+
+static size_t huge_bytes(size_t payload)
+{
+    return weir__pages_round(sizeof(weir__slab) + sizeof(weir_buf) + payload);
+}
+
+size_t weir__slab_huge_size(size_t payload)
+{
+    return huge_bytes(payload) - sizeof(weir__slab) - sizeof(weir_buf);
+}
+
+weir__slab *weir__slab_map_huge(size_t payload)
+{
+    weir__slab *slab = payload <= WEIR_BUF_MAX ? map(huge_bytes(payload)) : NULL;
+
+    if (slab == NULL)
+        return NULL;
+    slab->size_class = WEIR__CLASS_HUGE;
+    slab->room = slab->carved = 1;
+    add(&weir__mapped_now.huge_bytes, (int64_t)slab->bytes);
+    add(&weir__mapped_now.huge_count, 1);
+    return slab;
+}
+
+void weir__slab_unmap(weir__slab *slab)
+{
+    size_t bytes = slab->bytes;
+
+    if (slab->heap == NULL) {
+        add(&weir__mapped_now.huge_bytes, -(int64_t)bytes);
+        add(&weir__mapped_now.huge_count, -1);
+    }
+    weir__poison_chunk_gone(slab, bytes);
+    weir__pages_unmap(slab, bytes);
+    add(&weir__mapped_now.bytes, -(int64_t)bytes);
+}

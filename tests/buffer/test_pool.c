@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking and giving blocks on one thread: what a block is, the limit, trimming, having no memory.
+ */
+#include "buffer/pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/local.h>
+#include <weir/metric.h>
+
+#include "base/pages.h"
+#include "base/poison.h"
+#include "base/turn.h"
+#include "buffer/heaps.h"
+#include "support/buffer/pool.h"
+#include "support/child.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define SECOND weir_seconds(1)
+
+static uint64_t mapped_bytes(void)
+{
+    weir_pool_stats stats;
+
+    weir_pool_read(&stats);
+    return stats.mapped_bytes;
+}
+
+static uint64_t failures(void)
+{
+    weir_pool_stats stats;
+
+    weir_pool_read(&stats);
+    return stats.failures;
+}
+
+/* ---- blocks ---- */
+
+static void check_block(size_t payload)
+{
+    weir_buf *block = weir__pool_take(payload);
+
+    assert_non_null(block);
+    assert_int_equal((uintptr_t)block % 64, 0);
+    assert_ptr_equal(block->data, (uint8_t *)(block + 1));
+    assert_true(block->capacity >= payload);
+    assert_int_equal(block->capacity, weir__pool_capacity_for(payload));
+    assert_ptr_equal(block->owner, payload <= MIB ? weir__heap_current : NULL);
+    assert_null(block->block);
+    memset(block->data, 0xff, block->capacity);
+    weir__pool_give(block);
+}
+
+TEST(pool, a_block_is_a_header_with_at_least_the_payload_behind_it)
+{
+    const size_t payloads[] = {0,       1,           63,         64,         65,
+                               255,     256,         257,        320,        321,
+                               4 * KIB, 4 * KIB + 1, 100 * KIB,  1000 * KIB, MIB - 1,
+                               MIB,     MIB + 1,     MIB + 4096, 5 * MIB,    5 * MIB + 1};
+
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++)
+        check_block(payloads[i]);
+}
+
+TEST(pool, a_header_alone_has_no_capacity)
+{
+    weir_buf *block = weir__pool_take(0);
+
+    assert_int_equal(block->capacity, 0);
+    weir__pool_give(block);
+}
+
+TEST(pool, more_than_a_buffer_can_hold_is_refused)
+{
+    assert_null(weir__pool_take(WEIR_BUF_MAX + 1));
+    assert_null(weir__pool_take(SIZE_MAX));
+    assert_true(weir__pool_capacity_for(WEIR_BUF_MAX) <= UINT32_MAX);
+}
+
+TEST(pool, the_last_one_given_is_the_next_one_taken)
+{
+    weir_buf *blocks[3], *again[3];
+
+    take_blocks(blocks, 3, 1000);
+    give_blocks(blocks, 3);
+    take_blocks(again, 3, 1000);
+    for (int i = 0; i < 3; i++)
+        assert_ptr_equal(again[i], blocks[2 - i]);
+    give_blocks(again, 3);
+}
+
+TEST(pool, what_users_did_to_a_header_is_forgotten)
+{
+    weir_buf *block = weir__pool_take(100), *again;
+    uint8_t elsewhere[1];
+
+    block->data = elsewhere;
+    block->capacity = 1;
+    block->block = block;
+    weir__pool_give(block);
+    again = weir__pool_take(100);
+    assert_ptr_equal(again, block);
+    assert_ptr_equal(again->data, (uint8_t *)(block + 1));
+    assert_int_equal(again->capacity, 128);
+    assert_null(again->block);
+    weir__pool_give(again);
+}
+
+TEST(pool, a_block_finds_its_heap_although_its_owner_was_overwritten)
+{
+    weir_buf *block = weir__pool_take(100);
+
+    block->owner = &block;
+    weir__pool_give(block);
+    assert_ptr_equal(weir__pool_take(100), block);
+    weir__pool_give(block);
+}
+
+TEST(pool, a_given_block_has_no_references)
+{
+    weir_buf *block = weir__pool_take(100);
+
+    block->msg.refs = 1;
+    weir__pool_give(block);
+    block = weir__pool_take(100);
+    assert_int_equal(block->msg.refs, 0);
+    weir__pool_give(block);
+}
+
+TEST(pool, blocks_do_not_overlap)
+{
+    enum { COUNT = 3000 };
+    static weir_buf *blocks[COUNT];
+
+    for (size_t i = 0; i < COUNT; i++) {
+        blocks[i] = weir__pool_take(i * 7919 % 5000);
+        blocks[i]->max = (uint32_t)i;
+        memset(blocks[i]->data, (int)i, blocks[i]->capacity);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(blocks[i]->max, i);
+        for (size_t k = 0; k < blocks[i]->capacity; k++)
+            assert_int_equal(blocks[i]->data[k], (uint8_t)i);
+    }
+    give_blocks(blocks, COUNT);
+}
+
+TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
+{
+    uint64_t before = mapped_bytes();
+    weir_buf *block = weir__pool_take(3 * MIB);
+    weir_pool_stats stats;
+
+    weir_pool_read(&stats);
+    assert_int_equal(stats.huge, 1);
+    assert_int_equal(stats.huge_bytes, weir__pages_round(3 * MIB + 128));
+    assert_int_equal(stats.mapped_bytes, before + stats.huge_bytes);
+    weir__pool_give(block);
+    assert_int_equal(mapped_bytes(), before);
+}
+
+/* ---- the limit ---- */
+
+TEST(pool, refuses_a_limit_below_off)
+{
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF - 1), -EINVAL);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+    assert_int_equal(weir_pool_set_limit(0), 0);
+}
+
+TEST(pool, the_limit_is_reached_to_the_byte)
+{
+    size_t slab = weir__slab_bytes(weir__class_of(100)), huge = weir__pages_round(2 * MIB + 128);
+    weir_buf *block;
+
+    assert_int_equal(weir_pool_set_limit((int64_t)slab - 1), 0);
+    assert_null(weir__pool_take(100));
+    assert_int_equal(weir_pool_set_limit((int64_t)slab), 0);
+    block = weir__pool_take(100);
+    assert_non_null(block);
+    weir__pool_give(block);
+    assert_int_equal(weir_pool_trim(), slab);
+
+    assert_int_equal(weir_pool_set_limit((int64_t)huge - 1), 0);
+    assert_null(weir__pool_take(2 * MIB));
+    assert_int_equal(weir_pool_set_limit((int64_t)huge), 0);
+    block = weir__pool_take(2 * MIB);
+    assert_non_null(block);
+    weir__pool_give(block);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+}
+
+TEST(pool, beyond_the_limit_there_is_no_memory_and_it_is_counted)
+{
+    weir_buf *blocks[64];
+    uint64_t failures_before = failures();
+    size_t count;
+
+    assert_int_equal(weir_pool_set_limit((int64_t)(2 * MIB)), 0);
+    count = take_blocks(blocks, 64, 64 * KIB);
+    assert_true(count >= 16 && count < 32);
+    assert_int_equal(failures(), failures_before + 1);
+    assert_true(mapped_bytes() <= 2 * MIB);
+
+    weir__pool_give(blocks[--count]);
+    blocks[count] = weir__pool_take(64 * KIB);
+    assert_non_null(blocks[count]);
+    assert_null(weir__pool_take(2 * MIB));
+    assert_int_equal(failures(), failures_before + 2);
+    give_blocks(blocks, count + 1);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+}
+
+TEST(pool, memory_that_is_cached_makes_room_within_the_limit)
+{
+    weir_buf *blocks[12];
+
+    assert_int_equal(weir_pool_set_limit((int64_t)(2 * MIB)), 0);
+    assert_int_equal(take_blocks(blocks, 12, 64 * KIB), 12);
+    give_blocks(blocks, 12);
+    assert_int_equal(take_blocks(blocks, 1, 3 * MIB / 2), 1);
+    give_blocks(blocks, 1);
+    assert_int_equal(take_blocks(blocks, 12, 60 * KIB), 12);
+    give_blocks(blocks, 12);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+}
+
+TEST(pool, the_peak_stays_when_memory_has_gone)
+{
+    weir_pool_stats stats;
+    weir_buf *block = weir__pool_take(40 * MIB);
+
+    weir__pool_give(block);
+    weir_pool_read(&stats);
+    assert_true(stats.peak_bytes >= 40 * MIB);
+    assert_true(stats.mapped_bytes < 40 * MIB);
+}
+
+/* ---- trimming ---- */
+
+TEST(pool, trim_gives_back_what_is_wholly_free)
+{
+    enum { COUNT = 500 };
+    weir_buf *blocks[COUNT];
+    uint64_t mapped;
+
+    take_blocks(blocks, COUNT, 4000);
+    mapped = mapped_bytes();
+    assert_int_equal(weir_pool_trim(), 0);
+    give_blocks(blocks, COUNT);
+    assert_int_equal(mapped_bytes(), mapped);
+    assert_int_equal(weir_pool_trim(), mapped);
+    assert_int_equal(mapped_bytes(), 0);
+    assert_int_equal(weir_pool_trim(), 0);
+}
+
+TEST(pool, one_block_in_use_keeps_its_slab_and_no_other)
+{
+    enum { COUNT = 500 };
+    weir_buf *blocks[COUNT];
+
+    take_blocks(blocks, COUNT, 4000);
+    give_blocks(blocks, COUNT / 2);
+    give_blocks(blocks + COUNT / 2 + 1, COUNT - COUNT / 2 - 1);
+    (void)weir_pool_trim();
+    assert_int_equal(mapped_bytes(), weir__slab_of(blocks[COUNT / 2])->bytes);
+    assert_int_equal(count_blocks().in_use, 1);
+
+    take_blocks(blocks, COUNT / 2, 4000); /* its neighbours are still good */
+    give_blocks(blocks, COUNT / 2 + 1);
+}
+
+TEST(pool, a_thread_that_sleeps_on_little_is_left_alone)
+{
+    weir_buf *blocks[8];
+
+    take_blocks(blocks, 8, 4000);
+    give_blocks(blocks, 8);
+    assert_true(weir__turn_end(true, SECOND) == WEIR_NEVER);
+    assert_true(weir__turn_end(true, 100 * SECOND) == WEIR_NEVER);
+    assert_int_equal(count_blocks().cached, 8);
+}
+
+static uint64_t slabs_of(size_t payload)
+{
+    weir_pool_stats stats;
+
+    weir_pool_read(&stats);
+    return stats.classes[weir__class_of(payload)].slabs;
+}
+
+TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
+{
+    enum { COUNT = 512 };
+    weir_buf *blocks[COUNT];
+    uint64_t idle;
+    int64_t now_ns = SECOND;
+
+    take_blocks(blocks, COUNT, 64 * KIB);
+    give_blocks(blocks + 1, COUNT - 2); /* the first and the last slab must stay */
+    idle = slabs_of(64 * KIB) - 2;
+    assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+    assert_int_equal(weir__turn_end(true, now_ns + SECOND - 1), now_ns + SECOND);
+
+    now_ns += SECOND; /* a second ago these were needed */
+    assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+    assert_int_equal(slabs_of(64 * KIB), idle + 2);
+    for (; idle > 1; idle /= 2) {
+        now_ns += SECOND;
+        assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+        assert_int_equal(slabs_of(64 * KIB), idle / 2 + 2);
+    }
+    assert_true(weir__turn_end(true, now_ns + SECOND) == WEIR_NEVER); /* the rest is in use */
+    assert_int_equal(slabs_of(64 * KIB), 2);
+
+    weir__pool_give(blocks[0]);
+    weir__pool_give(blocks[COUNT - 1]);
+    (void)weir_pool_trim();
+    assert_true(weir__turn_end(true, now_ns + SECOND) == WEIR_NEVER);
+}
+
+TEST(pool, what_runs_dry_in_every_second_is_kept)
+{
+    enum { COUNT = 64 };
+    weir_buf *blocks[COUNT + 64];
+    uint64_t before;
+
+    for (int64_t now_ns = SECOND; now_ns < 10 * SECOND; now_ns += SECOND) {
+        take_blocks(blocks, COUNT, 64 * KIB);
+        take_blocks(blocks + COUNT, (size_t)(now_ns / SECOND), 64 * KIB); /* a few more each time */
+        before = mapped_bytes();
+        give_blocks(blocks, COUNT + (size_t)(now_ns / SECOND));
+        assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+        assert_int_equal(mapped_bytes(), before);
+    }
+}
+
+TEST(pool, a_turn_that_goes_on_keeps_what_is_cached)
+{
+    enum { COUNT = 64 };
+    weir_buf *blocks[COUNT];
+    uint64_t before;
+
+    take_blocks(blocks, COUNT, 64 * KIB);
+    give_blocks(blocks, COUNT);
+    before = mapped_bytes();
+    for (int64_t now_ns = SECOND; now_ns < 10 * SECOND; now_ns += SECOND)
+        assert_true(weir__turn_end(false, now_ns) == WEIR_NEVER);
+    assert_int_equal(mapped_bytes(), before);
+}
+
+TEST(pool, a_clock_that_was_set_back_or_stands_at_its_end_does_no_harm)
+{
+    enum { COUNT = 64 };
+    weir_buf *blocks[COUNT];
+
+    take_blocks(blocks, COUNT, 64 * KIB);
+    give_blocks(blocks, COUNT);
+    assert_int_equal(weir__turn_end(true, 1000 * SECOND), 1001 * SECOND);
+    assert_int_equal(weir__turn_end(true, SECOND), 2 * SECOND);
+    assert_true(weir__turn_end(true, WEIR_NEVER - 1) > WEIR_NEVER - 1);
+}
+
+/* ---- no memory ---- */
+
+static int take_one_of_each(void)
+{
+    const size_t payloads[] = {0, 100, 5000, MIB, 2 * MIB};
+    weir_buf *blocks[5];
+    size_t count = 0;
+
+    while (count < 5 && take_blocks(blocks + count, 1, payloads[count]) == 1)
+        count++;
+    give_blocks(blocks, count);
+    return count == 5 ? 0 : -ENOMEM;
+}
+
+static void end_thread_heap(void)
+{
+    weir_locals_remove_all();
+    assert_null(weir__heap_current);
+}
+
+TEST(pool, each_allocation_may_fail)
+{
+    for (unsigned n = 1;; n++) {
+        int err;
+
+        end_thread_heap(); /* so that it begins with nothing */
+        test_memory_fail_at(n);
+        err = take_one_of_each();
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        test_memory_fail_at(0);
+        assert_int_equal(count_blocks().in_use, 0);
+        assert_int_equal(take_one_of_each(), 0);
+    }
+    test_memory_fail_at(0);
+}
+
+TEST(pool, a_system_without_memory_gets_back_what_is_cached_first)
+{
+    weir_buf *blocks[8];
+    uint64_t failures_before = failures();
+
+    take_blocks(blocks, 8, 64 * KIB);
+    give_blocks(blocks, 8);
+    test_memory_fail_at(1);
+    assert_null(weir__pool_take(4 * MIB)); /* the test refuses twice */
+    assert_int_equal(mapped_bytes(), 0);
+    assert_int_equal(failures(), failures_before + 1);
+}
+
+/* ---- where the memory is ---- */
+
+TEST(pool, everything_that_is_mapped_is_accounted_for)
+{
+    enum { COUNT = 300 };
+    weir_buf *blocks[COUNT], *huge = weir__pool_take(2 * MIB);
+    weir_pool_stats stats;
+
+    for (size_t i = 0; i < COUNT; i++)
+        blocks[i] = weir__pool_take(i * i);
+    give_blocks(blocks, COUNT / 3);
+    weir_pool_read(&stats);
+    assert_int_equal(stats.mapped_bytes, stats.in_use_bytes + stats.cached_bytes +
+                                             stats.in_transit_bytes + stats.spare_bytes);
+    assert_int_equal(stats.mapped_bytes, weir__pages_mapped());
+    assert_int_equal(stats.caches, 1);
+    assert_int_equal(stats.orphans, 0);
+    assert_int_equal(count_blocks().in_use, COUNT - COUNT / 3);
+    assert_int_equal(count_blocks().cached, COUNT / 3);
+    give_blocks(blocks + COUNT / 3, COUNT - COUNT / 3);
+    weir__pool_give(huge);
+}
+
+TEST(pool, a_class_says_what_it_has)
+{
+    weir_buf *blocks[3];
+    weir_pool_stats stats;
+    const weir_pool_count *count;
+
+    take_blocks(blocks, 3, 640);
+    weir__pool_give(blocks[2]);
+    weir_pool_read(&stats);
+    count = &stats.classes[weir__class_of(640)];
+    assert_int_equal(count->size, 640);
+    assert_int_equal(count->in_use, 2);
+    assert_int_equal(count->cached, 1);
+    assert_int_equal(count->in_transit, 0);
+    assert_int_equal(count->slabs, 1);
+    assert_int_equal(count->mapped_bytes, weir__slab_bytes(weir__class_of(640)));
+    give_blocks(blocks, 2);
+}
+
+TEST(pool, describes_itself_in_a_table)
+{
+    weir_buf *blocks[2], *huge = weir__pool_take(2 * MIB);
+    char text[4096];
+    size_t length;
+
+    take_blocks(blocks, 2, 600);
+    weir__pool_give(blocks[1]);
+    length = weir_pool_describe(text, sizeof(text));
+    assert_int_equal(length, strlen(text));
+    assert_non_null(strstr(text, "limit none"));
+    assert_non_null(strstr(text, "                   640 B         1         1         0         1"
+                                 "      64 KiB\n"));
+    assert_non_null(
+        strstr(text, "                    huge         1         0         0         0"));
+    assert_null(strstr(text, " 768 B "));
+    weir__pool_give(blocks[0]);
+    weir__pool_give(huge);
+}
+
+TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
+{
+    char text[200], whole[4096];
+    size_t length = weir_pool_describe(whole, sizeof(whole));
+
+    assert_true(length > sizeof(text));
+    assert_int_equal(weir_pool_describe(text, sizeof(text)), length);
+    assert_int_equal(strlen(text), sizeof(text) - 1);
+    assert_memory_equal(text, whole, sizeof(text) - 1);
+    assert_int_equal(weir_pool_describe(NULL, 0), length);
+}
+
+TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
+{
+    weir_buf *block = weir__pool_take(2000);
+    weir_metric_value value;
+    char name[WEIR_METRIC_NAME_SIZE];
+
+    assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
+    assert_int_equal(value.value, mapped_bytes());
+    (void)snprintf(name, sizeof(name), "pool.cache#%llu.out_bytes",
+                   (unsigned long long)weir__heap_current->registry.number);
+    assert_int_equal(weir_metric_read(name, &value), 0);
+    assert_int_equal(value.value, 64 + 2048);
+    weir__pool_give(block);
+    assert_int_equal(weir_metric_read(name, &value), 0);
+    assert_int_equal(value.value, 0);
+    end_thread_heap();
+    assert_int_equal(weir_metric_read(name, &value), -ENOENT);
+    assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), -ENOENT);
+}
+
+/* ---- use after release ---- */
+
+#ifdef WEIR__ASAN
+static volatile uint8_t seen;
+
+static void use_while_taken(void)
+{
+    weir_buf *block = weir__pool_take(100);
+
+    block->data[127] = 1;
+    seen = block->data[127];
+    weir__pool_give(block);
+}
+
+static void read_payload_after_give(void)
+{
+    weir_buf *block = weir__pool_take(100);
+    const uint8_t *data = block->data;
+
+    weir__pool_give(block);
+    seen = data[99];
+}
+
+static void write_header_after_give(void)
+{
+    weir_buf *block = weir__pool_take(100);
+
+    weir__pool_give(block);
+    block->read = 1;
+}
+
+static void read_huge_after_give(void)
+{
+    weir_buf *block = weir__pool_take(2 * MIB);
+    const uint8_t *data = block->data;
+
+    weir__pool_give(block);
+    seen = data[0];
+}
+
+static void write_beyond_the_end(void)
+{
+    weir_buf *blocks[2];
+
+    take_blocks(blocks, 2, 100);
+    blocks[0]->data[128] = 1;
+}
+
+static void give_twice(void)
+{
+    weir_buf *block = weir__pool_take(100);
+
+    weir__pool_give(block);
+    weir__pool_give(block);
+}
+
+TEST(pool, asan_sees_through_it)
+{
+    assert_true(child_survives(use_while_taken));
+    assert_false(child_survives(read_payload_after_give));
+    assert_false(child_survives(write_header_after_give));
+    assert_false(child_survives(read_huge_after_give));
+    assert_false(child_survives(write_beyond_the_end));
+    assert_false(child_survives(give_twice));
+}
+#endif

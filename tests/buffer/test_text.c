@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Strings, formatted output, hex dumps, UTF-8.
+ */
+#include "support/buffer/buf.h"
+
+#include <stdio.h>
+
+#include <weir/text.h>
+
+#include "support/memory.h"
+
+/* ---- strings ---- */
+
+TEST(text, a_string_is_written_without_its_end)
+{
+    weir_buf *buf = make_buf(0, 6);
+
+    assert_int_equal(weir_buf_write_string(buf, "hello"), 0);
+    assert_int_equal(weir_buf_write_string(buf, ""), 0);
+    assert_int_equal(weir_buf_write_string(buf, "xx"), WEIR_EBOUNDS);
+    assert_readable(buf, "hello");
+    weir_buf_release(buf);
+}
+
+TEST(text, a_string_is_read_with_an_end)
+{
+    weir_buf *buf = make_buf_of("hello");
+    char text[6] = "......";
+
+    assert_int_equal(weir_buf_get_string(buf, 1, 3, text, 4), 0);
+    assert_string_equal(text, "ell");
+    assert_int_equal(text[4], '.');
+    assert_int_equal(weir_buf_read_string(buf, 5, text, 6), 0);
+    assert_string_equal(text, "hello");
+    assert_indices(buf, 5, 5);
+    assert_int_equal(weir_buf_read_string(buf, 0, text, 1), 0);
+    assert_string_equal(text, "");
+    weir_buf_release(buf);
+}
+
+TEST(text, a_string_needs_room_and_bytes)
+{
+    weir_buf *buf = make_buf_of("hello");
+    char text[6] = "......";
+
+    assert_int_equal(weir_buf_get_string(buf, 0, 5, text, 5), -ENOSPC);
+    assert_int_equal(weir_buf_get_string(buf, 0, 0, text, 0), -ENOSPC);
+    assert_int_equal(weir_buf_read_string(buf, 5, text, 5), -ENOSPC);
+    assert_int_equal(weir_buf_get_string(buf, 1, 5, text, 6), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_get_string(buf, SIZE_MAX, 1, text, 6), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_get_string(buf, 1, SIZE_MAX, text, SIZE_MAX), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_read_string(buf, 6, text, 7), WEIR_EBOUNDS);
+    assert_memory_equal(text, "......", 6);
+    assert_indices(buf, 0, 5);
+    weir_buf_release(buf);
+}
+
+/* ---- formatted ---- */
+
+TEST(text, printf_appends)
+{
+    weir_buf *buf = make_buf(0, 0);
+
+    assert_int_equal(weir_buf_printf(buf, "%s", ""), 0);
+    assert_int_equal(weir_buf_printf(buf, "HTTP/1.1 %d %s\r\n", 200, "OK"), 0);
+    assert_int_equal(weir_buf_printf(buf, "%c%c", 'a', 0), 0);
+    assert_int_equal(weir_buf_readable(buf), 19);
+    assert_memory_equal(weir_buf_bytes(buf), "HTTP/1.1 200 OK\r\na\0", 19);
+    weir_buf_release(buf);
+}
+
+/* Around the length that is formatted on the stack. */
+TEST(text, printf_takes_every_length)
+{
+    char expected[600];
+
+    memset(expected, ' ', sizeof(expected));
+    for (int length = 1; length <= 600; length++) {
+        weir_buf *buf = make_buf(0, (size_t)length);
+
+        assert_int_equal(weir_buf_printf(buf, "%*d", length, 7), 0);
+        assert_int_equal(weir_buf_readable(buf), length);
+        assert_memory_equal(weir_buf_bytes(buf), expected, (size_t)length - 1);
+        assert_int_equal(weir_buf_bytes(buf)[length - 1], '7');
+        weir_buf_release(buf);
+    }
+}
+
+TEST(text, printf_writes_all_or_nothing)
+{
+    weir_buf *buf = make_buf(0, 300);
+    weir_buf *fixed = make_read_only_of("hello");
+
+    assert_int_equal(weir_buf_printf(buf, "%300d", 7), 0);
+    assert_int_equal(weir_buf_printf(buf, "x"), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_readable(buf), 300);
+    weir_buf_clear(buf);
+    assert_int_equal(weir_buf_printf(buf, "%301d", 7), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_readable(buf), 0);
+    assert_int_equal(weir_buf_printf(fixed, "x"), -EROFS);
+    assert_int_equal(weir_buf_printf(fixed, "%300d", 7), -EROFS);
+    assert_readable(fixed, "hello");
+    weir_buf_release(fixed);
+    weir_buf_release(buf);
+}
+
+TEST(text, printf_touches_no_byte_behind_what_it_writes)
+{
+    weir_buf *buf = make_buf_of("....................");
+
+    assert_int_equal(weir_buf_set_write_index(buf, 0), 0);
+    assert_int_equal(weir_buf_printf(buf, "%d", 123), 0);
+    assert_int_equal(weir_buf_set_write_index(buf, 20), 0);
+    assert_readable(buf, "123.................");
+    weir_buf_release(buf);
+}
+
+TEST(text, printf_refuses_what_cannot_be_printed)
+{
+    weir_buf *buf = make_buf(0, 0);
+
+    /* no multibyte form in the C locale */
+    assert_int_equal(weir_buf_printf(buf, "%ls", L"\x263a"), -EINVAL);
+    assert_int_equal(weir_buf_readable(buf), 0);
+    weir_buf_release(buf);
+}
+
+WEIR_PRINTF(2, 3)
+static void print_twice(weir_buf *buf, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    assert_int_equal(weir_buf_vprintf(buf, format, arguments), 0);
+    assert_int_equal(weir_buf_vprintf(buf, format, arguments), 0);
+    va_end(arguments);
+}
+
+TEST(text, vprintf_leaves_the_arguments_as_they_were)
+{
+    weir_buf *buf = make_buf(0, 0);
+
+    print_twice(buf, "%d %s;", 1, "one");
+    assert_readable(buf, "1 one;1 one;");
+    weir_buf_clear(buf);
+    print_twice(buf, "%300d", 7);
+    assert_int_equal(weir_buf_readable(buf), 600);
+    weir_buf_release(buf);
+}
+
+TEST(text, printf_survives_that_there_is_no_memory)
+{
+    weir_buf *buf = make_buf(1000, 0);
+
+    test_memory_fail_at(1);
+    assert_int_equal(weir_buf_printf(buf, "%300d", 7), -ENOMEM);
+    assert_true(test_memory_failed());
+    assert_int_equal(weir_buf_readable(buf), 0);
+    assert_int_equal(weir_buf_printf(buf, "%300d", 7), 0);
+    weir_buf_release(buf);
+}
+
+/* ---- hex dump ---- */
+
+static const char dump_of_20[] =
+    "00000000  00 01 02 03 04 05 06 07  08 09 0a 0b 0c 0d 0e 0f  |................|\n"
+    "00000010  7e 7f ff 20                                       |~.. |\n";
+
+static const uint8_t twenty[20] = {0,  1,  2,  3,  4,  5,  6,    7,    8,    9,
+                                   10, 11, 12, 13, 14, 15, 0x7e, 0x7f, 0xff, 0x20};
+
+TEST(text, a_hex_dump_looks_as_that_of_hexdump)
+{
+    weir_buf *buf;
+    char text[256];
+
+    assert_int_equal(weir_buf_create_from(twenty, sizeof(twenty), &buf), 0);
+    assert_int_equal(weir_buf_hex_dump(buf, text, sizeof(text)), strlen(dump_of_20));
+    assert_string_equal(text, dump_of_20);
+    assert_int_equal(weir_buf_skip(buf, 16), 0);
+    (void)weir_buf_hex_dump(buf, text, sizeof(text));
+    assert_string_equal(text,
+                        "00000000  7e 7f ff 20                                       |~.. |\n");
+    weir_buf_release(buf);
+}
+
+TEST(text, a_hex_dump_is_cut_off_where_the_room_ends)
+{
+    weir_span span = weir_span_of(twenty, sizeof(twenty));
+    char text[sizeof(dump_of_20) + 1];
+
+    for (size_t size = 0; size <= sizeof(dump_of_20); size++) {
+        memset(text, '#', sizeof(text));
+        assert_int_equal(weir_span_hex_dump(span, text, size), strlen(dump_of_20));
+        assert_int_equal(text[size], '#');
+        if (size > 0) {
+            assert_memory_equal(text, dump_of_20, size - 1);
+            assert_int_equal(text[size - 1], '\0');
+        }
+    }
+    assert_int_equal(weir_span_hex_dump(span, NULL, 0), strlen(dump_of_20));
+}
+
+TEST(text, a_hex_dump_has_the_length_it_says)
+{
+    const uint8_t many[60] = {0};
+    char text[1024];
+
+    for (size_t length = 0; length <= sizeof(many); length++) {
+        size_t said = weir_span_hex_dump(weir_span_of(many, length), text, sizeof(text));
+
+        assert_int_equal(said, strlen(text));
+    }
+    assert_int_equal(weir_span_hex_dump(weir_span_of(NULL, 0), text, sizeof(text)), 0);
+    assert_string_equal(text, "");
+}
+
+/* ---- UTF-8 ---- */
+
+/* Made from code points, to have every one of them. Returns the length. */
+static size_t encode(uint32_t point, size_t length, uint8_t *bytes)
+{
+    static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+    for (size_t i = length; i-- > 1; point >>= 6)
+        bytes[i] = (uint8_t)(0x80 | (point & 0x3f));
+    bytes[0] = (uint8_t)(marks[length] | point);
+    return length;
+}
+
+static size_t shortest(uint32_t point)
+{
+    return point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+}
+
+TEST(text, utf8_is_every_character_in_its_shortest_form)
+{
+    for (uint32_t point = 0; point < 0x200000; point++) {
+        bool is_character = point < 0x110000 && (point < 0xd800 || point > 0xdfff);
+        uint8_t bytes[4];
+        size_t length = encode(point, shortest(point), bytes);
+
+        assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, length)), is_character);
+        assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, length - 1)), length == 1);
+    }
+}
+
+TEST(text, utf8_is_not_longer_than_it_need_be)
+{
+    uint8_t bytes[4];
+
+    for (uint32_t point = 0; point < 0x10000; point++)
+        for (size_t length = shortest(point) + 1; length <= 4; length++)
+            assert_false(weir_span_is_utf8(weir_span_of(bytes, encode(point, length, bytes))));
+}
+
+TEST(text, utf8_begins_and_goes_on_with_certain_bytes)
+{
+    for (int first = 0x80; first < 0x100; first++) {
+        for (int second = 0; second < 0x100; second++) {
+            uint8_t bytes[] = {'a', (uint8_t)first, (uint8_t)second};
+            bool two = first >= 0xc2 && first <= 0xdf && second >= 0x80 && second <= 0xbf;
+
+            assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, 3)), two);
+        }
+    }
+}
+
+static const char mixed[] = "plain text, then gr\xc3\xbc\xc3\x9f"
+                            "e \xe2\x82\xac \xf0\x9f\x98\x80, and plain again";
+
+TEST(text, utf8_can_be_cut_anywhere)
+{
+    for (size_t cut = 0; cut <= strlen(mixed); cut++) {
+        weir_utf8 utf8 = {0, 0, 0};
+        bool whole = cut == strlen(mixed) || ((uint8_t)mixed[cut] & 0xc0) != 0x80;
+
+        assert_int_equal(weir_utf8_check(&utf8, weir_span_of(mixed, cut)), 0);
+        assert_int_equal(weir_utf8_is_complete(&utf8), whole);
+        assert_int_equal(weir_span_is_utf8(weir_span_of(mixed, cut)), whole);
+        assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text(mixed + cut)), 0);
+        assert_true(weir_utf8_is_complete(&utf8));
+    }
+}
+
+/* Wherever it stands among words of plain text that are skipped at once. */
+TEST(text, utf8_sees_a_wrong_byte_anywhere)
+{
+    for (size_t length = 1; length <= 40; length++) {
+        for (size_t at = 0; at < length; at++) {
+            char bytes[40];
+
+            memset(bytes, 'x', sizeof(bytes));
+            assert_true(weir_span_is_utf8(weir_span_of(bytes, length)));
+            bytes[at] = '\x80';
+            assert_false(weir_span_is_utf8(weir_span_of(bytes, length)));
+        }
+    }
+}
+
+TEST(text, utf8_that_has_failed_fails)
+{
+    weir_utf8 utf8 = {0, 0, 0};
+
+    assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok\xff")), -EILSEQ);
+    assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok")), -EILSEQ);
+    assert_false(weir_utf8_is_complete(&utf8));
+}
+
+TEST(text, of_a_buffer_is_utf8_if_the_readable_bytes_are)
+{
+    weir_buf *buf = make_buf_of("\x80 ok \xc3");
+
+    assert_false(weir_buf_is_utf8(buf));
+    assert_int_equal(weir_buf_skip(buf, 1), 0);
+    assert_false(weir_buf_is_utf8(buf));
+    assert_int_equal(weir_buf_set_write_index(buf, 5), 0);
+    assert_true(weir_buf_is_utf8(buf));
+    weir_buf_clear(buf);
+    assert_true(weir_buf_is_utf8(buf));
+    weir_buf_release(buf);
+}
