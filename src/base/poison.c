@@ -7,17 +7,18 @@
  */
 #include "base/poison.h"
 
-bool weir__under_valgrind;
+bool weir__under_memcheck;
 
 #if __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h>
 
 static const char pool;
 
-__attribute__((constructor)) static void look_for_valgrind(void)
+__attribute__((constructor)) static void look_for_memcheck(void)
 {
-    weir__under_valgrind = RUNNING_ON_VALGRIND != 0;
-    if (weir__under_valgrind)
+    /* Valgrind's other tools, such as callgrind, do not answer: they do not want to know. */
+    weir__under_memcheck = VALGRIND_MAKE_MEM_DEFINED(&pool, sizeof(pool)) != 0;
+    if (weir__under_memcheck)
         VALGRIND_CREATE_MEMPOOL(&pool, 0, 0);
 }
 

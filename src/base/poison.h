@@ -78,7 +78,7 @@ static inline void weir__poison_root_remove(const void *memory, size_t size)
 #endif
 
 /* Does not change while the program runs. */
-extern bool weir__under_valgrind;
+extern bool weir__under_memcheck;
 
 /* Whether somebody is to be told. Who asks first may leave the calls out of the quick way. */
 static inline bool weir__poison_matters(void)
@@ -86,7 +86,7 @@ static inline bool weir__poison_matters(void)
 #ifdef WEIR__ASAN
     return true;
 #else
-    return weir__under_valgrind;
+    return weir__under_memcheck;
 #endif
 }
 
@@ -98,7 +98,7 @@ void weir__valgrind_keep(const void *kept, size_t size);
 static inline void weir__poison_chunk(const void *memory, size_t size)
 {
     weir__asan_poison(memory, size);
-    if (__builtin_expect(weir__under_valgrind, false))
+    if (__builtin_expect(weir__under_memcheck, false))
         weir__valgrind_chunk(memory, size);
 }
 
@@ -112,21 +112,21 @@ static inline void weir__poison_chunk_gone(const void *memory, size_t size)
 static inline void weir__poison_keep(const void *kept, size_t size)
 {
     weir__asan_unpoison(kept, size);
-    if (__builtin_expect(weir__under_valgrind, false))
+    if (__builtin_expect(weir__under_memcheck, false))
         weir__valgrind_keep(kept, size);
 }
 
 static inline void weir__poison_taken(const void *block, size_t size)
 {
     weir__asan_unpoison(block, size);
-    if (__builtin_expect(weir__under_valgrind, false))
+    if (__builtin_expect(weir__under_memcheck, false))
         weir__valgrind_taken(block, size);
 }
 
 static inline void weir__poison_given(const void *block, size_t size)
 {
     weir__asan_poison(block, size);
-    if (__builtin_expect(weir__under_valgrind, false))
+    if (__builtin_expect(weir__under_memcheck, false))
         weir__valgrind_given(block, size);
 }
 
