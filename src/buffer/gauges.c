@@ -5,6 +5,7 @@
  */
 #include "buffer/gauges.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static const struct {
@@ -23,6 +24,12 @@ static const struct {
 
 static weir_metric metrics[POOL_METRIC_COUNT];
 
+/* A name that the user took before us costs that figure, not the buffers. */
+static int unless_taken(int err)
+{
+    return err == -EEXIST ? 0 : err;
+}
+
 void weir__gauges_end(void)
 {
     for (unsigned i = 0; i < POOL_METRIC_COUNT; i++)
@@ -34,8 +41,8 @@ int weir__gauges_begin(void)
     int err = 0;
 
     for (unsigned i = 0; i < POOL_METRIC_COUNT && err == 0; i++)
-        err = weir__metric_init_source(&metrics[i], pool_metrics[i].kind, pool_metrics[i].name,
-                                       pool_metrics[i].source);
+        err = unless_taken(weir__metric_init_source(&metrics[i], pool_metrics[i].kind,
+                                                    pool_metrics[i].name, pool_metrics[i].source));
     if (err < 0)
         weir__gauges_end();
     return err;
@@ -94,8 +101,8 @@ int weir__gauges_add(weir__heap *heap)
     for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT && err == 0; i++) {
         (void)snprintf(name, sizeof(name), "pool.cache#%llu.%s",
                        (unsigned long long)heap->registry.number, heap_metrics[i].name);
-        err = weir__metric_init_read(&heap->metrics[i], WEIR_METRIC_GAUGE, name,
-                                     heap_metrics[i].read, heap);
+        err = unless_taken(weir__metric_init_read(&heap->metrics[i], WEIR_METRIC_GAUGE, name,
+                                                  heap_metrics[i].read, heap));
     }
     if (err < 0)
         weir__gauges_remove(heap);

@@ -8,7 +8,7 @@
 
 #include "buffer/heap.h"
 
-/* Each fails as weir_metric_create does, and has done nothing then. */
+/* Each fails with -ENOMEM, and has done nothing then. A name that is taken is left out. */
 int weir__gauges_begin(void);
 int weir__gauges_add(weir__heap *heap);
 

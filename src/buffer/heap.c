@@ -185,10 +185,20 @@ size_t weir__heap_trim(weir__heap *heap)
     size_t bytes = 0;
 
     collect(heap);
-    for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++)
+    for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++) {
         bytes += unmap_idle_slabs(bin, count_idle_slabs(bin));
+        bin->kept = weir__tally_read(&bin->cached);
+    }
     heap->slab_bytes -= bytes;
     return bytes;
+}
+
+bool weir__heap_may_trim(const weir__heap *heap)
+{
+    for (const weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++)
+        if (weir__tally_read(&bin->cached) > bin->kept && may_have_idle_slabs(bin))
+            return true;
+    return atomic_load_explicit(&heap->remote.stack, memory_order_relaxed) != NULL;
 }
 
 bool weir__heap_decay(weir__heap *heap)

@@ -47,6 +47,7 @@ typedef struct weir__bin {
     weir__tally carved;   /* blocks that its slabs were cut into */
     weir__tally sent;     /* blocks of other heaps that this thread has released ... */
     weir__tally received; /* ... and of this one that came home: they count round and round */
+    uint32_t kept;        /* what weir__heap_trim has left of `cached` */
     bool ran_dry;         /* since weir__heap_decay looked at it */
 } weir__bin;
 
@@ -82,6 +83,9 @@ void weir__heap_return(weir__heap *heap, weir_buf *first, weir_buf *last, uint32
 
 /* Unmaps all slabs that are wholly free: how many bytes that was. */
 size_t weir__heap_trim(weir__heap *heap);
+
+/* Whether blocks were given since the last trim, so that another one may find more. */
+bool weir__heap_may_trim(const weir__heap *heap);
 
 /*
  * Unmaps half of them, of classes that were not short of blocks since the last time. Returns

@@ -161,15 +161,15 @@ static weir_buf *try_to_take(size_t payload)
 }
 
 /*
- * Whether trimming gave anything. When it did not, it is not tried for a while: a thread that lives
- * at the limit would do little else.
+ * Whether trimming gave anything. When it did not, it is not tried for a while, unless the thread
+ * has more free blocks by then: a thread that lives at the limit would do little else.
  */
 static bool make_room(void)
 {
     weir__heap *heap = weir__heap_current;
     int64_t now_ns = weir__monotonic_now();
 
-    if (heap != NULL && now_ns < heap->room_at_ns)
+    if (heap != NULL && now_ns < heap->room_at_ns && !weir__heap_may_trim(heap))
         return false;
     if (weir_pool_trim() > 0)
         return true;

@@ -212,7 +212,7 @@ static size_t skip_ascii(const uint8_t *bytes, size_t length)
 
 int weir_utf8_check(weir_utf8 *utf8, weir_span span)
 {
-    int err = 0;
+    int err = utf8->low > utf8->high ? -EILSEQ : 0; /* it has failed before */
 
     for (size_t i = 0; i < span.length && err == 0; i++) {
         if (utf8->missing > 0) {

@@ -314,6 +314,28 @@ TEST(heaps, a_cache_says_whose_it_is)
     weir__pool_give(own);
 }
 
+static void give_all(void *arg)
+{
+    struct delivery *delivery = arg;
+
+    give_blocks(delivery->blocks, delivery->count);
+}
+
+TEST(heaps, what_came_home_makes_room_at_once_after_a_failure)
+{
+    struct delivery delivery;
+    weir_buf *large;
+
+    assert_int_equal(weir_pool_set_limit(2 << 20), 0);
+    delivery.count = take_blocks(delivery.blocks, 100, 64 << 10);
+    assert_true(delivery.count < 100);
+    run_on_thread(give_all, &delivery);
+    large = weir__pool_take(3 << 19);
+    assert_non_null(large);
+    weir__pool_give(large);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+}
+
 /* ---- asking others ---- */
 
 static void ask_for_trim(void *arg)

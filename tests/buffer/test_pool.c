@@ -231,6 +231,20 @@ TEST(pool, memory_that_is_cached_makes_room_within_the_limit)
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
 }
 
+TEST(pool, memory_that_is_given_makes_room_at_once_after_a_failure)
+{
+    weir_buf *blocks[64];
+    size_t count;
+
+    assert_int_equal(weir_pool_set_limit((int64_t)(2 * MIB)), 0);
+    count = take_blocks(blocks, 64, 64 * KIB);
+    assert_true(count < 64);
+    give_blocks(blocks, count);
+    assert_int_equal(take_blocks(blocks, 1, 3 * MIB / 2), 1);
+    give_blocks(blocks, 1);
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+}
+
 TEST(pool, the_peak_stays_when_memory_has_gone)
 {
     weir_pool_stats stats;
@@ -510,6 +524,25 @@ TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
     end_thread_heap();
     assert_int_equal(weir_metric_read(name, &value), -ENOENT);
     assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), -ENOENT);
+}
+
+TEST(pool, a_name_that_is_taken_costs_a_figure_and_no_buffer)
+{
+    weir_metric_value value;
+    weir_metric *taken;
+    weir_buf *block;
+
+    end_thread_heap();
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, "pool.mapped_bytes", &taken), 0);
+    block = weir__pool_take(2000);
+    assert_non_null(block);
+    assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
+    assert_int_equal(value.value, 0);
+    assert_int_equal(weir_metric_read("pool.peak_bytes", &value), 0);
+    weir__pool_give(block);
+    end_thread_heap();
+    assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
+    weir_metric_release(taken);
 }
 
 /* ---- use after release ---- */

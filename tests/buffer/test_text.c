@@ -305,6 +305,7 @@ TEST(text, utf8_that_has_failed_fails)
 
     assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok\xff")), -EILSEQ);
     assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok")), -EILSEQ);
+    assert_int_equal(weir_utf8_check(&utf8, weir_span_of(NULL, 0)), -EILSEQ);
     assert_false(weir_utf8_is_complete(&utf8));
 }
 
