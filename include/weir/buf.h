@@ -319,12 +319,15 @@ static inline int weir_buf_advance(weir_buf *buf, size_t length)
 }
 
 /*
- * Forgets all bytes: both indices are 0.
+ * Forgets all bytes: both indices are 0. Of a read-only buffer, all are skipped.
  * Thread: its holder's.
  */
 static inline void weir_buf_clear(weir_buf *buf)
 {
-    buf->read = buf->write = 0;
+    if (weir_buf_is_read_only(buf))
+        buf->read = buf->write;
+    else
+        buf->read = buf->write = 0;
 }
 
 /* ---- memory ---- */

@@ -54,7 +54,9 @@ typedef struct weir_pool_stats {
 /*
  * Limits what the pool holds of the system's memory, used or cached, to `bytes`; 0 or WEIR_OFF = no
  * limit, which is the default. What would go beyond it fails with -ENOMEM, once memory that is free
- * at hand has been given back in vain. A limit below what is held now keeps it from growing.
+ * at hand has been given back in vain. A limit below what is held now keeps it from growing. Memory
+ * is mapped in slabs of 64 KiB to 1 MiB, and it is those that count: a limit of a few MiB leaves
+ * little for buffers of many sizes.
  * Thread: any.  Fails: -EINVAL below WEIR_OFF.
  */
 WEIR_API int weir_pool_set_limit(int64_t bytes);

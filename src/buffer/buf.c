@@ -162,7 +162,6 @@ static void destroy_uncommon(weir_buf *buf)
     weir__leak_gone(buf);
     switch (weir__buf_kind(buf)) {
     case WEIR__BUF_POOLED:
-    case WEIR__BUF_HUGE:
         give_blocks(buf->block);
         break;
     case WEIR__BUF_VIEW:
@@ -266,7 +265,7 @@ static bool is_shared(const weir_buf *buf)
 /* Whether its memory is the pool's: that of views and of wrapped memory cannot be exchanged. */
 static bool is_movable(const weir_buf *buf)
 {
-    return weir__buf_kind(buf) == WEIR__BUF_POOLED || weir__buf_kind(buf) == WEIR__BUF_HUGE;
+    return weir__buf_kind(buf) == WEIR__BUF_POOLED;
 }
 
 /* The bytes from `first` on begin at `data` from now on. */

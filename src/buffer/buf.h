@@ -20,12 +20,9 @@ enum weir__buf_kind {
     WEIR__BUF_VIEW,    /* in the memory of `block`, its root, of which it holds a reference */
     WEIR__BUF_WRAPPED, /* in memory of the user's; how to free it stands behind the header */
     WEIR__BUF_STATIC,  /* in memory that never goes */
-    WEIR__BUF_HUGE,    /* as POOLED; the block is straight from the system */
 };
 
 #define WEIR__BUF_KIND_MASK 0x0fu
-#define WEIR__BUF_CLASS_SHIFT 8
-#define WEIR__BUF_CLASS_MASK (0xffu << WEIR__BUF_CLASS_SHIFT)
 
 static inline enum weir__buf_kind weir__buf_kind(const weir_buf *buf)
 {

@@ -249,11 +249,37 @@ static void close_gap(weir_composite *composite, size_t at, size_t count)
         composite->components[i].end -= length;
 }
 
+static bool has_one_holder(const weir_buf *buf)
+{
+    /* Acquire: whoever else had it is done with its indices. */
+    return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
+}
+
+/*
+ * Another holder may change the buffer, or let it move: then the composite has a view of what is
+ * readable now, for the reference that it was given.
+ */
+static int settle(weir_buf *buf, weir_buf **ret_buf)
+{
+    int err;
+
+    if (has_one_holder(buf)) {
+        *ret_buf = buf;
+        return 0;
+    }
+    err = weir_buf_slice(buf, buf->read, weir_buf_readable(buf), ret_buf);
+    if (err == 0)
+        weir_buf_release(buf);
+    return err;
+}
+
 static int insert_buf(weir_composite *composite, size_t at, weir_buf *buf)
 {
     size_t begin = begin_of(composite, at);
     int err = make_room(composite, 1);
 
+    if (err == 0)
+        err = settle(buf, &buf);
     if (err < 0)
         return err;
     open_gap(composite, at, 1, weir_buf_readable(buf));
@@ -314,12 +340,6 @@ int weir_composite_insert(weir_composite *composite, size_t component, weir_msg 
 int weir_composite_add(weir_composite *composite, weir_msg *msg)
 {
     return weir_composite_insert(composite, composite->count, msg);
-}
-
-static bool has_one_holder(const weir_buf *buf)
-{
-    /* Acquire: whoever else had it is done with its indices. */
-    return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
 }
 
 /* The bytes of a component as a buffer by itself, for the reference that the component had. */

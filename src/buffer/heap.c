@@ -74,6 +74,7 @@ static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
     bin->slabs = slab;
     weir__tally_add(&bin->slab_count, 1);
     heap->slab_bytes += slab->bytes;
+    heap->decay_at_ns = 0; /* what is new may soon be too much: no long wait */
     return slab;
 }
 

@@ -21,6 +21,7 @@
 #define COLD __attribute__((noinline, cold))
 
 #define DECAY_EVERY_NS weir_seconds(1)
+#define DECAY_SELDOM_NS weir_seconds(64)
 #define MAPPED_ENOUGH ((size_t)1 << 20) /* a thread that has mapped less keeps it */
 #define IN_VAIN_NS weir_ms(10)
 
@@ -59,23 +60,36 @@ static COLD void obey(weir__heap *heap, uint32_t wanted)
     (void)weir__heap_trim(heap);
 }
 
+static int64_t after(int64_t now_ns, int64_t wait_ns)
+{
+    return now_ns < WEIR_NEVER - wait_ns ? now_ns + wait_ns : WEIR_NEVER;
+}
+
+/* Ever more seldom while there is nothing to give back, since others may yet bring it home. */
+static int64_t next_wait(int64_t wait_ns, bool more)
+{
+    if (more)
+        return DECAY_EVERY_NS;
+    return wait_ns < DECAY_SELDOM_NS ? 2 * wait_ns : DECAY_SELDOM_NS;
+}
+
 /*
  * Once a second, so that a thread that sleeps often does not lose what it needs again at once; and
  * if it would sleep on, it is woken, so that a thread that idles does lose it.
  */
 static int64_t decay(weir__heap *heap, int64_t now_ns)
 {
-    int64_t next_ns = now_ns < WEIR_NEVER - DECAY_EVERY_NS ? now_ns + DECAY_EVERY_NS : WEIR_NEVER;
-    bool more;
-
-    if (heap->decay_at_ns == 0 || heap->decay_at_ns > next_ns) /* the first time; another clock */
-        heap->decay_at_ns = next_ns;
+    /* The first time; after more was mapped; another clock. */
+    if (heap->decay_at_ns == 0 || heap->decay_at_ns > after(now_ns, DECAY_SELDOM_NS)) {
+        heap->decay_wait_ns = DECAY_EVERY_NS;
+        heap->decay_at_ns = after(now_ns, DECAY_EVERY_NS);
+    }
     if (now_ns < heap->decay_at_ns)
         return heap->decay_at_ns;
-    heap->decay_at_ns = next_ns;
-    more = weir__heap_decay(heap);
+    heap->decay_wait_ns = next_wait(heap->decay_wait_ns, weir__heap_decay(heap));
+    heap->decay_at_ns = after(now_ns, heap->decay_wait_ns);
     (void)weir__heaps_trim_orphans();
-    return more && heap->slab_bytes > MAPPED_ENOUGH ? next_ns : WEIR_NEVER;
+    return heap->slab_bytes > MAPPED_ENOUGH ? heap->decay_at_ns : WEIR_NEVER;
 }
 
 static bool has_more_than_enough(const weir__heap *heap)

@@ -366,7 +366,9 @@ static bool clear(struct side *side, const uint32_t *numbers)
 {
     (void)numbers;
     weir_buf_clear(side->buf);
-    side->model.read = side->model.write = 0;
+    if (!side->model.is_read_only)
+        side->model.write = 0;
+    side->model.read = side->model.write;
     return true;
 }
 
@@ -977,7 +979,12 @@ static const struct property like_the_model = {
     .end = end,
 };
 
+/* Two million steps; under TSan, where one thread finds nothing more, fewer. */
 TEST(buf_model, buffers_behave_like_plain_arrays_of_bytes)
 {
-    property_check(&like_the_model, 1500, 200);
+#ifdef __SANITIZE_THREAD__
+    property_check(&like_the_model, 1000, 200);
+#else
+    property_check(&like_the_model, 10000, 200);
+#endif
 }

@@ -320,6 +320,22 @@ TEST(composite, remove_gives_the_component_whatever_became_of_the_buffer)
     weir_composite_release(composite);
 }
 
+TEST(composite, keeps_the_bytes_of_a_buffer_that_another_holder_empties)
+{
+    weir_composite *composite = make_composite(0);
+    weir_buf *buf = make_buf_of("kept"), *removed;
+
+    assert_int_equal(weir_composite_add(composite, weir_buf_msg(weir_buf_retain(buf))), 0);
+    weir_buf_clear(buf);
+    assert_int_equal(weir_buf_reserve(buf, 100000), 0);
+    assert_unread(composite, "kept");
+    assert_int_equal(weir_composite_remove(composite, 0, &removed), 0);
+    assert_readable(removed, "kept");
+    weir_buf_release(removed);
+    weir_buf_release(buf);
+    weir_composite_release(composite);
+}
+
 TEST(composite, remove_keeps_what_was_read_read)
 {
     weir_composite *composite = make_one_two_three();
@@ -776,18 +792,35 @@ TEST(composite, survives_every_failed_allocation)
 
 TEST(composite, a_component_that_there_is_no_view_for_stays)
 {
-    weir_composite *composite = make_composite(0);
-    weir_buf *buf = make_buf_of("shared"), *removed;
+    weir_composite *composite = make_composite(0), *other = make_composite(0);
+    weir_buf *removed;
 
-    assert_int_equal(weir_composite_add(composite, weir_buf_msg(weir_buf_retain(buf))), 0);
+    assert_int_equal(weir_composite_add(other, weir_buf_msg(make_buf_of("shared"))), 0);
+    assert_int_equal(
+        weir_composite_add(composite, weir_composite_msg(weir_composite_retain(other))), 0);
     test_memory_fail_at(1); /* the first view of this thread: its headers have no slab yet */
     assert_int_equal(weir_composite_remove(composite, 0, &removed), -ENOMEM);
     test_memory_fail_at(0);
     assert_unread(composite, "shared");
-    assert_int_equal(weir_msg_refs(&buf->msg), 2);
     assert_int_equal(weir_composite_remove(composite, 0, &removed), 0);
     assert_readable(removed, "shared");
+    assert_unread(other, "shared");
     weir_buf_release(removed);
+    weir_composite_release(other);
+    weir_composite_release(composite);
+}
+
+TEST(composite, a_shared_buffer_that_there_is_no_view_for_is_released)
+{
+    weir_composite *composite = make_composite(0);
+    weir_buf *buf = make_buf_of("shared");
+
+    assert_int_equal(weir_composite_add(composite, weir_buf_msg(make_buf_of("first"))), 0);
+    test_memory_fail_at(1); /* the first view of this thread */
+    assert_int_equal(weir_composite_add(composite, weir_buf_msg(weir_buf_retain(buf))), -ENOMEM);
+    test_memory_fail_at(0);
+    assert_unread(composite, "first");
+    assert_int_equal(weir_msg_refs(&buf->msg), 1);
     weir_buf_release(buf);
     weir_composite_release(composite);
 }

@@ -13,6 +13,7 @@
 
 #include "base/pages.h"
 #include "base/poison.h"
+#include "base/thread.h"
 #include "base/turn.h"
 #include "buffer/heaps.h"
 #include "support/buffer/pool.h"
@@ -330,13 +331,45 @@ TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
         assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
         assert_int_equal(slabs_of(64 * KIB), idle / 2 + 2);
     }
-    assert_true(weir__turn_end(true, now_ns + SECOND) == WEIR_NEVER); /* the rest is in use */
+    now_ns += SECOND; /* the rest is in use: it looks ever more seldom */
+    assert_int_equal(weir__turn_end(true, now_ns), now_ns + 2 * SECOND);
+    assert_int_equal(weir__turn_end(true, now_ns + 2 * SECOND), now_ns + 6 * SECOND);
     assert_int_equal(slabs_of(64 * KIB), 2);
 
     weir__pool_give(blocks[0]);
     weir__pool_give(blocks[COUNT - 1]);
     (void)weir_pool_trim();
     assert_true(weir__turn_end(true, now_ns + SECOND) == WEIR_NEVER);
+}
+
+static void give_all(void *arg)
+{
+    weir_buf **blocks = arg;
+
+    for (size_t i = 0; blocks[i] != NULL; i++)
+        weir__pool_give(blocks[i]);
+}
+
+TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
+{
+    enum { COUNT = 64 };
+    weir_buf *blocks[COUNT + 1] = {NULL};
+    int64_t now_ns = SECOND, next_ns = SECOND;
+    weir__thread other;
+
+    take_blocks(blocks, COUNT, 64 * KIB);
+    for (int i = 0; i < 20; i++) {
+        now_ns = next_ns;
+        next_ns = weir__turn_end(true, now_ns);
+    }
+    assert_int_equal(next_ns, now_ns + 64 * SECOND);
+    assert_int_equal(weir__thread_start(&other, "other", give_all, blocks), 0);
+    weir__thread_join(&other);
+    for (int i = 0; i < 20 && now_ns < WEIR_NEVER; i++)
+        now_ns = weir__turn_end(true, now_ns + 64 * SECOND);
+    assert_true(now_ns == WEIR_NEVER);
+    assert_true(slabs_of(64 * KIB) <= 1); /* a MiB is not much */
+    (void)weir_pool_trim();
 }
 
 TEST(pool, what_runs_dry_in_every_second_is_kept)
