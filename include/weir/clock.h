@@ -3,8 +3,9 @@
  * weir/clock.h - what time it is, and a clock whose time is moved by hand.
  *
  * Executors read time only through a weir_clock. With the monotonic one they sleep until a deadline
- * in the kernel. With a manual one, which tests and simulators move, they sleep until somebody
- * moves it: the clock tells its observers, and each looks whether its deadline has come.
+ * in the kernel, with another that runs by itself for as long as is left by that. With a manual
+ * one, which tests and simulators move, they sleep until somebody moves it: the clock tells its
+ * observers, and each looks whether its deadline has come.
  */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H

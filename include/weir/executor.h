@@ -7,7 +7,8 @@
  *
  * Tasks of one submitting thread run in the order submitted, and a task submitted by the executor's
  * own thread runs after those that are already queued. The thread starts with the first submission.
- * What is submitted is run or cancelled, exactly once; what is refused is never called.
+ * What is submitted is run or cancelled, exactly once; what is refused is never called. Whoever
+ * submits holds the executor, or its group, until the call has returned: the task may run before.
  *
  *      NOT_STARTED --> STARTED --> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
  *                         |            |              |
@@ -186,7 +187,8 @@ WEIR_API void weir_executor_read_stats(const weir_executor *executor,
 WEIR_API uint64_t weir_executor_pending(const weir_executor *executor);
 
 /*
- * The share of the last second or so that the executor was awake, 0 to 1; 0 when suspended.
+ * The share of the last second or so that the executor was awake, 0 to 1; 0 when it is suspended or
+ * has ended.
  * Thread: any.
  */
 WEIR_API double weir_executor_utilisation(const weir_executor *executor);

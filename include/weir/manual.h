@@ -11,6 +11,7 @@
  *          weir_manual_run_once(executor, 0, 0);
  *      }
  *
+ * A timer that the owner starts between two runs calls nobody: ask weir_manual_timeout again.
  * After weir_executor_shutdown go on running it until weir_manual_run_once says WEIR_ETERMINATED.
  */
 #ifndef WEIR_MANUAL_H
@@ -32,7 +33,8 @@ typedef struct weir_manual_options {
     int64_t max_pending; /* at most this many queued tasks, 16 at the least; default no bound */
     weir_rejected_fn *rejected; /* default weir_reject */
     void *rejected_data;
-    void (*wakeup)(void *user_data); /* any thread: run_once has something to do */
+    /* Any thread: run_once has something to do. May not set a manual clock, nor wait. */
+    void (*wakeup)(void *user_data);
     void *wakeup_data;
 } weir_manual_options;
 
@@ -67,8 +69,8 @@ WEIR_API int weir_manual_own(weir_executor *executor);
 WEIR_API int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns);
 
 /*
- * How long the owner may wait before the next run_once: 0 if there is something to do, WEIR_NEVER
- * if only a wake-up will bring something.
+ * How long the owner may wait before the next run_once: 0 if there is something to do, or if that
+ * is yet to say WEIR_ETERMINATED; WEIR_NEVER if only a wake-up will bring something.
  * Thread: the owner.
  */
 WEIR_API int64_t weir_manual_timeout(weir_executor *executor);

@@ -18,8 +18,9 @@ typedef void weir_thread_fn(void *arg);
  * Makes threads in the library's place: from a pool, with a stack of another size, under a
  * profiler. `start` either arranges that fn(arg) runs exactly once, on a thread that does nothing
  * else until fn returns, and returns 0; or it returns a negative error and fn never runs. It may
- * return before fn begins. `name` is lent for the call. A thread that is to serve as an event loop
- * should have all signals blocked, as the library's own have.
+ * return before fn begins. It may not use the executor that the thread is for. `name` is lent for
+ * the call. A thread that is to serve as an event loop should have all signals blocked, as the
+ * library's own have.
  */
 typedef struct weir_thread_factory {
     int (*start)(void *user_data, const char *name, weir_thread_fn *fn, void *arg);

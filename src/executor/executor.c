@@ -160,10 +160,12 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
  */
 static COLD void send_probe(weir_executor *executor)
 {
-    int64_t none = 0, now_ns = weir__executor_now(executor) + 1;
+    int64_t none = 0, now_ns;
 
-    if (executor->type->run_here != NULL)
+    if (executor->type->run_here != NULL ||
+        weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return;
+    now_ns = weir__executor_now(executor) + 1;
     if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
                                                  memory_order_acquire, memory_order_relaxed))
         return;
@@ -438,6 +440,18 @@ bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns)
            !clock_has_passed(executor, deadline_ns);
 }
 
+/* The same moment by the clock that the kernel sleeps by, as far as can be told. */
+static int64_t by_kernel_clock(const weir_executor *executor, int64_t deadline_ns)
+{
+    const weir_clock *clock = executor->options.clock;
+
+    if (clock == &weir__monotonic_clock || deadline_ns == WEIR_NEVER)
+        return deadline_ns;
+    if (clock->manual)
+        return WEIR_NEVER;
+    return weir__deadline(weir__monotonic_now(), deadline_ns - weir__executor_now(executor));
+}
+
 static int64_t wait_for_work(weir_executor *executor, int64_t limit_ns)
 {
     int64_t deadline_ns = weir__executor_deadline(executor, limit_ns), budget_ns;
@@ -446,10 +460,10 @@ static int64_t wait_for_work(weir_executor *executor, int64_t limit_ns)
         return executor->type->wait(executor, 0);
 
     weir__figures_asleep(executor);
-    if (!weir__executor_publish(executor, deadline_ns))
+    if (weir__executor_publish(executor, deadline_ns))
+        deadline_ns = by_kernel_clock(executor, deadline_ns);
+    else
         deadline_ns = 0;
-    else if (executor->options.clock->manual)
-        deadline_ns = WEIR_NEVER;
     budget_ns = executor->type->wait(executor, deadline_ns);
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     look_at_clock(executor);

@@ -50,9 +50,9 @@ typedef struct weir__executor_type {
     int (*begin)(weir_executor *executor);
 
     /*
-     * The executor's thread: waits until the deadline (0: does not), until woken, or until there is
-     * I/O, and does the I/O. It may return early, for no reason. Returns how long the tasks of this
-     * turn may take.
+     * The executor's thread: waits until the deadline by CLOCK_MONOTONIC (0: does not), until
+     * woken, or until there is I/O, and does the I/O. It may return early, for no reason. Returns
+     * how long the tasks of this turn may take.
      */
     int64_t (*wait)(weir_executor *executor, int64_t deadline_ns);
 
@@ -255,9 +255,12 @@ static inline uint32_t weir__executor_state(const weir_executor *executor)
     return atomic_load_explicit(&executor->state, memory_order_seq_cst);
 }
 
+/* Whatever its clock says, WEIR_NEVER has not come. */
 static inline int64_t weir__executor_now(const weir_executor *executor)
 {
-    return weir__clock_now(executor->options.clock);
+    int64_t now_ns = weir__clock_now(executor->options.clock);
+
+    return now_ns < WEIR_NEVER ? now_ns : WEIR_NEVER - 1;
 }
 
 /* The bound of a queue, as asked for: none, or 16 at the least. */

@@ -88,6 +88,13 @@ void weir__figures_turn(weir_executor *executor)
     begin_window(executor);
 }
 
+/* One that has ended sleeps for ever, and its clock may be gone. */
+static int64_t now_unless_ended(const weir_executor *executor)
+{
+    return weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED ? weir__executor_now(executor)
+                                                                     : 0;
+}
+
 /* Time awake, and the time of which that is true: the word has not changed around it. */
 static int64_t read_active(const weir_executor *executor, int64_t *ret_now_ns)
 {
@@ -96,7 +103,7 @@ static int64_t read_active(const weir_executor *executor, int64_t *ret_now_ns)
     word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
     do {
         before = word;
-        *ret_now_ns = weir__executor_now(executor);
+        *ret_now_ns = now_unless_ended(executor);
         word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
     } while (word != before);
     return active_at(word, *ret_now_ns);
@@ -119,8 +126,9 @@ static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
 double weir_executor_utilisation(const weir_executor *executor)
 {
     int64_t start_ns, start_active_ns, now_ns, active_ns;
+    uint32_t state = weir__executor_state(executor);
 
-    if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDED)
+    if (state == WEIR_EXECUTOR_SUSPENDED || state == WEIR_EXECUTOR_TERMINATED)
         return 0.0;
     read_window(executor, &start_ns, &start_active_ns);
     active_ns = read_active(executor, &now_ns);

@@ -44,6 +44,8 @@ struct hook {
     void *arg;
 };
 
+static void run_hooks(weir_executor *executor, bool last_call);
+
 static void lock(weir_executor *executor)
 {
     weir__mutex_lock(&executor->life.lock);
@@ -166,6 +168,7 @@ static void cancel_everything(weir_executor *executor)
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     (void)weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
+    run_hooks(executor, true);
     weir__executor_cancel_timers(executor);
     (void)weir__executor_drain(executor, WEIR_ECANCELED);
     weir__executor_leave(executor, before);
@@ -193,9 +196,10 @@ static void destroy(weir_executor *executor)
 {
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
         cancel_everything(executor);
-    if (weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED)
+    if (weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED) {
+        weir__figures_deinit(executor);
         weir__clock_unsubscribe(executor->options.clock, &executor->observer);
-    weir__figures_deinit(executor);
+    }
     if (executor->type->destroy != NULL)
         executor->type->destroy(executor);
     (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
@@ -378,6 +382,7 @@ static void cancel_watch(weir_executor *executor)
 void weir__executor_end(weir_executor *executor, int err)
 {
     /* Its clock may go now: a promise can keep an executor for longer than anybody knows. */
+    weir__figures_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     lock(executor);
     set_state(executor, WEIR_EXECUTOR_TERMINATED);
@@ -475,6 +480,7 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
     if (executor->options.permanent)
         return -EPERM;
 
+    weir__executor_keep(executor); /* a hook, or a listener of its end, may release it meanwhile */
     lock(executor);
     state = weir__executor_state(executor);
     if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
@@ -497,6 +503,7 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
         end_without_thread(executor);
     else
         weir__executor_wake(executor);
+    weir__executor_drop(executor);
     return 0;
 }
 
@@ -506,7 +513,9 @@ int weir_executor_suspend(weir_executor *executor)
 {
     uint32_t state;
 
-    if (executor == NULL || executor->type->threadless)
+    if (executor == NULL)
+        return -EINVAL;
+    if (executor->type->threadless)
         return -ENOTSUP;
     lock(executor);
     state = weir__executor_state(executor);

@@ -19,6 +19,7 @@ struct manual {
     void (*wakeup)(void *user_data);
     void *wakeup_data;
     bool running;
+    bool end_was_told; /* by weir_manual_run_once */
 };
 
 static struct manual *manual_of(weir_executor *executor)
@@ -141,6 +142,12 @@ static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budg
     return budget_ns >= 0 && weir__executor_deadline(executor, WEIR_NEVER) == 0;
 }
 
+/* Any negative one means no tasks, also that which means the kind's own. */
+static int64_t turn_budget(int64_t budget_ns)
+{
+    return budget_ns > 0 ? budget_ns : budget_ns == 0 ? WEIR_NEVER : -1;
+}
+
 static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
 {
     int64_t now_ns = weir__executor_now(executor);
@@ -153,7 +160,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     weir__figures_awake(executor);
     limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
     do {
-        weir__executor_turn(executor, limit_ns, budget_ns == 0 ? WEIR_NEVER : budget_ns);
+        weir__executor_turn(executor, limit_ns, turn_budget(budget_ns));
     } while (weir__figures_calls(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
 }
 
@@ -181,6 +188,8 @@ int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t b
     uint64_t calls;
     int err = may_run(executor);
 
+    if (err == WEIR_ETERMINATED && weir__in_executor(executor))
+        manual_of(executor)->end_was_told = true;
     if (err < 0)
         return err;
     if (max_wait_ns < 0)
@@ -205,8 +214,11 @@ int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t b
 int64_t weir_manual_timeout(weir_executor *executor)
 {
     int64_t deadline_ns;
+    int err = may_run(executor);
 
-    if (may_run(executor) < 0)
+    if (err == WEIR_ETERMINATED && !manual_of(executor)->end_was_told)
+        return 0; /* or an owner that sleeps until there is something to do never hears of it */
+    if (err < 0)
         return WEIR_NEVER;
     executor->turn.now_ns = weir__executor_now(executor);
     deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));

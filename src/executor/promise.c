@@ -284,29 +284,33 @@ static void wake_waiters(weir_promise *promise)
         weir__futex_wake(&promise->state, INT32_MAX);
 }
 
-/* The caller has begun, and written the result. */
+/*
+ * The caller has begun, and written the result. From DONE on who waited may release the promise,
+ * and so may a listener: also the reference that the caller relies on.
+ */
 static void publish(weir_promise *promise)
 {
     bool here = atomic_load_explicit(&promise->listeners, memory_order_relaxed) != 0 &&
                 may_nest(promise->executor);
 
+    weir_promise_retain(promise);
     if (here)
         atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_relaxed);
     atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
     wake_waiters(promise);
-    if (here) {
-        weir_promise_retain(promise); /* a listener may release the completer's reference */
+    if (here)
         run_listeners(promise);
-        weir_promise_release(promise);
-    } else if (atomic_load_explicit(&promise->listeners, memory_order_seq_cst) != 0) {
+    else if (atomic_load_explicit(&promise->listeners, memory_order_seq_cst) != 0)
         post_notification(promise);
-    }
+    weir_promise_release(promise);
 }
 
+/* Once pushed the listener may run, and release the reference that the caller relies on. */
 static void push_listener(weir_promise *promise, weir_listener *listener)
 {
     uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
 
+    weir_promise_retain(promise);
     do {
         listener->node.next = (weir_queue_node *)(head & ~MARKS);
     } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head,
@@ -314,6 +318,7 @@ static void push_listener(weir_promise *promise, weir_listener *listener)
                                                     memory_order_seq_cst, memory_order_relaxed));
     if (atomic_load_explicit(&promise->state, memory_order_seq_cst) == DONE)
         post_notification(promise);
+    weir_promise_release(promise);
 }
 
 int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn, void *user_data)

@@ -173,8 +173,6 @@ static int start(weir_executor *executor, struct scheduled *scheduled)
     int err;
 
     if (weir__in_executor(executor)) {
-        if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-            return WEIR_EREJECTED;
         file(scheduled);
         return 0;
     }
@@ -196,6 +194,8 @@ static int schedule(weir_executor *executor, const struct scheduled *what, int64
         return -EINVAL;
     if (executor->type->run_here != NULL)
         return -ENOTSUP;
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED; /* its clock may be gone */
     promise = weir__promise_create_with(executor, sizeof(*scheduled));
     if (promise == NULL)
         return -ENOMEM;

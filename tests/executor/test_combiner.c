@@ -6,6 +6,7 @@
 
 #include <weir/combiner.h>
 #include <weir/error.h>
+#include <weir/manual.h>
 
 #include "support/executor/errand.h"
 #include "support/executor/promises.h"
@@ -295,4 +296,24 @@ TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
     }
     solo_close(&first);
     solo_close(&second);
+}
+
+/* What it waits for may be the executor's last words. */
+TEST(combiner, does_not_keep_its_executor_from_being_released_for_good)
+{
+    weir_promise *all = new_promise(NULL), *part;
+    weir_combiner *combiner;
+    weir_executor *executor;
+    int result = 0;
+
+    assert_int_equal(weir_manual_create(NULL, &executor), 0);
+    assert_int_equal(weir_submit(executor, &part, answer, &result), 0);
+    assert_int_equal(weir_combiner_create(executor, &combiner), 0);
+    assert_int_equal(weir_combiner_add(combiner, part), 0);
+    assert_int_equal(weir_combiner_finish(combiner, all), 0);
+    weir_combiner_release(combiner);
+    weir_promise_release(part);
+    weir_executor_release(executor);
+    assert_int_equal(weir_promise_result(all), WEIR_ECANCELED);
+    weir_promise_release(all);
 }

@@ -829,6 +829,59 @@ TEST(executor, loses_no_wake_up)
     solo_close(&solo);
 }
 
+TEST(executor, sleeps_although_its_clock_is_at_its_end)
+{
+    weir_manual_clock *clock;
+    struct tally due = {0}, never = {0};
+    struct solo solo;
+
+    assert_int_equal(weir_manual_clock_create(1, &clock), 0);
+    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
+    assert_int_equal(weir_schedule(solo.executor, weir_ms(1), NULL, tally_task, &due), 0);
+    assert_int_equal(weir_schedule(solo.executor, WEIR_NEVER, NULL, tally_task, &never), 0);
+    assert_int_equal(weir_manual_clock_advance(clock, WEIR_NEVER), 0);
+    assert_true(tally_await(&due, 1));
+    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_int_equal(never.calls, 0);
+    solo_close(&solo);
+    weir_manual_clock_release(clock);
+}
+
+static int64_t ahead(const weir_clock *clock)
+{
+    (void)clock;
+    return weir__monotonic_now() + weir_seconds(1000);
+}
+
+static int64_t behind(const weir_clock *clock)
+{
+    (void)clock;
+    return weir__monotonic_now() / 2;
+}
+
+/* The kernel knows one clock only; deadlines are of the executor's. */
+static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
+{
+    weir_clock clock = {.now = now};
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.clock = &clock));
+    weir_executor_stats stats;
+    weir_promise *promise;
+    struct tally tally = {0};
+
+    assert_int_equal(weir_schedule(solo.executor, weir_ms(20), &promise, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_sync(promise, weir_seconds(10)), 0);
+    stats = solo_stats(&solo);
+    assert_true(stats.turns < 100);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+TEST(executor, sleeps_by_whatever_clock_it_has)
+{
+    check_sleep_by(ahead);
+    check_sleep_by(behind);
+}
+
 /* A clock that is moved while the thread goes to sleep: it sees that its time has come. */
 TEST(executor, misses_no_move_of_a_manual_clock)
 {

@@ -421,7 +421,7 @@ TEST(manual, with_a_negative_budget_runs_nothing)
     assert_int_equal(weir_execute_after_turn(stepper.executor, tally_task, &tally), 0);
     assert_int_equal(weir_schedule(stepper.executor, 0, NULL, tally_task, &tally), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, -1), 0);
-    assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, INT64_MIN + 1), 0);
+    assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, INT64_MIN), 0);
     assert_int_equal(atomic_load(&tally.calls), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), 0);
     (void)run_now(stepper.executor);
@@ -590,7 +590,9 @@ TEST(manual, asks_to_be_run_when_it_is_shut_down)
     assert_int_equal(sleeper_wakeups(&sleeper), 1);
     assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
     assert_int_equal(sleeper_run(&sleeper), 0);
+    assert_int_equal(weir_manual_timeout(sleeper.executor), 0); /* its end is still to be heard */
     assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
+    assert_true(weir_manual_timeout(sleeper.executor) == WEIR_NEVER);
     sleeper_close(&sleeper);
 }
 
@@ -655,6 +657,16 @@ TEST(manual, counts_the_time_of_its_runs_as_active)
 static void on_termination(weir_promise *promise, void *user_data)
 {
     tally_task(user_data, weir_promise_result(promise));
+}
+
+TEST(manual, released_for_good_runs_its_hooks)
+{
+    weir_executor *executor = make_manual(NULL);
+    struct tally hook = {0};
+
+    assert_int_equal(weir_executor_add_shutdown_hook(executor, tally_task, &hook), 0);
+    weir_executor_release(executor);
+    assert_int_equal(atomic_load(&hook.run), 1);
 }
 
 TEST(manual, released_for_good_cancels_what_was_queued)

@@ -613,6 +613,58 @@ TEST(promise, loses_no_wake_up)
         weir_promise_release(wake_ups.promises[i]);
 }
 
+#define LOANS 20000
+
+static void complete_borrowed(void *arg, int status)
+{
+    (void)status;
+    (void)weir_promise_succeed(arg, NULL);
+}
+
+TEST(promise, may_be_released_by_who_waited_as_soon_as_it_is_complete)
+{
+    struct solo solo = solo_open(NULL);
+
+    for (int i = 0; i < LOANS; i++) {
+        weir_promise *promise = new_promise(NULL);
+
+        assert_int_equal(weir_execute(solo.executor, complete_borrowed, promise), 0);
+        assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+        weir_promise_release(promise);
+    }
+    solo_close(&solo);
+}
+
+static void release_own(weir_promise *promise, void *user_data)
+{
+    weir_promise_release(promise);
+    atomic_fetch_add((_Atomic int *)user_data, 1);
+}
+
+static int do_nothing(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)status;
+    (void)ret_value;
+    return 0;
+}
+
+TEST(promise, may_be_released_by_a_listener_as_soon_as_that_is_added)
+{
+    struct solo solo = solo_open(NULL);
+    _Atomic int released = 0;
+
+    for (int i = 0; i < LOANS; i++) {
+        weir_promise *promise;
+
+        assert_int_equal(weir_submit(solo.executor, &promise, do_nothing, NULL), 0);
+        assert_int_equal(weir_promise_add_listener(promise, release_own, &released), 0);
+        while (atomic_load(&released) <= i)
+            weir__thread_pause();
+    }
+    solo_close(&solo);
+}
+
 /* ---- abandoned ones ---- */
 
 TEST(promise, that_nobody_will_complete_fails)
