@@ -85,14 +85,16 @@ WEIR_API int weir_buf_create_from(const void *bytes, size_t length, weir_buf **r
  * Makes a buffer of memory that exists: all of it readable, not growable. `free_data(data,
  * user_data)` is called once, on any thread, when the last reference has gone, or before this
  * returns an error; NULL = nobody needs to hear of it.
- * Thread: any.  Takes: data.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX).
+ * Thread: any.  Takes: data.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX, or data
+ * is NULL and length > 0).
  */
 WEIR_API int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *user_data,
                            weir_buf **ret_buf);
 
 /*
  * Makes a read-only buffer of memory that never goes: literals, tables.
- * Thread: any.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX).
+ * Thread: any.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX, or data is NULL and
+ * length > 0).
  */
 WEIR_API int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf);
 

@@ -209,10 +209,11 @@ WEIR_API int weir_buf_write_uint(weir_buf *buf, size_t size, enum weir_byte_orde
 /*
  * ---- integers of variable length ----
  *
- * LEB128, as in Protocol Buffers, WebAssembly and DWARF: 7 bits a byte, the lowest first, and bit 7
- * says that more follow. Signed ones are folded, so that small ones stay short: 0, -1, 1, -2 are
- * 0, 1, 2, 3. What is read is bounded: at most 10 bytes, no more than 64 bits, and each number has
- * one form, the shortest.
+ * As in Protocol Buffers (uint64, sint64): 7 bits a byte, the lowest first, and bit 7 says that
+ * more follow (unsigned LEB128). Signed ones are folded (zig-zag, not the signed LEB128 of DWARF
+ * and WebAssembly), so that small ones stay short: 0, -1, 1, -2 are 0, 1, 2, 3. Stricter than
+ * these, so that each number has one form: what others allow to be padded with zeroes is refused
+ * with -EBADMSG. At most 10 bytes and no more than 64 bits are read.
  */
 
 /* The most bytes that one needs. */
@@ -234,6 +235,14 @@ static inline size_t weir_varint_length(uint64_t value)
  */
 WEIR_API int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value,
                                  size_t *ret_length);
+
+/*
+ * Looks at the signed number at `index`, and says how many bytes it has.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (it goes on beyond the write index), -EOVERFLOW (more
+ * than 64 bits), -EBADMSG (not the shortest form).
+ */
+WEIR_API int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_value,
+                                        size_t *ret_length);
 
 /*
  * Takes the number that the readable bytes begin with.

@@ -18,15 +18,27 @@ extern "C" {
 
 #define WEIR_POOL_CLASSES_MAX 64
 
-/* Blocks of one size. */
+/* Blocks of one size, or of one cache. */
 typedef struct weir_pool_count {
-    uint64_t size;       /* what such a block holds, besides a header of 64 bytes */
+    uint64_t size;       /* what each holds, besides a header of 64 bytes; 0 if that differs */
     uint64_t in_use;     /* blocks that are somebody's */
     uint64_t cached;     /* blocks free to be taken by the thread whose cache they are in */
     uint64_t in_transit; /* blocks released on another thread, on their way to that cache */
     uint64_t slabs;      /* pieces of the system's memory that blocks are cut from */
     uint64_t mapped_bytes;
+    uint64_t peak_bytes; /* the most that has been mapped at once */
+    uint64_t failures;   /* times that such a block was asked for in vain; of a cache: any block */
+    uint64_t reserved[4];
 } weir_pool_count;
+
+/* What one thread keeps. */
+typedef struct weir_pool_cache {
+    uint64_t number;      /* as in the names of its metrics, pool.cache#NUMBER */
+    int64_t thread_id;    /* the system's number of it; 0 = an orphan: the thread has ended */
+    char thread_name[16]; /* of an orphan, the name that its thread had */
+    weir_pool_count blocks;
+    uint64_t reserved[4];
+} weir_pool_cache;
 
 /*
  * Where the memory is. Exact when no buffer is made or released meanwhile; then mapped_bytes is the
@@ -41,8 +53,7 @@ typedef struct weir_pool_stats {
     uint64_t cached_bytes;
     uint64_t in_transit_bytes;
     uint64_t spare_bytes; /* not cut into blocks, or between them */
-    uint64_t huge;        /* buffers straight from the system */
-    uint64_t huge_bytes;  /* part of in_use_bytes */
+    weir_pool_count huge; /* straight from the system, and no slabs; part of in_use_bytes */
     uint64_t slabs;
     uint64_t caches;  /* threads that have one */
     uint64_t orphans; /* caches whose thread has ended while buffers from it were in use */
@@ -77,8 +88,16 @@ WEIR_API size_t weir_pool_trim(void);
 WEIR_API void weir_pool_read(weir_pool_stats *ret_stats);
 
 /*
- * Writes the same as a table for people, per size and per thread, into `text`, cut off after `size`
- * bytes with the end. Returns the length that the whole table has.
+ * Says what each thread's cache has, in no particular order, for the first `count` of them. Returns
+ * how many caches there are. What was asked for in vain before a thread had a cache is in no
+ * cache's failures.
+ * Thread: any.
+ */
+WEIR_API size_t weir_pool_read_caches(weir_pool_cache *ret_caches, size_t count);
+
+/*
+ * Writes all of this as a table for people into `text`, cut off after `size` bytes with the end:
+ * each size that was ever needed, and each cache. Returns the length that the whole table has.
  * Thread: any.
  */
 WEIR_API size_t weir_pool_describe(char *text, size_t size);

@@ -160,32 +160,30 @@ static const char *name_of(const struct module *module)
     return slash != NULL ? slash + 1 : module->path;
 }
 
-bool weir__symbol_find(const void *address, weir__symbol *ret_symbol)
+void weir__symbol_find(const void *address, weir__symbol *ret_symbol)
 {
     /* The call is before what it returns to, which may be the next function if it never returns. */
     struct module module = {.wanted = (uintptr_t)address - 1};
 
+    *ret_symbol = (weir__symbol){.address = address};
     if (dl_iterate_phdr(on_module, &module) == 0)
-        return false;
-    memset(ret_symbol, 0, sizeof(*ret_symbol));
+        return;
     (void)snprintf(ret_symbol->module, sizeof(ret_symbol->module), "%.*s",
                    (int)sizeof(ret_symbol->module) - 1, name_of(&module));
     ret_symbol->module_offset = (uintptr_t)address - module.base;
     find_function(module.path, module.wanted - module.base, ret_symbol);
     if (ret_symbol->function[0] != '\0')
         ret_symbol->function_offset++;
-    return true;
 }
 
-void weir__symbol_describe(const void *address, char *text, size_t size)
+void weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size)
 {
-    weir__symbol symbol;
-
-    if (!weir__symbol_find(address, &symbol))
-        (void)snprintf(text, size, "%p", address);
-    else if (symbol.function[0] == '\0')
-        (void)snprintf(text, size, "%s+0x%zx", symbol.module, (size_t)symbol.module_offset);
+    if (symbol->module[0] == '\0')
+        (void)snprintf(text, size, "%p", symbol->address);
+    else if (symbol->function[0] == '\0')
+        (void)snprintf(text, size, "%s+0x%zx", symbol->module, (size_t)symbol->module_offset);
     else
-        (void)snprintf(text, size, "%s+0x%zx (%s+0x%zx)", symbol.function,
-                       (size_t)symbol.function_offset, symbol.module, (size_t)symbol.module_offset);
+        (void)snprintf(text, size, "%s+0x%zx (%s+0x%zx)", symbol->function,
+                       (size_t)symbol->function_offset, symbol->module,
+                       (size_t)symbol->module_offset);
 }

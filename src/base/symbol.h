@@ -13,16 +13,17 @@
 #include <stdint.h>
 
 typedef struct weir__symbol {
-    char function[96]; /* "" = not known */
+    const void *address; /* the one that was looked for */
+    char function[96];   /* "" = not known */
     uintptr_t function_offset;
-    char module[64];         /* the program or library, without its folder */
+    char module[64];         /* the program or library, without its folder; "" = in none */
     uintptr_t module_offset; /* what addr2line takes */
 } weir__symbol;
 
-/* `address` is one that a call returns to. Whether it lies in a module at all. */
-bool weir__symbol_find(const void *address, weir__symbol *ret_symbol);
+/* `address` is one that a call returns to. */
+void weir__symbol_find(const void *address, weir__symbol *ret_symbol);
 
 /* Writes "function+0x1f (module+0x3a1f)", or as much of it as is known. */
-void weir__symbol_describe(const void *address, char *text, size_t size);
+void weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size);
 
 #endif

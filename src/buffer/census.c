@@ -47,11 +47,23 @@ static void set_in_transit(weir_pool_count *count, int32_t in_transit)
     count->in_use = in_use > 0 ? (uint64_t)in_use : 0;
 }
 
+/* With the figures that are kept for all heaps together. */
+static weir_pool_count begin_count(unsigned size_class)
+{
+    const weir__mapped_class *mapped = &weir__mapped_now.classes[size_class];
+
+    return (weir_pool_count){
+        .peak_bytes = read_figure(&mapped->peak_bytes),
+        .failures = read_figure(&mapped->failures),
+    };
+}
+
 static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
 {
     uint32_t sent = atomic_load_explicit(&weir__heaps_all.sent[size_class], memory_order_relaxed);
 
-    *ret_count = (weir_pool_count){.size = weir__class_size(size_class)};
+    *ret_count = begin_count(size_class);
+    ret_count->size = weir__class_size(size_class);
     weir_list_foreach (link, &weir__heaps_all.list) {
         const weir__bin *bin = &heap_of(link)->bins[size_class];
 
@@ -59,6 +71,13 @@ static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
         sent += weir__tally_read(&bin->sent) - weir__tally_read(&bin->received);
     }
     set_in_transit(ret_count, (int32_t)sent);
+}
+
+static void count_huge(weir_pool_count *ret_count)
+{
+    *ret_count = begin_count(WEIR__CLASS_HUGE);
+    ret_count->in_use = read_figure(&weir__mapped_now.huge_count);
+    ret_count->mapped_bytes = read_figure(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
 }
 
 /* Blocks of this heap in the outboxes of another. */
@@ -79,7 +98,10 @@ static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count
 {
     uint32_t in_transit = atomic_load_explicit(&heap->remote.count, memory_order_relaxed);
 
-    *ret_count = (weir_pool_count){0};
+    *ret_count = (weir_pool_count){
+        .peak_bytes = atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed),
+        .failures = weir__tally_read(&heap->failures),
+    };
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         add_bin(ret_count, &heap->bins[i], i);
     weir_list_foreach (link, &weir__heaps_all.list)
@@ -118,9 +140,8 @@ static void read_locked(weir_pool_stats *stats)
     stats->peak_bytes = read_figure(&weir__mapped_now.peak_bytes);
     stats->limit_bytes = read_figure(&weir__mapped_now.limit_bytes);
     stats->failures = read_figure(&weir__mapped_now.failures);
-    stats->huge = read_figure(&weir__mapped_now.huge_count);
-    stats->huge_bytes = read_figure(&weir__mapped_now.huge_bytes);
-    stats->in_use_bytes = stats->huge_bytes;
+    count_huge(&stats->huge);
+    stats->in_use_bytes = stats->huge.mapped_bytes;
     stats->class_count = WEIR__CLASS_COUNT;
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++) {
         count_class_locked(i, &stats->classes[i]);
@@ -136,6 +157,35 @@ void weir_pool_read(weir_pool_stats *ret_stats)
     weir__mutex_lock(&weir__heaps_all.lock);
     read_locked(ret_stats);
     weir__mutex_unlock(&weir__heaps_all.lock);
+}
+
+/* ---- weir_pool_read_caches ---- */
+
+static void read_cache_locked(const weir__heap *heap, weir_pool_cache *ret_cache)
+{
+    _Static_assert(sizeof(ret_cache->thread_name) == sizeof(heap->registry.thread_name),
+                   "a name fits");
+    *ret_cache = (weir_pool_cache){
+        .number = heap->registry.number,
+        .thread_id = heap->registry.thread,
+    };
+    memcpy(ret_cache->thread_name, heap->registry.thread_name, sizeof(ret_cache->thread_name));
+    count_heap_locked(heap, &ret_cache->blocks);
+}
+
+/* An array and not a visitor: under this lock, one that makes a buffer would wait for itself. */
+size_t weir_pool_read_caches(weir_pool_cache *ret_caches, size_t count)
+{
+    size_t found = 0;
+
+    weir__mutex_lock(&weir__heaps_all.lock);
+    weir_list_foreach (link, &weir__heaps_all.list) {
+        if (found < count)
+            read_cache_locked(heap_of(link), &ret_caches[found]);
+        found++;
+    }
+    weir__mutex_unlock(&weir__heaps_all.lock);
+    return found;
 }
 
 /* ---- weir_pool_describe ---- */
@@ -181,15 +231,17 @@ static bytes_text in_units(uint64_t bytes)
 
 static void print_heading(struct text *text, const char *what)
 {
-    print(text, "%24s %9s %9s %9s %9s %11s\n", what, "in use", "cached", "transit", "slabs",
-          "mapped");
+    print(text, "%24s %9s %9s %9s %9s %11s %11s %9s\n", what, "in use", "cached", "transit",
+          "slabs", "mapped", "peak", "failures");
 }
 
 static void print_row(struct text *text, const char *name, const weir_pool_count *count)
 {
-    print(text, "%24s %9llu %9llu %9llu %9llu %11s\n", name, (unsigned long long)count->in_use,
-          (unsigned long long)count->cached, (unsigned long long)count->in_transit,
-          (unsigned long long)count->slabs, in_units(count->mapped_bytes).text);
+    print(text, "%24s %9llu %9llu %9llu %9llu %11s %11s %9llu\n", name,
+          (unsigned long long)count->in_use, (unsigned long long)count->cached,
+          (unsigned long long)count->in_transit, (unsigned long long)count->slabs,
+          in_units(count->mapped_bytes).text, in_units(count->peak_bytes).text,
+          (unsigned long long)count->failures);
 }
 
 static void print_totals(struct text *text, const weir_pool_stats *stats)
@@ -203,31 +255,33 @@ static void print_totals(struct text *text, const weir_pool_stats *stats)
           in_units(stats->in_transit_bytes).text, in_units(stats->spare_bytes).text);
 }
 
+static bool was_needed(const weir_pool_count *count)
+{
+    return count->peak_bytes > 0 || count->failures > 0;
+}
+
 static void print_classes(struct text *text, const weir_pool_stats *stats)
 {
-    weir_pool_count huge = {.in_use = stats->huge, .mapped_bytes = stats->huge_bytes};
-
     print_heading(text, "size");
     for (unsigned i = 0; i < stats->class_count; i++)
-        if (stats->classes[i].slabs > 0)
+        if (was_needed(&stats->classes[i]))
             print_row(text, i > 0 ? in_units(stats->classes[i].size).text : "header only",
                       &stats->classes[i]);
-    if (huge.in_use > 0)
-        print_row(text, "huge", &huge);
+    if (was_needed(&stats->huge))
+        print_row(text, "huge", &stats->huge);
 }
 
 static void print_heap_locked(struct text *text, const weir__heap *heap)
 {
-    weir_pool_count count;
+    weir_pool_cache cache;
     char name[40];
 
-    if (heap->registry.thread != 0)
-        (void)snprintf(name, sizeof(name), "%s %d", heap->registry.thread_name,
-                       (int)heap->registry.thread);
+    read_cache_locked(heap, &cache);
+    if (cache.thread_id != 0)
+        (void)snprintf(name, sizeof(name), "%s %d", cache.thread_name, (int)cache.thread_id);
     else
         (void)snprintf(name, sizeof(name), "orphan");
-    count_heap_locked(heap, &count);
-    print_row(text, name, &count);
+    print_row(text, name, &cache.blocks);
 }
 
 size_t weir_pool_describe(char *text, size_t size)

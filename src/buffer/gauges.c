@@ -16,7 +16,7 @@ static const struct {
     {"pool.mapped_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.bytes},
     {"pool.peak_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.peak_bytes},
     {"pool.limit_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.limit_bytes},
-    {"pool.huge_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.huge_bytes},
+    {"pool.huge_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes},
     {"pool.failures", WEIR_METRIC_COUNTER, &weir__mapped_now.failures},
 };
 

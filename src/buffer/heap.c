@@ -63,6 +63,13 @@ static void collect(weir__heap *heap)
 
 /* ---- carving ---- */
 
+/* Only the heap's thread writes it. Relaxed, as a tally. */
+static void raise_peak(weir__heap *heap)
+{
+    if (heap->slab_bytes > atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed))
+        atomic_store_explicit(&heap->peak_bytes, heap->slab_bytes, memory_order_relaxed);
+}
+
 static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
 {
     weir__bin *bin = &heap->bins[size_class];
@@ -74,6 +81,7 @@ static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
     bin->slabs = slab;
     weir__tally_add(&bin->slab_count, 1);
     heap->slab_bytes += slab->bytes;
+    raise_peak(heap);
     heap->decay_at_ns = 0; /* what is new may soon be too much: no long wait */
     return slab;
 }

@@ -54,8 +54,10 @@ typedef struct weir__bin {
 typedef struct weir__heap {
     weir__bin bins[WEIR__CLASS_COUNT];
     weir__outboxes outboxes;
-    size_t slab_bytes;   /* what its slabs have mapped */
-    int64_t decay_at_ns; /* on the clock of the thread's executor; 0 = not yet known */
+    size_t slab_bytes;         /* what its slabs have mapped ... */
+    _Atomic size_t peak_bytes; /* ... and the most that it was */
+    weir__tally failures;      /* times that its thread asked in vain, for blocks of any size */
+    int64_t decay_at_ns;       /* on the clock of the thread's executor; 0 = not yet known */
     int64_t decay_wait_ns;
     int64_t room_at_ns; /* not before then it trims again because there was no memory */
     uint32_t trims_seen;

@@ -150,25 +150,14 @@ void weir__leak_consider(weir_msg *msg)
 
 /* ---- looking for leaks ---- */
 
-static size_t report(weir__leak_search *search)
-{
-    size_t found = weir__leak_records_count(search);
-    weir__leak_facts facts;
-    size_t others;
-
-    while (weir__leak_records_pick(search, &facts, &others))
-        weir__leak_report(&facts, others);
-    return found;
-}
-
 size_t weir_leak_check(void)
 {
-    return report(&(weir__leak_search){.only_ended = true});
+    return weir__leak_report_all(&(weir__leak_search){.only_ended = true});
 }
 
 size_t weir_leak_check_all(void)
 {
-    return report(&(weir__leak_search){.only_ended = false});
+    return weir__leak_report_all(&(weir__leak_search){.only_ended = false});
 }
 
 /* ---- scopes ---- */
@@ -184,7 +173,7 @@ size_t weir_leak_scope_end(weir_leak_scope *scope)
 {
     sampler.scopes--;
     begin_sampling_anew();
-    return report(&(weir__leak_search){
+    return weir__leak_report_all(&(weir__leak_search){
         .maker = weir__thread_id(),
         .first = scope->first,
         .again = true,

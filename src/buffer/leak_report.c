@@ -8,6 +8,10 @@
  *
  * The frames of the leak records themselves are left out by their names, not by their number: which
  * of them are there is the compiler's choice.
+ *
+ * To find a name takes reading a symbol table, which may have a hundred thousand entries. The
+ * places of one look for leaks have most of their frames in common, so names are kept until it
+ * ends.
  */
 #include "buffer/leak_report.h"
 
@@ -19,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/symbol.h"
 #include "base/thread.h"
 
@@ -27,8 +32,17 @@
 #define LINE_SIZE 256
 #define OWN_PREFIX "weir__leak_"
 #define OWN_FRAMES_MAX 8
+#define NAMES_KEPT 1024 /* a power of two */
+
+/* Each address has one slot, which the last that was looked for has. */
+struct names {
+    weir__symbol *slots;
+    size_t mask;
+    weir__symbol only; /* the one slot when there is no memory for more */
+};
 
 struct text {
+    struct names *names;
     size_t length;
     bool full;
     char bytes[TEXT_SIZE + sizeof(TEXT_CUT)];
@@ -47,6 +61,35 @@ void weir_leak_set_listener(weir_leak_listener_fn *fn, void *user_data)
     listener.user_data = user_data;
     weir__mutex_unlock(&listener.lock);
 }
+
+/* ---- names ---- */
+
+static void names_init(struct names *names)
+{
+    *names = (struct names){.slots = weir__zalloc(NAMES_KEPT * sizeof(weir__symbol))};
+    if (names->slots != NULL)
+        names->mask = NAMES_KEPT - 1;
+    else
+        names->slots = &names->only;
+}
+
+static void names_deinit(struct names *names)
+{
+    if (names->slots != &names->only)
+        weir__free(names->slots);
+}
+
+static const weir__symbol *name_of(struct names *names, const void *address)
+{
+    uint64_t mixed = (uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
+    weir__symbol *symbol = &names->slots[(mixed >> 32) & names->mask];
+
+    if (symbol->address != address)
+        weir__symbol_find(address, symbol);
+    return symbol;
+}
+
+/* ---- the text ---- */
 
 /* What does not fit is left out, with all that comes after it. */
 static void WEIR_PRINTF(2, 3) add(struct text *text, const char *format, ...)
@@ -68,14 +111,13 @@ static void WEIR_PRINTF(2, 3) add(struct text *text, const char *format, ...)
 }
 
 /* How many frames at the beginning are of the leak records. */
-static size_t own_frames(const weir__leak_trace *trace)
+static size_t own_frames(struct names *names, const weir__leak_trace *trace)
 {
-    weir__symbol symbol;
     size_t own = 0;
 
     for (size_t i = 0; i < trace->count && i < OWN_FRAMES_MAX; i++)
-        if (weir__symbol_find(trace->frames[i], &symbol) &&
-            strncmp(symbol.function, OWN_PREFIX, sizeof(OWN_PREFIX) - 1) == 0)
+        if (strncmp(name_of(names, trace->frames[i])->function, OWN_PREFIX,
+                    sizeof(OWN_PREFIX) - 1) == 0)
             own = i + 1;
     return own;
 }
@@ -86,8 +128,8 @@ static void add_trace(struct text *text, const weir__leak_trace *trace)
 
     if (trace->count == 0)
         add(text, "    no backtrace on this system\n");
-    for (size_t i = own_frames(trace); i < trace->count; i++) {
-        weir__symbol_describe(trace->frames[i], line, sizeof(line));
+    for (size_t i = own_frames(text->names, trace); i < trace->count; i++) {
+        weir__symbol_describe(name_of(text->names, trace->frames[i]), line, sizeof(line));
         add(text, "    %s\n", line);
     }
 }
@@ -138,6 +180,8 @@ static void describe(struct text *text, const weir__leak_facts *facts, size_t ot
         add(text, "  WEIR_LEAK_LEVEL=advanced shows who touched it\n");
 }
 
+/* ---- where it goes ---- */
+
 static void log_lines(const char *type, char *text)
 {
     char *rest = text, *line;
@@ -147,7 +191,7 @@ static void log_lines(const char *type, char *text)
             weir__warn("leak", type, "%s", line);
 }
 
-void weir__leak_report(const weir__leak_facts *facts, size_t others)
+static void report(const weir__leak_facts *facts, size_t others, struct names *names)
 {
     int64_t now_ns = weir__monotonic_now();
     weir_leak_listener_fn *fn;
@@ -159,6 +203,7 @@ void weir__leak_report(const weir__leak_facts *facts, size_t others)
     user_data = listener.user_data;
     weir__mutex_unlock(&listener.lock);
 
+    text.names = names;
     describe(&text, facts, others, now_ns);
     if (fn == NULL) {
         log_lines(facts->type, text.bytes);
@@ -177,4 +222,20 @@ void weir__leak_report(const weir__leak_facts *facts, size_t others)
             .text = text.bytes,
         },
         user_data);
+}
+
+size_t weir__leak_report_all(weir__leak_search *search)
+{
+    size_t found = weir__leak_records_count(search), others;
+    weir__leak_facts facts;
+    struct names names;
+
+    if (!weir__leak_records_pick(search, &facts, &others))
+        return found;
+    names_init(&names);
+    do {
+        report(&facts, others, &names);
+    } while (weir__leak_records_pick(search, &facts, &others));
+    names_deinit(&names);
+    return found;
 }

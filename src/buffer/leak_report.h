@@ -7,7 +7,10 @@
 
 #include "buffer/leak_record.h"
 
-/* To the listener, or else to the log; `others` are further ones of the same place. */
-void weir__leak_report(const weir__leak_facts *facts, size_t others);
+/*
+ * Of what the search is about, one of each place that was not reported: to the listener, or else to
+ * the log. Returns how many records it is about.
+ */
+size_t weir__leak_report_all(weir__leak_search *search);
 
 #endif

@@ -116,6 +116,22 @@ int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value, 
     return WEIR_EBOUNDS;
 }
 
+static int64_t unfold(uint64_t folded)
+{
+    return (int64_t)(folded >> 1 ^ (0 - (folded & 1)));
+}
+
+int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_value,
+                               size_t *ret_length)
+{
+    uint64_t folded;
+    int err = weir_buf_get_varint(buf, index, &folded, ret_length);
+
+    if (err == 0)
+        *ret_value = unfold(folded);
+    return err;
+}
+
 int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value)
 {
     size_t length;
@@ -132,7 +148,7 @@ int weir_buf_read_varint_signed(weir_buf *buf, int64_t *ret_value)
     int err = weir_buf_read_varint(buf, &folded);
 
     if (err == 0)
-        *ret_value = (int64_t)(folded >> 1 ^ (0 - (folded & 1)));
+        *ret_value = unfold(folded);
     return err;
 }
 

@@ -192,6 +192,20 @@ static bool make_room(void)
     return false;
 }
 
+/* A thread may have no heap to count it: for lack of memory, or because all it wants is huge. */
+static COLD void count_failure(size_t payload)
+{
+    bool huge = payload > WEIR__CLASS_SIZE_MAX;
+    unsigned size_class = huge ? WEIR__CLASS_HUGE : weir__class_of(payload);
+    weir__heap *heap = weir__heap_current;
+
+    atomic_fetch_add_explicit(&weir__mapped_now.failures, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&weir__mapped_now.classes[size_class].failures, 1,
+                              memory_order_relaxed);
+    if (heap != NULL)
+        weir__tally_add(&heap->failures, 1);
+}
+
 static NOINLINE weir_buf *take_slowly(size_t payload)
 {
     weir_buf *block = try_to_take(payload);
@@ -199,7 +213,7 @@ static NOINLINE weir_buf *take_slowly(size_t payload)
     if (block == NULL && make_room())
         block = try_to_take(payload);
     if (block == NULL)
-        atomic_fetch_add_explicit(&weir__mapped_now.failures, 1, memory_order_relaxed);
+        count_failure(payload);
     return block;
 }
 

@@ -17,14 +17,22 @@ static void add(_Atomic int64_t *figure, int64_t n)
     atomic_fetch_add_explicit(figure, n, memory_order_relaxed);
 }
 
-static void raise_peak(int64_t bytes)
+static void raise_to(_Atomic int64_t *peak, int64_t bytes)
 {
-    int64_t peak = atomic_load_explicit(&weir__mapped_now.peak_bytes, memory_order_relaxed);
+    int64_t before = atomic_load_explicit(peak, memory_order_relaxed);
 
-    while (peak < bytes &&
-           !atomic_compare_exchange_weak_explicit(&weir__mapped_now.peak_bytes, &peak, bytes,
-                                                  memory_order_relaxed, memory_order_relaxed))
+    while (before < bytes && !atomic_compare_exchange_weak_explicit(
+                                 peak, &before, bytes, memory_order_relaxed, memory_order_relaxed))
         continue;
+}
+
+static void count_in_class(unsigned size_class, size_t bytes)
+{
+    weir__mapped_class *mapped = &weir__mapped_now.classes[size_class];
+    int64_t before =
+        atomic_fetch_add_explicit(&mapped->bytes, (int64_t)bytes, memory_order_relaxed);
+
+    raise_to(&mapped->peak_bytes, before + (int64_t)bytes);
 }
 
 /* Compare and exchange, so that nobody overshoots the limit, not even for a moment. */
@@ -44,7 +52,7 @@ static bool reserve(size_t bytes, int64_t *ret_mapped)
     return true;
 }
 
-static weir__slab *map(size_t bytes)
+static weir__slab *map(size_t bytes, unsigned size_class)
 {
     weir__slab *slab;
     int64_t mapped;
@@ -56,8 +64,10 @@ static weir__slab *map(size_t bytes)
         add(&weir__mapped_now.bytes, -(int64_t)bytes);
         return NULL;
     }
-    raise_peak(mapped);
+    raise_to(&weir__mapped_now.peak_bytes, mapped);
+    count_in_class(size_class, bytes);
     slab->bytes = bytes;
+    slab->size_class = size_class;
     weir__poison_chunk(slab + 1, bytes - sizeof(*slab));
     return slab;
 }
@@ -87,12 +97,11 @@ size_t weir__slab_bytes(unsigned size_class)
 
 weir__slab *weir__slab_map(struct weir__heap *heap, unsigned size_class)
 {
-    weir__slab *slab = map(weir__slab_bytes(size_class));
+    weir__slab *slab = map(weir__slab_bytes(size_class), size_class);
 
     if (slab == NULL)
         return NULL;
     slab->heap = heap;
-    slab->size_class = size_class;
     slab->stride = (uint32_t)stride_of(size_class);
     slab->room = room_of(size_class);
     return slab;
@@ -110,13 +119,11 @@ size_t weir__slab_huge_size(size_t payload)
 
 weir__slab *weir__slab_map_huge(size_t payload)
 {
-    weir__slab *slab = payload <= WEIR_BUF_MAX ? map(huge_bytes(payload)) : NULL;
+    weir__slab *slab = payload <= WEIR_BUF_MAX ? map(huge_bytes(payload), WEIR__CLASS_HUGE) : NULL;
 
     if (slab == NULL)
         return NULL;
-    slab->size_class = WEIR__CLASS_HUGE;
     slab->room = slab->carved = 1;
-    add(&weir__mapped_now.huge_bytes, (int64_t)slab->bytes);
     add(&weir__mapped_now.huge_count, 1);
     return slab;
 }
@@ -125,10 +132,9 @@ void weir__slab_unmap(weir__slab *slab)
 {
     size_t bytes = slab->bytes;
 
-    if (slab->heap == NULL) {
-        add(&weir__mapped_now.huge_bytes, -(int64_t)bytes);
+    if (slab->heap == NULL)
         add(&weir__mapped_now.huge_count, -1);
-    }
+    add(&weir__mapped_now.classes[slab->size_class].bytes, -(int64_t)bytes);
     weir__poison_chunk_gone(slab, bytes);
     weir__pages_unmap(slab, bytes);
     add(&weir__mapped_now.bytes, -(int64_t)bytes);

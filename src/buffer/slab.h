@@ -68,13 +68,19 @@ static inline weir__slab *weir__slab_of(const weir_buf *block)
 }
 
 /* What is mapped. Each is exact by itself; relaxed, because they order nothing. */
+typedef struct weir__mapped_class {
+    _Atomic int64_t bytes;
+    _Atomic int64_t peak_bytes;
+    _Atomic int64_t failures;
+} weir__mapped_class;
+
 typedef struct weir__mapped {
     _Atomic int64_t bytes;
     _Atomic int64_t peak_bytes;
     _Atomic int64_t limit_bytes; /* 0 = none */
     _Atomic int64_t failures;    /* times that memory was asked for in vain */
-    _Atomic int64_t huge_bytes;
     _Atomic int64_t huge_count;
+    weir__mapped_class classes[WEIR__CLASS_COUNT + 1]; /* the last is WEIR__CLASS_HUGE */
 } weir__mapped;
 
 extern weir__mapped weir__mapped_now;

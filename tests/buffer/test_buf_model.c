@@ -564,6 +564,20 @@ static bool get_varint(struct side *side, const uint32_t *numbers)
     return true;
 }
 
+static bool get_varint_signed(struct side *side, const uint32_t *numbers)
+{
+    size_t index = around(numbers[0], side->model.write);
+    uint64_t folded = 0;
+    int64_t value = 0;
+    size_t expected_length = 1, length = 1;
+    int err = model_varint(&side->model, index, &folded, &expected_length);
+    int64_t half = (int64_t)(folded / 2);
+
+    PROPERTY(weir_buf_get_varint_signed(side->buf, index, &value, &length) == err);
+    PROPERTY(value == (folded % 2 == 0 ? half : -half - 1) && length == expected_length);
+    return true;
+}
+
 static bool read_varint(struct side *side, const uint32_t *numbers)
 {
     uint64_t expected = 1, value = 1;
@@ -921,10 +935,10 @@ static bool compare(struct side *side, const uint32_t *numbers)
     XX(read_slice) XX(duplicate) XX(read_only) XX(copy) XX(set_read_index) XX(set_write_index) \
     XX(skip_bytes) XX(advance) XX(clear) XX(reserve) XX(set_capacity) XX(discard) XX(compact) \
     XX(get_number) XX(set_number) XX(read_number) XX(write_number) XX(get_and_read_uint) \
-    XX(set_uint) XX(write_uint) XX(get_varint) XX(read_varint) XX(read_varint_signed) \
-    XX(write_varint) XX(write_varint_signed) XX(get_bytes) XX(read_bytes) XX(lend_spans) \
-    XX(set_bytes) XX(write_bytes) XX(write_fill) XX(write_buf) XX(write_string) XX(print) \
-    XX(read_string) XX(find) XX(find_sequence) XX(find_any) XX(compare)
+    XX(set_uint) XX(write_uint) XX(get_varint) XX(get_varint_signed) XX(read_varint) \
+    XX(read_varint_signed) XX(write_varint) XX(write_varint_signed) XX(get_bytes) \
+    XX(read_bytes) XX(lend_spans) XX(set_bytes) XX(write_bytes) XX(write_fill) XX(write_buf) \
+    XX(write_string) XX(print) XX(read_string) XX(find) XX(find_sequence) XX(find_any) XX(compare)
 /* clang-format on */
 
 #define STEP_FUNCTION(name) name,

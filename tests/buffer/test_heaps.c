@@ -300,16 +300,45 @@ TEST(heaps, a_cache_says_whose_it_is)
 {
     struct delivery delivery = {.count = 2};
     weir_buf *own = weir__pool_take(100);
-    char text[4096], expected[80];
+    char text[8192], expected[80];
 
     run_on_thread(take_some, &delivery);
     weir__pool_give(delivery.blocks[0]);
     (void)weir_pool_describe(text, sizeof(text));
     assert_non_null(strstr(text, "                  orphan         1         0         1         1"
-                                 "      64 KiB\n"));
+                                 "      64 KiB      64 KiB         0\n"));
     (void)snprintf(expected, sizeof(expected), " %d         1         0         0         1",
                    (int)weir__thread_id());
     assert_non_null(strstr(text, expected));
+    weir__pool_give(delivery.blocks[1]);
+    weir__pool_give(own);
+}
+
+TEST(heaps, caches_are_read_one_by_one)
+{
+    struct delivery delivery = {.count = 2};
+    weir_buf *own = weir__pool_take(100);
+    weir_pool_cache caches[3] = {{0}};
+    const weir_pool_cache *orphan, *mine;
+
+    run_on_thread(take_some, &delivery);
+    weir__pool_give(delivery.blocks[0]);
+    assert_int_equal(weir_pool_read_caches(caches, 1), 2);
+    assert_int_equal(caches[1].number, 0); /* was not written */
+    assert_int_equal(weir_pool_read_caches(caches, 3), 2);
+    orphan = caches[0].thread_id == 0 ? &caches[0] : &caches[1];
+    mine = orphan == &caches[0] ? &caches[1] : &caches[0];
+
+    assert_int_equal(orphan->thread_id, 0);
+    assert_string_equal(orphan->thread_name, "test");
+    assert_int_equal(orphan->blocks.in_use, 1);
+    assert_int_equal(orphan->blocks.in_transit, 1);
+    assert_int_equal(orphan->blocks.mapped_bytes, weir__slab_bytes(weir__class_of(1000)));
+    assert_int_equal(mine->thread_id, weir__thread_id());
+    assert_int_equal(mine->number, weir__heap_current->registry.number);
+    assert_int_equal(mine->blocks.in_use, 1);
+    assert_int_equal(mine->blocks.slabs, 1);
+    assert_int_equal(mine->blocks.failures, 0);
     weir__pool_give(delivery.blocks[1]);
     weir__pool_give(own);
 }

@@ -361,14 +361,24 @@ TEST(number, a_signed_varint_is_short_if_it_is_small)
         weir_buf *buf = make_buf(0, 0);
         uint64_t folded;
         int64_t value = 0;
+        size_t length = 0;
 
         assert_int_equal(weir_buf_write_varint_signed(buf, pairs[i].value), 0);
         assert_int_equal(weir_buf_write_varint(buf, pairs[i].folded), 0);
         assert_int_equal(weir_buf_read_varint(buf, &folded), 0);
         assert_int_equal(folded, pairs[i].folded);
+        assert_int_equal(weir_buf_get_varint_signed(buf, weir_buf_read_index(buf), &value, &length),
+                         0);
+        assert_int_equal(value, pairs[i].value);
+        assert_int_equal(length, weir_varint_length(folded));
+        value = 0;
         assert_int_equal(weir_buf_read_varint_signed(buf, &value), 0);
         assert_int_equal(value, pairs[i].value);
         assert_int_equal(weir_buf_read_varint_signed(buf, &value), WEIR_EBOUNDS);
+        assert_int_equal(
+            weir_buf_get_varint_signed(buf, weir_buf_write_index(buf), &value, &length),
+            WEIR_EBOUNDS);
+        assert_int_equal(value, pairs[i].value);
         weir_buf_release(buf);
     }
 }

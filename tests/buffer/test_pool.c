@@ -159,9 +159,10 @@ TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
     weir_pool_stats stats;
 
     weir_pool_read(&stats);
-    assert_int_equal(stats.huge, 1);
-    assert_int_equal(stats.huge_bytes, weir__pages_round(3 * MIB + 128));
-    assert_int_equal(stats.mapped_bytes, before + stats.huge_bytes);
+    assert_int_equal(stats.huge.in_use, 1);
+    assert_int_equal(stats.huge.mapped_bytes, weir__pages_round(3 * MIB + 128));
+    assert_true(stats.huge.peak_bytes >= stats.huge.mapped_bytes);
+    assert_int_equal(stats.mapped_bytes, before + stats.huge.mapped_bytes);
     weir__pool_give(block);
     assert_int_equal(mapped_bytes(), before);
 }
@@ -255,6 +256,8 @@ TEST(pool, the_peak_stays_when_memory_has_gone)
     weir_pool_read(&stats);
     assert_true(stats.peak_bytes >= 40 * MIB);
     assert_true(stats.mapped_bytes < 40 * MIB);
+    assert_true(stats.huge.peak_bytes >= 40 * MIB);
+    assert_int_equal(stats.huge.mapped_bytes, 0);
 }
 
 /* ---- trimming ---- */
@@ -507,10 +510,77 @@ TEST(pool, a_class_says_what_it_has)
     give_blocks(blocks, 2);
 }
 
+static weir_pool_cache own_cache(void)
+{
+    weir_pool_cache cache;
+
+    assert_int_equal(weir_pool_read_caches(&cache, 1), 1);
+    return cache;
+}
+
+TEST(pool, a_class_and_a_cache_have_a_peak_that_stays)
+{
+    const size_t payload = 448 * KIB; /* no other test's, for the peak of a class is of all time */
+    uint64_t slab = weir__slab_bytes(weir__class_of(payload)), in_cache;
+    weir_buf *blocks[6];
+    weir_pool_stats stats;
+
+    end_thread_heap();
+    take_blocks(blocks, 6, payload);
+    in_cache = own_cache().blocks.peak_bytes;
+    assert_int_equal(in_cache, slabs_of(payload) * slab);
+    give_blocks(blocks, 6);
+    (void)weir_pool_trim();
+    take_blocks(blocks, 1, payload);
+    weir_pool_read(&stats);
+    assert_int_equal(stats.classes[weir__class_of(payload)].peak_bytes, in_cache);
+    assert_int_equal(stats.classes[weir__class_of(payload)].mapped_bytes, slab);
+    assert_int_equal(own_cache().blocks.peak_bytes, in_cache);
+    assert_int_equal(own_cache().blocks.mapped_bytes, slab);
+    give_blocks(blocks, 1);
+}
+
+TEST(pool, a_failure_is_counted_for_the_size_and_the_cache)
+{
+    unsigned asked = weir__class_of(64 * KIB);
+    weir_pool_stats before, after;
+    weir_buf *block;
+
+    end_thread_heap();
+    block = weir__pool_take(100);
+    weir_pool_read(&before);
+    assert_int_equal(weir_pool_set_limit((int64_t)before.mapped_bytes), 0);
+    assert_null(weir__pool_take(64 * KIB));
+    assert_null(weir__pool_take(64 * KIB));
+    assert_null(weir__pool_take(2 * MIB));
+    assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
+    weir_pool_read(&after);
+    assert_int_equal(after.failures, before.failures + 3);
+    assert_int_equal(after.classes[asked].failures, before.classes[asked].failures + 2);
+    assert_int_equal(after.classes[asked + 1].failures, before.classes[asked + 1].failures);
+    assert_int_equal(after.huge.failures, before.huge.failures + 1);
+    assert_int_equal(own_cache().blocks.failures, 3);
+    weir__pool_give(block);
+}
+
+TEST(pool, a_failure_without_a_cache_is_counted_for_the_size_alone)
+{
+    weir_pool_stats before, after;
+
+    end_thread_heap();
+    weir_pool_read(&before);
+    test_memory_fail_at(1);
+    assert_null(weir__pool_take(100));
+    test_memory_fail_at(0);
+    weir_pool_read(&after);
+    assert_int_equal(after.classes[2].failures, before.classes[2].failures + 1);
+    assert_int_equal(weir_pool_read_caches(NULL, 0), 0);
+}
+
 TEST(pool, describes_itself_in_a_table)
 {
     weir_buf *blocks[2], *huge = weir__pool_take(2 * MIB);
-    char text[4096];
+    char text[8192];
     size_t length;
 
     take_blocks(blocks, 2, 600);
@@ -519,17 +589,17 @@ TEST(pool, describes_itself_in_a_table)
     assert_int_equal(length, strlen(text));
     assert_non_null(strstr(text, "limit none"));
     assert_non_null(strstr(text, "                   640 B         1         1         0         1"
-                                 "      64 KiB\n"));
+                                 "      64 KiB "));
     assert_non_null(
         strstr(text, "                    huge         1         0         0         0"));
-    assert_null(strstr(text, " 768 B "));
+    assert_null(strstr(text, " 896 KiB ")); /* no test has needed it */
     weir__pool_give(blocks[0]);
     weir__pool_give(huge);
 }
 
 TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
 {
-    char text[200], whole[4096];
+    char text[200], whole[8192];
     size_t length = weir_pool_describe(whole, sizeof(whole));
 
     assert_true(length > sizeof(text));

@@ -490,6 +490,8 @@ void use_numbers()
     EXPECT(weir_buf_write_varint(buf, 300) == 0 && weir_buf_write_varint_signed(buf, -3) == 0);
     EXPECT(weir_buf_get_varint(buf, 3, &number, &length) == 0);
     EXPECT(length == weir_varint_length(300));
+    EXPECT(weir_buf_get_varint_signed(buf, 3 + length, &negative, &length) == 0);
+    EXPECT(length == 1 && negative == -3);
     EXPECT(weir_buf_read_varint(buf, &number) == 0 && number == 300);
     EXPECT(weir_buf_read_varint_signed(buf, &negative) == 0 && negative == -3);
     weir_buf_release(buf);
@@ -669,12 +671,14 @@ void use_leak()
 void use_pool()
 {
     weir_pool_stats stats;
+    weir_pool_cache cache;
     char text[64];
 
     EXPECT(weir_pool_set_limit(WEIR_OFF) == 0);
     EXPECT(weir_pool_trim() == 0);
     weir_pool_read(&stats);
     EXPECT(stats.class_count > 0 && stats.limit_bytes == 0);
+    EXPECT(weir_pool_read_caches(&cache, 1) == stats.caches + stats.orphans);
     EXPECT(weir_pool_describe(text, sizeof(text)) > 0);
 }
 
