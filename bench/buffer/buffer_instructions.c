@@ -159,13 +159,13 @@ enum { JOINED = 4, COMPOSITES = COUNT / JOINED };
 
 static weir_composite *composites[COMPOSITES];
 
-static void fill_composites(weir_buf *buf)
+static void fill_composites(void)
 {
     int errors = 0;
 
     bench_count_begin("composite add", COUNT);
     for (int i = 0; i < COUNT; i++)
-        errors |= weir_composite_add(composites[i / JOINED], weir_buf_msg(weir_buf_retain(buf)));
+        errors |= weir_composite_add(composites[i / JOINED], weir_buf_msg(bufs[i]));
     bench_count_end();
     bench_require(errors == 0, "weir_composite_add");
 }
@@ -184,18 +184,17 @@ static void gather_composites(void)
 
 static void count_composites(void)
 {
-    weir_buf *buf = create(64);
-
-    weir_buf_advance(buf, 64);
+    create_all(64);
+    for (int i = 0; i < COUNT; i++)
+        weir_buf_advance(bufs[i], 64);
     for (int i = 0; i < COMPOSITES; i++)
         bench_require(weir_composite_create(0, &composites[i]) == 0, "weir_composite_create");
-    fill_composites(buf);
+    fill_composites();
     gather_composites();
     bench_count_begin("composite release of 4", COMPOSITES);
     for (int i = 0; i < COMPOSITES; i++)
         weir_composite_release(composites[i]);
     bench_count_end();
-    weir_buf_release(buf);
 }
 
 static void count_all(bench_round *round)
