@@ -20,8 +20,6 @@ enum {
     NO_SLOT = WEIR__TIMERS_SLOTS,
 };
 
-#define UNKNOWN INT64_MIN
-
 static unsigned highest_bit(uint64_t bits)
 {
     return 63 - (unsigned)__builtin_clzll(bits);
@@ -133,27 +131,13 @@ static unsigned first_slot(weir__timers *timers)
     return NO_SLOT;
 }
 
-static void link_node(weir_timer_node **where, weir_timer_node *node)
-{
-    node->next = *where;
-    node->pprev = where;
-    node->next->pprev = &node->next;
-    *where = node;
-}
-
-static void unlink_node(weir_timer_node *node)
-{
-    *node->pprev = node->next;
-    node->next->pprev = node->pprev;
-}
-
 static void file_in_wheel(weir__timers *timers, weir_timer_node *node)
 {
     unsigned slot = slot_covering(timers, node->at_ns);
     weir_timer_node **lists = slot_lists(timers, slot);
 
     assert(node->at_ns > timers->position_ns);
-    link_node(&lists[node->sequence % slot_list_count(slot)], node);
+    weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
     mark(timers, slot);
 }
 
@@ -240,34 +224,13 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns)
         timers->lists[i] = &timers->end;
 }
 
-static void stamp(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
-{
-    node->at_ns = at_ns;
-    node->sequence = timers->sequence++;
-}
-
 static void put_in(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
 {
-    stamp(timers, node, at_ns);
+    weir__timers_stamp(timers, node, at_ns);
     timers->count++;
     if (at_ns < timers->next_ns)
         timers->next_ns = at_ns;
     file(timers, node);
-}
-
-/* Without the earliest timer next_ns would not be late, but needlessly early. */
-static void forget_next(weir__timers *timers, const weir_timer_node *node)
-{
-    if (node->at_ns >= 0 && node->at_ns <= timers->next_ns)
-        timers->next_ns = UNKNOWN;
-}
-
-static void take_out(weir__timers *timers, weir_timer_node *node)
-{
-    unlink_node(node);
-    node->pprev = NULL;
-    timers->count--;
-    forget_next(timers, node);
 }
 
 /* In the wheel a deadline may grow where it is (invariant 2); a run would lose its order. */
@@ -282,22 +245,13 @@ void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_
         at_ns = 0;
     if (weir__timers_filed(node)) {
         if (can_postpone(timers, node, at_ns)) {
-            forget_next(timers, node);
-            stamp(timers, node, at_ns);
+            weir__timers_forget_next(timers, node);
+            weir__timers_stamp(timers, node, at_ns);
             return;
         }
-        take_out(timers, node);
+        weir__timers_take_out(timers, node);
     }
     put_in(timers, node, at_ns);
-}
-
-void weir__timers_start_after(weir__timers *timers, weir_timer_node *node, int64_t delay_ns)
-{
-    if (weir__timers_filed(node))
-        take_out(timers, node);
-    stamp(timers, node, -1 - delay_ns);
-    timers->count++;
-    link_node(&timers->aside, node);
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t delay_ns)
@@ -319,12 +273,6 @@ void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns)
     timers->aside = &timers->end;
 }
 
-void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
-{
-    if (weir__timers_filed(node))
-        take_out(timers, node);
-}
-
 static bool refile_postponed(weir__timers *timers, unsigned slot)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
@@ -336,7 +284,7 @@ static bool refile_postponed(weir__timers *timers, unsigned slot)
             next = node->next;
             if (node->at_ns <= last_ns)
                 continue;
-            unlink_node(node);
+            weir__timers_unlink(node);
             file_in_wheel(timers, node);
             refiled = true;
         }
@@ -378,7 +326,7 @@ static int64_t find_next(weir__timers *timers)
 
 int64_t weir__timers_next(weir__timers *timers)
 {
-    if (timers->next_ns == UNKNOWN)
+    if (timers->next_ns == WEIR__TIMERS_UNKNOWN)
         timers->next_ns = find_next(timers);
     return timers->next_ns;
 }
@@ -417,7 +365,7 @@ static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
         timers->position_ns = first_ns;
     else
         timers->position_ns = now_ns < last_ns ? now_ns : last_ns;
-    timers->next_ns = UNKNOWN;
+    timers->next_ns = WEIR__TIMERS_UNKNOWN;
 
     for (unsigned i = 0; i < slot_list_count(slot); i++) {
         taken[i] = lists[i];
@@ -440,7 +388,7 @@ static weir_timer_node *take_lone(weir__timers *timers, unsigned slot, int64_t n
     if (node->at_ns > now_ns || node->at_ns > slot_last_ns(timers, slot))
         return NULL;
     timers->position_ns = node->at_ns;
-    take_out(timers, node);
+    weir__timers_take_out(timers, node);
     unmark(timers, slot);
     return node;
 }
@@ -451,7 +399,7 @@ static void nothing_due(weir__timers *timers, int64_t now_ns)
     if (timers->position_ns < now_ns)
         timers->position_ns = now_ns;
     if (timers->next_ns <= now_ns)
-        timers->next_ns = UNKNOWN;
+        timers->next_ns = WEIR__TIMERS_UNKNOWN;
 }
 
 weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
@@ -473,7 +421,7 @@ weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
     }
     if (node->at_ns > now_ns) /* the clock went back */
         return NULL;
-    take_out(timers, node);
+    weir__timers_take_out(timers, node);
     return node;
 }
 
@@ -496,6 +444,6 @@ weir_timer_node *weir__timers_take_any(weir__timers *timers)
         node = timers->aside;
     if (node == NULL)
         node = any_in(timers, first_slot(timers));
-    take_out(timers, node);
+    weir__timers_take_out(timers, node);
     return node;
 }

@@ -76,7 +76,7 @@ enum {
 
 typedef struct weir__timers {
     int64_t position_ns;
-    int64_t next_ns; /* the answer of weir__timers_next, or INT64_MIN if unknown */
+    int64_t next_ns; /* the answer of weir__timers_next, or WEIR__TIMERS_UNKNOWN */
     uint64_t sequence;
     size_t count;
     weir_timer_node end; /* of every list, so that linking and unlinking need no branch */
@@ -87,6 +87,52 @@ typedef struct weir__timers {
     uint64_t marks[WEIR__TIMERS_WORDS]; /* a bit for each slot */
     weir_timer_node *lists[WEIR__TIMERS_LISTS];
 } weir__timers;
+
+static inline bool weir__timers_filed(const weir_timer_node *node)
+{
+    return node->pprev != NULL;
+}
+
+/* ---- what a start and a stop are made of: most timers see nothing else of the store ---- */
+
+#define WEIR__TIMERS_UNKNOWN INT64_MIN
+
+static inline void weir__timers_link(weir_timer_node **where, weir_timer_node *node)
+{
+    node->next = *where;
+    node->pprev = where;
+    node->next->pprev = &node->next;
+    *where = node;
+}
+
+static inline void weir__timers_unlink(weir_timer_node *node)
+{
+    *node->pprev = node->next;
+    node->next->pprev = node->pprev;
+}
+
+static inline void weir__timers_stamp(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
+{
+    node->at_ns = at_ns;
+    node->sequence = timers->sequence++;
+}
+
+/* Without the earliest timer next_ns would not be late, but needlessly early. */
+static inline void weir__timers_forget_next(weir__timers *timers, const weir_timer_node *node)
+{
+    if (node->at_ns >= 0 && node->at_ns <= timers->next_ns)
+        timers->next_ns = WEIR__TIMERS_UNKNOWN;
+}
+
+static inline void weir__timers_take_out(weir__timers *timers, weir_timer_node *node)
+{
+    weir__timers_unlink(node);
+    node->pprev = NULL;
+    timers->count--;
+    weir__timers_forget_next(timers, node);
+}
+
+/* ---- the store ---- */
 
 void weir__timers_init(weir__timers *timers, int64_t now_ns);
 
@@ -100,7 +146,15 @@ void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_
  * The same, with a deadline `delay_ns` >= 0 after the time of the next weir__timers_tell: the
  * caller need not look at the clock, and the timer is not early.
  */
-void weir__timers_start_after(weir__timers *timers, weir_timer_node *node, int64_t delay_ns);
+static inline void weir__timers_start_after(weir__timers *timers, weir_timer_node *node,
+                                            int64_t delay_ns)
+{
+    if (weir__timers_filed(node))
+        weir__timers_take_out(timers, node);
+    weir__timers_stamp(timers, node, -1 - delay_ns);
+    timers->count++;
+    weir__timers_link(&timers->aside, node);
+}
 
 /* It is `now_ns`: gives their deadlines to the timers that wait for the time. */
 void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns);
@@ -117,7 +171,11 @@ static inline void weir__timers_tell(weir__timers *timers, int64_t now_ns)
 }
 
 /* Does nothing if the timer is not filed. */
-void weir__timers_stop(weir__timers *timers, weir_timer_node *node);
+static inline void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
+{
+    if (weir__timers_filed(node))
+        weir__timers_take_out(timers, node);
+}
 
 /*
  * When to call weir__timers_expire again: not after the earliest deadline, WEIR_NEVER without any.
@@ -136,11 +194,6 @@ weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns);
 
 /* Takes out some timer, due or not; NULL if there is none. */
 weir_timer_node *weir__timers_take_any(weir__timers *timers);
-
-static inline bool weir__timers_filed(const weir_timer_node *node)
-{
-    return node->pprev != NULL;
-}
 
 static inline size_t weir__timers_count(const weir__timers *timers)
 {
