@@ -17,29 +17,11 @@
 #include "executor/group.h"
 #include "support/executor/doomed.h"
 #include "support/executor/gate.h"
+#include "support/executor/group.h"
 #include "support/executor/messages.h"
 #include "support/executor/tally.h"
 #include "support/executor/workshop.h"
 #include "support/memory.h"
-
-#define PATIENCE_NS weir_seconds(10)
-#define PLAIN .io = WEIR_IO_NONE
-
-static weir_group *make_group(const weir_group_options *options)
-{
-    weir_group *group = NULL;
-
-    assert_int_equal(weir_group_create(options, &group), 0);
-    assert_non_null(group);
-    return group;
-}
-
-static void end_group(weir_group *group)
-{
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
-    weir_group_release(group);
-}
 
 /* ---- how many ---- */
 
