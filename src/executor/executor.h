@@ -46,6 +46,9 @@ typedef struct weir__executor_type {
     bool is_loop;    /* nobody may wait for a promise on its thread */
     bool threadless; /* no thread of its own: the caller's runs it */
 
+    /* Any thread, at creation: an error is the creation's. Undone by destroy. NULL = nothing. */
+    int (*create)(weir_executor *executor);
+
     /* The new thread, before anything else; an error ends the executor with it. NULL = nothing. */
     int (*begin)(weir_executor *executor);
 

@@ -132,10 +132,15 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     err = weir__figures_init(executor);
     if (err < 0)
         goto fail_termination;
+    err = type->create != NULL ? type->create(executor) : 0;
+    if (err < 0)
+        goto fail_figures;
     weir__clock_subscribe(executor->options.clock, &executor->observer);
     *ret_executor = executor;
     return 0;
 
+fail_figures:
+    weir__figures_deinit(executor);
 fail_termination:
     weir_promise_release(executor->life.termination);
 fail:

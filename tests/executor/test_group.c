@@ -590,3 +590,28 @@ TEST(group, starts_only_the_threads_that_have_work)
     assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_NOT_STARTED);
     end_group(group);
 }
+
+/* ---- a kind that is refused ---- */
+
+static int creations;
+
+static int refuse_the_third(weir_executor *executor)
+{
+    (void)executor;
+    return ++creations == 3 ? -EPERM : 0;
+}
+
+/* A 2: what a kind's creation says is what the group's says; a ring may be refused. */
+TEST(group, of_a_kind_that_is_refused_is_not_made)
+{
+    struct tally *destroyed = doomed_open();
+    weir_group *group = NULL;
+
+    creations = 0;
+    doomed_type.create = refuse_the_third;
+    assert_int_equal(
+        weir__group_create(&doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group), -EPERM);
+    assert_null(group);
+    assert_int_equal(creations, 3);
+    assert_int_equal(atomic_load(&destroyed->calls), 2); /* not the refused one */
+}
