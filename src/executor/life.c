@@ -13,6 +13,7 @@
  *      SHUTTING_DOWN             SHUTDOWN        finish                    closed
  *      STARTED                   SHUTDOWN        finish (begin failed)     closed
  *      NOT_STARTED, SUSPENDED    SHUTDOWN        weir_executor_shutdown    closed
+ *      any of a manual one       SHUTDOWN        cancel_everything         closed
  *      SHUTDOWN                  TERMINATED      weir__executor_end        closed
  *
  * Invariants:
@@ -179,14 +180,6 @@ static void cancel_everything(weir_executor *executor)
     weir__executor_leave(executor, before);
 }
 
-static void free_hooks(weir_executor *executor)
-{
-    weir__list *link;
-
-    while ((link = weir__list_pop(&executor->life.hooks)) != NULL)
-        weir__free(container_of(link, struct hook, link));
-}
-
 static void abandon_workers(weir_executor *executor)
 {
     weir__worker *worker = executor->life.workers, *next;
@@ -197,6 +190,7 @@ static void abandon_workers(weir_executor *executor)
     }
 }
 
+/* Its hooks have run by now, whichever way it ended. */
 static void destroy(weir_executor *executor)
 {
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
@@ -209,7 +203,6 @@ static void destroy(weir_executor *executor)
         executor->type->destroy(executor);
     (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->life.termination);
-    free_hooks(executor);
     abandon_workers(executor);
     weir__mutex_deinit(&executor->life.lock);
     weir__aligned_free(executor);
