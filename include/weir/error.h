@@ -25,7 +25,9 @@ extern "C" {
     XX(ECOMPLETED, -10007, "the promise was completed before")                                  \
     XX(EABANDONED, -10008, "the promise was released by its last owner and never completed")    \
     XX(ETERMINATED, -10009, "the executor has ended")                                           \
-    XX(EBOUNDS, -10010, "beyond the bytes that are there")
+    XX(EBOUNDS, -10010, "beyond the bytes that are there")                                      \
+    XX(EREBUILT, -10011, "the I/O backend had to begin anew and lost this descriptor")          \
+    XX(ETRUNCATED, -10012, "the file ended before the range that was to be sent")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

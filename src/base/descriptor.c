@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls behind base/descriptor.h.
+ * What may be done with any descriptor.
  */
 #include "base/descriptor.h"
 
 #include <errno.h>
-#include <unistd.h>
+
+#include "base/system.h"
 
 int weir__descriptor_close(int descriptor)
 {
-    if (close(descriptor) == 0 || errno == EINTR)
+    if (weir__sys.close(descriptor) == 0 || errno == EINTR)
         return 0;
     return -errno;
 }

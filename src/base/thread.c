@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@
 #include "base/memory.h"
 
 #define NAME_SIZE 16 /* the kernel's limit, with the end */
+
+/* The kernel may end a sleep so much later to save a wake-up; by default that is 50 us. */
+#define TIMER_SLACK_NS 1000
 
 /* The CPUs that a thread could use before it was pinned: what it starts is not pinned with it. */
 struct cpus {
@@ -43,6 +47,7 @@ static void *thread_main(void *arg)
 
     weir__free(arg);
     (void)pthread_setname_np(pthread_self(), start.name);
+    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
     if (start.maker.pinned)
         (void)sched_setaffinity(0, sizeof(start.maker.before), &start.maker.before);
     start.fn(start.arg);
@@ -182,6 +187,11 @@ int weir__cpu_nth(unsigned index)
     while (!CPU_ISSET(cpu, &set) || left-- > 0)
         cpu++;
     return cpu;
+}
+
+int weir__cpu_current(void)
+{
+    return sched_getcpu();
 }
 
 /* With default attributes neither libc can fail here; what can is locking it twice. */

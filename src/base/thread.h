@@ -49,6 +49,9 @@ static inline void weir__thread_pause(void)
 unsigned weir__cpu_count(void);
 int weir__cpu_nth(unsigned index);
 
+/* The CPU that the caller runs on at this moment; -1 if the system does not say. */
+int weir__cpu_current(void);
+
 typedef struct weir__mutex {
     pthread_mutex_t handle;
 } weir__mutex;

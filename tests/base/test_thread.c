@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -138,6 +139,21 @@ TEST(thread, knows_whether_it_is_the_current_one)
     atomic_store(&self.known, true);
     weir__thread_join(&self.thread);
     assert_true(self.is_current);
+}
+
+static void look_at_timer_slack(void *arg)
+{
+    *(int *)arg = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+}
+
+TEST(thread, sleeps_hardly_longer_than_it_asks_for)
+{
+    weir__thread thread;
+    int slack_ns = -1;
+
+    assert_int_equal(weir__thread_start(&thread, "slack", look_at_timer_slack, &slack_ns), 0);
+    weir__thread_join(&thread);
+    assert_in_range(slack_ns, 1, weir_us(1));
 }
 
 TEST(thread, sleep_is_not_too_short)

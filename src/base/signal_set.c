@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arithmetic and the system calls behind base/signal_set.h.
+ */
+#include "base/signal_set.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SIGNALS_MAX 64
+
+static weir__signal_set set_of(int number)
+{
+    return UINT64_C(1) << (number - 1);
+}
+
+/* The C library keeps some numbers for itself: those it does not take are none. */
+static bool is_signal(int number)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    return number >= 1 && number <= SIGNALS_MAX && sigaddset(&signals, number) == 0;
+}
+
+static bool can_wait(int number)
+{
+    switch (number) {
+    case SIGKILL:
+    case SIGSTOP:
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+        return false;
+    default:
+        return true;
+    }
+}
+
+int weir__signal_set_add(weir__signal_set *set, int number)
+{
+    if (!is_signal(number) || !can_wait(number))
+        return -EINVAL;
+    *set |= set_of(number);
+    return 0;
+}
+
+void weir__signal_set_expand(weir__signal_set set, sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        if ((set & set_of(number)) != 0)
+            (void)sigaddset(ret_signals, number); /* it was taken once */
+}
+
+static weir__signal_set change_mask(int how, weir__signal_set set)
+{
+    sigset_t signals, before;
+    weir__signal_set blocked = 0;
+
+    weir__signal_set_expand(set, &signals);
+    (void)pthread_sigmask(how, &signals, &before); /* fails only for another `how` */
+    for (int number = 1; number <= SIGNALS_MAX; number++)
+        if (sigismember(&before, number) == 1)
+            blocked |= set_of(number);
+    return blocked;
+}
+
+weir__signal_set weir__signal_set_block(weir__signal_set set)
+{
+    return set & ~change_mask(SIG_BLOCK, set);
+}
+
+void weir__signal_set_unblock(weir__signal_set set)
+{
+    (void)change_mask(SIG_UNBLOCK, set);
+}
