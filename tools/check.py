@@ -38,7 +38,7 @@ CHECKS = [
     Check("models", "tools/models/run"),
     Check("clang", build("clang")),
     Check("instructions", "python3 bench/run.py --instructions --check", after="gcc"),
-    Check("aarch64", build("aarch64")),
+    Check("aarch64", build("aarch64") + " && " + build("aarch64-uring", "weir-loop-objects")),
     Check("musl", build("musl", "weir-static")),
     Check("headers", script("headers")),
     Check("cplusplus", script("cplusplus", SHARED), after="gcc"),

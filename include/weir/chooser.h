@@ -49,11 +49,24 @@ WEIR_API const weir_chooser *weir_chooser_least_pending(void);
 WEIR_API const weir_chooser *weir_chooser_two_choices(void);
 
 /*
+ * The event loop with the fewest descriptors, and so the fewest channels; looks at all of them.
+ * Thread: any.
+ */
+WEIR_API const weir_chooser *weir_chooser_least_handles(void);
+
+/*
+ * The one that is pinned to the CPU that the caller runs on (`.pin` of weir_group_options); if none
+ * is, one after the other.
+ * Thread: any.
+ */
+WEIR_API const weir_chooser *weir_chooser_by_cpu(void);
+
+/*
  * How a group grows and shrinks by itself. Every window each member's utilisation is measured: one
  * above `scale_up` for longer than `patience` windows is busy, one below `scale_down` as long is
  * idle. Each busy member wants an idle one beside it: while there are fewer, suspended members are
- * resumed; while there are more, idle ones that have no timer running are suspended. All begin as
- * active, up to `max_active`; `next` goes round among those that are.
+ * resumed; while there are more, idle ones that have no timer running and no descriptor open are
+ * suspended. All begin as active, up to `max_active`; `next` goes round among those that are.
  */
 typedef struct weir_autoscale_options {
     size_t size;

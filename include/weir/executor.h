@@ -201,16 +201,19 @@ WEIR_API double weir_executor_utilisation(const weir_executor *executor);
 WEIR_API int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread);
 
 /*
- * Asks the thread to end as soon as nothing is queued and no timer runs; the next submission starts
- * a new one. Until then the state is WEIR_EXECUTOR_SUSPENDING.
+ * Asks the thread to end as soon as nothing is queued, no timer runs and no descriptor is open on
+ * an event loop; the next submission starts a new one. Until then the state is
+ * WEIR_EXECUTOR_SUSPENDING.
  * Thread: any.  Fails: WEIR_EREJECTED (shutting down), -ENOTSUP (immediate, manual).
  */
 WEIR_API int weir_executor_suspend(weir_executor *executor);
 
 /*
- * Begins to shut down: timers are cancelled; tasks are still accepted and run until none came for
- * `quiet_ns`, or `timeout_ns` has passed since this call; then hooks run, what is left is
- * cancelled, and the thread ends. The first call counts, later ones change nothing.
+ * Begins to shut down: what is open on an event loop is closed first, with timers still running,
+ * and aborted when only `quiet_ns` are left; then timers are cancelled; tasks are still accepted
+ * and run until none came for `quiet_ns`, or `timeout_ns` has passed since this call; then hooks
+ * run, what is left is cancelled, and the thread ends. The first call counts, later ones change
+ * nothing.
  * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns), -EPERM (immediate, global).
  */
 WEIR_API int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns);

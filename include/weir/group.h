@@ -20,15 +20,35 @@
 extern "C" {
 #endif
 
-/* What the group's executors wait in. Only WEIR_IO_NONE is there yet; the others are -ENOTSUP. */
+/* What the group's executors wait in. */
 enum weir_io {
-    WEIR_IO_AUTO, /* event loops on the best backend that this system allows */
+    WEIR_IO_AUTO, /* event loops on io_uring where that can be had, otherwise on epoll */
     WEIR_IO_EPOLL,
     WEIR_IO_URING,
     WEIR_IO_POLL,
-    WEIR_IO_BLOCKING, /* a thread per channel */
+    WEIR_IO_BLOCKING, /* a thread per channel; not there yet */
     WEIR_IO_NONE,     /* plain executors, for what blocks or computes */
 };
+
+/* How an event loop waits for something to do. */
+enum weir_strategy {
+    WEIR_STRATEGY_SELECT,    /* sleeps until there is something */
+    WEIR_STRATEGY_BUSY_WAIT, /* never sleeps: takes a whole CPU, and is woken by nobody */
+    WEIR_STRATEGY_ADAPTIVE,  /* looks for a bounded time before it sleeps, where that has paid */
+};
+
+/* What a strategy of your own says. */
+enum weir_wait {
+    WEIR_WAIT_SELECT,   /* sleep until there is something to do; look, if there is already */
+    WEIR_WAIT_LOOK,     /* look for I/O, but do not sleep */
+    WEIR_WAIT_CONTINUE, /* do not even look: this turn is for timers and tasks */
+};
+
+/*
+ * A strategy of your own: called on the loop's thread at the beginning of each turn. `has_work`
+ * says that there are tasks or due timers. While the loop shuts down it is not asked.
+ */
+typedef enum weir_wait weir_strategy_fn(weir_executor *loop, bool has_work, void *user_data);
 
 /* Zero means default. Build with WEIR_GROUP_OPTIONS(.threads = 4, ...). */
 typedef struct weir_group_options {
@@ -49,6 +69,16 @@ typedef struct weir_group_options {
     bool pin; /* thread i runs on CPU i only, of those the process may use, or of `cpus` */
     const int *cpus;
     size_t cpu_count;
+
+    /* Of event loops. */
+    int io_ratio; /* share of a turn, in percent, that I/O may take: tasks get the rest; 100 = until
+                     none is left. In any case the cap holds for both. Default 50. */
+    enum weir_strategy strategy;
+    weir_strategy_fn *strategy_fn; /* your own, instead of `strategy` */
+    void *strategy_data;
+    int64_t adaptive_limit_ns; /* it looks for so long at most, default 50 us */
+    int64_t adaptive_worth_ns; /* what a sleep that was saved is worth, default 50 us */
+    bool uring_receive;        /* io_uring receives into a ring of buffers */
 } weir_group_options;
 
 #define WEIR_GROUP_OPTIONS(...) \
@@ -62,9 +92,10 @@ WEIR_API void weir_group_options_init(weir_group_options *options);
 
 /*
  * Creates a group. If one of its executors cannot be made, those made before are shut down first.
- * NULL options: every default.
- * Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP, and with what the chooser's init
- * failed.
+ * A backend that is refused leaves its reason in the log. NULL options: every default.
+ * Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP (WEIR_IO_BLOCKING, or built
+ * without that backend), with what the system refused the backend with, and with what the chooser's
+ * init failed.
  */
 WEIR_API int weir_group_create(const weir_group_options *options, weir_group **ret_group);
 

@@ -14,12 +14,14 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 #include <weir/executor.h>
+#include <weir/fd_watch.h>
 #include <weir/file_range.h>
 #include <weir/group.h>
 #include <weir/histogram.h>
 #include <weir/leak.h>
 #include <weir/local.h>
 #include <weir/log.h>
+#include <weir/loop.h>
 #include <weir/manual.h>
 #include <weir/memory.h>
 #include <weir/metric.h>
@@ -29,6 +31,7 @@
 #include <weir/promise.h>
 #include <weir/schedule.h>
 #include <weir/search.h>
+#include <weir/signals.h>
 #include <weir/task.h>
 #include <weir/text.h>
 #include <weir/thread.h>

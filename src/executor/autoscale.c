@@ -110,14 +110,15 @@ static void measure(struct gauge *gauge, const weir_executor *member, int64_t no
     gauge->high = counts && utilisation > options->scale_up ? one_more(gauge->high) : 0;
 }
 
-/* One that waits for a timer could not end its thread, and would be neither active nor suspended.
- */
+/* One that waits for a timer, or has handles, could not end its thread: it would be neither active
+ * nor suspended. */
 static bool may_go(const struct monitor *monitor, size_t i)
 {
     const weir_executor *member = weir_group_at(monitor->group, i);
 
     return monitor->gauges[i].low > monitor->options.patience &&
-           atomic_load_explicit(&member->figures.timers, memory_order_relaxed) == 0;
+           atomic_load_explicit(&member->figures.timers, memory_order_relaxed) == 0 &&
+           weir__executor_handles(member) == 0;
 }
 
 static struct census look(struct monitor *monitor, int64_t now_ns)

@@ -9,6 +9,7 @@
 #include <weir/group.h>
 
 #include "base/random.h"
+#include "executor/executor.h"
 
 /* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */
 static weir_executor *round_robin_next(void *state, weir_group *group)
@@ -31,22 +32,28 @@ const weir_chooser *weir_chooser_round_robin(void)
 }
 
 /* Begins each search elsewhere, so that ties go round. */
-static weir_executor *least_pending_next(void *state, weir_group *group)
+static weir_executor *least_by(uint64_t (*measure)(const weir_executor *executor), void *state,
+                               weir_group *group)
 {
     uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);
     size_t count = weir_group_count(group);
     weir_executor *best = NULL, *member;
-    uint64_t least = UINT64_MAX, pending;
+    uint64_t least = UINT64_MAX, measured;
 
     for (size_t i = 0; i < count && least > 0; i++) {
         member = weir_group_at(group, (turn + i) % count);
-        pending = weir_executor_pending(member);
-        if (pending < least) {
-            least = pending;
+        measured = measure(member);
+        if (measured < least) {
+            least = measured;
             best = member;
         }
     }
     return best;
+}
+
+static weir_executor *least_pending_next(void *state, weir_group *group)
+{
+    return least_by(weir_executor_pending, state, group);
 }
 
 static const weir_chooser least_pending = {
@@ -58,6 +65,49 @@ static const weir_chooser least_pending = {
 const weir_chooser *weir_chooser_least_pending(void)
 {
     return &least_pending;
+}
+
+static weir_executor *least_handles_next(void *state, weir_group *group)
+{
+    return least_by(weir__executor_handles, state, group);
+}
+
+static const weir_chooser least_handles = {
+    .name = "least-handles",
+    .state_size = sizeof(_Atomic uint64_t),
+    .next = least_handles_next,
+};
+
+const weir_chooser *weir_chooser_least_handles(void)
+{
+    return &least_handles;
+}
+
+/* Where the CPU is not known, or nobody is pinned to it, it goes round. */
+static weir_executor *by_cpu_next(void *state, weir_group *group)
+{
+    uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);
+    size_t count = weir_group_count(group);
+    int cpu = weir__cpu_current();
+    weir_executor *member;
+
+    for (size_t i = 0; i < count; i++) {
+        member = weir_group_at(group, (turn + i) % count);
+        if (member->options.cpu == cpu)
+            return member;
+    }
+    return weir_group_at(group, turn % count);
+}
+
+static const weir_chooser by_cpu = {
+    .name = "by-cpu",
+    .state_size = sizeof(_Atomic uint64_t),
+    .next = by_cpu_next,
+};
+
+const weir_chooser *weir_chooser_by_cpu(void)
+{
+    return &by_cpu;
 }
 
 static bool is_less_loaded(const weir_executor *a, const weir_executor *b)

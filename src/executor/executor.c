@@ -2,24 +2,27 @@
 /*
  * Submitting to an executor, its turn, and how it sleeps.
  *
- * One turn:  wait -> due timers, tasks (64 at a time, until none is left or the budget is used up)
- * -> tail tasks; then life.c looks at the state.
+ * One turn:  wait -> I/O -> due timers, tasks (64 at a time, until none is left or the budget is
+ * used up) -> tail tasks; then life.c looks at the state.
  *
  * The sleep protocol is one word, next_wakeup: WEIR__AWAKE, or until when the thread sleeps
  * (WEIR_NEVER = until woken).
  *
  *      the thread                                  a producer
- *      1. next_wakeup := deadline                  1. push the task
- *      2. the queue is empty, the state the same?  2. next_wakeup later than the task's `when`?
- *      3. then sleep                               3. then exchange it for AWAKE; who took a
- *      4. next_wakeup := AWAKE                        value other than AWAKE wakes the thread
+ *      0. perhaps looks for work for a while       1. push the task
+ *      1. next_wakeup := deadline                  2. next_wakeup later than the task's `when`?
+ *      2. the queue is empty, the state the same?  3. then exchange it for AWAKE; who took a
+ *      3. then sleep                                  value other than AWAKE wakes the thread
+ *      4. next_wakeup := AWAKE
+ *      5. I/O, timers, tasks
  *
  * Steps 1 and 2 of both are sequentially consistent: in the one order of all four, either the
  * thread's 2 comes after the producer's 1, and it sees the task; or the producer's 2 comes after
  * the thread's 1, and it sees the deadline. So no wake-up is lost, and each sleep is ended by one
  * call at most. Who changes the state does as a producer does, with the state for the queue. Step 4
  * may be relaxed: a producer that still sees the deadline makes a call too many; one that sees
- * AWAKE pushed before the next 2. tools/models/executor.pml checks this.
+ * AWAKE pushed before the next 2. tools/models/executor.pml checks this. While it looks, and while
+ * it does I/O, the word is AWAKE: producers make no call, and what they push is found in 0, 5 or 2.
  *
  * Only the consumer - the thread that `consumer` names - touches `turn`. Its own submissions go
  * straight to `turn.ready`, after what is in the queue: nothing is overtaken.
@@ -326,6 +329,11 @@ static void look_at_clock(weir_executor *executor)
     weir__timers_tell(&executor->timers, executor->turn.now_ns);
 }
 
+void weir__executor_look_at_clock(weir_executor *executor)
+{
+    look_at_clock(executor);
+}
+
 /* Runs up to a batch of tasks, and measures the first. */
 static unsigned run_batch(weir_executor *executor, unsigned batch)
 {
@@ -409,21 +417,22 @@ static void run_tail(weir_executor *executor, int status)
     weir__task_flush(&executor->turn.returns);
 }
 
+static bool has_work(weir_executor *executor)
+{
+    return weir__executor_has_tasks(executor) ||
+           (executor->type->has_work != NULL && executor->type->has_work(executor));
+}
+
 int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
 {
     int64_t deadline_ns;
 
-    if (weir__executor_has_tasks(executor))
+    if (has_work(executor))
         return 0;
     if (weir__timers_want_time(&executor->timers))
         look_at_clock(executor);
-    deadline_ns = weir__timers_next(&executor->timers);
-    if (limit_ns < deadline_ns)
-        deadline_ns = limit_ns;
-    if (deadline_ns <= executor->turn.now_ns)
-        return 0;
-    limit_ns = weir__turn_end(true, executor->turn.now_ns);
-    return limit_ns < deadline_ns ? limit_ns : deadline_ns;
+    deadline_ns = weir__earlier(weir__timers_next(&executor->timers), limit_ns);
+    return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
 }
 
 /* A clock that is set by hand may have moved before the deadline was there to be seen. */
@@ -432,12 +441,22 @@ static bool clock_has_passed(const weir_executor *executor, int64_t deadline_ns)
     return executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns;
 }
 
+bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns)
+{
+    return !weir__queue_is_empty(&executor->queue) ||
+           weir__executor_state(executor) != executor->turn.state ||
+           clock_has_passed(executor, deadline_ns);
+}
+
+int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns)
+{
+    return weir__earlier(weir__turn_end(true, executor->turn.now_ns), deadline_ns);
+}
+
 bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns)
 {
     atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
-    return weir__queue_is_empty(&executor->queue) &&
-           weir__executor_state(executor) == executor->turn.state &&
-           !clock_has_passed(executor, deadline_ns);
+    return !weir__executor_has_news(executor, deadline_ns);
 }
 
 /* The same moment by the clock that the kernel sleeps by, as far as can be told. */
@@ -452,29 +471,52 @@ static int64_t by_kernel_clock(const weir_executor *executor, int64_t deadline_n
     return weir__deadline(weir__monotonic_now(), deadline_ns - weir__executor_now(executor));
 }
 
-static int64_t wait_for_work(weir_executor *executor, int64_t limit_ns)
+static void sleep_until(weir_executor *executor, int64_t deadline_ns)
 {
-    int64_t deadline_ns = weir__executor_deadline(executor, limit_ns), budget_ns;
-
-    if (deadline_ns == 0)
-        return executor->type->wait(executor, 0);
-
+    deadline_ns = weir__executor_rest(executor, deadline_ns);
     weir__figures_asleep(executor);
     if (weir__executor_publish(executor, deadline_ns))
         deadline_ns = by_kernel_clock(executor, deadline_ns);
     else
         deadline_ns = 0;
-    budget_ns = executor->type->wait(executor, deadline_ns);
+    executor->type->wait(executor, deadline_ns);
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     look_at_clock(executor);
     weir__figures_awake(executor);
-    return budget_ns;
+}
+
+static bool finds_work(weir_executor *executor, int64_t deadline_ns)
+{
+    return executor->type->look != NULL && executor->type->look(executor, deadline_ns);
+}
+
+/* Whatever is dispatched afterwards sees what time it is. */
+static void wait_for_work(weir_executor *executor, int64_t limit_ns)
+{
+    int64_t deadline_ns = weir__executor_deadline(executor, limit_ns);
+
+    if (deadline_ns > 0 && !finds_work(executor, deadline_ns)) {
+        sleep_until(executor, deadline_ns);
+        return;
+    }
+    if (deadline_ns == 0)
+        executor->type->wait(executor, 0);
+    if (executor->type->dispatch != NULL)
+        look_at_clock(executor);
+}
+
+static int64_t dispatch(weir_executor *executor)
+{
+    return executor->type->dispatch != NULL ? executor->type->dispatch(executor)
+                                            : executor->options.task_cap_ns;
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
-    int64_t kind_budget_ns = wait_for_work(executor, limit_ns);
+    int64_t kind_budget_ns;
 
+    wait_for_work(executor, limit_ns);
+    kind_budget_ns = dispatch(executor);
     executor->turn.last_taken = 0;
     if (budget_ns == WEIR__KIND_BUDGET)
         budget_ns = kind_budget_ns;
@@ -593,13 +635,12 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
  * token that was set for the sleep that has just ended: one for the next is set after the next
  * publication.
  */
-static int64_t plain_wait(weir_executor *executor, int64_t deadline_ns)
+static void plain_wait(weir_executor *executor, int64_t deadline_ns)
 {
-    if (deadline_ns > 0) {
-        weir__futex_wait(&executor->token, 0, deadline_ns);
-        atomic_store_explicit(&executor->token, 0, memory_order_relaxed);
-    }
-    return executor->options.task_cap_ns;
+    if (deadline_ns == 0)
+        return;
+    weir__futex_wait(&executor->token, 0, deadline_ns);
+    atomic_store_explicit(&executor->token, 0, memory_order_relaxed);
 }
 
 static void plain_wake(weir_executor *executor)

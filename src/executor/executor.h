@@ -37,7 +37,7 @@
 #define WEIR__NOW INT64_C(0)
 #define WEIR__LAZILY WEIR_NEVER
 
-/* The budget of a turn is what the kind's wait says. */
+/* The budget of a turn is what the kind says. */
 #define WEIR__KIND_BUDGET INT64_MIN
 
 typedef struct weir__executor_type {
@@ -52,21 +52,48 @@ typedef struct weir__executor_type {
     /* The new thread, before anything else; an error ends the executor with it. NULL = nothing. */
     int (*begin)(weir_executor *executor);
 
+    /* The executor's thread: something of the kind's own is to be done now. NULL = never. */
+    bool (*has_work)(weir_executor *executor);
+
+    /*
+     * The executor's thread, before it sleeps: may look for work itself for a while, not beyond the
+     * deadline by its own clock. True if there is some: then it does not sleep. It counts as awake
+     * meanwhile, so nobody calls `wake`: what weir__executor_has_news says is work, too. NULL =
+     * does not look.
+     */
+    bool (*look)(weir_executor *executor, int64_t deadline_ns);
+
     /*
      * The executor's thread: waits until the deadline by CLOCK_MONOTONIC (0: does not), until
-     * woken, or until there is I/O, and does the I/O. It may return early, for no reason. Returns
-     * how long the tasks of this turn may take.
+     * woken, or until there is I/O. It may return early, for no reason.
      */
-    int64_t (*wait)(weir_executor *executor, int64_t deadline_ns);
+    void (*wait)(weir_executor *executor, int64_t deadline_ns);
+
+    /*
+     * The executor's thread, awake again, after it has looked at its clock: does the I/O. Returns
+     * how long the tasks of this turn may take. NULL = there is none, and tasks have their cap.
+     */
+    int64_t (*dispatch)(weir_executor *executor);
+
+    /* The owner of a manual executor leaves it until the next run: what was begun goes on by
+     * itself. NULL = it does. */
+    void (*flush)(weir_executor *executor);
 
     /* Any thread: ends the current or the next wait. Called at most once per published deadline. */
     void (*wake)(weir_executor *executor);
 
-    /* The executor's thread: nothing of the kind's own keeps the thread from ending. NULL = true.
+    /* Any thread: how many handles there are. The executor is not suspended with one. NULL = none.
      */
-    bool (*may_suspend)(weir_executor *executor);
+    uint64_t (*handles)(const weir_executor *executor);
 
-    /* The executor's thread, as the last: what `begin` began. Also before a suspension. */
+    /*
+     * The executor's thread, in each turn of a shutdown until it says true: everything that is open
+     * has been let go of. What waits for a peer may take until `abort`. NULL = nothing was open.
+     */
+    bool (*drain)(weir_executor *executor, bool abort);
+
+    /* The executor's thread, as the last: what `begin` began. Also before a suspension. NULL =
+     * nothing. */
     void (*end)(weir_executor *executor);
 
     /* Any thread: the last reference has gone. NULL = nothing. */
@@ -87,6 +114,7 @@ typedef struct weir__executor_options {
     weir_thread_factory thread_factory; /* start = NULL: a thread of our own */
     int64_t idle_ns;                    /* suspends itself after this long, WEIR_NEVER = does not */
     bool permanent;                     /* cannot be shut down */
+    const void *kind;                   /* what the kind's `create` is told, for as long */
 
     /* Called once, when the executor has ended or was given up, on any thread. */
     void (*on_terminated)(weir_executor *executor, int err, void *arg);
@@ -143,6 +171,7 @@ struct weir_executor {
         _Atomic uint64_t submitted; /* of the taken ones, those from other threads */
         _Atomic uint64_t run;       /* functions called with status 0: of tasks and timers, */
         _Atomic uint64_t cancelled; /* and with WEIR_ECANCELED */
+        _Atomic uint64_t events;    /* of I/O that were dispatched, or batches of them */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
         _Atomic int64_t active;
@@ -166,8 +195,9 @@ struct weir_executor {
         weir__worker *workers; /* threads that were started here, the newest first */
         weir__list hooks;
         bool hooks_done;
-        int64_t shutdown_at_ns;
+        int64_t quiet_from_ns; /* at the earliest: when it was shut down, or was drained */
         int64_t quiet_ns;
+        bool drained; /* the thread's own */
         int64_t timeout_at_ns;
         int64_t last_task_ns; /* the thread's own */
         uint64_t last_run;    /* the thread's own */
@@ -212,6 +242,9 @@ bool weir__executor_settle(weir_executor *executor);
 /* The thread's last word: nothing is left, and it will not come back. */
 void weir__executor_end(weir_executor *executor, int err);
 
+/* What the kind began on this thread ends. */
+void weir__executor_end_kind(weir_executor *executor);
+
 /* When a thread that shuts down wants to look again; WEIR_NEVER otherwise. */
 int64_t weir__executor_next_step(const weir_executor *executor);
 
@@ -230,8 +263,19 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 /* When the next turn has something to do, as far as is known: 0 = at once. */
 int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
 
+/* Others have given the thread something to do since it last looked, or its manual clock has passed
+ * the deadline. */
+bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns);
+
+/* The thread is about to sleep: calls the hooks for that (base/turn.h). Returns until when it may.
+ */
+int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns);
+
 /* The executor counts as asleep until the next turn; true if it may: there is nothing to do. */
 bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns);
+
+/* The thread's: brings turn.now_ns up to date. */
+void weir__executor_look_at_clock(weir_executor *executor);
 
 /* Any thread: ends a sleep, if there is one. */
 void weir__executor_wake(weir_executor *executor);
@@ -251,6 +295,11 @@ static inline bool weir__executor_has_tasks(const weir_executor *executor)
 {
     return executor->turn.ready.first != NULL || executor->turn.tail.first != NULL ||
            !weir__queue_is_empty(&executor->queue);
+}
+
+static inline uint64_t weir__executor_handles(const weir_executor *executor)
+{
+    return executor->type->handles != NULL ? executor->type->handles(executor) : 0;
 }
 
 static inline uint32_t weir__executor_state(const weir_executor *executor)
@@ -312,6 +361,9 @@ void weir__figures_turn(weir_executor *executor);
 /* Nanoseconds awake so far, by the executor's clock. */
 int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns);
 
+/* Any thread: the same, and the time of which that is true; 0 when the executor has ended. */
+int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns);
+
 /* Adds to a figure that only this thread writes. */
 #define weir__figure_add(figure, n)                                                               \
     atomic_store_explicit(&(figure), atomic_load_explicit(&(figure), memory_order_relaxed) + (n), \
@@ -326,11 +378,12 @@ static inline void weir__figures_called(weir_executor *executor, int status)
         weir__figure_add(executor->figures.cancelled, 1);
 }
 
-/* How many such calls there were. */
+/* How many such calls there were, and events of I/O. */
 static inline uint64_t weir__figures_calls(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->figures.run, memory_order_relaxed) +
-           atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
+           atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) +
+           atomic_load_explicit(&executor->figures.events, memory_order_relaxed);
 }
 
 #endif

@@ -95,8 +95,8 @@ static int64_t now_unless_ended(const weir_executor *executor)
                                                                      : 0;
 }
 
-/* Time awake, and the time of which that is true: the word has not changed around it. */
-static int64_t read_active(const weir_executor *executor, int64_t *ret_now_ns)
+/* The word has not changed around the time. */
+int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns)
 {
     int64_t word, before;
 
@@ -131,7 +131,7 @@ double weir_executor_utilisation(const weir_executor *executor)
     if (state == WEIR_EXECUTOR_SUSPENDED || state == WEIR_EXECUTOR_TERMINATED)
         return 0.0;
     read_window(executor, &start_ns, &start_active_ns);
-    active_ns = read_active(executor, &now_ns);
+    active_ns = weir__figures_read_active(executor, &now_ns);
     if (now_ns <= start_ns)
         return 0.0;
     return (double)(active_ns - start_active_ns) / (double)(now_ns - start_ns);
@@ -170,7 +170,7 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->turns = read_figure(&executor->figures.turns);
     ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
-    ret_stats->active_ns = read_active(executor, &now_ns);
+    ret_stats->active_ns = weir__figures_read_active(executor, &now_ns);
     ret_stats->utilisation = weir_executor_utilisation(executor);
     weir_histogram_read(&executor->figures.queue_latency, &ret_stats->queue_latency_ns);
     weir_histogram_read(&executor->figures.run_time, &ret_stats->run_time_ns);

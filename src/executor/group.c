@@ -19,7 +19,6 @@
 #include "base/ending.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/options.h"
 #include "executor/promise.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
@@ -106,7 +105,7 @@ static int member_cpu(const weir_group_options *options, size_t index)
     return weir__cpu_nth((unsigned)index);
 }
 
-static int create_member(weir_group *group, const weir__executor_type *type,
+static int create_member(weir_group *group, const weir__executor_type *type, const void *kind,
                          const weir_group_options *options, size_t index)
 {
     char name[32];
@@ -121,6 +120,7 @@ static int create_member(weir_group *group, const weir__executor_type *type,
         .idle_ns = WEIR_NEVER,
         .on_terminated = on_member_ended,
         .on_terminated_arg = group,
+        .kind = kind,
     };
     int err;
 
@@ -201,8 +201,8 @@ static int validate(const weir_group_options *options)
     return 0;
 }
 
-int weir__group_create(const weir__executor_type *type, const weir_group_options *options,
-                       weir_group **ret_group)
+int weir__group_create(const weir__executor_type *type, const void *kind,
+                       const weir_group_options *options, weir_group **ret_group)
 {
     size_t threads;
     weir_group *group;
@@ -220,7 +220,7 @@ int weir__group_create(const weir__executor_type *type, const weir_group_options
     if (err == 0)
         weir__promise_set_guard(group->termination, is_member_thread, group);
     for (size_t i = 0; i < threads && err == 0; i++)
-        err = create_member(group, type, options, i);
+        err = create_member(group, type, kind, options, i);
     if (err == 0)
         err = create_chooser(group, options);
     if (err < 0) {
@@ -231,21 +231,6 @@ int weir__group_create(const weir__executor_type *type, const weir_group_options
     }
     *ret_group = group;
     return 0;
-}
-
-int weir_group_create(const weir_group_options *options, weir_group **ret_group)
-{
-    weir_group_options given;
-    int err = weir__options_read(&given, sizeof(given), options);
-
-    if (err < 0)
-        return err;
-    if (given.io != WEIR_IO_NONE) {
-        weir__error("group", given.name != NULL ? given.name : "weir",
-                    "there are no event loops yet: use .io = WEIR_IO_NONE");
-        return -ENOTSUP;
-    }
-    return weir__group_create(&weir__plain_type, &given, ret_group);
 }
 
 weir_group *weir_group_retain(weir_group *group)

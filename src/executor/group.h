@@ -9,9 +9,12 @@
 
 #include "executor/executor.h"
 
-/* Creates a group of executors of `type`; the options have been read, `io` has been dealt with. */
-int weir__group_create(const weir__executor_type *type, const weir_group_options *options,
-                       weir_group **ret_group);
+/*
+ * Creates a group of executors of `type`, whose `create` is told `kind`; the options have been
+ * read, and what they say about loops has been dealt with.
+ */
+int weir__group_create(const weir__executor_type *type, const void *kind,
+                       const weir_group_options *options, weir_group **ret_group);
 
 /* The chooser of a group that grows and shrinks by itself; its options are weir_autoscale_options.
  */

@@ -136,6 +136,7 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     err = type->create != NULL ? type->create(executor) : 0;
     if (err < 0)
         goto fail_figures;
+    executor->options.kind = NULL;
     weir__clock_subscribe(executor->options.clock, &executor->observer);
     *ret_executor = executor;
     return 0;
@@ -162,6 +163,12 @@ weir_executor *weir_executor_retain(weir_executor *executor)
     return executor;
 }
 
+void weir__executor_end_kind(weir_executor *executor)
+{
+    if (executor->type->end != NULL)
+        executor->type->end(executor);
+}
+
 /*
  * Only an executor without a thread can be released for good while it has work: a manual one. Its
  * work may hold its memory, so this comes with the last user, not with the last reference.
@@ -177,6 +184,7 @@ static void cancel_everything(weir_executor *executor)
     run_hooks(executor, true);
     weir__executor_cancel_timers(executor);
     (void)weir__executor_drain(executor, WEIR_ECANCELED);
+    weir__executor_end_kind(executor);
     weir__executor_leave(executor, before);
 }
 
@@ -424,8 +432,8 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
 {
     int64_t since_ns = executor->life.last_task_ns, over_ns, step_ns;
 
-    if (since_ns < executor->life.shutdown_at_ns)
-        since_ns = executor->life.shutdown_at_ns;
+    if (since_ns < executor->life.quiet_from_ns)
+        since_ns = executor->life.quiet_from_ns;
     over_ns = weir__deadline(since_ns, executor->life.quiet_ns);
     if (now_ns >= over_ns)
         return true;
@@ -437,11 +445,35 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
     return false;
 }
 
+/*
+ * What the kind has open goes first, with timers and tasks still running: a protocol's last words
+ * take both. What is still there when only the quiet period is left is aborted, and when the time
+ * is up nothing is waited for.
+ */
+static bool is_drained(weir_executor *executor, int64_t now_ns)
+{
+    int64_t timeout_at_ns = executor->life.timeout_at_ns, abort_at_ns = timeout_at_ns;
+
+    if (executor->life.drained || executor->type->drain == NULL)
+        return true;
+    if (timeout_at_ns < WEIR_NEVER)
+        abort_at_ns -= executor->life.quiet_ns;
+    if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= timeout_at_ns) {
+        executor->life.drained = true;
+        executor->life.quiet_from_ns = now_ns;
+        return true;
+    }
+    executor->life.next_step_ns = now_ns < abort_at_ns ? abort_at_ns : timeout_at_ns;
+    return false;
+}
+
 static bool shutdown_is_over(weir_executor *executor)
 {
     int64_t now_ns = weir__executor_now(executor);
 
     note_activity(executor, now_ns);
+    if (!is_drained(executor, now_ns))
+        return false;
     weir__executor_cancel_timers(executor);
     if (now_ns >= executor->life.timeout_at_ns && weir__executor_has_tasks(executor)) {
         finish(executor, WEIR_ECANCELED);
@@ -482,9 +514,9 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
     lock(executor);
     state = weir__executor_state(executor);
     if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
-        executor->life.shutdown_at_ns = weir__executor_now(executor);
+        executor->life.quiet_from_ns = weir__executor_now(executor);
         executor->life.quiet_ns = quiet_ns;
-        executor->life.timeout_at_ns = weir__deadline(executor->life.shutdown_at_ns, timeout_ns);
+        executor->life.timeout_at_ns = weir__deadline(executor->life.quiet_from_ns, timeout_ns);
     }
     if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
         unwatched = set_watch(executor, timeout_ns);
@@ -528,12 +560,6 @@ int weir_executor_suspend(weir_executor *executor)
     return 0;
 }
 
-static void end_kind(weir_executor *executor)
-{
-    if (executor->type->end != NULL)
-        executor->type->end(executor);
-}
-
 /* From here on this thread is a stranger to the executor. */
 static void let_go(weir_executor *executor)
 {
@@ -548,13 +574,13 @@ static bool try_suspend(weir_executor *executor)
 
     if (weir__executor_has_tasks(executor) || weir__timers_count(&executor->timers) > 0)
         return false;
-    if (executor->type->may_suspend != NULL && !executor->type->may_suspend(executor))
+    if (weir__executor_handles(executor) > 0)
         return false;
 
     lock(executor);
     if (weir__executor_state(executor) == executor->turn.state &&
         weir__queue_close_if_empty(&executor->queue)) {
-        end_kind(executor);
+        weir__executor_end_kind(executor);
         let_go(executor);
         set_state(executor, WEIR_EXECUTOR_SUSPENDED);
         suspended = true;
@@ -629,7 +655,7 @@ static bool run(weir_executor *executor)
     } while (!weir__executor_settle(executor));
     if (weir_executor_current() == NULL)
         return false;
-    end_kind(executor);
+    weir__executor_end_kind(executor);
     return true;
 }
 

@@ -4,23 +4,159 @@
  * calls of weir_manual_run_once: next_wakeup holds a deadline then, and whoever takes it calls
  * `.wakeup`.
  */
-#include <weir/manual.h>
+#include "executor/manual.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/manual.h>
 
 #include "base/options.h"
-#include "executor/executor.h"
 
 struct manual {
     weir_executor executor;
+    weir__manual manual;
     void (*wakeup)(void *user_data);
     void *wakeup_data;
-    bool running;
-    bool end_was_told; /* by weir_manual_run_once */
 };
+
+/* ---- what manual executors have in common ---- */
+
+void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned)
+{
+    manual->rest_until_ns = WEIR_NEVER;
+    if (owned)
+        atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
+    atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
+    executor->turn.state = WEIR_EXECUTOR_STARTED;
+    weir__queue_open(&executor->queue);
+    atomic_store_explicit(&executor->next_wakeup, WEIR_NEVER, memory_order_seq_cst);
+}
+
+int weir__manual_own(weir_executor *executor)
+{
+    const void *nobody = NULL;
+
+    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, &weir__self,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return -EALREADY;
+    return 0;
+}
+
+static int may_run(weir_executor *executor, const weir__manual *manual)
+{
+    if (weir__executor_state(executor) == WEIR_EXECUTOR_TERMINATED)
+        return WEIR_ETERMINATED;
+    if (atomic_load_explicit(&executor->owner, memory_order_relaxed) == NULL)
+        return WEIR_ENOOWNER;
+    if (!weir_in_executor(executor))
+        return WEIR_EWRONGTHREAD;
+    return manual->running ? -EBUSY : 0;
+}
+
+/*
+ * Nothing ran and nothing changed, and yet it is not time to return: a waker from before the run
+ * was slow and ended a wait that was not its own, or a task has come this very moment.
+ */
+static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
+{
+    if (weir__executor_state(executor) != executor->turn.state)
+        return false;
+    if (weir__executor_deadline(executor, limit_ns) > 0)
+        return true;
+    return (budget_ns >= 0 || budget_ns == WEIR__KIND_BUDGET) &&
+           weir__executor_deadline(executor, WEIR_NEVER) == 0;
+}
+
+static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
+{
+    int64_t now_ns = weir__executor_now(executor);
+    int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
+    uint64_t calls = weir__figures_calls(executor);
+    bool limited = budget_ns > 0 && budget_ns < WEIR_NEVER;
+
+    executor->turn.now_ns = now_ns;
+    executor->turn.batch = limited ? 1 : 64; /* a budget is looked at after every task */
+    atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
+    weir__figures_awake(executor);
+    limit_ns = weir__earlier(limit_ns, weir__executor_next_step(executor));
+    do {
+        weir__executor_turn(executor, limit_ns, budget_ns);
+    } while (weir__figures_calls(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
+}
+
+/* Until the next run it sleeps; if there is something to do already, it says so now. */
+static void go_to_sleep(weir_executor *executor, weir__manual *manual)
+{
+    int64_t deadline_ns;
+    bool busy;
+
+    if (executor->type->flush != NULL)
+        executor->type->flush(executor);
+    deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
+    busy = deadline_ns == 0;
+    manual->rest_until_ns = busy ? WEIR_NEVER : weir__executor_rest(executor, WEIR_NEVER);
+    weir__figures_asleep(executor);
+    deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->rest_until_ns);
+    if (!weir__executor_publish(executor, deadline_ns) || busy)
+        weir__executor_wake(executor);
+}
+
+static void end(weir_executor *executor)
+{
+    weir__executor_end_kind(executor);
+    weir__figures_asleep(executor);
+    weir__executor_end(executor, 0);
+}
+
+int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t max_wait_ns,
+                          int64_t budget_ns)
+{
+    weir_executor *before;
+    uint64_t calls;
+    int err = may_run(executor, manual);
+
+    if (err == WEIR_ETERMINATED && weir__in_executor(executor))
+        manual->end_was_told = true;
+    if (err < 0)
+        return err;
+    if (max_wait_ns < 0)
+        return -EINVAL;
+    calls = weir__figures_calls(executor);
+    weir_executor_retain(executor); /* its tasks may release it */
+    before = weir__executor_enter(executor);
+    manual->running = true;
+    run_turn(executor, max_wait_ns, budget_ns);
+    if (weir__executor_settle(executor))
+        end(executor);
+    else
+        go_to_sleep(executor, manual);
+    manual->running = false;
+    weir__executor_leave(executor, before);
+    calls = weir__figures_calls(executor) - calls;
+    weir_executor_release(executor);
+    return (int)calls;
+}
+
+int64_t weir__manual_timeout(weir_executor *executor, weir__manual *manual)
+{
+    int64_t deadline_ns;
+    int err = may_run(executor, manual);
+
+    if (err == WEIR_ETERMINATED && !manual->end_was_told)
+        return 0; /* or an owner that sleeps until there is something to do never hears of it */
+    if (err < 0)
+        return WEIR_NEVER;
+    executor->turn.now_ns = weir__executor_now(executor);
+    deadline_ns = weir__executor_deadline(
+        executor, weir__earlier(weir__executor_next_step(executor), manual->rest_until_ns));
+    if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
+        return 0;
+    return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - executor->turn.now_ns;
+}
+
+/* ---- the one without I/O ---- */
 
 static struct manual *manual_of(weir_executor *executor)
 {
@@ -36,9 +172,9 @@ static void manual_wake(weir_executor *executor)
         manual->wakeup(manual->wakeup_data);
 }
 
-static int64_t manual_wait(weir_executor *executor, int64_t deadline_ns)
+static void manual_wait(weir_executor *executor, int64_t deadline_ns)
 {
-    return weir__plain_type.wait(executor, deadline_ns);
+    weir__plain_type.wait(executor, deadline_ns);
 }
 
 static const weir__executor_type type = {
@@ -49,18 +185,15 @@ static const weir__executor_type type = {
     .wake = manual_wake,
 };
 
+static bool is_manual(const weir_executor *executor)
+{
+    return executor != NULL && executor->type == &type;
+}
+
 void weir_manual_options_init(weir_manual_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->size = sizeof(*options);
-}
-
-static void open_for_business(weir_executor *executor)
-{
-    atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
-    executor->turn.state = WEIR_EXECUTOR_STARTED;
-    weir__queue_open(&executor->queue);
-    atomic_store_explicit(&executor->next_wakeup, WEIR_NEVER, memory_order_seq_cst);
 }
 
 int weir_manual_create(const weir_manual_options *options, weir_executor **ret_executor)
@@ -92,54 +225,14 @@ int weir_manual_create(const weir_manual_options *options, weir_executor **ret_e
     manual = manual_of(executor);
     manual->wakeup = given.wakeup;
     manual->wakeup_data = given.wakeup_data;
-    if (!given.owner_later)
-        atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
-    open_for_business(executor);
+    weir__manual_open(executor, &manual->manual, !given.owner_later);
     *ret_executor = executor;
     return 0;
 }
 
 int weir_manual_own(weir_executor *executor)
 {
-    const void *nobody = NULL;
-
-    if (executor == NULL || executor->type != &type)
-        return -EINVAL;
-    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, &weir__self,
-                                                 memory_order_relaxed, memory_order_relaxed))
-        return -EALREADY;
-    return 0;
-}
-
-static int may_run(weir_executor *executor)
-{
-    if (executor == NULL || executor->type != &type)
-        return -EINVAL;
-    if (weir__executor_state(executor) == WEIR_EXECUTOR_TERMINATED)
-        return WEIR_ETERMINATED;
-    if (atomic_load_explicit(&executor->owner, memory_order_relaxed) == NULL)
-        return WEIR_ENOOWNER;
-    if (!weir_in_executor(executor))
-        return WEIR_EWRONGTHREAD;
-    return manual_of(executor)->running ? -EBUSY : 0;
-}
-
-static int64_t earlier(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
-}
-
-/*
- * Nothing ran and nothing changed, and yet it is not time to return: a waker from before the run
- * was slow and ended a wait that was not its own, or a task has come this very moment.
- */
-static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
-{
-    if (weir__executor_state(executor) != executor->turn.state)
-        return false;
-    if (weir__executor_deadline(executor, limit_ns) > 0)
-        return true;
-    return budget_ns >= 0 && weir__executor_deadline(executor, WEIR_NEVER) == 0;
+    return is_manual(executor) ? weir__manual_own(executor) : -EINVAL;
 }
 
 /* Any negative one means no tasks, also that which means the kind's own. */
@@ -148,81 +241,17 @@ static int64_t turn_budget(int64_t budget_ns)
     return budget_ns > 0 ? budget_ns : budget_ns == 0 ? WEIR_NEVER : -1;
 }
 
-static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
-{
-    int64_t now_ns = weir__executor_now(executor);
-    int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
-    uint64_t calls = weir__figures_calls(executor);
-
-    executor->turn.now_ns = now_ns;
-    executor->turn.batch = budget_ns > 0 ? 1 : 64; /* a budget is looked at after every task */
-    atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
-    weir__figures_awake(executor);
-    limit_ns = earlier(limit_ns, weir__executor_next_step(executor));
-    do {
-        weir__executor_turn(executor, limit_ns, turn_budget(budget_ns));
-    } while (weir__figures_calls(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
-}
-
-/* Until the next run it sleeps; if there is something to do already, it says so now. */
-static void go_to_sleep(weir_executor *executor)
-{
-    int64_t deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
-    bool busy = deadline_ns == 0;
-
-    weir__figures_asleep(executor);
-    if (!weir__executor_publish(executor, busy ? WEIR_NEVER : deadline_ns) || busy)
-        weir__executor_wake(executor);
-}
-
-static void end(weir_executor *executor)
-{
-    weir__figures_asleep(executor);
-    weir__executor_end(executor, 0);
-}
-
 int weir_manual_run_once(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
 {
-    struct manual *manual;
-    weir_executor *before;
-    uint64_t calls;
-    int err = may_run(executor);
-
-    if (err == WEIR_ETERMINATED && weir__in_executor(executor))
-        manual_of(executor)->end_was_told = true;
-    if (err < 0)
-        return err;
-    if (max_wait_ns < 0)
+    if (!is_manual(executor))
         return -EINVAL;
-    manual = manual_of(executor);
-    calls = weir__figures_calls(executor);
-    weir_executor_retain(executor); /* its tasks may release it */
-    before = weir__executor_enter(executor);
-    manual->running = true;
-    run_turn(executor, max_wait_ns, budget_ns);
-    if (weir__executor_settle(executor))
-        end(executor);
-    else
-        go_to_sleep(executor);
-    manual->running = false;
-    weir__executor_leave(executor, before);
-    calls = weir__figures_calls(executor) - calls;
-    weir_executor_release(executor);
-    return (int)calls;
+    return weir__manual_run_once(executor, &manual_of(executor)->manual, max_wait_ns,
+                                 turn_budget(budget_ns));
 }
 
 int64_t weir_manual_timeout(weir_executor *executor)
 {
-    int64_t deadline_ns;
-    int err = may_run(executor);
-
-    if (err == WEIR_ETERMINATED && !manual_of(executor)->end_was_told)
-        return 0; /* or an owner that sleeps until there is something to do never hears of it */
-    if (err < 0)
+    if (!is_manual(executor))
         return WEIR_NEVER;
-    executor->turn.now_ns = weir__executor_now(executor);
-    deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
-    if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
-        return 0;
-    return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - executor->turn.now_ns;
+    return weir__manual_timeout(executor, &manual_of(executor)->manual);
 }

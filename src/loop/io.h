@@ -34,9 +34,11 @@
 
 #define WEIR__IO_READS_MAX 16         /* of one handle in a turn; accepts and datagrams too */
 #define WEIR__IO_WINDOW (128 * 1024)  /* what a read may bring, unless the owner says less */
+#define WEIR__IO_SMALL 4096           /* a read that brings less has brought little */
 #define WEIR__IO_DATAGRAM_WINDOW 2048 /* the same for one datagram */
 #define WEIR__IO_RETRY_NS weir_ms(10) /* a receive that found no memory is tried again so soon */
 #define WEIR__IO_CONTROL_SIZE 128     /* of ancillary data that come with a datagram */
+#define WEIR__IO_LOOK_AFTER 32        /* events or further reads of one handle: at the clock */
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -142,7 +144,8 @@ enum {
     WEIR__IO_ATTACHED,
     WEIR__IO_FAILED,    /* only to be closed */
     WEIR__IO_DETACHING, /* what the kernel has received is still told */
-    WEIR__IO_CLOSING,   /* nothing is told any more */
+    WEIR__IO_PARTING,   /* the same after a failure: nothing is told any more */
+    WEIR__IO_CLOSING,   /* the same, and its descriptor is closed */
 };
 
 struct weir__io_handle {
@@ -151,19 +154,28 @@ struct weir__io_handle {
     weir__list link;
     weir__list due_link;
     int descriptor;
-    uint32_t window; /* how much a read may bring; the owner may change it at any time */
+    uint32_t window; /* how much a read may bring, which the owner may change; 0 = the usual */
     int32_t result;
     uint8_t wants;
     uint8_t due;
     uint8_t state;
     bool datagrams;       /* receives datagrams, not a stream */
+    bool packets;         /* Unix sockets: a read may end with a packet or a passed descriptor,
+                             so that a short one does not mean that nothing is left */
     uint16_t poll_events; /* what the owner polls for */
 
     /* The backend's own. */
     uint16_t armed;     /* the events that the kernel watches for */
-    uint32_t slot;      /* poll: the index of its pollfd */
-    uint32_t in_flight; /* uring: completions that are still to come */
-    void *backend;      /* uring: what was received before it is wanted */
+    bool unread;        /* edge: what nobody wants to read may be there, and no event will say so */
+    uint8_t batch;      /* datagrams: as many may come at once */
+    uint16_t in_flight; /* uring: its operations that the ring has, a bit each */
+    uint32_t slot;      /* poll: the index of its pollfd; epoll: 1 = registered; uring: how many of
+                           its completions of this turn are still to be told */
+    uint8_t told;       /* uring: accepts and receives of this turn */
+    uint8_t small;      /* reads in a row that have brought little, 255 = or more */
+    uint8_t full;       /* uring: the same that have filled a buffer of the ring */
+    uint8_t manner;     /* uring: what it knows of it */
+    void *backend;      /* uring: what it was not told yet */
 };
 
 /* ---- the backend ---- */
@@ -210,13 +222,21 @@ struct weir__io_type {
      * Waits until there is an event, the deadline by CLOCK_MONOTONIC has come (0: only looks), or
      * weir__io_wake was called, and keeps the events for `dispatch`. Returns how many there are
      * without the wake-up, which it notes in io->woken; or an error after which the backend has to
-     * be rebuilt. -EINTR is none: it returns 0.
+     * be rebuilt. -EINTR is none: it returns 0, and notes io->interrupted.
      */
     int (*wait)(weir__io *io, int64_t deadline_ns);
 
     /* Whether `wait` would find something, at the price of less than a system call; NULL = ask it.
      */
     bool (*peek)(weir__io *io);
+
+    /* What was started reaches the kernel without a wait: a manual loop goes to sleep. NULL = it
+     * always has. */
+    void (*flush)(weir__io *io);
+
+    /* What becomes readable when `wait` would find something, until the next rebuild. NULL = there
+     * is no such descriptor. */
+    int (*descriptor)(weir__io *io);
 
     /*
      * Tells the owners what has happened; looks at the clock now and then, and stops at `until_ns`.
@@ -247,6 +267,9 @@ struct weir__io_type {
      */
     void (*arm)(weir__io_handle *handle);
 
+    /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__ready_due. */
+    void (*due)(weir__io_handle *handle, unsigned due);
+
     /* The operations, as the functions of the same name below describe them. */
     void (*accept_start)(weir__io_handle *handle);
     void (*accept_stop)(weir__io_handle *handle);
@@ -266,11 +289,16 @@ struct weir__io {
     weir__io_memory memory;
     weir__list handles;
     weir__list due;      /* handles with bits in `due` */
-    weir__list parked;   /* handles that found no memory to receive into */
-    int64_t retry_at_ns; /* when those are tried again, WEIR_NEVER = there are none */
+    weir__list parked;   /* handles with DUE_READ that found no memory to receive into */
+    weir__list gone;     /* handles with DUE_DETACHED */
+    int64_t retry_at_ns; /* when the parked are tried again, WEIR_NEVER = there are none */
     int wake_descriptor; /* an eventfd: kept when the kernel's object is made anew */
-    bool woken;          /* the last wait saw weir__io_wake */
-    bool broken;         /* there is no kernel object: rebuild failed */
+    bool woken;          /* the last wait saw weir__io_wake, */
+    bool interrupted;    /* or was ended by a signal */
+    bool broken;         /* there is no kernel object: begin or rebuild failed, or it is closed */
+    bool closed;         /* by weir__io_suspend */
+    unsigned work;       /* done since the clock was looked at: weir__io_is_late */
+    struct weir__ready_batch *batch; /* to receive datagrams into: made when the first is wanted */
     weir__io_figures figures;
 };
 
@@ -293,11 +321,16 @@ void weir__io_destroy(weir__io *io);
 /* Where to receive into from now on. Before the first handle is attached. */
 void weir__io_set_memory(weir__io *io, const weir__io_memory *memory);
 
-/* As the slots say; `wait` does not block while something is due. */
+/* As the slots say; `wait` does not block while something is due. `begin` opens what was suspended.
+ */
 int weir__io_begin(weir__io *io);
 int weir__io_wait(weir__io *io, int64_t deadline_ns);
 bool weir__io_dispatch(weir__io *io, int64_t until_ns);
 int weir__io_rebuild(weir__io *io);
+
+/* The thread goes, and another may come: closes the kernel's object until the next begin. No handle
+ * is attached, and weir__io_wake works as ever. */
+void weir__io_suspend(weir__io *io);
 
 /* Something waits for the next dispatch that no event will tell. */
 bool weir__io_has_due(const weir__io *io);
@@ -319,7 +352,7 @@ int weir__io_attach(weir__io *io, weir__io_handle *handle);
 /*
  * Takes the handle from the backend: `sent` and `received` tell what the kernel had done already,
  * then comes `detached`. The descriptor stays open, and nothing is lost: it may be attached to
- * another loop.
+ * another loop. Unless it has failed: that is told before `detached`, if it was not yet.
  */
 void weir__io_detach(weir__io_handle *handle);
 
@@ -333,9 +366,35 @@ void weir__io_handle_through(weir__io_handle *handle);
 /* For backends: it can do nothing more for this handle; `failed` is due. */
 void weir__io_fail(weir__io_handle *handle, int err);
 
+/* For backends: there was no memory to receive into. DUE_READ comes when there may be some. */
+void weir__io_park(weir__io_handle *handle);
+
+/* For backends: looks at the clock. */
+bool weir__io_look(weir__io *io, int64_t until_ns);
+
+/* For backends, after each event: the time is up. Cheap: it looks only now and then. */
+static inline bool weir__io_is_late(weir__io *io, int64_t until_ns)
+{
+    return ++io->work >= WEIR__IO_LOOK_AFTER && weir__io_look(io, until_ns);
+}
+
+/* For backends: how much a read may bring now. */
+static inline size_t weir__io_window(const weir__io_handle *handle)
+{
+    if (handle->window != 0)
+        return handle->window;
+    return handle->datagrams ? WEIR__IO_DATAGRAM_WINDOW : WEIR__IO_WINDOW;
+}
+
 static inline bool weir__io_is_attached(const weir__io_handle *handle)
 {
     return handle->io != NULL && handle->state == WEIR__IO_ATTACHED;
+}
+
+/* The owner may still be told something. */
+static inline bool weir__io_is_told(const weir__io_handle *handle)
+{
+    return handle->state == WEIR__IO_ATTACHED || handle->state == WEIR__IO_DETACHING;
 }
 
 /* Accepts connections on a listening descriptor until it is stopped or fails: `accepted`,
@@ -352,7 +411,8 @@ static inline void weir__io_accept_stop(weir__io_handle *handle)
     handle->io->type->accept_stop(handle);
 }
 
-/* Connects, and tells `connected`. The address is lent until then; closing is how to give up. */
+/* Connects, and tells `connected`. The address is lent until then; closing is how to give up, and
+ * then it is lent until `detached`. */
 static inline void weir__io_connect(weir__io_handle *handle, const struct sockaddr *address,
                                     socklen_t length)
 {
@@ -362,7 +422,8 @@ static inline void weir__io_connect(weir__io_handle *handle, const struct sockad
 /*
  * Receives until it is stopped or ends: `received`, at most WEIR__IO_READS_MAX times a turn, or
  * `received_datagrams`; `receive_ended`; `read_complete` after the last of a turn. With `once` it
- * stops by itself after one of them: then no more than that is taken from the socket.
+ * stops by itself after one of them: then no more than that is taken from the socket. Calling it
+ * again changes `once`.
  */
 static inline void weir__io_receive_start(weir__io_handle *handle, bool once)
 {

@@ -16,11 +16,17 @@
 /* The events to watch for, of POLLIN, POLLOUT, POLLRDHUP, ...; 0 = none. */
 unsigned weir__ready_wanted(const weir__io_handle *handle);
 
+/* Has the backend arm the handle if the kernel does not watch for all of that. */
+void weir__ready_watch(weir__io_handle *handle);
+
 /*
  * Does what can be done now that these events have come. A handle that has more to read than a turn
  * allows is made due if the backend's events are edges. The owner may close it inside.
  */
 void weir__ready_deliver(weir__io_handle *handle, unsigned events);
+
+/* The same without an event: DUE_READ, DUE_WRITE. */
+void weir__ready_due(weir__io_handle *handle, unsigned due);
 
 void weir__ready_accept_start(weir__io_handle *handle);
 void weir__ready_accept_stop(weir__io_handle *handle);
@@ -36,5 +42,8 @@ void weir__ready_poll_stop(weir__io_handle *handle);
 /* One call that sends what the socket takes now: bytes, 0 if it is full, or an error. No state
  * changes. */
 ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);
+
+/* What accept says of a connection that is lost already, and not of the listener. */
+bool weir__ready_is_of_one_connection(int err);
 
 #endif

@@ -5,9 +5,12 @@
  * that the API can be used from C++; what the functions do is for the tests of their layers.
  * tools/check_cplusplus.py fails when a function is missing here.
  */
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+
+#include <unistd.h>
 
 #include <weir/weir.h>
 
@@ -322,12 +325,14 @@ weir_group *create_group(const weir_chooser *chooser, const weir_autoscale_optio
 void use_choosers()
 {
     weir_autoscale_options autoscale;
-    weir_group *groups[3];
+    weir_group *groups[5];
 
     weir_autoscale_options_init(&autoscale);
     groups[0] = create_group(weir_chooser_least_pending(), nullptr);
     groups[1] = create_group(weir_chooser_two_choices(), nullptr);
-    groups[2] = create_group(nullptr, &autoscale);
+    groups[2] = create_group(weir_chooser_least_handles(), nullptr);
+    groups[3] = create_group(weir_chooser_by_cpu(), nullptr);
+    groups[4] = create_group(nullptr, &autoscale);
     for (weir_group *group : groups) {
         EXPECT(weir_group_next(group) != nullptr);
         weir_group_release(group);
@@ -360,6 +365,95 @@ void use_group()
         weir_promise_release(promise);
     weir_group_release(group);
     weir_group_release(group);
+}
+
+/* An event loop on this thread, with a strategy of its own. */
+weir_executor *create_loop()
+{
+    weir_loop_options options;
+    weir_executor *loop = nullptr;
+
+    weir_loop_options_init(&options);
+    options.io = WEIR_IO_EPOLL;
+    options.owner_later = true;
+    options.strategy_fn = [](weir_executor *, bool, void *) { return WEIR_WAIT_SELECT; };
+    EXPECT(weir_loop_create(&options, &loop) == 0);
+    EXPECT(weir_loop_own(loop) == 0);
+    return loop;
+}
+
+void end_loop(weir_executor *loop)
+{
+    EXPECT(weir_executor_shutdown(loop, 0, 0) == 0);
+    while (weir_loop_run_once(loop, 0) >= 0)
+        ;
+    weir_executor_release(loop);
+}
+
+void use_loop()
+{
+    weir_executor *loop = create_loop();
+    weir_loop_stats stats;
+    int ran = 0;
+
+    EXPECT(weir_loop_io(loop) == WEIR_IO_EPOLL && weir_loop_io(nullptr) == WEIR_IO_NONE);
+    EXPECT(weir_loop_descriptor(loop) >= 0);
+    EXPECT(weir_execute(loop, count, &ran) == 0);
+    EXPECT(weir_loop_timeout(loop) == 0);
+    EXPECT(weir_loop_run_once(loop, 0) == 1 && ran == 1);
+    EXPECT(weir_loop_read_stats(loop, &stats) == 0 && stats.turns == 1);
+    end_loop(loop);
+}
+
+void use_fd_watch()
+{
+    weir_executor *loop = create_loop();
+    weir_fd_watch_options options;
+    weir_fd_watch *watch = nullptr;
+    int ready = 0, ends[2];
+
+    EXPECT(pipe(ends) == 0 && write(ends[1], "!", 1) == 1);
+    weir_fd_watch_options_init(&options);
+    options.events = WEIR_FD_READABLE;
+    options.user_data = &ready;
+    options.ready = [](weir_fd_watch *self, uint32_t, void *user_data) {
+        ++*static_cast<int *>(user_data);
+        EXPECT(weir_fd_watch_set_events(self, 0) == 0);
+    };
+    EXPECT(weir_fd_watch_create(loop, ends[0], &options, &watch) == 0);
+    EXPECT(weir_fd_watch_descriptor(watch) == ends[0]);
+    while (ready == 0)
+        EXPECT(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
+    weir_fd_watch_close(weir_fd_watch_retain(watch));
+    while (!weir_promise_is_done(weir_fd_watch_closed(watch)))
+        EXPECT(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
+    weir_fd_watch_release(watch);
+    weir_fd_watch_release(watch);
+    end_loop(loop);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+void use_signals()
+{
+    weir_executor *loop = create_loop();
+    weir_signals_options options;
+    weir_signals *signals = nullptr;
+    int number = 0;
+
+    weir_signals_options_init(&options);
+    options.numbers[0] = SIGUSR1;
+    options.user_data = &number;
+    options.received = [](weir_signals *, const weir_signal *signal, void *user_data) {
+        *static_cast<int *>(user_data) = signal->number;
+    };
+    EXPECT(weir_signals_create(loop, &options, &signals) == 0);
+    EXPECT(raise(SIGUSR1) == 0);
+    while (number == 0)
+        EXPECT(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
+    EXPECT(number == SIGUSR1);
+    weir_signals_release(signals);
+    end_loop(loop);
 }
 
 /* A message type of the user's own. */
@@ -706,6 +800,9 @@ int main()
     }
     use_choosers();
     use_group();
+    use_loop();
+    use_fd_watch();
+    use_signals();
     use_msg();
     use_buf();
     use_bytes();

@@ -15,6 +15,7 @@
 #include "executor/group.h"
 #include "support/executor/gate.h"
 #include "support/executor/messages.h"
+#include "support/executor/plain.h"
 #include "support/executor/tally.h"
 #include "support/executor/workshop.h"
 #include "support/memory.h"
@@ -34,11 +35,11 @@ static void open_scaled(struct scaled *scaled, int threads, const weir_autoscale
     workshop_open(&scaled->workshop);
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &scaled->clock), 0);
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads,
-                                             .clock = weir_manual_clock_clock(scaled->clock),
-                                             .thread_factory = &scaled->workshop.factory,
-                                             .autoscale = options),
-                          &scaled->group),
+        plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads,
+                                              .clock = weir_manual_clock_clock(scaled->clock),
+                                              .thread_factory = &scaled->workshop.factory,
+                                              .autoscale = options),
+                           &scaled->group),
         0);
 }
 
@@ -394,7 +395,7 @@ TEST(autoscale, a_group_that_shuts_down_is_left_alone)
     workshop_open(&scaled.workshop);
     assert_int_equal(weir_manual_clock_create(0, &scaled.clock), 0);
     assert_int_equal(
-        weir_group_create(
+        plain_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 3, .rejected = count_rejection,
                                .rejected_data = &rejected,
                                .clock = weir_manual_clock_clock(scaled.clock),
@@ -586,9 +587,9 @@ TEST(autoscale, bad_options_are_refused)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group = NULL;
 
-        assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 3,
-                                                              .autoscale = wrong[i]),
-                                           &group),
+        assert_int_equal(plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 3,
+                                                               .autoscale = wrong[i]),
+                                            &group),
                          -EINVAL);
         assert_null(group);
     }
@@ -623,9 +624,9 @@ TEST(autoscale, without_memory_none_is_made)
     assert_true(tally_await(&tally, 1));
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
-        err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
-                                                   .autoscale = WEIR_AUTOSCALE_OPTIONS(BY_HAND)),
-                                &group);
+        err = plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
+                                                    .autoscale = WEIR_AUTOSCALE_OPTIONS(BY_HAND)),
+                                 &group);
         if (!test_memory_failed())
             break;
         assert_int_equal(err, -ENOMEM);
@@ -647,7 +648,7 @@ static weir_group *make_monitored(int64_t window_ns)
     weir_group *group = NULL;
 
     assert_int_equal(
-        weir_group_create(
+        plain_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 3,
                                .autoscale = WEIR_AUTOSCALE_OPTIONS(.window_ns = window_ns,
                                                                    .patience = WEIR_OFF)),

@@ -9,7 +9,9 @@
 
 #include "base/random.h"
 #include "executor/group.h"
+#include "support/executor/errand.h"
 #include "support/executor/gate.h"
+#include "support/executor/plain.h"
 #include "support/executor/tally.h"
 
 #define MEMBERS_MAX 9
@@ -19,7 +21,7 @@ static weir_group *make_group(int threads, const weir_chooser *chooser)
     weir_group *group = NULL;
 
     assert_int_equal(
-        weir_group_create(
+        plain_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads, .chooser = chooser), &group),
         0);
     return group;
@@ -138,6 +140,89 @@ TEST(chooser, round_robin_is_fair_to_the_last_one_from_several_threads)
     }
 }
 
+/* ---- by handles ---- */
+
+static uint64_t handles[MEMBERS_MAX];
+
+/* Members are named NAME-1, NAME-2, ... */
+static uint64_t handles_of(const weir_executor *executor)
+{
+    return handles[executor->name[5] - '1'];
+}
+
+TEST(chooser, least_handles_takes_the_one_with_the_fewest)
+{
+    static weir__executor_type type;
+    weir_group *group = NULL;
+
+    type = weir__plain_type;
+    type.handles = handles_of;
+    assert_int_equal(weir__group_create(&type, NULL,
+                                        WEIR_GROUP_OPTIONS(.threads = 4, .name = "weir",
+                                                           .chooser = weir_chooser_least_handles()),
+                                        &group),
+                     0);
+    for (size_t least = 0; least < 4; least++) {
+        for (size_t i = 0; i < 4; i++)
+            handles[i] = i == least ? 3 : 4 + i;
+        for (int i = 0; i < 5; i++)
+            assert_int_equal(next_index(group), least);
+    }
+    for (size_t i = 0; i < 4; i++)
+        handles[i] = 7;
+    for (size_t first = next_index(group), i = 1; i < 8; i++)
+        assert_int_equal(next_index(group), (first + i) % 4);
+    weir_group_release(group);
+}
+
+/* ---- by CPU ---- */
+
+struct stay {
+    weir_group *group;
+    int cpu;
+    size_t seen[6];
+};
+
+static void choose_on_cpu(void *arg)
+{
+    struct stay *stay = arg;
+
+    if (weir__thread_set_affinity(stay->cpu) < 0)
+        return;
+    for (size_t i = 0; i < 6; i++)
+        stay->seen[i] = next_index(stay->group);
+}
+
+TEST(chooser, by_cpu_takes_one_that_is_pinned_to_the_callers)
+{
+    const int cpus[] = {weir__cpu_nth(0), weir__cpu_nth(1)};
+    struct stay stay = {0};
+
+    if (cpus[0] == cpus[1])
+        WEIR_TEST_SKIP("there is only one CPU");
+    assert_int_equal(
+        plain_group_create(WEIR_GROUP_OPTIONS(.threads = 4, .pin = true, .cpus = cpus,
+                                              .cpu_count = 2, .chooser = weir_chooser_by_cpu()),
+                           &stay.group),
+        0);
+    for (size_t cpu = 0; cpu < 2; cpu++) {
+        stay.cpu = cpus[cpu];
+        errand_elsewhere(choose_on_cpu, &stay);
+        for (size_t i = 0; i < 6; i++)
+            assert_int_equal(stay.seen[i] % 2, cpu);
+    }
+    weir_group_release(stay.group);
+}
+
+TEST(chooser, by_cpu_goes_round_where_nobody_is_pinned)
+{
+    weir_group *group = make_group(3, weir_chooser_by_cpu());
+
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(next_index(group), i % 3);
+    weir_group_release(group);
+}
+
 /* ---- by load ---- */
 
 /* Stands every member at the gate and queues so many tasks behind it. */
@@ -245,10 +330,10 @@ TEST(chooser, two_choices_between_equal_queues_takes_the_one_that_is_less_busy)
     weir_group *group;
 
     assert_int_equal(weir_manual_clock_create(0, &clock), 0);
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
-                                                          .chooser = weir_chooser_two_choices(),
-                                                          .clock = weir_manual_clock_clock(clock)),
-                                       &group),
+    assert_int_equal(plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
+                                                           .chooser = weir_chooser_two_choices(),
+                                                           .clock = weir_manual_clock_clock(clock)),
+                                        &group),
                      0);
     assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
     assert_true(gate_await_arrivals(&gate, 1));

@@ -8,6 +8,7 @@
 
 #include <weir/group.h>
 
+#include "support/executor/plain.h"
 #include "support/test.h"
 
 static _Atomic int calls;
@@ -37,7 +38,7 @@ TEST(ending, hooks_run_when_the_last_member_of_a_group_has_ended)
     weir__ending_hook_add(on_ending);
     calls = 0;
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 3, .io = WEIR_IO_NONE), &group), 0);
+        plain_group_create(WEIR_GROUP_OPTIONS(.threads = 3, .io = WEIR_IO_NONE), &group), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(weir_execute(weir_group_at(group, (size_t)i), ignore, NULL), 0);
     assert_int_equal(calls, 0);
@@ -53,7 +54,7 @@ TEST(ending, hooks_run_for_a_group_that_never_had_a_thread)
     weir__ending_hook_add(on_ending);
     calls = 0;
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE), &group), 0);
+        plain_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE), &group), 0);
     end_group();
     assert_int_equal(calls, 1);
     weir_group_release(group);

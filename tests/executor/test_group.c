@@ -19,6 +19,7 @@
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
+#include "support/executor/plain.h"
 #include "support/executor/tally.h"
 #include "support/executor/workshop.h"
 #include "support/memory.h"
@@ -122,24 +123,10 @@ TEST(group, refuses_bad_options)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group = NULL;
 
-        assert_int_equal(weir_group_create(wrong[i], &group), -EINVAL);
+        assert_int_equal(plain_group_create(wrong[i], &group), -EINVAL);
         assert_null(group);
     }
     assert_int_equal(test_memory_live(), 0);
-}
-
-TEST(group, of_event_loops_is_not_there_yet)
-{
-    static const enum weir_io kinds[] = {WEIR_IO_AUTO, WEIR_IO_EPOLL, WEIR_IO_URING, WEIR_IO_POLL,
-                                         WEIR_IO_BLOCKING};
-    weir_group *group = NULL;
-
-    messages_catch();
-    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = kinds[i]), &group), -ENOTSUP);
-    assert_int_equal(weir_group_create(NULL, &group), -ENOTSUP);
-    assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 6);
 }
 
 TEST(group, options_made_step_by_step_are_the_defaults)
@@ -164,7 +151,7 @@ TEST(group, without_memory_is_not_made)
 
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
-        err = weir_group_create(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group);
+        err = plain_group_create(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group);
         if (!test_memory_failed())
             break;
         assert_int_equal(err, -ENOMEM);
@@ -187,7 +174,8 @@ TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
 
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
-        err = weir__group_create(&doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group);
+        err =
+            weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group);
         if (!test_memory_failed())
             break;
         assert_int_equal(err, -ENOMEM);
@@ -282,10 +270,10 @@ TEST(group, ends_its_members_when_the_chooser_fails)
     weir_group *group = NULL;
 
     own = (struct own_chooser){.init_err = -EIO};
-    assert_int_equal(
-        weir__group_create(
-            &doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .chooser = &own_chooser), &group),
-        -EIO);
+    assert_int_equal(weir__group_create(
+                         &doomed_type, NULL,
+                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .chooser = &own_chooser), &group),
+                     -EIO);
     assert_null(group);
     assert_int_equal(own.deinits, 0);
     /* They had been started, and were waited for. */
@@ -610,7 +598,8 @@ TEST(group, of_a_kind_that_is_refused_is_not_made)
     creations = 0;
     doomed_type.create = refuse_the_third;
     assert_int_equal(
-        weir__group_create(&doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group), -EPERM);
+        weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group),
+        -EPERM);
     assert_null(group);
     assert_int_equal(creations, 3);
     assert_int_equal(atomic_load(&destroyed->calls), 2); /* not the refused one */

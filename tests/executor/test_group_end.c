@@ -144,7 +144,8 @@ TEST(group, fails_its_termination_with_the_error_of_a_member)
     messages_catch();
     type = weir__plain_type;
     type.begin = cannot_begin;
-    assert_int_equal(weir__group_create(&type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    assert_int_equal(
+        weir__group_create(&type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
     assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
     (void)weir_group_execute(group, tally_task, &cancelled); /* or refused, if it comes too late */
     assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
@@ -263,7 +264,7 @@ TEST(group, can_be_released_for_good_by_its_own_thread)
     weir_group *group;
 
     workshop_open(&workshop);
-    assert_int_equal(weir__group_create(&doomed_type,
+    assert_int_equal(weir__group_create(&doomed_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 3,
                                                            .thread_factory = &workshop.factory),
                                         &group),
@@ -291,7 +292,7 @@ TEST(group, can_be_waited_for_after_its_release)
     weir_group *group;
 
     workshop_open(&workshop);
-    assert_int_equal(weir__group_create(&doomed_type,
+    assert_int_equal(weir__group_create(&doomed_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
                                                            .thread_factory = &workshop.factory),
                                         &group),
@@ -324,7 +325,7 @@ TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
     weir_group *group;
 
     assert_int_equal(
-        weir__group_create(&doomed_type, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+        weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
     assert_int_equal(weir_promise_add_listener(weir_group_termination(group), on_terminated, group),
@@ -363,7 +364,7 @@ TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
 
     workshop_open(&workshop);
     assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
-    assert_int_equal(weir__group_create(&doomed_type,
+    assert_int_equal(weir__group_create(&doomed_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
                                                            .thread_factory = &workshop.factory),
                                         &keeper.group),
@@ -386,7 +387,7 @@ TEST(group, can_be_released_for_good_by_a_thread_local_of_a_suspended_thread)
 
     workshop_open(&workshop);
     assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
-    assert_int_equal(weir__group_create(&doomed_type,
+    assert_int_equal(weir__group_create(&doomed_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
                                                            .thread_factory = &workshop.factory),
                                         &keeper.group),

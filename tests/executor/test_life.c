@@ -1502,10 +1502,10 @@ TEST(life, ends_with_the_error_with_which_its_kind_failed_to_begin)
     weir_executor_release(executor);
 }
 
-static bool may_not_suspend(weir_executor *executor)
+static uint64_t one_handle(const weir_executor *executor)
 {
     (void)executor;
-    return false;
+    return 1;
 }
 
 TEST(life, its_kind_ends_with_each_of_its_threads)
@@ -1529,13 +1529,13 @@ TEST(life, its_kind_ends_with_each_of_its_threads)
 }
 
 /* D 37, as far as it needs no channels */
-TEST(life, its_kind_may_keep_it_from_suspension)
+TEST(life, a_handle_keeps_it_from_suspension)
 {
     static weir__executor_type type;
     struct solo solo = {0};
 
     type = weir__plain_type;
-    type.may_suspend = may_not_suspend;
+    type.handles = one_handle;
     solo.executor = create_of_kind(&type, NULL);
     run_one(&solo);
     assert_int_equal(weir_executor_suspend(solo.executor), 0);

@@ -18,6 +18,7 @@
 #include "support/executor/global.h"
 #include "support/executor/letters.h"
 #include "support/executor/messages.h"
+#include "support/executor/plain.h"
 #include "support/executor/solo.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -64,7 +65,7 @@ static weir_group *create_group(const weir_group_options *options)
 
     given.threads = 2;
     given.io = WEIR_IO_NONE;
-    SURVIVE(weir_group_create(&given, &group));
+    SURVIVE(plain_group_create(&given, &group));
     return group;
 }
 

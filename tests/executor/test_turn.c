@@ -13,6 +13,7 @@
 #include <weir/schedule.h>
 
 #include "base/futex.h"
+#include "support/executor/plain.h"
 #include "support/test.h"
 
 static _Atomic uint32_t ends;    /* calls at the end of a turn, */
@@ -75,6 +76,22 @@ TEST(turn, an_executor_that_has_more_to_do_does_not_call_it_a_sleep)
     weir_executor_release(executor);
 }
 
+/* A question is no sleep: the pool's hook would give memory back that is about to be used. */
+TEST(turn, asking_for_the_timeout_calls_no_hook)
+{
+    weir_executor *executor;
+
+    begin(weir_ms(50));
+    assert_int_equal(weir_manual_create(NULL, &executor), 0);
+    assert_int_equal(weir_manual_run_once(executor, 0, 0), 0);
+    assert_int_equal(sleeps, 1);
+    for (int i = 0; i < 3; i++)
+        assert_true(weir_manual_timeout(executor) <= weir_ms(50));
+    assert_int_equal(sleeps, 1);
+    assert_int_equal(ends, 1);
+    weir_executor_release(executor);
+}
+
 TEST(turn, a_hook_shortens_the_sleep_and_a_timer_shortens_it_more)
 {
     weir_manual_clock *clock;
@@ -104,7 +121,7 @@ TEST(turn, a_thread_that_idles_is_woken_for_the_hook)
 
     begin(weir_ms(1));
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &group), 0);
+        plain_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &group), 0);
     assert_int_equal(weir_group_execute(group, count_ends, &seen), 0);
     while ((calls = atomic_load(&sleeps)) < 3)
         weir__futex_wait(&sleeps, calls, WEIR_NEVER);

@@ -24,11 +24,12 @@
  *   P3  the thread does not sleep past the time of an accepted task, unless somebody is about to
  *       wake it; a lazy task has no time, unless it found the queue closed
  *   P4  after a shutdown the executor ends, and says so once; after a suspend it does not stay
- *       SUSPENDING
+ *       SUSPENDING (handles, which would keep it there, come and go on its thread: none is here)
  *   P5  at most one thread has the executor
  *   P6  the queue of an executor without a thread is closed, and takes nothing
  *   P7  a submission is refused only by a queue that is closed for good, or if no thread starts
  *   P8  a hook that was added is run
+ *   P9  nobody makes a wake-up call for a thread that looks for work, does I/O or runs tasks
  */
 
 /* ---- how much there is of everything: tools/models/run chooses ---- */
@@ -65,6 +66,12 @@
 #endif
 #ifndef BEGIN_FAILURES
 #define BEGIN_FAILURES 0 /* threads whose kind cannot begin */
+#endif
+#ifndef LOOKS
+#define LOOKS 0 /* times that it looks for work before it sleeps, as an event loop may */
+#endif
+#ifndef IO
+#define IO 0 /* 1: it does I/O when it has waited, as an event loop does */
 #endif
 #ifndef MANUAL_CLOCK
 #define MANUAL_CLOCK 0 /* 1: the kernel ends no sleep; who moves the clock does */
@@ -139,6 +146,7 @@ byte owners;  /* who has the executor */
 byte wakers;  /* who has changed what the thread looks at, and may have to wake it */
 byte reports; /* of its end */
 bool asleep;
+bool at_work; /* from when it is awake again until it publishes the next deadline */
 
 /*
  * A critical section of life.lock. If it writes one word that is also read without the lock, it is
@@ -159,7 +167,10 @@ inline wake(when_ns)
 {
     if
     :: when_ns < next_wakeup ->
-       d_step { taken = next_wakeup; next_wakeup = AWAKE };
+       d_step {
+           taken = next_wakeup; next_wakeup = AWAKE;
+           assert(RELAXED || taken == AWAKE || !at_work) /* P9 */
+       };
        if
        :: d_step { taken != AWAKE -> taken = 0; token = true; wakers-- } /* plain_wake */
        :: d_step { taken == AWAKE -> taken = 0; wakers-- }
@@ -369,10 +380,23 @@ end:
 #define show_stores() skip
 #endif
 
+/* The kind's `look`: the word stays AWAKE. It takes a wake-up that came late, as each wait does. */
+inline look()
+{
+    byte looks = LOOKS;
+
+    do
+    :: looks > 0 && head > CLOSED -> goto found
+    :: looks > 0 && state != turn_state -> goto found
+    :: looks > 0 && head <= CLOSED && state == turn_state -> looks--; token = false
+    :: looks == 0 -> break
+    od
+}
+
 /* Publishes the deadline, a release before which the older stores are seen; looks again; sleeps. */
 inline sleep()
 {
-    d_step { show_stores(); next_wakeup = deadline };
+    d_step { show_stores(); next_wakeup = deadline; at_work = false };
     if
     :: finds(head > CLOSED) -> goto awake
     :: else
@@ -389,19 +413,30 @@ end_asleep: /* plain_wait */
     d_step { token || (!MANUAL_CLOCK && now >= deadline) -> asleep = false };
     reset_token();
 awake:
-    mark_awake();
+    token = token && !IO; /* an event loop that does not sleep looks, and takes it */
+    atomic { mark_awake(); at_work = true };
+found:
     deadline = 0
 }
 
 inline wait_for_work()
 {
     if
-    :: has_tasks
+    :: has_tasks -> token = token && !IO /* an event loop only looks, and takes it */
     :: d_step { !has_tasks -> find_deadline() };
        if
-       :: deadline > 0 -> sleep()
+       :: deadline > 0 -> look(); sleep()
        :: else
        fi
+    fi
+}
+
+/* The kind's `dispatch`: what it calls may submit a task, too. */
+inline dispatch()
+{
+    if
+    :: IO -> post_here()
+    :: else
     fi
 }
 
@@ -468,6 +503,7 @@ proctype thread_main()
     fi;
     do
     :: wait_for_work();
+       dispatch();
        run_tasks();
        turn_state = state; /* weir__executor_settle */
        if

@@ -3,7 +3,7 @@
  * A kind of executor that is like the plain one, but tells when the last reference to it has gone.
  *
  *     struct tally *destroyed = doomed_open();
- *     weir__group_create(&doomed_type, ...);
+ *     weir__group_create(&doomed_type, NULL, ...);
  *     ...
  *     assert_true(tally_await(destroyed, 3));
  */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "executor/executor.h"
+#include "support/executor/plain.h"
 #include "support/test.h"
 
 #define PATIENCE_NS weir_seconds(10)
@@ -21,7 +22,7 @@ struct solo solo_open(const weir_group_options *options)
         given = *options;
     given.threads = 1;
     given.io = WEIR_IO_NONE;
-    assert_int_equal(weir_group_create(&given, &solo.group), 0);
+    assert_int_equal(plain_group_create(&given, &solo.group), 0);
     solo.executor = weir_group_at(solo.group, 0);
     return solo;
 }

@@ -15,6 +15,7 @@
 
 #include "base/random.h"
 #include "executor/executor.h"
+#include "support/executor/plain.h"
 
 #define SUBMITTERS 4
 #define PATIENCE_NS weir_seconds(100)
@@ -164,6 +165,8 @@ static int shut_down_at(uint32_t count)
 
 static const char *begin(const struct storm *storm)
 {
+    int (*make_group)(const weir_group_options *, weir_group **) =
+        storm->make_group != NULL ? storm->make_group : plain_group_create;
     weir_group_options options;
 
     weir__random_init(&sky.random, storm->seed);
@@ -175,7 +178,7 @@ static const char *begin(const struct storm *storm)
     sky.tasks = malloc((storm->tasks / 8 + 1) * sizeof(*sky.tasks));
     if (sky.fates == NULL || sky.tasks == NULL)
         return "there is no memory";
-    if (weir_group_create(&options, &sky.group) < 0)
+    if (make_group(&options, &sky.group) < 0)
         return "the group cannot be made";
     sky.executor = weir_group_at(sky.group, 0);
     return NULL;

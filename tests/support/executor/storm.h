@@ -9,9 +9,14 @@
 
 #include <stdint.h>
 
+#include <weir/group.h>
+
 struct storm {
     uint64_t seed; /* decides when the executor is shut down, how, and what else happens to it */
     uint32_t tasks;
+
+    /* Makes a group of one, by these options and others; NULL = of a plain executor. */
+    int (*make_group)(const weir_group_options *options, weir_group **ret_group);
 
     /* What became of the tasks. */
     uint32_t run;

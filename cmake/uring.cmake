@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The option WEIR_WITH_URING: the io_uring backend, if there is a liburing to link. Without it the
+# files src/loop/uring*.c are left out, and loops run on epoll.
+include(CheckCSourceCompiles)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+    pkg_check_modules(URING QUIET liburing>=2.3)
+endif()
+if(URING_FOUND)
+    set(CMAKE_REQUIRED_INCLUDES ${URING_INCLUDE_DIRS})
+    set(CMAKE_REQUIRED_LIBRARIES ${URING_LINK_LIBRARIES})
+    check_c_source_compiles("
+        #include <liburing.h>
+        int main(void) { struct io_uring ring; return io_uring_queue_init(1, &ring, 0); }"
+        WEIR_URING_LINKS)
+    unset(CMAKE_REQUIRED_INCLUDES)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+if(NOT URING_FOUND OR NOT WEIR_URING_LINKS)
+    set(WEIR_URING_LINKS OFF)
+    if(NOT WEIR_WITH_URING)
+        message(STATUS "liburing 2.3 is missing: no io_uring (Debian: liburing-dev)")
+    endif()
+endif()
+option(WEIR_WITH_URING "Build the io_uring backend (needs liburing)" ${WEIR_URING_LINKS})
+
+set(weir_uring "") # what is linked, by name, so that what is installed does not depend on paths
+set(weir_uring_flags "")
+if(WEIR_WITH_URING)
+    set(weir_uring uring)
+    set(weir_uring_flags " -luring")
+    include_directories(SYSTEM ${URING_INCLUDE_DIRS})
+    link_directories(${URING_LIBRARY_DIRS})
+    add_compile_definitions(WEIR_WITH_URING)
+endif()

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which backend loops get. AUTO is a fixed rule, not a measurement: io_uring where it can be had,
+ * otherwise epoll.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+#define REASON_SIZE 256
+
+#ifdef WEIR_WITH_URING
+#define URING &weir__io_uring
+#else
+#define URING NULL
+#endif
+
+static const struct {
+    const char *name;
+    const weir__io_type *type; /* NULL = left out */
+} backends[] = {
+    [WEIR_IO_EPOLL] = {"epoll", &weir__io_epoll},
+    [WEIR_IO_URING] = {"io_uring", URING},
+    [WEIR_IO_POLL] = {"poll", &weir__io_poll},
+};
+
+static bool are_valid(const weir__loop_options *options)
+{
+    return options->io_ratio >= 0 && options->io_ratio <= 100 &&
+           options->strategy >= WEIR_STRATEGY_SELECT &&
+           options->strategy <= WEIR_STRATEGY_ADAPTIVE &&
+           (options->strategy_fn == NULL || options->strategy == WEIR_STRATEGY_SELECT) &&
+           options->adaptive_limit_ns >= 0 && options->adaptive_worth_ns >= 0;
+}
+
+static void complete(weir__loop_options *options)
+{
+    if (options->io_ratio == 0)
+        options->io_ratio = 50;
+    if (options->adaptive_limit_ns == 0)
+        options->adaptive_limit_ns = WEIR__ADAPTIVE_LIMIT_NS;
+    if (options->adaptive_worth_ns == 0)
+        options->adaptive_worth_ns = WEIR__ADAPTIVE_WORTH_NS;
+}
+
+/* A reason is left only by a backend that is refused. */
+static int try_one(weir__loop_options *options, enum weir_io io, weir__loop_make_fn *make,
+                   void *arg)
+{
+    options->io = io;
+    options->backend = backends[io].type;
+    options->reason[0] = '\0';
+    if (options->backend != NULL)
+        return make(options, arg);
+    (void)snprintf(options->reason, options->reason_size, "weir was built without it (liburing)");
+    return -ENOTSUP;
+}
+
+static int make_automatically(const char *name, weir__loop_options *options,
+                              weir__loop_make_fn *make, void *arg)
+{
+    static atomic_flag was_told = ATOMIC_FLAG_INIT;
+    int err = try_one(options, WEIR_IO_URING, make, arg);
+
+    if (err == 0 || options->reason[0] == '\0')
+        return err;
+    if (!atomic_flag_test_and_set(&was_told))
+        weir__info("loop", name, "takes epoll, since io_uring cannot be had: %s", options->reason);
+    return try_one(options, WEIR_IO_EPOLL, make, arg);
+}
+
+int weir__loop_make(const char *name, const weir__loop_options *given, weir__loop_make_fn *make,
+                    void *arg)
+{
+    weir__loop_options options = *given;
+    char reason[REASON_SIZE] = "";
+    int err;
+
+    if (!are_valid(&options) || options.io < WEIR_IO_AUTO || options.io > WEIR_IO_POLL)
+        return -EINVAL;
+    complete(&options);
+    options.reason = reason;
+    options.reason_size = sizeof(reason);
+    if (options.io == WEIR_IO_AUTO)
+        err = make_automatically(name, &options, make, arg);
+    else
+        err = try_one(&options, options.io, make, arg);
+    if (err < 0 && reason[0] != '\0')
+        weir__error("loop", name, "%s cannot be had: %s", backends[options.io].name, reason);
+    return err;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The epoll backend: level-triggered, so that what an owner leaves in a socket is told again.
+ *
+ * `armed` of a handle is what the kernel watches for, and no epoll_ctl is made that would not
+ * change it. Interest that is not wanted any more is taken back when an event comes of it, not
+ * before. Errors and hang-ups cannot be masked: a handle that wants nothing is then taken out of
+ * the set.
+ *
+ * The eventfd is edge-triggered and never read: each write is one event, and costs one call.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/memory.h"
+#include "base/system.h"
+#include "executor/executor.h"
+#include "loop/io.h"
+#include "loop/ready.h"
+
+#define EVENTS_MIN 64
+#define EVENTS_MAX 4096
+
+struct epoll {
+    weir__io io;
+    int descriptor; /* -1 = none */
+    bool stale;     /* the set has what it should not have: no wait before a rebuild */
+    bool no_pwait2; /* the kernel has no epoll_pwait2, or a filter keeps it from us */
+    struct epoll_event *events;
+    int capacity;
+    int count;  /* events of the last wait, */
+    int cursor; /* and how many of them have been dispatched */
+};
+
+static struct epoll *epoll_of(weir__io *io)
+{
+    return container_of(io, struct epoll, io);
+}
+
+/* ---- the set ---- */
+
+_Static_assert(EPOLLIN == POLLIN && EPOLLPRI == POLLPRI && EPOLLOUT == POLLOUT &&
+                   EPOLLERR == POLLERR && EPOLLHUP == POLLHUP && EPOLLRDHUP == POLLRDHUP,
+               "events of poll are events of epoll");
+
+static int control(struct epoll *self, int operation, int descriptor, unsigned events,
+                   weir__io_handle *handle)
+{
+    struct epoll_event event = {.events = events, .data.ptr = handle};
+
+    weir__figure_add(self->io.figures.controls, 1);
+    return weir__sys.epoll_ctl(self->descriptor, operation, descriptor, &event) < 0 ? -errno : 0;
+}
+
+static void epoll_arm(weir__io_handle *handle)
+{
+    struct epoll *self = epoll_of(handle->io);
+    unsigned wanted = weir__ready_wanted(handle);
+    int operation = handle->slot != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int err;
+
+    if (wanted == handle->armed || self->descriptor < 0)
+        return;
+    err = control(self, operation, handle->descriptor, wanted, handle);
+    if (err < 0) {
+        weir__io_fail(handle, err);
+        return;
+    }
+    handle->armed = (uint16_t)wanted;
+    handle->slot = 1;
+}
+
+/*
+ * Also before a close: the descriptor may live on in a child process, and its events with it. If it
+ * was closed behind our back, it may do so, too, and cannot be taken out: then the set has to go,
+ * before it names a handle that is gone.
+ */
+static bool epoll_detach(weir__io_handle *handle)
+{
+    struct epoll *self = epoll_of(handle->io);
+
+    if (handle->slot != 0 && self->descriptor >= 0 &&
+        control(self, EPOLL_CTL_DEL, handle->descriptor, 0, handle) < 0)
+        self->stale = true;
+    handle->slot = 0;
+    handle->armed = 0;
+    return true;
+}
+
+/* After an event: takes back the interest that it came of, if nobody had it even before. */
+static void take_back(weir__io_handle *handle, unsigned events, unsigned wanted_before)
+{
+    unsigned wanted = weir__ready_wanted(handle);
+
+    if ((wanted | wanted_before) == 0 && (events & (EPOLLERR | EPOLLHUP)) != 0)
+        (void)epoll_detach(handle);
+    else if ((events & handle->armed & ~(wanted | wanted_before)) != 0)
+        epoll_arm(handle);
+}
+
+/* ---- the kernel's object ---- */
+
+static int open_set(struct epoll *self)
+{
+    int err;
+
+    self->descriptor = weir__sys.epoll_create1(EPOLL_CLOEXEC);
+    if (self->descriptor < 0)
+        return -errno;
+    err = control(self, EPOLL_CTL_ADD, self->io.wake_descriptor, EPOLLIN | EPOLLET, NULL);
+    if (err < 0) {
+        (void)weir__descriptor_close(self->descriptor);
+        self->descriptor = -1;
+    }
+    return err;
+}
+
+static void close_set(struct epoll *self)
+{
+    if (self->descriptor >= 0)
+        (void)weir__descriptor_close(self->descriptor);
+    self->descriptor = -1;
+    self->stale = false;
+    self->count = 0;
+    self->cursor = 0;
+}
+
+static int refused(int err, char *reason, size_t size)
+{
+    snprintf(reason, size, "epoll was refused: %s%s", weir_error_text(err),
+             err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
+    return err;
+}
+
+static int epoll_open(weir__io *io, char *reason, size_t size)
+{
+    struct epoll *self = epoll_of(io);
+    int err;
+
+    self->events = weir__alloc(EVENTS_MIN * sizeof(self->events[0]));
+    if (self->events == NULL)
+        return refused(-ENOMEM, reason, size);
+    self->capacity = EVENTS_MIN;
+    err = open_set(self);
+    if (err < 0) {
+        weir__free(self->events);
+        return refused(err, reason, size);
+    }
+    return 0;
+}
+
+static void epoll_close(weir__io *io)
+{
+    struct epoll *self = epoll_of(io);
+
+    close_set(self);
+    weir__free(self->events);
+    self->events = NULL;
+}
+
+/* The old set goes first: its descriptor may be the one that is needed. */
+static int epoll_rebuild(weir__io *io)
+{
+    struct epoll *self = epoll_of(io);
+    int err;
+
+    close_set(self);
+    weir_list_foreach (link, &io->handles) {
+        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+
+        handle->armed = 0;
+        handle->slot = 0;
+    }
+    err = open_set(self);
+    if (err < 0)
+        return err;
+    weir_list_foreach (link, &io->handles)
+        epoll_arm(container_of(link, weir__io_handle, link));
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+static int wait_ms(struct epoll *self, int timeout_ms)
+{
+    return weir__sys.epoll_wait(self->descriptor, self->events, self->capacity, timeout_ms);
+}
+
+/* ENOSYS from old kernels, EPERM from seccomp filters that do not know the call. */
+static int wait_ns(struct epoll *self, int64_t left_ns)
+{
+    struct timespec timeout = weir__timespec(left_ns);
+    int64_t left_ms = left_ns / 1000000 + (left_ns % 1000000 != 0); /* never early */
+
+    if (!self->no_pwait2) {
+        int count =
+            weir__sys.epoll_pwait2(self->descriptor, self->events, self->capacity, &timeout, NULL);
+
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM))
+            return count;
+        self->no_pwait2 = true;
+    }
+    return wait_ms(self, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
+}
+
+static int wait_until(struct epoll *self, int64_t deadline_ns)
+{
+    int64_t left_ns;
+
+    if (deadline_ns == WEIR_NEVER)
+        return wait_ms(self, -1);
+    left_ns = weir__monotonic_left(deadline_ns);
+    return left_ns > 0 ? wait_ns(self, left_ns) : wait_ms(self, 0);
+}
+
+/* A batch that filled the array was perhaps not all: the next one may be larger. */
+static void grow_if_filled(struct epoll *self)
+{
+    int capacity = self->capacity * 2;
+    struct epoll_event *events;
+
+    if (self->count < self->capacity || capacity > EVENTS_MAX)
+        return;
+    events = weir__realloc(self->events, (size_t)capacity * sizeof(events[0]));
+    if (events == NULL)
+        return;
+    self->events = events;
+    self->capacity = capacity;
+}
+
+/* The wake-up is taken out of the batch. */
+static void find_wake(struct epoll *self)
+{
+    for (int i = 0; i < self->count; i++) {
+        if (self->events[i].data.ptr == NULL) {
+            self->events[i] = self->events[--self->count];
+            self->io.woken = true;
+            return;
+        }
+    }
+}
+
+static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
+{
+    struct epoll *self = epoll_of(io);
+
+    if (self->cursor < self->count)
+        return self->count - self->cursor; /* of the last batch */
+    if (self->stale)
+        return -ESTALE;
+    self->cursor = 0;
+    self->count = 0;
+    weir__figure_add(io->figures.waits, 1);
+    self->count = wait_until(self, deadline_ns);
+    if (self->count < 0) {
+        self->count = 0;
+        io->interrupted = errno == EINTR;
+        return io->interrupted ? 0 : -errno;
+    }
+    grow_if_filled(self);
+    find_wake(self);
+    weir__figure_add(io->figures.events, (uint64_t)self->count);
+    return self->count;
+}
+
+static int epoll_descriptor(weir__io *io)
+{
+    return epoll_of(io)->descriptor;
+}
+
+/* ---- dispatching ---- */
+
+static bool epoll_dispatch(weir__io *io, int64_t until_ns)
+{
+    struct epoll *self = epoll_of(io);
+    bool late = false;
+
+    while (!late && self->cursor < self->count) {
+        const struct epoll_event *event = &self->events[self->cursor++];
+        weir__io_handle *handle = event->data.ptr;
+        unsigned events = event->events;
+        unsigned wanted = weir__ready_wanted(handle);
+
+        if (weir__io_is_attached(handle))
+            weir__ready_deliver(handle, events);
+        if ((events & ~wanted) != 0 && handle->slot != 0)
+            take_back(handle, events, wanted);
+        late = weir__io_is_late(io, until_ns);
+    }
+    return self->cursor < self->count;
+}
+
+const weir__io_type weir__io_epoll = {
+    .name = "epoll",
+    .size = sizeof(struct epoll),
+    .open = epoll_open,
+    .close = epoll_close,
+    .wait = epoll_wait_for,
+    .descriptor = epoll_descriptor,
+    .dispatch = epoll_dispatch,
+    .rebuild = epoll_rebuild,
+    .detach = epoll_detach,
+    .arm = epoll_arm,
+    .due = weir__ready_due,
+    .accept_start = weir__ready_accept_start,
+    .accept_stop = weir__ready_accept_stop,
+    .connect = weir__ready_connect,
+    .receive_start = weir__ready_receive_start,
+    .receive_stop = weir__ready_receive_stop,
+    .send = weir__ready_send,
+    .send_datagrams = weir__ready_send_datagrams,
+    .send_file = weir__ready_send_file,
+    .poll_start = weir__ready_poll_start,
+    .poll_stop = weir__ready_poll_stop,
+};

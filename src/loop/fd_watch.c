@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A descriptor of the user's on a loop: a handle that is only polled.
+ *
+ *      from        to          by
+ *      -           NEW         weir_fd_watch_create, elsewhere than on the loop
+ *      -, NEW      ATTACHED    attach
+ *      NEW         CLOSED      finish (closed or cancelled before it began; could not be attached)
+ *      ATTACHED    LEAVING     leave (closed, the loop shuts down, the backend has failed)
+ *      LEAVING     CLOSED      on_detached
+ *      LEAVING     ATTACHED    on_detached, if the backend began anew: nothing is lost by that
+ *
+ * The stage is the loop's alone. What users want stands in one word, `wanted`, that any thread may
+ * change. Inside the loop's turn a change is applied at once. Otherwise the watch's own task does
+ * it: one task, however many changes, so that none can fail. `ready` is called only for what is
+ * wanted at that moment, applied or not.
+ *
+ * The memory goes when the users, the loop (until it is CLOSED) and the task have let go of it.
+ */
+#include <weir/fd_watch.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/refcount.h"
+#include "base/system.h"
+#include "executor/executor.h"
+#include "loop/loop.h"
+
+#define EVENTS \
+    (WEIR_FD_READABLE | WEIR_FD_WRITABLE | WEIR_FD_PRIORITY | WEIR_FD_HANGUP | WEIR_FD_ERROR)
+
+/* Further bits of `wanted`. */
+#define CLOSE (1u << 30)  /* no more events, for good */
+#define QUEUED (1u << 31) /* the task is under way: it sees what else is changed until it runs */
+
+enum stage { NEW, ATTACHED, LEAVING, CLOSED };
+
+struct weir_fd_watch {
+    /* Written at creation. */
+    weir_executor *loop;
+    int descriptor;
+    weir_fd_watch_options options;
+    weir_promise *closed;
+
+    /* The loop's thread's. */
+    weir__io_handle handle;
+    weir__loop_member member;
+    enum stage stage;
+    uint32_t armed; /* the events that the backend was asked for */
+    int err;        /* why it leaves */
+
+    /* Any thread's. */
+    _Atomic uint32_t wanted;
+    weir_task task; /* belongs to whoever has set QUEUED */
+    weir__refs refs;
+    _Atomic uint32_t users; /* those of the references that keep it from being closed */
+};
+
+static weir_fd_watch *watch_of(weir__io_handle *handle)
+{
+    return container_of(handle, weir_fd_watch, handle);
+}
+
+static void drop(weir_fd_watch *watch)
+{
+    if (!weir__refs_release(&watch->refs))
+        return;
+    weir_promise_release(watch->closed);
+    weir__executor_drop(watch->loop);
+    weir__free(watch);
+}
+
+/* ---- on the loop ---- */
+
+/* The kernel tells POLLERR and POLLHUP unasked; named, they are enough to watch for. */
+static unsigned to_poll(uint32_t events)
+{
+    unsigned poll_events = POLLERR | POLLHUP;
+
+    poll_events |= (events & WEIR_FD_READABLE) != 0 ? POLLIN : 0;
+    poll_events |= (events & WEIR_FD_WRITABLE) != 0 ? POLLOUT : 0;
+    poll_events |= (events & WEIR_FD_PRIORITY) != 0 ? POLLPRI : 0;
+    poll_events |= (events & WEIR_FD_HANGUP) != 0 ? POLLRDHUP : 0;
+    return poll_events;
+}
+
+static uint32_t from_poll(unsigned poll_events)
+{
+    uint32_t events = 0;
+
+    events |= (poll_events & POLLIN) != 0 ? WEIR_FD_READABLE : 0;
+    events |= (poll_events & POLLOUT) != 0 ? WEIR_FD_WRITABLE : 0;
+    events |= (poll_events & POLLPRI) != 0 ? WEIR_FD_PRIORITY : 0;
+    events |= (poll_events & (POLLHUP | POLLRDHUP)) != 0 ? WEIR_FD_HANGUP : 0;
+    events |= (poll_events & POLLERR) != 0 ? WEIR_FD_ERROR : 0;
+    return events;
+}
+
+/* A handle that has failed is not asked any more; on_failed is about to come. */
+static void arm(weir_fd_watch *watch, uint32_t events)
+{
+    if (events == watch->armed || !weir__io_is_attached(&watch->handle))
+        return;
+    watch->armed = events;
+    if (events != 0)
+        weir__io_poll_start(&watch->handle, to_poll(events));
+    else
+        weir__io_poll_stop(&watch->handle);
+}
+
+static const weir__io_owner owner;
+
+static int attach(weir_fd_watch *watch)
+{
+    int err;
+
+    if (weir__executor_state(watch->loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+        return WEIR_EREJECTED;
+    weir__io_handle_init(&watch->handle, watch->descriptor, &owner);
+    err = weir__io_attach(weir__loop_io(watch->loop), &watch->handle);
+    if (err < 0)
+        return err;
+    weir__loop_join(watch->loop, &watch->member);
+    watch->stage = ATTACHED;
+    watch->armed = 0;
+    arm(watch, atomic_load_explicit(&watch->wanted, memory_order_relaxed) & EVENTS);
+    return 0;
+}
+
+static void leave(weir_fd_watch *watch, int err)
+{
+    if (watch->stage != ATTACHED)
+        return;
+    watch->stage = LEAVING;
+    watch->err = err;
+    weir__io_detach(&watch->handle);
+}
+
+/* A sentence, where the error's own says too little. */
+static const char *explain(int err)
+{
+    switch (err) {
+    case WEIR_ECANCELED:
+        return "the loop of the descriptor's watch has shut down";
+    case -EEXIST:
+        return "the loop watches this descriptor already: dup(2) it to watch it twice";
+    default:
+        return weir_error_text(err);
+    }
+}
+
+static void report(weir_fd_watch *watch, int err)
+{
+    const weir_fd_watch_options *options = &watch->options;
+
+    if (err < 0 && err != WEIR_ECANCELED)
+        weir__warn("fd_watch", weir_executor_name(watch->loop),
+                   "descriptor %d is no longer watched: %s", watch->descriptor, explain(err));
+    if (options->closed != NULL)
+        options->closed(watch, err, options->user_data);
+    if (err < 0)
+        (void)weir_promise_fail(watch->closed, err, explain(err));
+    else
+        (void)weir_promise_succeed(watch->closed, NULL);
+}
+
+/* Never called from inside a call of the user's. */
+static void finish(weir_fd_watch *watch, int err)
+{
+    uint32_t wanted = atomic_fetch_or_explicit(&watch->wanted, CLOSE, memory_order_acq_rel);
+
+    watch->stage = CLOSED;
+    if ((wanted & CLOSE) != 0)
+        err = 0; /* its user was first */
+    else if (err == WEIR_EREJECTED)
+        err = WEIR_ECANCELED; /* the loop has shut down before it began, or after: all one */
+    if (watch->options.close_descriptor)
+        (void)weir__sys.close(watch->descriptor);
+    report(watch, err);
+    drop(watch);
+}
+
+/*
+ * A change may not have been applied yet. Acquire, as where the task takes it: who made the change
+ * may have prepared for what it is to bring.
+ */
+static void on_polled(weir__io_handle *handle, unsigned poll_events)
+{
+    weir_fd_watch *watch = watch_of(handle);
+    uint32_t wanted = atomic_load_explicit(&watch->wanted, memory_order_acquire);
+    uint32_t events = from_poll(poll_events);
+
+    if ((wanted & CLOSE) != 0 || (wanted & EVENTS) == 0)
+        return;
+    events &= wanted | WEIR_FD_HANGUP | WEIR_FD_ERROR;
+    if (events != 0)
+        watch->options.ready(watch, events, watch->options.user_data);
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    leave(watch_of(handle), err);
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    weir_fd_watch *watch = watch_of(handle);
+    int err = watch->err;
+
+    weir__loop_part(&watch->member);
+    if (err == WEIR_EREBUILT &&
+        (atomic_load_explicit(&watch->wanted, memory_order_relaxed) & CLOSE) == 0)
+        err = attach(watch);
+    if (watch->stage != ATTACHED)
+        finish(watch, err);
+}
+
+static const weir__io_owner owner = {
+    .polled = on_polled,
+    .failed = on_failed,
+    .detached = on_detached,
+};
+
+static void on_shut_down(weir__loop_member *member)
+{
+    leave(container_of(member, weir_fd_watch, member), WEIR_ECANCELED);
+}
+
+/* ---- changes from anywhere ---- */
+
+static void begin(weir_fd_watch *watch, uint32_t wanted)
+{
+    int err = (wanted & CLOSE) == 0 ? attach(watch) : 0;
+
+    if (watch->stage == NEW)
+        finish(watch, err);
+}
+
+static void apply(weir_fd_watch *watch, uint32_t wanted)
+{
+    if (watch->stage == NEW)
+        begin(watch, wanted);
+    else if (watch->stage == ATTACHED && (wanted & CLOSE) != 0)
+        leave(watch, 0);
+    else if (watch->stage == ATTACHED)
+        arm(watch, wanted & EVENTS);
+}
+
+/*
+ * QUEUED goes before the rest is applied, so that a later change queues the task anew. Acquire: see
+ * on_polled; release, because it stands in the middle of the chain of changes.
+ */
+static void on_task(void *arg, int status)
+{
+    weir_fd_watch *watch = arg;
+    uint32_t wanted = atomic_fetch_and_explicit(&watch->wanted, ~QUEUED, memory_order_acq_rel);
+
+    if (status == 0)
+        apply(watch, wanted);
+    else if (watch->stage == NEW) /* otherwise the loop tells us that it shuts down */
+        finish(watch, WEIR_ECANCELED);
+    drop(watch);
+}
+
+static int queue(weir_fd_watch *watch)
+{
+    int err;
+
+    weir__refs_retain(&watch->refs);
+    err = weir__executor_post(watch->loop, &watch->task, WEIR__NOW);
+    if (err < 0)
+        drop(watch);
+    return err;
+}
+
+/*
+ * Sets some bits of `wanted` and clears others, unless the watch is closed. An owner of a manual
+ * loop that is not inside its turn queues the task, too: that tells whoever sleeps for the loop.
+ */
+static int change(weir_fd_watch *watch, uint32_t set, uint32_t clear)
+{
+    bool here = weir__executor_is_consumer(watch->loop);
+    uint32_t before = atomic_load_explicit(&watch->wanted, memory_order_relaxed), after;
+
+    if (!here)
+        set |= QUEUED;
+    do {
+        if ((before & CLOSE) != 0)
+            return WEIR_ECANCELED;
+        after = (before & ~clear) | set;
+    } while (!atomic_compare_exchange_weak_explicit(&watch->wanted, &before, after,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    if ((before & QUEUED) != 0)
+        return 0;
+    if (here)
+        apply(watch, after);
+    else
+        (void)queue(watch); /* a loop that takes no tasks has shut down, and closes its watches */
+    return 0;
+}
+
+int weir_fd_watch_set_events(weir_fd_watch *watch, uint32_t events)
+{
+    if ((events & ~EVENTS) != 0)
+        return -EINVAL;
+    return change(watch, events, EVENTS);
+}
+
+void weir_fd_watch_close(weir_fd_watch *watch)
+{
+    (void)change(watch, CLOSE, 0);
+}
+
+weir_promise *weir_fd_watch_closed(weir_fd_watch *watch)
+{
+    return watch->closed;
+}
+
+int weir_fd_watch_descriptor(const weir_fd_watch *watch)
+{
+    return watch->descriptor;
+}
+
+weir_fd_watch *weir_fd_watch_retain(weir_fd_watch *watch)
+{
+    atomic_fetch_add_explicit(&watch->users, 1, memory_order_relaxed);
+    weir__refs_retain(&watch->refs);
+    return watch;
+}
+
+void weir_fd_watch_release(weir_fd_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    /* Release: what a user did with the watch comes before its end; acquire, for the one who ends
+     * it. */
+    if (atomic_fetch_sub_explicit(&watch->users, 1, memory_order_acq_rel) == 1)
+        weir_fd_watch_close(watch);
+    drop(watch);
+}
+
+/* ---- creation ---- */
+
+void weir_fd_watch_options_init(weir_fd_watch_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* Only epoll refuses files that are always ready; other backends would tell of them for ever. */
+static int ask_epoll(int descriptor)
+{
+    struct epoll_event nothing = {0};
+    int epoll = weir__sys.epoll_create1(EPOLL_CLOEXEC), err = 0;
+
+    if (epoll < 0)
+        return -errno;
+    if (epoll == descriptor)
+        err = -EBADF; /* its number was free */
+    else if (weir__sys.epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &nothing) < 0)
+        err = -errno;
+    (void)weir__sys.close(epoll);
+    return err;
+}
+
+static int check(weir_executor *loop, int descriptor, const weir_fd_watch_options *options)
+{
+    int err;
+
+    if (loop == NULL || weir__loop_io(loop) == NULL || options->ready == NULL ||
+        (options->events & ~EVENTS) != 0)
+        return -EINVAL;
+    if (weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+        return WEIR_EREJECTED;
+    err = ask_epoll(descriptor);
+    if (err == -EPERM)
+        weir__info("fd_watch", weir_executor_name(loop),
+                   "descriptor %d cannot be watched: a file of its kind is always ready",
+                   descriptor);
+    return err;
+}
+
+static int make(weir_executor *loop, int descriptor, const weir_fd_watch_options *options,
+                weir_fd_watch **ret_watch)
+{
+    weir_fd_watch *watch = weir__zalloc(sizeof(*watch));
+    int err;
+
+    if (watch == NULL)
+        return -ENOMEM;
+    err = weir_promise_create(loop, &watch->closed);
+    if (err < 0) {
+        weir__free(watch);
+        return err;
+    }
+    weir__executor_keep(loop);
+    watch->loop = loop;
+    watch->options = *options;
+    watch->descriptor = descriptor;
+    watch->member.shut_down = on_shut_down;
+    atomic_init(&watch->wanted, options->events);
+    weir_task_init(&watch->task, on_task, watch);
+    weir__refs_init(&watch->refs);
+    atomic_init(&watch->users, 1);
+    *ret_watch = watch;
+    return 0;
+}
+
+/* From here on the loop has its reference, unless it refuses the watch. */
+static int hand_over(weir_fd_watch *watch)
+{
+    int err;
+
+    weir__refs_retain(&watch->refs);
+    if (weir__executor_is_consumer(watch->loop)) {
+        err = attach(watch);
+    } else {
+        atomic_fetch_or_explicit(&watch->wanted, QUEUED, memory_order_relaxed);
+        err = queue(watch);
+    }
+    if (err < 0)
+        drop(watch);
+    return err;
+}
+
+static int watch_descriptor(weir_executor *loop, int descriptor,
+                            const weir_fd_watch_options *options, weir_fd_watch **ret_watch)
+{
+    weir_fd_watch *watch;
+    int err = make(loop, descriptor, options, &watch);
+
+    if (err < 0)
+        return err;
+    err = hand_over(watch);
+    if (err == 0 && ret_watch != NULL)
+        *ret_watch = watch;
+    else
+        drop(watch); /* it stays used: only who closes it ends it */
+    return err;
+}
+
+int weir_fd_watch_create(weir_executor *loop, int descriptor, const weir_fd_watch_options *options,
+                         weir_fd_watch **ret_watch)
+{
+    weir_fd_watch_options given;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    err = check(loop, descriptor, &given);
+    if (err == 0)
+        err = watch_descriptor(loop, descriptor, &given, ret_watch);
+    if (err < 0 && given.close_descriptor)
+        (void)weir__sys.close(descriptor);
+    return err;
+}

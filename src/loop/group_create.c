@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The constructor of groups: it knows all kinds of executors.
+ */
+#include "executor/group.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "loop/loop.h"
+
+struct order {
+    const weir_group_options *options;
+    weir_group *group;
+};
+
+static int make_loops(const weir__loop_options *loop, void *arg)
+{
+    struct order *order = arg;
+
+    return weir__group_create(&weir__loop_type, loop, order->options, &order->group);
+}
+
+static int create_loops(const weir_group_options *options, const char *name, weir_group **ret_group)
+{
+    struct order order = {.options = options};
+    const weir__loop_options loop = {
+        .io = options->io,
+        .uring_receive = options->uring_receive,
+        .io_ratio = options->io_ratio,
+        .strategy = options->strategy,
+        .strategy_fn = options->strategy_fn,
+        .strategy_data = options->strategy_data,
+        .adaptive_limit_ns = options->adaptive_limit_ns,
+        .adaptive_worth_ns = options->adaptive_worth_ns,
+    };
+    int err = weir__loop_make(name, &loop, make_loops, &order);
+
+    if (err == 0)
+        *ret_group = order.group;
+    return err;
+}
+
+int weir_group_create(const weir_group_options *options, weir_group **ret_group)
+{
+    weir_group_options given;
+    const char *name;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    name = given.name != NULL ? given.name : "weir";
+    if (given.io == WEIR_IO_NONE)
+        return weir__group_create(&weir__plain_type, NULL, &given, ret_group);
+    if (given.io != WEIR_IO_BLOCKING)
+        return create_loops(&given, name, ret_group);
+    weir__error("group", name,
+                "there is no thread per channel yet: use event loops (.io = "
+                "WEIR_IO_AUTO)");
+    return -ENOTSUP;
+}

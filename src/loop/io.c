@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all backends share: their life, the lists of handles, and the dispatch around theirs.
+ *
+ * A handle's due_link is in one list at most:
+ *
+ *     due      bits of `due` that the next dispatch sees to
+ *     parked   DUE_READ alone, put off until there may be memory
+ *     gone     DUE_DETACHED, the last word: told after a batch, for until then an event of the
+ * batch may name the handle. That is also why events need no generation: what they name is there,
+ * and if it is not attached any more, they are dropped.
+ *
+ *     ATTACHED --weir__io_fail--> FAILED
+ *     ATTACHED --weir__io_detach--> DETACHING --weir__io_handle_through--> gone
+ *     FAILED --weir__io_detach--> PARTING --weir__io_handle_through--> gone
+ *     any of these --weir__io_close--> CLOSING --weir__io_handle_through--> gone
+ */
+#include "loop/io.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/memory.h"
+#include "base/system.h"
+#include "executor/executor.h"
+#include "loop/ready.h"
+
+#define BROKEN_WAIT_MAX_NS weir_seconds(1)
+#define BROKEN_PAUSE_NS weir_ms(1)
+
+/* ---- plain memory, until weir__io_set_memory ---- */
+
+static int plain_take(void *arg, size_t size, weir__io_block *ret_block)
+{
+    void *base = weir__alloc(size);
+
+    (void)arg;
+    if (base == NULL)
+        return -ENOMEM;
+    *ret_block = (weir__io_block){.base = base, .capacity = size};
+    return 0;
+}
+
+static void plain_give(void *arg, const weir__io_block *block)
+{
+    (void)arg;
+    weir__free(block->base);
+}
+
+/* ---- the backend as a whole ---- */
+
+static void io_init(weir__io *io, const weir__io_type *type, const weir__io_options *options)
+{
+    io->type = type;
+    io->options = *options;
+    io->memory = (weir__io_memory){.take = plain_take, .give = plain_give};
+    weir__list_init(&io->handles);
+    weir__list_init(&io->due);
+    weir__list_init(&io->parked);
+    weir__list_init(&io->gone);
+    io->retry_at_ns = WEIR_NEVER;
+}
+
+static int open_wake_descriptor(weir__io *io, char *reason, size_t size)
+{
+    int err;
+
+    io->wake_descriptor = weir__sys.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (io->wake_descriptor >= 0)
+        return 0;
+    err = -errno;
+    snprintf(reason, size, "no eventfd to wake the loop with: %s%s", weir_error_text(err),
+             err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
+    return err;
+}
+
+int weir__io_create(const weir__io_type *type, const weir__io_options *options, weir__io **ret_io,
+                    char *reason, size_t size)
+{
+    weir__io *io = weir__zalloc(type->size);
+    int err;
+
+    if (io == NULL) {
+        snprintf(reason, size, "no memory for the %s backend", type->name);
+        return -ENOMEM;
+    }
+    io_init(io, type, options);
+    err = open_wake_descriptor(io, reason, size);
+    if (err < 0)
+        goto free_io;
+    err = type->open(io, reason, size);
+    if (err < 0)
+        goto close_wake_descriptor;
+    *ret_io = io;
+    return 0;
+
+close_wake_descriptor:
+    (void)weir__descriptor_close(io->wake_descriptor);
+free_io:
+    weir__free(io);
+    return err;
+}
+
+void weir__io_destroy(weir__io *io)
+{
+    if (!io->closed)
+        io->type->close(io);
+    (void)weir__descriptor_close(io->wake_descriptor);
+    weir__free(io->batch);
+    weir__free(io);
+}
+
+void weir__io_set_memory(weir__io *io, const weir__io_memory *memory)
+{
+    io->memory = *memory;
+}
+
+static int open_again(weir__io *io)
+{
+    char reason[128];
+    int err = io->closed ? io->type->open(io, reason, sizeof(reason)) : 0;
+
+    if (err == 0)
+        io->closed = false;
+    return err;
+}
+
+int weir__io_begin(weir__io *io)
+{
+    int err = open_again(io);
+
+    if (err == 0 && io->type->begin != NULL)
+        err = io->type->begin(io);
+    io->broken = err < 0;
+    return err;
+}
+
+int weir__io_rebuild(weir__io *io)
+{
+    int err = open_again(io);
+
+    if (err == 0)
+        err = io->type->rebuild(io);
+    io->broken = err < 0;
+    return err;
+}
+
+void weir__io_suspend(weir__io *io)
+{
+    if (!io->closed) /* it may be, if it could not begin again */
+        io->type->close(io);
+    io->closed = true;
+    io->broken = true;
+}
+
+void weir__io_wake(weir__io *io)
+{
+    const uint64_t one = 1;
+
+    while (weir__sys.write(io->wake_descriptor, &one, sizeof(one)) < 0 && errno == EINTR) {
+    }
+}
+
+/* ---- waiting ---- */
+
+bool weir__io_has_due(const weir__io *io)
+{
+    return !weir__list_is_empty(&io->due) || !weir__list_is_empty(&io->gone);
+}
+
+/* Without a kernel object a loop still sleeps and wakes: by the eventfd alone. If even that fails
+ * it pauses, so as not to take a CPU for nothing. */
+static int wait_broken(weir__io *io, int64_t deadline_ns)
+{
+    struct pollfd wake = {.fd = io->wake_descriptor, .events = POLLIN};
+    int64_t left_ns = weir__monotonic_left(deadline_ns);
+    struct timespec timeout = weir__timespec(weir__earlier(left_ns, BROKEN_WAIT_MAX_NS));
+    uint64_t value;
+    int count;
+
+    weir__figure_add(io->figures.waits, 1);
+    count = weir__sys.ppoll(&wake, 1, &timeout, NULL);
+    if (count > 0)
+        io->woken = weir__sys.read(io->wake_descriptor, &value, sizeof(value)) > 0;
+    else if (count < 0 && errno != EINTR)
+        weir__thread_sleep(weir__earlier(left_ns, BROKEN_PAUSE_NS));
+    return 0;
+}
+
+int weir__io_wait(weir__io *io, int64_t deadline_ns)
+{
+    if (weir__io_has_due(io))
+        deadline_ns = 0;
+    else if (deadline_ns > io->retry_at_ns)
+        deadline_ns = io->retry_at_ns;
+    io->woken = false;
+    io->interrupted = false;
+    return io->broken ? wait_broken(io, deadline_ns) : io->type->wait(io, deadline_ns);
+}
+
+/* ---- dispatching ---- */
+
+bool weir__io_look(weir__io *io, int64_t until_ns)
+{
+    io->work = 0;
+    return weir__monotonic_now() >= until_ns;
+}
+
+static weir__io_handle *handle_of(weir__list *due_link)
+{
+    return container_of(due_link, weir__io_handle, due_link);
+}
+
+static void unpark(weir__io *io)
+{
+    weir__list *link;
+
+    if (io->retry_at_ns == WEIR_NEVER || weir__monotonic_now() < io->retry_at_ns)
+        return;
+    io->retry_at_ns = WEIR_NEVER;
+    while ((link = weir__list_pop(&io->parked)) != NULL)
+        weir__list_append(&io->due, link);
+}
+
+static void see_to(weir__io_handle *handle)
+{
+    const weir__io_type *type = handle->io->type;
+    unsigned due = handle->due;
+
+    handle->due = 0;
+    if ((due & WEIR__IO_DUE_FAILED) != 0)
+        handle->owner->failed(handle, handle->result);
+    if ((due & WEIR__IO_DUE_CONNECT) != 0)
+        handle->owner->connected(handle, handle->result);
+    due &= WEIR__IO_DUE_READ | WEIR__IO_DUE_WRITE;
+    if (due != 0 && weir__io_is_told(handle))
+        (type->due != NULL ? type->due : weir__ready_due)(handle, due);
+}
+
+/* Sees to what is due now, as far as the time goes, and not to what becomes due meanwhile. */
+static void dispatch_due(weir__io *io, int64_t until_ns)
+{
+    weir__list end;
+    weir__list *link;
+    bool late = false;
+
+    if (weir__list_is_empty(&io->due))
+        return;
+    weir__list_append(&io->due, &end);
+    while (!late && (link = weir__list_pop(&io->due)) != &end) {
+        see_to(handle_of(link));
+        late = weir__io_is_late(io, until_ns);
+    }
+    weir__list_remove(&end);
+}
+
+/* One that failed and was detached before it was told so: its owner must not take it for whole. It
+ * may be closed inside, and is gone once more then. */
+static bool is_gone_for_good(weir__io_handle *handle)
+{
+    if ((handle->due & WEIR__IO_DUE_FAILED) == 0)
+        return true;
+    handle->due = WEIR__IO_DUE_DETACHED;
+    handle->owner->failed(handle, handle->result);
+    return weir__list_is_empty(&handle->due_link);
+}
+
+static void tell_detached(weir__io *io)
+{
+    weir__list end;
+    weir__list *link;
+
+    if (weir__list_is_empty(&io->gone))
+        return;
+    weir__list_append(&io->gone, &end);
+    while ((link = weir__list_pop(&io->gone)) != &end) {
+        weir__io_handle *handle = handle_of(link);
+
+        if (!is_gone_for_good(handle))
+            continue;
+        handle->due = 0;
+        handle->io = NULL;
+        weir__list_remove(&handle->link);
+        weir__figure_add(io->figures.handles, -1);
+        handle->owner->detached(handle);
+    }
+}
+
+/*
+ * If the time is up before the batch is through, the backend goes on with it in the next call, and
+ * nobody is told `detached` before that. What was due never keeps the backend from its turn: that
+ * does a piece of its batch, however late it is; and what of it is left does not keep new events
+ * from being looked for, or handles that always have something due would starve the others.
+ */
+bool weir__io_dispatch(weir__io *io, int64_t until_ns)
+{
+    bool more;
+
+    io->work = 0;
+    unpark(io);
+    dispatch_due(io, until_ns);
+    more = !io->broken && io->type->dispatch(io, until_ns);
+    if (!more)
+        tell_detached(io);
+    return more;
+}
+
+void weir__io_memory_returned(weir__io *io)
+{
+    if (!weir__list_is_empty(&io->parked))
+        io->retry_at_ns = 0;
+}
+
+/* ---- handles ---- */
+
+void weir__io_handle_init(weir__io_handle *handle, int descriptor, const weir__io_owner *owner)
+{
+    *handle = (weir__io_handle){.owner = owner, .descriptor = descriptor};
+    weir__list_init(&handle->link);
+    weir__list_init(&handle->due_link);
+}
+
+int weir__io_attach(weir__io *io, weir__io_handle *handle)
+{
+    int err;
+
+    handle->io = io;
+    handle->state = WEIR__IO_ATTACHED;
+    handle->wants = 0;
+    handle->armed = 0;
+    handle->unread = false;
+    handle->slot = 0;
+    err = io->type->attach != NULL ? io->type->attach(handle) : 0;
+    if (err < 0) {
+        handle->io = NULL;
+        return err;
+    }
+    weir__list_append(&io->handles, &handle->link);
+    weir__figure_add(io->figures.handles, 1);
+    return 0;
+}
+
+static void close_descriptor(weir__io_handle *handle)
+{
+    weir__figure_add(handle->io->figures.closes, 1);
+    (void)weir__descriptor_close(handle->descriptor);
+    handle->descriptor = -1;
+}
+
+/* Leaves nothing but the way out: what is due or parked is forgotten. */
+static void leave(weir__io_handle *handle, uint8_t state)
+{
+    handle->state = state;
+    handle->wants = 0;
+    handle->due = 0;
+    weir__list_remove(&handle->due_link);
+}
+
+void weir__io_detach(weir__io_handle *handle)
+{
+    uint8_t untold = handle->due & WEIR__IO_DUE_FAILED;
+
+    if (handle->state >= WEIR__IO_DETACHING)
+        return;
+    leave(handle, handle->state == WEIR__IO_FAILED ? WEIR__IO_PARTING : WEIR__IO_DETACHING);
+    handle->due = untold;
+    if (handle->io->type->detach(handle))
+        weir__io_handle_through(handle);
+}
+
+void weir__io_close(weir__io_handle *handle)
+{
+    bool gone = (handle->due & WEIR__IO_DUE_DETACHED) != 0;
+
+    if (handle->state == WEIR__IO_CLOSING)
+        return;
+    leave(handle, WEIR__IO_CLOSING);
+    if (gone || handle->io->type->detach(handle))
+        weir__io_handle_through(handle);
+}
+
+void weir__io_make_due(weir__io_handle *handle, unsigned due)
+{
+    weir__io *io = handle->io;
+    weir__list *list = due == WEIR__IO_DUE_DETACHED ? &io->gone : &io->due;
+
+    handle->due |= (uint8_t)due;
+    weir__list_remove(&handle->due_link);
+    weir__list_append(list, &handle->due_link);
+}
+
+void weir__io_handle_through(weir__io_handle *handle)
+{
+    if (handle->state == WEIR__IO_CLOSING)
+        close_descriptor(handle);
+    weir__io_make_due(handle, WEIR__IO_DUE_DETACHED);
+}
+
+void weir__io_fail(weir__io_handle *handle, int err)
+{
+    if (handle->state != WEIR__IO_ATTACHED)
+        return;
+    leave(handle, WEIR__IO_FAILED);
+    handle->result = err;
+    weir__io_make_due(handle, WEIR__IO_DUE_FAILED);
+}
+
+void weir__io_park(weir__io_handle *handle)
+{
+    weir__io *io = handle->io;
+    bool is_due = handle->due != 0;
+
+    handle->due |= WEIR__IO_DUE_READ;
+    if (is_due)
+        return; /* and tried again with what else is due */
+    weir__list_append(&io->parked, &handle->due_link);
+    if (io->retry_at_ns == WEIR_NEVER)
+        io->retry_at_ns = weir__monotonic_now() + WEIR__IO_RETRY_NS;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The turn of an event loop.
+ *
+ *      strategy -> wait -> AWAKE, clock -> mend, I/O -> timers, tasks, tail -> the state
+ *
+ * I/O stops at the cap, and what is left of the batch is dispatched in the next turn, which does
+ * not wait. Tasks then get as long as I/O has taken, times (100 - ratio) / ratio, and no longer
+ * than the cap, either: so a flood of the one is no drought of the other.
+ *
+ * Shutting down, the members are told, and the loop goes on turning until all of them have parted
+ * and no handle is attached: only then executor/life.c cancels timers and begins the quiet period.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+
+#define END_PATIENCE_NS weir_seconds(1)
+
+/* The process's. */
+static _Atomic unsigned cpus;    /* that it may use */
+static _Atomic unsigned looking; /* loops that look instead of sleeping */
+
+static weir__loop *loop_of(weir_executor *executor)
+{
+    return container_of(executor, weir__loop, executor);
+}
+
+weir__loop *weir__loop_of(const weir_executor *executor)
+{
+    if (executor->type != &weir__loop_type && executor->type != &weir__manual_loop_type)
+        return NULL;
+    return container_of((weir_executor *)(uintptr_t)executor, weir__loop, executor);
+}
+
+weir__io *weir__loop_io(const weir_executor *executor)
+{
+    const weir__loop *loop = weir__loop_of(executor);
+
+    return loop != NULL ? loop->io : NULL;
+}
+
+enum weir_io weir_loop_io(const weir_executor *executor)
+{
+    const weir__loop *loop = executor != NULL ? weir__loop_of(executor) : NULL;
+
+    return loop != NULL ? loop->options.io : WEIR_IO_NONE;
+}
+
+/* ---- life ---- */
+
+/* A thread that is pinned knows of one CPU only: the most that anybody has seen counts. */
+static void count_cpus(void)
+{
+    unsigned count = weir__cpu_count(), most = atomic_load_explicit(&cpus, memory_order_relaxed);
+
+    while (count > most && !atomic_compare_exchange_weak_explicit(
+                               &cpus, &most, count, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static int loop_create(weir_executor *executor)
+{
+    weir__loop *loop = loop_of(executor);
+    const weir__loop_options *options = executor->options.kind;
+    const weir__io_options io = {.name = executor->name, .ring_receive = options->uring_receive};
+    int err;
+
+    count_cpus();
+    loop->options = *options;
+    loop->options.reason = NULL;
+    weir__list_init(&loop->owners);
+    weir__list_init(&loop->leaving);
+    weir__list_init(&loop->aborted);
+    weir__adaptive_init(&loop->adaptive, options->adaptive_limit_ns, options->adaptive_worth_ns,
+                        executor->turn.now_ns);
+    weir__loop_health_init(loop);
+    err = weir__io_create(options->backend, &io, &loop->io, options->reason, options->reason_size);
+    if (err < 0)
+        return err;
+    err = weir__loop_figures_init(loop);
+    if (err < 0)
+        weir__io_destroy(loop->io);
+    return err;
+}
+
+static int loop_begin(weir_executor *executor)
+{
+    weir__loop *loop = loop_of(executor);
+    int err = weir__io_begin(loop->io);
+
+    if (err < 0) {
+        weir__error("loop", executor->name, "its %s backend does not begin: %s",
+                    loop->io->type->name, weir_error_text(err));
+        weir__loop_rest(loop);
+    }
+    if (atomic_load_explicit(&loop->figures.begun_ns, memory_order_relaxed) == 0)
+        atomic_store_explicit(&loop->figures.begun_ns, executor->turn.now_ns + 1,
+                              memory_order_relaxed);
+    return 0; /* without a backend a loop still has tasks and timers */
+}
+
+/* A member may have none yet, or none of its own; a handle may have no member. */
+static uint64_t loop_handles(const weir_executor *executor)
+{
+    const weir__loop *loop = weir__loop_of(executor);
+    uint64_t members = atomic_load_explicit(&loop->figures.members, memory_order_relaxed);
+    uint64_t handles = atomic_load_explicit(&loop->io->figures.handles, memory_order_relaxed);
+
+    return members > handles ? members : handles;
+}
+
+static void loop_wake(weir_executor *executor)
+{
+    weir__io_wake(loop_of(executor)->io);
+}
+
+static void loop_flush(weir_executor *executor)
+{
+    weir__io *io = loop_of(executor)->io;
+
+    if (!io->broken && io->type->flush != NULL)
+        io->type->flush(io);
+}
+
+/* ---- waiting ---- */
+
+/* What the strategy may put before I/O; not that which is due of I/O itself. */
+static bool has_tasks_or_timers(weir_executor *executor)
+{
+    return weir__executor_has_tasks(executor) ||
+           weir__timers_next(&executor->timers) <= executor->turn.now_ns;
+}
+
+static enum weir_wait by_strategy(weir__loop *loop)
+{
+    const weir__loop_options *options = &loop->options;
+
+    if (weir__executor_state(&loop->executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+        return WEIR_WAIT_SELECT;
+    if (options->strategy_fn != NULL)
+        return options->strategy_fn(&loop->executor, has_tasks_or_timers(&loop->executor),
+                                    options->strategy_data);
+    return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_LOOK : WEIR_WAIT_SELECT;
+}
+
+/* Asks the strategy, once in a turn. */
+static enum weir_wait choose(weir__loop *loop)
+{
+    if (!loop->chosen)
+        loop->choice = by_strategy(loop);
+    loop->chosen = true;
+    return loop->choice;
+}
+
+static void take_events(weir__loop *loop, int64_t deadline_ns)
+{
+    int result = weir__io_wait(loop->io, deadline_ns);
+
+    if (result > 0)
+        loop->ready += (unsigned)result;
+    weir__loop_judge(loop, deadline_ns, result);
+}
+
+static void loop_wait(weir_executor *executor, int64_t deadline_ns)
+{
+    weir__loop *loop = loop_of(executor);
+
+    if (loop->left || choose(loop) == WEIR_WAIT_CONTINUE)
+        return;
+    take_events(loop, weir__earlier(deadline_ns, loop->health.retry_at_ns));
+}
+
+/* Something to dispatch, or to mend. */
+static bool has_io(const weir__loop *loop)
+{
+    return loop->left || loop->ready > 0 || loop->health.err < 0 || weir__io_has_due(loop->io);
+}
+
+static bool loop_has_work(weir_executor *executor)
+{
+    return has_io(loop_of(executor));
+}
+
+static bool finds_io(weir__loop *loop)
+{
+    const weir__io_type *type = loop->io->type;
+
+    if (loop->io->broken || type->peek == NULL || type->peek(loop->io))
+        take_events(loop, 0);
+    return has_io(loop);
+}
+
+/* Until there is something, at the longest until `end_ns`; returns when that was. */
+static int64_t look_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns, bool *ret_found)
+{
+    int64_t now_ns;
+
+    do {
+        weir__thread_pause();
+        *ret_found = weir__executor_has_news(&loop->executor, deadline_ns) || finds_io(loop);
+        now_ns = weir__executor_now(&loop->executor);
+    } while (!*ret_found && now_ns < end_ns);
+    return now_ns;
+}
+
+/* The first look is free: what it finds was there already, and says nothing about looking. */
+static bool look_for(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
+{
+    int64_t start_ns = weir__executor_now(&loop->executor), now_ns;
+    int64_t end_ns = weir__deadline(start_ns, limit_ns);
+    bool found;
+
+    take_events(loop, 0);
+    if (has_io(loop) || weir__executor_has_news(&loop->executor, deadline_ns))
+        return true;
+    now_ns = look_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
+    found = found || now_ns >= deadline_ns;
+    weir__adaptive_learn(&loop->adaptive, now_ns - start_ns, found);
+    weir__figure_add(loop->figures.looks, 1);
+    weir__figure_add(loop->figures.hits, found);
+    weir__figure_add(loop->figures.look_ns, now_ns - start_ns);
+    return found;
+}
+
+/* As many loops look at a time as the process has CPUs; where there is but one, none does. */
+static bool look_adaptively(weir__loop *loop, int64_t deadline_ns)
+{
+    weir_executor *executor = &loop->executor;
+    int64_t limit_ns = weir__adaptive_allows(&loop->adaptive, executor->turn.now_ns);
+    unsigned most = atomic_load_explicit(&cpus, memory_order_relaxed);
+    bool found = false;
+
+    if (limit_ns == 0 || most == 1 || loop->io->broken || executor->options.clock->manual)
+        return false;
+    if (atomic_fetch_add_explicit(&looking, 1, memory_order_relaxed) < most)
+        found = look_for(loop, limit_ns, deadline_ns);
+    atomic_fetch_sub_explicit(&looking, 1, memory_order_relaxed);
+    return found;
+}
+
+static bool loop_look(weir_executor *executor, int64_t deadline_ns)
+{
+    weir__loop *loop = loop_of(executor);
+
+    switch (choose(loop)) {
+    case WEIR_WAIT_CONTINUE:
+        return true;
+    case WEIR_WAIT_LOOK:
+        if (loop->io->broken)
+            return false;
+        take_events(loop, 0);
+        return true;
+    default:
+        return loop->options.strategy == WEIR_STRATEGY_ADAPTIVE &&
+               look_adaptively(loop, deadline_ns);
+    }
+}
+
+/* ---- I/O ---- */
+
+/* For as long as I/O has taken: 0 lets 64 run. */
+static int64_t task_budget(const weir__loop *loop, int64_t io_ns)
+{
+    int64_t cap_ns = loop->executor.options.task_cap_ns, ratio = loop->options.io_ratio;
+
+    if (ratio == 100)
+        return cap_ns;
+    return weir__earlier(io_ns > 0 ? io_ns * (100 - ratio) / ratio : 0, cap_ns);
+}
+
+/* By the clock that the backend looks at. */
+static int64_t end_of_io(const weir_executor *executor)
+{
+    int64_t now_ns = executor->options.clock == &weir__monotonic_clock ? executor->turn.now_ns
+                                                                       : weir__monotonic_now();
+
+    return weir__deadline(now_ns, executor->options.task_cap_ns);
+}
+
+static int64_t loop_dispatch(weir_executor *executor)
+{
+    weir__loop *loop = loop_of(executor);
+    int64_t start_ns = executor->turn.now_ns;
+    bool skips = loop->chosen && loop->choice == WEIR_WAIT_CONTINUE, had_io;
+    int64_t retry_at_ns;
+    unsigned events;
+
+    loop->chosen = false;
+    weir__loop_mend(loop);
+    if (skips)
+        return 0;
+    had_io = has_io(loop);
+    events = loop->ready;
+    loop->ready = 0;
+    retry_at_ns = loop->io->retry_at_ns;
+    loop->left = weir__io_dispatch(loop->io, end_of_io(executor));
+    if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and the parked were not tried */
+        return task_budget(loop, 0);
+    weir__figure_add(executor->figures.events, events > 0 ? events : 1);
+    weir__executor_look_at_clock(executor);
+    weir__figure_add(loop->figures.io_ns, executor->turn.now_ns - start_ns);
+    return task_budget(loop, executor->turn.now_ns - start_ns);
+}
+
+/* ---- members, and the end ---- */
+
+void weir__loop_join(weir_executor *executor, weir__loop_member *member)
+{
+    member->loop = loop_of(executor);
+    weir__list_append(&member->loop->owners, &member->link);
+    weir__figure_add(member->loop->figures.members, 1);
+}
+
+void weir__loop_part(weir__loop_member *member)
+{
+    if (member->loop == NULL)
+        return;
+    weir__list_remove(&member->link);
+    weir__figure_add(member->loop->figures.members, -1);
+    member->loop = NULL;
+}
+
+static weir__loop_member *next_member(weir__list *from, weir__list *to)
+{
+    weir__list *link = weir__list_pop(from);
+
+    if (link == NULL)
+        return NULL;
+    weir__list_append(to, link);
+    return container_of(link, weir__loop_member, link);
+}
+
+static bool loop_drain(weir_executor *executor, bool abort)
+{
+    weir__loop *loop = loop_of(executor);
+    weir__loop_member *member;
+
+    while ((member = next_member(&loop->owners, &loop->leaving)) != NULL)
+        member->shut_down(member);
+    while (abort && (member = next_member(&loop->leaving, &loop->aborted)) != NULL)
+        if (member->abort != NULL)
+            member->abort(member);
+    return weir__list_is_empty(&loop->leaving) && weir__list_is_empty(&loop->aborted) &&
+           weir__list_is_empty(&loop->io->handles);
+}
+
+/* A handle that is being detached is not closed: its descriptor is somebody else's. */
+static void close_handles(weir__loop *loop)
+{
+    weir_list_foreach (link, &loop->io->handles) {
+        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+
+        if (handle->state < WEIR__IO_DETACHING)
+            weir__io_close(handle);
+    }
+}
+
+/*
+ * Nothing is waited for any more, but that the kernel lets go of what was lent to it. What it keeps
+ * for longer is left alone. What is due is told even by a backend that cannot wait.
+ */
+static void let_go(weir__loop *loop)
+{
+    int64_t end_ns = weir__monotonic_now() + END_PATIENCE_NS;
+
+    close_handles(loop);
+    do {
+        (void)weir__io_dispatch(loop->io, WEIR_NEVER);
+    } while (!weir__list_is_empty(&loop->io->handles) && weir__monotonic_now() < end_ns &&
+             (weir__io_has_due(loop->io) || weir__io_wait(loop->io, end_ns) >= 0));
+    if (!weir__list_is_empty(&loop->io->handles))
+        weir__error("loop", loop->executor.name,
+                    "it has ended with %llu handles that the kernel does not let go of; their "
+                    "memory is left alone",
+                    (unsigned long long)loop_handles(&loop->executor));
+}
+
+static void loop_end(weir_executor *executor)
+{
+    weir__loop *loop = loop_of(executor);
+
+    if (!loop_drain(executor, true))
+        let_go(loop);
+    weir__io_suspend(loop->io);
+    weir__loop_health_init(loop);
+    loop->left = false;
+    loop->ready = 0;
+    if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
+        return;
+    atomic_store_explicit(&loop->figures.ended_ns, weir__executor_now(executor) + 1,
+                          memory_order_relaxed);
+    weir__loop_figures_deinit(loop);
+}
+
+static void loop_destroy(weir_executor *executor)
+{
+    weir__loop *loop = loop_of(executor);
+
+    weir__loop_figures_deinit(loop);
+    weir__io_destroy(loop->io);
+}
+
+#define LOOP_SLOTS                                                                              \
+    .size = sizeof(weir__loop), .is_loop = true, .create = loop_create, .begin = loop_begin,    \
+    .has_work = loop_has_work, .look = loop_look, .wait = loop_wait, .dispatch = loop_dispatch, \
+    .flush = loop_flush, .wake = loop_wake, .handles = loop_handles, .drain = loop_drain,       \
+    .end = loop_end, .destroy = loop_destroy
+
+const weir__executor_type weir__loop_type = {.name = "loop", LOOP_SLOTS};
+const weir__executor_type weir__manual_loop_type = {
+    .name = "manual loop", .threadless = true, LOOP_SLOTS};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Event loops that their owner drives. Between two runs such a loop is asleep: next_wakeup holds a
+ * deadline, whoever takes it writes the eventfd, and that makes the backend's descriptor readable,
+ * as I/O does.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/options.h"
+
+#define TASK_CAP_NS weir_ms(10)
+
+struct order {
+    const weir_loop_options *options;
+    const char *name;
+    weir_executor *executor;
+};
+
+void weir_loop_options_init(weir_loop_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static weir__loop *manual_of(const weir_executor *executor)
+{
+    return executor != NULL && executor->type == &weir__manual_loop_type ? weir__loop_of(executor)
+                                                                         : NULL;
+}
+
+static int make_loop(const weir__loop_options *loop, void *arg)
+{
+    struct order *order = arg;
+    const weir_loop_options *options = order->options;
+    weir__executor_options executor = {
+        .name = order->name,
+        .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
+        .max_pending = weir__bound(options->max_pending),
+        .rejected = options->rejected != NULL ? options->rejected : weir_reject,
+        .rejected_data = options->rejected_data,
+        .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
+        .cpu = -1,
+        .idle_ns = WEIR_NEVER,
+        .kind = loop,
+    };
+
+    if (executor.task_cap_ns < 0)
+        executor.task_cap_ns = WEIR_NEVER;
+    return weir__executor_create(&weir__manual_loop_type, &executor, &order->executor);
+}
+
+/* A ring is bound to the thread that begins it, so the owner does. It sleeps from now on, and can
+ * be woken only when the kernel has what it began with. */
+static void begin(weir_executor *executor)
+{
+    (void)executor->type->begin(executor);
+    executor->type->flush(executor);
+}
+
+int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
+{
+    weir_loop_options given;
+    struct order order = {.options = &given};
+    weir__loop_options loop;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    if (given.max_pending < 0 || given.task_cap_ns < WEIR_OFF)
+        return -EINVAL;
+    order.name = given.name != NULL ? given.name : "loop";
+    loop = (weir__loop_options){
+        .io = given.io,
+        .uring_receive = given.uring_receive,
+        .io_ratio = given.io_ratio,
+        .strategy = given.strategy,
+        .strategy_fn = given.strategy_fn,
+        .strategy_data = given.strategy_data,
+        .adaptive_limit_ns = given.adaptive_limit_ns,
+        .adaptive_worth_ns = given.adaptive_worth_ns,
+    };
+    err = weir__loop_make(order.name, &loop, make_loop, &order);
+    if (err < 0)
+        return err;
+    weir__manual_open(order.executor, &manual_of(order.executor)->manual, !given.owner_later);
+    if (!given.owner_later)
+        begin(order.executor);
+    *ret_loop = order.executor;
+    return 0;
+}
+
+int weir_loop_own(weir_executor *executor)
+{
+    int err = manual_of(executor) != NULL ? weir__manual_own(executor) : -EINVAL;
+
+    if (err == 0)
+        begin(executor);
+    return err;
+}
+
+int weir_loop_run_once(weir_executor *executor, int64_t max_wait_ns)
+{
+    weir__loop *loop = manual_of(executor);
+
+    if (loop == NULL)
+        return -EINVAL;
+    return weir__manual_run_once(executor, &loop->manual, max_wait_ns, WEIR__KIND_BUDGET);
+}
+
+/* What the loop tries again by itself: making its backend, and receiving without memory. */
+static int64_t until_retry(const weir__loop *loop)
+{
+    int64_t at_ns = weir__earlier(loop->health.retry_at_ns, loop->io->retry_at_ns);
+
+    return at_ns == WEIR_NEVER ? WEIR_NEVER : weir__monotonic_left(at_ns);
+}
+
+int64_t weir_loop_timeout(weir_executor *executor)
+{
+    weir__loop *loop = manual_of(executor);
+    int64_t timeout_ns;
+
+    if (loop == NULL)
+        return WEIR_NEVER;
+    timeout_ns = weir__manual_timeout(executor, &loop->manual);
+    return weir__in_executor(executor) ? weir__earlier(timeout_ns, until_retry(loop)) : timeout_ns;
+}
+
+int weir_loop_descriptor(const weir_executor *executor)
+{
+    const weir__loop *loop = manual_of(executor);
+
+    if (loop == NULL)
+        return -EINVAL;
+    if (loop->io->type->descriptor == NULL)
+        return -ENOTSUP;
+    return loop->io->broken ? -EAGAIN : loop->io->type->descriptor(loop->io);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A loop whose backend fails goes on: the backend is made anew.
+ *
+ *      a wait has failed, or 512 in a row have ended for no reason
+ *          and there was a good one since it was last made anew:    made anew at once
+ *          and there was none, or this has failed:                  a pause, then made anew
+ *
+ * During the pause there is no backend: the loop sleeps on its eventfd, and runs tasks and timers.
+ * Pauses begin at 10 ms and double until they are 1 s.
+ */
+#include "loop/loop.h"
+
+#include <weir/error.h>
+
+#include "base/log.h"
+
+#define PREMATURE_MAX 512
+#define PAUSE_MIN_NS weir_ms(10)
+#define PAUSE_MAX_NS weir_seconds(1)
+#define SILENCE_NS weir_seconds(1) /* between two complaints */
+
+static const char FAILED[] = "has failed, and is made anew";
+static const char SPINS[] = "returns again and again for no reason, and is made anew";
+static const char REFUSED[] = "cannot be made anew";
+
+void weir__loop_health_init(weir__loop *loop)
+{
+    loop->health.err = 0;
+    loop->health.premature = 0;
+    loop->health.pause_ns = 0;
+    loop->health.retry_at_ns = WEIR_NEVER;
+}
+
+static bool is_premature(const weir__io *io, int64_t deadline_ns)
+{
+    return weir__monotonic_now() < weir__earlier(deadline_ns, io->retry_at_ns);
+}
+
+/* A wait that was only a look says nothing, unless it fails. */
+void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result)
+{
+    const weir__io *io = loop->io;
+
+    if (result < 0) {
+        loop->health.err = result;
+        return;
+    }
+    if (io->broken || (result == 0 && (deadline_ns == 0 || weir__io_has_due(io))))
+        return;
+    if (result == 0 && !io->woken && !io->interrupted && is_premature(io, deadline_ns)) {
+        loop->health.premature++;
+    } else {
+        loop->health.premature = 0;
+        loop->health.pause_ns = 0;
+    }
+}
+
+void weir__loop_rest(weir__loop *loop)
+{
+    int64_t now_ns = weir__monotonic_now(), pause_ns = 2 * loop->health.pause_ns;
+
+    if (pause_ns < PAUSE_MIN_NS)
+        pause_ns = PAUSE_MIN_NS;
+    loop->health.pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+    if (loop->health.retry_at_ns == WEIR_NEVER)
+        loop->health.broken_at_ns = now_ns;
+    loop->health.retry_at_ns = now_ns + loop->health.pause_ns;
+    loop->io->broken = true;
+}
+
+/* A backend that fails again and again does not fill the log. */
+static bool may_complain(weir__loop *loop, const char *what)
+{
+    int64_t now_ns = weir__monotonic_now();
+
+    if (what == loop->health.complaint && now_ns < loop->health.silent_until_ns) {
+        loop->health.silenced++;
+        return false;
+    }
+    loop->health.complaint = what;
+    loop->health.silent_until_ns = now_ns + SILENCE_NS;
+    return true;
+}
+
+static void complain(weir__loop *loop, const char *what, int err)
+{
+    const char *name = loop->executor.name, *backend = loop->io->type->name;
+
+    if (!may_complain(loop, what))
+        return;
+    if (loop->health.silenced > 0)
+        weir__warn("loop", name, "%u complaints about its %s backend were left out",
+                   loop->health.silenced, backend);
+    loop->health.silenced = 0;
+    if (err < 0)
+        weir__error("loop", name, "its %s backend %s: %s", backend, what, weir_error_text(err));
+    else
+        weir__error("loop", name, "its %s backend %s", backend, what);
+}
+
+/* A pause that is kept until the next good wait: if there is none, it has not helped. */
+static void note_rebuilt(weir__loop *loop)
+{
+    if (loop->health.retry_at_ns != WEIR_NEVER)
+        weir__warn("loop", loop->executor.name, "there is a %s backend again, after %lld ms",
+                   loop->io->type->name,
+                   (long long)((weir__monotonic_now() - loop->health.broken_at_ns) / weir_ms(1)));
+    loop->health.retry_at_ns = WEIR_NEVER;
+    if (loop->health.pause_ns == 0)
+        loop->health.pause_ns = PAUSE_MIN_NS / 2;
+    weir__figure_add(loop->figures.rebuilds, 1);
+}
+
+static void rebuild(weir__loop *loop)
+{
+    int err = weir__io_rebuild(loop->io);
+
+    loop->left = false;
+    loop->ready = 0;
+    if (err < 0) {
+        complain(loop, REFUSED, err);
+        weir__loop_rest(loop);
+    } else {
+        note_rebuilt(loop);
+    }
+}
+
+static void on_failure(weir__loop *loop, int err)
+{
+    complain(loop, err < 0 ? FAILED : SPINS, err);
+    loop->health.err = 0;
+    loop->health.premature = 0;
+    if (loop->health.pause_ns > 0)
+        weir__loop_rest(loop);
+    else
+        rebuild(loop);
+}
+
+void weir__loop_mend(weir__loop *loop)
+{
+    if (loop->health.err < 0 || loop->health.premature >= PREMATURE_MAX)
+        on_failure(loop, loop->health.err);
+    else if (loop->health.retry_at_ns != WEIR_NEVER &&
+             weir__monotonic_now() >= loop->health.retry_at_ns)
+        rebuild(loop);
+}

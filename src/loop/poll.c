@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The poll backend: the plain one, to compare the others with. Each attached handle has a slot in
+ * two arrays, the eventfd the first; a handle that wants nothing has the descriptor -1 there, which
+ * poll passes over, hang-ups and all. The last slot moves into one that becomes free.
+ *
+ * The slots are dispatched from the last to the first. So what moves, at any time, is a slot that
+ * has been seen to, or one whose new place has not been yet; what is added is behind the cursor.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/system.h"
+#include "executor/executor.h"
+#include "loop/io.h"
+#include "loop/ready.h"
+
+#define SLOTS_MIN 16
+
+struct slots {
+    weir__io io;
+    struct pollfd *polls;
+    weir__io_handle **handles; /* NULL = the eventfd */
+    uint32_t capacity;
+    uint32_t count;
+    uint32_t cursor; /* the slots before it have still to be dispatched, */
+    uint32_t ready;  /* and so many of them have events; those of handles that left count, too */
+};
+
+static struct slots *slots_of(weir__io *io)
+{
+    return container_of(io, struct slots, io);
+}
+
+/* ---- the slots ---- */
+
+static int reserve(struct slots *self, uint32_t capacity)
+{
+    struct pollfd *polls = weir__realloc(self->polls, capacity * sizeof(polls[0]));
+    weir__io_handle **handles;
+
+    if (polls == NULL)
+        return -ENOMEM;
+    self->polls = polls;
+    handles = weir__realloc(self->handles, capacity * sizeof(handles[0]));
+    if (handles == NULL)
+        return -ENOMEM;
+    self->handles = handles;
+    self->capacity = capacity;
+    return 0;
+}
+
+static void put(struct slots *self, uint32_t slot, struct pollfd poll, weir__io_handle *handle)
+{
+    self->polls[slot] = poll;
+    self->handles[slot] = handle;
+    if (handle != NULL)
+        handle->slot = slot;
+}
+
+static int poll_attach(weir__io_handle *handle)
+{
+    struct slots *self = slots_of(handle->io);
+
+    if (self->count == 0)
+        return -ENOMEM; /* there was none for the arrays, either */
+    if (self->count == self->capacity) {
+        int err = reserve(self, self->capacity * 2);
+
+        if (err < 0)
+            return err;
+    }
+    put(self, self->count++, (struct pollfd){.fd = -1}, handle);
+    return 0;
+}
+
+static bool poll_detach(weir__io_handle *handle)
+{
+    struct slots *self = slots_of(handle->io);
+    uint32_t last;
+
+    if (handle->slot != 0) {
+        last = --self->count;
+        put(self, handle->slot, self->polls[last], self->handles[last]);
+    }
+    handle->slot = 0;
+    handle->armed = 0;
+    return true;
+}
+
+static void poll_arm(weir__io_handle *handle)
+{
+    struct slots *self = slots_of(handle->io);
+    unsigned wanted = weir__ready_wanted(handle);
+    struct pollfd *poll = &self->polls[handle->slot];
+
+    poll->fd = wanted != 0 ? handle->descriptor : -1;
+    poll->events = (short)wanted;
+    handle->armed = (uint16_t)wanted;
+}
+
+/* ---- the backend ---- */
+
+static int poll_open(weir__io *io, char *reason, size_t size)
+{
+    struct slots *self = slots_of(io);
+
+    if (reserve(self, SLOTS_MIN) < 0) {
+        weir__free(self->polls);
+        self->polls = NULL;
+        snprintf(reason, size, "no memory for the poll backend");
+        return -ENOMEM;
+    }
+    put(self, self->count++, (struct pollfd){.fd = io->wake_descriptor, .events = POLLIN}, NULL);
+    return 0;
+}
+
+static void poll_close(weir__io *io)
+{
+    struct slots *self = slots_of(io);
+
+    weir__free(self->polls);
+    weir__free(self->handles);
+    self->polls = NULL;
+    self->handles = NULL;
+    self->capacity = 0;
+    self->count = 0;
+    self->ready = 0;
+}
+
+/* There is nothing of the kernel's to make anew; but a descriptor that is none may be at fault. */
+static int poll_rebuild(weir__io *io)
+{
+    struct slots *self = slots_of(io);
+    struct timespec at_once = {0};
+
+    self->ready = 0;
+    for (uint32_t i = 1; i < self->count; i++)
+        poll_arm(self->handles[i]);
+    if (weir__sys.ppoll(self->polls, self->count, &at_once, NULL) < 0)
+        return errno == EINTR ? 0 : -errno;
+    for (uint32_t i = 1; i < self->count; i++) {
+        if ((self->polls[i].revents & POLLNVAL) != 0) {
+            weir__io_fail(self->handles[i], -EBADF);
+            poll_arm(self->handles[i]);
+        }
+    }
+    return 0;
+}
+
+/* ---- waiting ---- */
+
+static int poll_slots(struct slots *self, int64_t deadline_ns)
+{
+    struct timespec timeout;
+
+    if (deadline_ns == WEIR_NEVER)
+        return weir__sys.ppoll(self->polls, self->count, NULL, NULL);
+    timeout = weir__timespec(weir__monotonic_left(deadline_ns));
+    return weir__sys.ppoll(self->polls, self->count, &timeout, NULL);
+}
+
+/* The wake-up is taken out of the batch, and out of the eventfd, or it would be told again. */
+static void take_wake(struct slots *self)
+{
+    uint64_t count;
+
+    if (self->polls[0].revents == 0)
+        return;
+    self->ready--;
+    self->io.woken = true;
+    (void)weir__sys.read(self->io.wake_descriptor, &count, sizeof(count));
+}
+
+static int poll_wait(weir__io *io, int64_t deadline_ns)
+{
+    struct slots *self = slots_of(io);
+    int ready;
+
+    if (self->ready > 0)
+        return (int)self->ready; /* of the last batch */
+    weir__figure_add(io->figures.waits, 1);
+    ready = poll_slots(self, deadline_ns);
+    if (ready < 0) {
+        io->interrupted = errno == EINTR;
+        return io->interrupted ? 0 : -errno;
+    }
+    self->ready = (uint32_t)ready;
+    self->cursor = self->count;
+    if (ready > 0)
+        take_wake(self);
+    weir__figure_add(io->figures.events, self->ready);
+    return (int)self->ready;
+}
+
+/* ---- dispatching ---- */
+
+static void dispatch_slot(weir__io_handle *handle, struct pollfd *poll)
+{
+    unsigned events = (unsigned)(unsigned short)poll->revents;
+
+    poll->revents = 0;
+    if ((events & POLLNVAL) != 0)
+        weir__io_fail(handle, -EBADF);
+    else if (weir__io_is_attached(handle))
+        weir__ready_deliver(handle, events);
+    if (handle->slot != 0) /* takes back the interest that nobody has any more */
+        poll_arm(handle);
+}
+
+static bool poll_dispatch(weir__io *io, int64_t until_ns)
+{
+    struct slots *self = slots_of(io);
+    bool late = false;
+
+    while (!late && self->ready > 0) {
+        if (self->cursor > self->count)
+            self->cursor = self->count; /* handles have left */
+        if (self->cursor <= 1) {
+            self->ready = 0;
+        } else if (self->polls[--self->cursor].revents != 0) {
+            self->ready--;
+            dispatch_slot(self->handles[self->cursor], &self->polls[self->cursor]);
+            late = weir__io_is_late(io, until_ns);
+        }
+    }
+    return self->ready > 0;
+}
+
+const weir__io_type weir__io_poll = {
+    .name = "poll",
+    .size = sizeof(struct slots),
+    .open = poll_open,
+    .close = poll_close,
+    .wait = poll_wait,
+    .dispatch = poll_dispatch,
+    .rebuild = poll_rebuild,
+    .attach = poll_attach,
+    .detach = poll_detach,
+    .arm = poll_arm,
+    .due = weir__ready_due,
+    .accept_start = weir__ready_accept_start,
+    .accept_stop = weir__ready_accept_stop,
+    .connect = weir__ready_connect,
+    .receive_start = weir__ready_receive_start,
+    .receive_stop = weir__ready_receive_stop,
+    .send = weir__ready_send,
+    .send_datagrams = weir__ready_send_datagrams,
+    .send_file = weir__ready_send_file,
+    .poll_start = weir__ready_poll_start,
+    .poll_stop = weir__ready_poll_stop,
+};

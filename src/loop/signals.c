@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals on a loop: a signalfd(2) that is watched.
+ *
+ * Each signal has one weir_signals at most (`taken`), because the kernel gives it to whoever reads
+ * first. The claim ends with the release, or with the loop: from then on this one does not read, so
+ * that the next may be created at once, though its descriptor may still be open.
+ */
+#include <weir/signals.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include <weir/error.h>
+#include <weir/fd_watch.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/refcount.h"
+#include "base/signal_set.h"
+#include "base/system.h"
+#include "base/thread.h"
+
+#define READS_MAX 16 /* in a turn: queued real-time signals may be many */
+
+struct weir_signals {
+    weir_signals_options options;
+    weir_fd_watch *watch; /* the user's thread's */
+    pid_t creator;
+    weir__signal_set blocked;         /* in the creator, by us */
+    _Atomic weir__signal_set claimed; /* 0 = no more */
+    weir__refs refs;                  /* the user's and the watch's */
+};
+
+static _Atomic weir__signal_set taken;
+
+/* ---- who has which ---- */
+
+static int claim(weir__signal_set set)
+{
+    weir__signal_set before = atomic_load_explicit(&taken, memory_order_relaxed);
+
+    do {
+        if ((before & set) != 0)
+            return -EBUSY;
+    } while (!atomic_compare_exchange_weak_explicit(&taken, &before, before | set,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return 0;
+}
+
+/* Once, whoever comes first. Relaxed, as all of this: it is only about the signals' numbers. */
+static void end_claim(weir_signals *signals)
+{
+    weir__signal_set set = atomic_exchange_explicit(&signals->claimed, 0, memory_order_relaxed);
+
+    atomic_fetch_and_explicit(&taken, ~set, memory_order_relaxed);
+}
+
+static bool has_claim(const weir_signals *signals)
+{
+    return atomic_load_explicit(&signals->claimed, memory_order_relaxed) != 0;
+}
+
+/* Another thread's mask cannot be changed; and who has taken them over needs them blocked. */
+static void unblock(const weir_signals *signals)
+{
+    if (signals->creator == weir__thread_id())
+        weir__signal_set_unblock(signals->blocked &
+                                 ~atomic_load_explicit(&taken, memory_order_relaxed));
+}
+
+static void drop(weir_signals *signals)
+{
+    if (weir__refs_release(&signals->refs))
+        weir__free(signals);
+}
+
+/* ---- on the loop ---- */
+
+static void tell(weir_signals *signals, const struct signalfd_siginfo *info)
+{
+    const weir_signal signal = {
+        .number = (int)info->ssi_signo,
+        .code = info->ssi_code,
+        .pid = info->ssi_pid,
+        .uid = info->ssi_uid,
+        .status = info->ssi_status,
+        .value = (int64_t)info->ssi_ptr,
+    };
+
+    signals->options.received(signals, &signal, signals->options.user_data);
+}
+
+/* One at a time, so that those which nobody wants any more stay with the kernel. */
+static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
+{
+    struct signalfd_siginfo info;
+    weir_signals *signals = user_data;
+
+    (void)events;
+    for (int i = 0; i < READS_MAX && has_claim(signals); i++) {
+        if (weir__sys.read(weir_fd_watch_descriptor(watch), &info, sizeof(info)) != sizeof(info))
+            return;
+        tell(signals, &info);
+    }
+}
+
+static void on_closed(weir_fd_watch *watch, int err, void *user_data)
+{
+    weir_signals *signals = user_data;
+
+    (void)watch;
+    end_claim(signals);
+    if (signals->options.closed != NULL)
+        signals->options.closed(signals, err, signals->options.user_data);
+    drop(signals);
+}
+
+/* ---- creation and release ---- */
+
+void weir_signals_options_init(weir_signals_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static int read_set(const weir_signals_options *options, weir__signal_set *ret_set)
+{
+    weir__signal_set set = 0;
+    int err = 0;
+
+    for (int i = 0; i < WEIR_SIGNALS_MAX && options->numbers[i] != 0 && err == 0; i++)
+        err = weir__signal_set_add(&set, options->numbers[i]);
+    if (err == 0 && (set == 0 || options->received == NULL))
+        err = -EINVAL;
+    if (err == 0)
+        *ret_set = set;
+    return err;
+}
+
+static int open_descriptor(weir__signal_set set)
+{
+    sigset_t signals;
+    int descriptor;
+
+    weir__signal_set_expand(set, &signals);
+    descriptor = weir__sys.signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+/* `received` may release the signals at once: nothing is watched for before their watch is known,
+ * and they are not touched afterwards. */
+static int watch_signals(weir_executor *loop, weir__signal_set set, weir_signals *signals)
+{
+    weir_fd_watch *watch;
+    int err, descriptor = open_descriptor(set);
+
+    if (descriptor < 0)
+        return descriptor;
+    err =
+        weir_fd_watch_create(loop, descriptor,
+                             WEIR_FD_WATCH_OPTIONS(.ready = on_ready, .closed = on_closed,
+                                                   .user_data = signals, .close_descriptor = true),
+                             &watch);
+    if (err < 0)
+        return err;
+    signals->watch = watch;
+    (void)weir_fd_watch_set_events(watch, WEIR_FD_READABLE); /* unless the loop has shut down */
+    return 0;
+}
+
+/* They are blocked before there is a descriptor, so that none is lost in between. */
+static int start(weir_executor *loop, weir__signal_set set, weir_signals *signals)
+{
+    int err = claim(set);
+
+    if (err < 0)
+        return err;
+    atomic_init(&signals->claimed, set);
+    signals->creator = weir__thread_id();
+    signals->blocked = weir__signal_set_block(set);
+    weir__refs_retain(&signals->refs); /* the watch's */
+    err = watch_signals(loop, set, signals);
+    if (err < 0) {
+        end_claim(signals);
+        unblock(signals);
+    }
+    return err;
+}
+
+int weir_signals_create(weir_executor *loop, const weir_signals_options *options,
+                        weir_signals **ret_signals)
+{
+    weir_signals_options given;
+    weir_signals *signals;
+    weir__signal_set set = 0;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err == 0)
+        err = read_set(&given, &set);
+    if (err < 0)
+        return err;
+    signals = weir__zalloc(sizeof(*signals));
+    if (signals == NULL)
+        return -ENOMEM;
+    signals->options = given;
+    weir__refs_init(&signals->refs);
+    err = start(loop, set, signals);
+    if (err < 0)
+        weir__free(signals);
+    else
+        *ret_signals = signals;
+    return err;
+}
+
+void weir_signals_release(weir_signals *signals)
+{
+    if (signals == NULL)
+        return;
+    end_claim(signals);
+    unblock(signals);
+    weir_fd_watch_release(signals->watch);
+    drop(signals);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The io_uring backend.
+ *
+ * Receiving and sending are ready.c's, as for epoll: a poll in the ring says when, and plain calls
+ * do it, on memory that is hot. What the ring does itself:
+ *
+ *     accept    again and again, until it is stopped
+ *     connect   but for Unix sockets
+ *     receive   only if the group asks for it: uring_receive.c
+ *
+ * Receiving by the ring and by poll exclude each other: one begins when the other has ended, so
+ * that the stream stays in order.
+ *
+ * What is never left to the ring is sending. The kernel tries a send again when it has polled for
+ * room; but a peer that has ended its own stream makes each such poll complete at once, and after
+ * 128 of them a thread of the kernel's is blocked by it.
+ */
+#include "loop/uring.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "executor/executor.h"
+#include "loop/ready.h"
+
+/* ---- starting and ending what is wanted or not ---- */
+
+static void start_accept(weir__io_handle *handle)
+{
+    struct io_uring_sqe *place;
+
+    if (weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT))
+        return;
+    place = weir__uring_start(handle, WEIR__URING_ACCEPT);
+    if (place != NULL)
+        io_uring_prep_multishot_accept(place, handle->descriptor, NULL, NULL,
+                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+static void start_receiving(weir__io_handle *handle)
+{
+    bool by_ring = weir__uring_receives_by_ring(handle);
+    enum weir__uring_op other = by_ring ? WEIR__URING_POLL : WEIR__URING_RECEIVE;
+
+    if (weir__uring_is_in_flight(handle, other))
+        weir__uring_cancel(handle, other);
+    else if (by_ring)
+        weir__uring_start_receive(handle);
+    else
+        weir__uring_poll_to_read(handle);
+}
+
+void weir__uring_arm(weir__io_handle *handle)
+{
+    unsigned wanted = weir__ready_wanted(handle);
+
+    if ((handle->wants & WEIR__IO_POLL) != 0) {
+        weir__uring_poll_for_owner(handle, wanted);
+        return;
+    }
+    if ((wanted & POLLOUT) != 0 && !weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
+        weir__uring_poll_for_room(handle);
+    if ((wanted & POLLIN) == 0 || handle->backend != NULL)
+        return;
+    if ((handle->wants & WEIR__IO_ACCEPT) != 0)
+        start_accept(handle);
+    else
+        start_receiving(handle);
+}
+
+/* Polls are left alone until they complete for nobody. */
+static void cancel_unwanted(weir__io_handle *handle)
+{
+    if (handle->state != WEIR__IO_ATTACHED) {
+        for (unsigned op = 0; op < WEIR__URING_OP_COUNT; op++)
+            weir__uring_cancel(handle, op);
+        return;
+    }
+    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
+        weir__uring_cancel(handle, WEIR__URING_ACCEPT);
+    if ((handle->wants & WEIR__IO_RECEIVE) == 0)
+        weir__uring_cancel(handle, WEIR__URING_RECEIVE);
+}
+
+void weir__uring_lose(weir__io_handle *handle, int err)
+{
+    if (!weir__io_is_attached(handle))
+        return;
+    weir__uring_forget_news(handle);
+    weir__io_fail(handle, err);
+    cancel_unwanted(handle);
+}
+
+/* Some of what is wanted, or is not wanted any more, has not reached the kernel. */
+void weir__uring_catch_up(weir__uring *self)
+{
+    self->is_behind = false;
+    weir_list_foreach (link, &self->io.handles) {
+        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+
+        cancel_unwanted(handle);
+        if (weir__io_is_attached(handle))
+            weir__uring_arm(handle);
+    }
+}
+
+/* ---- leaving ---- */
+
+static bool is_through(const weir__io_handle *handle)
+{
+    return handle->in_flight == 0 && handle->backend == NULL;
+}
+
+void weir__uring_leave(weir__io_handle *handle)
+{
+    if (is_through(handle) && (handle->due & WEIR__IO_DUE_DETACHED) == 0)
+        weir__io_handle_through(handle);
+}
+
+/* ---- waiting and dispatching ---- */
+
+/* The kernel has to be entered: to submit, to be posted completions, or to find out. */
+static bool must_enter(const weir__uring *self)
+{
+    const unsigned how = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+
+    return io_uring_sq_ready(&self->ring) != 0 || weir__uring_kernel_has_some(self) ||
+           (self->ring.flags & how) == IORING_SETUP_DEFER_TASKRUN;
+}
+
+/* Or to try again: without the eventfd's watch nobody could end a wait. */
+static bool has_something_to_tell(const weir__uring *self)
+{
+    return self->is_behind || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0;
+}
+
+static int wait_for_completions(weir__io *io, int64_t deadline_ns)
+{
+    weir__uring *self = weir__uring_of(io);
+    int err = 0;
+
+    if (weir__uring_has_counted(self)) /* the turn is not over: what waits for its end gets it */
+        return (int)(self->counted - *self->ring.cq.khead);
+    weir__uring_watch_wake(self);
+    if (has_something_to_tell(self))
+        deadline_ns = 0;
+    if (deadline_ns != 0 || must_enter(self))
+        err = weir__uring_enter(self, deadline_ns);
+    return err < 0 ? err : weir__uring_count(self);
+}
+
+/* What was asked for has to be with the kernel before anything can come of it. */
+static bool peek(weir__io *io)
+{
+    weir__uring *self = weir__uring_of(io);
+
+    weir__uring_watch_wake(self);
+    if (must_enter(self))
+        (void)weir__uring_enter(self, 0);
+    return has_something_to_tell(self);
+}
+
+static void flush(weir__io *io)
+{
+    weir__uring *self = weir__uring_of(io);
+
+    weir__uring_watch_wake(self);
+    if (io_uring_sq_ready(&self->ring) != 0)
+        (void)weir__uring_submit(self);
+}
+
+static int descriptor(weir__io *io)
+{
+    return weir__uring_of(io)->ring.ring_fd;
+}
+
+static bool dispatch(weir__io *io, int64_t until_ns)
+{
+    weir__uring *self = weir__uring_of(io);
+    bool is_late = false;
+
+    if (self->is_behind)
+        weir__uring_catch_up(self);
+    while (!is_late && weir__uring_complete_next(self))
+        is_late = weir__io_is_late(io, until_ns);
+    weir__uring_buffers_fill(self);
+    return is_late && weir__uring_has_counted(self);
+}
+
+/* ---- handles ---- */
+
+static int attach(weir__io_handle *handle)
+{
+    handle->in_flight = 0;
+    handle->told = 0;
+    handle->small = 0;
+    handle->full = 0;
+    handle->manner = 0;
+    handle->backend = NULL;
+    return 0;
+}
+
+static bool detach(weir__io_handle *handle)
+{
+    cancel_unwanted(handle);
+    if (!weir__io_is_told(handle))
+        weir__uring_forget_news(handle);
+    else if (handle->backend != NULL)
+        weir__uring_tell_later(handle);
+    return is_through(handle);
+}
+
+static bool is_read_by_ring(const weir__io_handle *handle)
+{
+    return (handle->wants & WEIR__IO_ACCEPT) != 0 ||
+           ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
+}
+
+/* A turn's reading that a rebuild has cut short: what ready.c reads is never left so. */
+static bool is_unfinished(const weir__io_handle *handle)
+{
+    return handle->told > 0 && handle->slot == 0;
+}
+
+/* What is kept comes first; what is read after it is read in the next turn. */
+static void see_to_due(weir__io_handle *handle, unsigned due)
+{
+    if ((due & WEIR__IO_DUE_READ) != 0 &&
+        (handle->backend != NULL || is_unfinished(handle) || is_read_by_ring(handle))) {
+        weir__uring_tell_kept(handle);
+        due &= ~(unsigned)WEIR__IO_DUE_READ;
+    }
+    if (handle->state >= WEIR__IO_DETACHING)
+        weir__uring_leave(handle);
+    if (due == 0 || !weir__io_is_attached(handle))
+        return;
+    weir__ready_due(handle, due);
+    if ((due & WEIR__IO_DUE_READ) != 0)
+        handle->told = handle->slot > 0;
+}
+
+/* Started, or started again: what is kept is told first. */
+static void start_reading(weir__io_handle *handle)
+{
+    if (handle->backend != NULL)
+        weir__uring_tell_later(handle);
+    else
+        weir__uring_arm(handle);
+}
+
+static void accept_start(weir__io_handle *handle)
+{
+    handle->wants |= WEIR__IO_ACCEPT;
+    start_reading(handle);
+}
+
+static void accept_stop(weir__io_handle *handle)
+{
+    handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
+    cancel_unwanted(handle);
+}
+
+static void receive_start(weir__io_handle *handle, bool once)
+{
+    weir__ready_receive_start(handle, once);
+    start_reading(handle);
+}
+
+static void receive_stop(weir__io_handle *handle)
+{
+    weir__ready_receive_stop(handle);
+    cancel_unwanted(handle);
+}
+
+/*
+ * A Unix socket is connected at once or not at all. Where the listener's backlog is full the ring
+ * would try again and again, and then leave it to a thread.
+ */
+static void start_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length)
+{
+    struct io_uring_sqe *place = NULL;
+
+    if (!weir__io_is_attached(handle))
+        return;
+    if (address->sa_family != AF_UNIX)
+        place = weir__uring_start(handle, WEIR__URING_CONNECT);
+    if (place == NULL) {
+        weir__ready_connect(handle, address, length);
+        return;
+    }
+    weir__figure_add(handle->io->figures.connects, 1);
+    handle->wants |= WEIR__IO_CONNECT;
+    io_uring_prep_connect(place, handle->descriptor, address, length);
+}
+
+const weir__io_type weir__io_uring = {
+    .name = "io_uring",
+    .size = sizeof(weir__uring),
+    .edge = true,
+    .open = weir__uring_open,
+    .begin = weir__uring_begin,
+    .close = weir__uring_close,
+    .wait = wait_for_completions,
+    .peek = peek,
+    .flush = flush,
+    .descriptor = descriptor,
+    .dispatch = dispatch,
+    .rebuild = weir__uring_rebuild,
+    .attach = attach,
+    .detach = detach,
+    .arm = weir__uring_arm,
+    .due = see_to_due,
+    .accept_start = accept_start,
+    .accept_stop = accept_stop,
+    .connect = start_connect,
+    .receive_start = receive_start,
+    .receive_stop = receive_stop,
+    .send = weir__ready_send,
+    .send_datagrams = weir__ready_send_datagrams,
+    .send_file = weir__ready_send_file,
+    .poll_start = weir__ready_poll_start,
+    .poll_stop = weir__ready_poll_stop,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel's interface has that the headers of liburing 2.3 do not know yet.
+ */
+#ifndef WEIR_LOOP_URING_ABI_H
+#define WEIR_LOOP_URING_ABI_H
+
+#include <liburing.h>
+
+#ifndef IORING_ENTER_NO_IOWAIT
+#define IORING_ENTER_NO_IOWAIT (1U << 7) /* a loop that waits is idle, not waiting for a disk */
+#endif
+
+#ifndef IORING_FEAT_NO_IOWAIT
+#define IORING_FEAT_NO_IOWAIT (1U << 17)
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completions: taken out of the queue one by one, and told to whom they concern. Those that `wait`
+ * has counted are a turn's; it may take several calls to get through them.
+ */
+#include <errno.h>
+
+#include "executor/executor.h"
+#include "loop/ready.h"
+#include "loop/uring.h"
+
+void (*weir__uring_fault)(struct io_uring_cqe *completion);
+
+/* ---- the queue ---- */
+
+static const struct io_uring_cqe *completion_at(const struct io_uring *ring, unsigned index)
+{
+    return &ring->cq.cqes[index & ring->cq.ring_mask];
+}
+
+static weir__io_handle *handle_of(uint64_t name)
+{
+    return (weir__io_handle *)(uintptr_t)(name & ~(uint64_t)WEIR__URING_OP_MASK);
+}
+
+static enum weir__uring_op op_of(uint64_t name)
+{
+    return name & WEIR__URING_OP_MASK;
+}
+
+int weir__uring_count(weir__uring *self)
+{
+    unsigned tail = io_uring_smp_load_acquire(self->ring.cq.ktail);
+    int events = 0;
+
+    for (; self->counted != tail; self->counted++) {
+        uint64_t name = completion_at(&self->ring, self->counted)->user_data;
+
+        if (name == WEIR__URING_WAKE)
+            self->io.woken = true;
+        else if (name != WEIR__URING_CANCEL)
+            events++;
+        if (weir__uring_is_read(op_of(name))) /* so that the last of a turn is known as such */
+            handle_of(name)->slot++;
+    }
+    return events;
+}
+
+static void end_operation(weir__uring *self, const weir__uring_completion *completion)
+{
+    if (completion->handle != NULL)
+        completion->handle->in_flight &=
+            (uint16_t) ~(1u << completion->op | WEIR__URING_CANCELLED(completion->op));
+    else if (completion->op == WEIR__URING_WAKE)
+        self->is_wake_watched = false;
+}
+
+/* The only place that takes completions out of the queue. */
+static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
+{
+    struct io_uring_cqe taken;
+
+    if (!weir__uring_has_counted(self))
+        return false;
+    taken = *completion_at(&self->ring, *self->ring.cq.khead);
+    io_uring_cq_advance(&self->ring, 1);
+    if (weir__uring_is_read(op_of(taken.user_data)))
+        handle_of(taken.user_data)->slot--;
+    if (weir__uring_fault != NULL)
+        weir__uring_fault(&taken);
+    *ret_completion = (weir__uring_completion){
+        .handle = handle_of(taken.user_data),
+        .op = op_of(taken.user_data),
+        .result = taken.res,
+        .flags = taken.flags,
+    };
+    if ((taken.flags & IORING_CQE_F_MORE) == 0)
+        end_operation(self, ret_completion);
+    return true;
+}
+
+/* ---- what has come of an operation ---- */
+
+/* The ring says EOPNOTSUPP of a socket that cannot listen, and would say it again and again. */
+static bool goes_on_accepting(int err)
+{
+    return err == -ECANCELED || err == -EAGAIN ||
+           (err != -EOPNOTSUPP && weir__ready_is_of_one_connection(err));
+}
+
+static void on_accept(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    const weir__uring_news what = {.op = WEIR__URING_ACCEPT, .result = completion->result};
+
+    if (what.result >= 0)
+        weir__figure_add(handle->io->figures.accepts, 1);
+    if (what.result >= 0 || !goes_on_accepting(what.result))
+        weir__uring_tell(handle, &what);
+    weir__uring_finish_reading(handle);
+}
+
+static void on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    weir__figure_add(handle->io->figures.receives, 1);
+    weir__uring_on_receive(handle, completion);
+    weir__uring_finish_reading(handle);
+}
+
+/* Of what was interrupted while it was under way, a poll says how it ends. */
+static bool goes_on_connecting(int err)
+{
+    return err == -EINPROGRESS || err == -EAGAIN || err == -EINTR || err == -ECANCELED;
+}
+
+static void on_connect(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    const weir__uring_news what = {.op = WEIR__URING_CONNECT, .result = completion->result};
+
+    if (!weir__io_is_attached(handle))
+        return;
+    if (!goes_on_connecting(what.result))
+        weir__uring_tell(handle, &what);
+    weir__uring_arm(handle); /* also what was started meanwhile */
+}
+
+typedef void on_completion_fn(weir__io_handle *handle, const weir__uring_completion *completion);
+
+static on_completion_fn *const on_completion[WEIR__URING_OP_COUNT] = {
+    [WEIR__URING_POLL] = weir__uring_on_poll, [WEIR__URING_ROOM] = weir__uring_on_room,
+    [WEIR__URING_ACCEPT] = on_accept,         [WEIR__URING_CONNECT] = on_connect,
+    [WEIR__URING_RECEIVE] = on_receive,
+};
+
+bool weir__uring_complete_next(weir__uring *self)
+{
+    weir__uring_completion completion;
+    weir__io_handle *handle;
+
+    if (!take_next(self, &completion))
+        return false;
+    handle = completion.handle;
+    if (handle == NULL)
+        return true;
+    weir__figure_add(self->io.figures.events, 1);
+    if (completion.result == -EBADF)
+        weir__uring_lose(handle, -EBADF);
+    on_completion[completion.op](handle, &completion);
+    if (handle->state >= WEIR__IO_DETACHING)
+        weir__uring_leave(handle);
+    return true;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Polls: for what there is to read, again and again, and for room to write, once, after which
+ * ready.c makes the calls; and for whatever an owner polls for, once.
+ *
+ * A poll that completes again and again is edge-like: it says that something has come, not that
+ * something is there. One that completes once looks first. Three things about their results:
+ *
+ *   - POLLRDHUP comes unasked, like POLLERR and POLLHUP. A peer that has ended its stream would
+ * have polls for other things complete at once, for ever: of such a handle we hear only edges.
+ *   - A result is what the descriptor has, or what it was woken for. A socket is woken for POLLIN,
+ *     POLLPRI and POLLRDBAND whenever anything comes, and never has POLLRDBAND: so POLLPRI with
+ *     POLLRDBAND means nothing, and without it urgent data.
+ *   - POLLPRI alone wakes nobody. POLLRDBAND does.
+ */
+#include <errno.h>
+#include <poll.h>
+
+#include "base/system.h"
+#include "loop/ready.h"
+#include "loop/uring.h"
+
+#define URGENT (POLLPRI | POLLRDBAND)
+#define READ_EVENTS (POLLIN | POLLRDHUP | URGENT)
+#define ROOM_EVENTS (POLLOUT | POLLERR | POLLHUP)
+
+/* ---- starting ---- */
+
+static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned events, bool again)
+{
+    struct io_uring_sqe *place = weir__uring_start(handle, op);
+
+    if (place == NULL)
+        return;
+    if (again)
+        io_uring_prep_poll_multishot(place, handle->descriptor, events);
+    else
+        io_uring_prep_poll_add(place, handle->descriptor, events);
+    handle->armed |= (uint16_t)events;
+}
+
+static bool hears_only_edges(const weir__io_handle *handle)
+{
+    return (handle->manner & WEIR__URING_EDGES) != 0;
+}
+
+void weir__uring_poll_to_read(weir__io_handle *handle)
+{
+    if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
+        start(handle, WEIR__URING_POLL, READ_EVENTS, true);
+}
+
+void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events)
+{
+    if ((events & POLLPRI) != 0)
+        events |= URGENT;
+    if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
+        start(handle, WEIR__URING_POLL, events, hears_only_edges(handle));
+    else if ((events & ~(unsigned)handle->armed) != 0)
+        weir__uring_cancel(handle, WEIR__URING_POLL);
+}
+
+void weir__uring_poll_for_room(weir__io_handle *handle)
+{
+    if (!weir__uring_is_in_flight(handle, WEIR__URING_ROOM))
+        start(handle, WEIR__URING_ROOM, POLLOUT, hears_only_edges(handle));
+}
+
+/* ---- completing ---- */
+
+/* What a poll said is of no use now: the next one says it again. Or it says that the descriptor is
+ * none that can be polled. */
+static bool is_useless(weir__io_handle *handle, int result)
+{
+    if (weir__uring_of(handle->io)->is_settling || !weir__io_is_attached(handle))
+        return true;
+    if (result >= 0 || result == -ECANCELED)
+        return false;
+    weir__uring_lose(handle, result);
+    return true;
+}
+
+/*
+ * A short read means that there is nothing more, unless it has ended with a packet, or at the mark
+ * of urgent data. Then it is read to the end, as from a peer that has hung up.
+ */
+static unsigned read_events(const weir__io_handle *handle, unsigned events)
+{
+    bool is_urgent = (events & URGENT) == POLLPRI;
+
+    events &= ~(unsigned)URGENT;
+    if (is_urgent || handle->packets)
+        events |= POLLRDHUP;
+    return events;
+}
+
+/* It reads once a turn, however often it was woken. */
+static void read_or_remember(weir__io_handle *handle, unsigned events)
+{
+    if (handle->told == 0)
+        weir__ready_deliver(handle, read_events(handle, events));
+    else if ((handle->wants & WEIR__IO_RECEIVE) != 0)
+        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+    else
+        handle->unread = true;
+    handle->told = 1;
+    if (handle->unread && weir__io_is_attached(handle))
+        weir__uring_cancel(handle, WEIR__URING_POLL); /* nobody wants to hear more */
+}
+
+/* What an owner polls for is told only if it is there. */
+static unsigned owners_events(const weir__io_handle *handle, unsigned events)
+{
+    struct pollfd now = {.fd = handle->descriptor, .events = (short)handle->poll_events};
+
+    if ((events & URGENT) == URGENT) {
+        if (weir__sys.ppoll(&now, 1, &(struct timespec){0}, NULL) < 0)
+            return 0;
+        events = (unsigned)now.revents;
+    }
+    return events & (handle->poll_events | (unsigned)(POLLERR | POLLHUP));
+}
+
+static void tell_owner(weir__io_handle *handle, unsigned events)
+{
+    if (handle->told > 0)
+        return;
+    events = owners_events(handle, events);
+    if (events == 0) {
+        handle->manner |= WEIR__URING_EDGES;
+        return;
+    }
+    weir__ready_deliver(handle, events);
+    handle->told = 1;
+    if (hears_only_edges(handle))
+        weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one looks first */
+}
+
+/* A socket that is being connected has nothing to say; to hear of it again after that, the poll
+ * has to begin again, for it looks first. */
+static void hear(weir__io_handle *handle, unsigned events)
+{
+    if (weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
+        weir__uring_cancel(handle, WEIR__URING_POLL);
+    else if ((handle->wants & WEIR__IO_POLL) != 0)
+        tell_owner(handle, events);
+    else
+        read_or_remember(handle, events);
+}
+
+/* weir__ready_deliver has armed what it found missing; it does not know that a poll has ended, or
+ * that the ring of buffers may be the better way by now. */
+static void go_on(weir__io_handle *handle, bool has_ended)
+{
+    if (has_ended || weir__uring_receives_by_ring(handle))
+        weir__uring_arm(handle);
+}
+
+void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    bool has_ended = (completion->flags & IORING_CQE_F_MORE) == 0;
+
+    if (has_ended)
+        handle->armed = weir__uring_is_in_flight(handle, WEIR__URING_ROOM) ? POLLOUT : 0;
+    if (!is_useless(handle, completion->result)) {
+        if (completion->result > 0)
+            hear(handle, (unsigned)completion->result);
+        go_on(handle, has_ended);
+    }
+    if (handle->slot == 0)
+        handle->told = 0;
+}
+
+void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    if ((completion->flags & IORING_CQE_F_MORE) == 0)
+        handle->armed &= (uint16_t)~POLLOUT;
+    if (is_useless(handle, completion->result))
+        return;
+    if (completion->result > 0 && (completion->result & ROOM_EVENTS) == 0) {
+        handle->manner |= WEIR__URING_EDGES;
+    } else if (completion->result > 0) {
+        weir__uring_cancel(handle, WEIR__URING_ROOM); /* if it would go on */
+        weir__ready_deliver(handle, POLLOUT);
+    }
+    weir__uring_arm(handle);
+}

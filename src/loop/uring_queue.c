@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operations wait in the submission queue until the loop enters the kernel anyway, or until the
+ * queue is full.
+ *
+ * Work that the kernel has deferred is done only when somebody enters it to get events. The flag
+ * TASKRUN says that there is some; a ring without that flag has to be entered to find out.
+ */
+#include <errno.h>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "executor/executor.h"
+#include "loop/uring.h"
+
+_Static_assert(_Alignof(weir__io_handle) > WEIR__URING_OP_MASK, "the low bits are not free");
+
+/* The ring would have to be entered for the kernel to post what it has. */
+#define KERNEL_HAS_SOME (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)
+
+#define HALT_NS 100000000
+
+/* ---- submitting ---- */
+
+/* liburing keeps the tail to itself until it submits; we submit by our own flags. */
+static unsigned publish_tail(struct io_uring *ring)
+{
+    struct io_uring_sq *queue = &ring->sq;
+
+    queue->sqe_head = queue->sqe_tail;
+    io_uring_smp_store_release(queue->ktail, queue->sqe_tail);
+    return io_uring_sq_ready(ring);
+}
+
+static int enter(weir__uring *self, unsigned wait, unsigned flags, const void *argument,
+                 size_t size)
+{
+    int err = weir__uring_system.enter((unsigned)self->ring.ring_fd, publish_tail(&self->ring),
+                                       wait, flags, (sigset_t *)(uintptr_t)argument, size);
+
+    weir__figure_add(self->io.figures.waits, 1);
+    return err;
+}
+
+int weir__uring_submit(weir__uring *self)
+{
+    int err = enter(self, 0, 0, NULL, 0);
+
+    return err < 0 ? err : 0;
+}
+
+/*
+ * EBUSY: the completions that are there have to be seen to first. EAGAIN, ENOMEM: the kernel has no
+ * memory for another operation now, and is asked again in the next turn.
+ */
+static bool is_passing(int err)
+{
+    return err == -ETIME || err == -EINTR || err == -EBUSY || err == -EAGAIN || err == -ENOMEM;
+}
+
+int weir__uring_enter(weir__uring *self, int64_t deadline_ns)
+{
+    struct io_uring_getevents_arg argument = {0};
+    struct __kernel_timespec timeout;
+    int err;
+
+    if (deadline_ns != 0 && deadline_ns != WEIR_NEVER) {
+        int64_t left_ns = deadline_ns - weir__monotonic_now();
+
+        left_ns = left_ns > 0 ? left_ns : 0;
+        timeout = (struct __kernel_timespec){
+            .tv_sec = left_ns / weir_seconds(1),
+            .tv_nsec = left_ns % weir_seconds(1),
+        };
+        argument.ts = (uintptr_t)&timeout;
+    }
+    err = enter(self, deadline_ns != 0 ? 1 : 0,
+                IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG | self->enter_flags, &argument,
+                sizeof(argument));
+    if (err == -EINTR)
+        self->io.interrupted = true;
+    return err < 0 && !is_passing(err) ? err : 0;
+}
+
+static struct io_uring_sqe *next_place(weir__uring *self)
+{
+    struct io_uring_sqe *place = io_uring_get_sqe(&self->ring);
+
+    if (place != NULL)
+        return place;
+    if (weir__uring_submit(self) < 0) /* completions wait that have no room: they are put by */
+        (void)weir__uring_enter(self, 0);
+    return io_uring_get_sqe(&self->ring);
+}
+
+static uint64_t name_of(weir__io_handle *handle, enum weir__uring_op op)
+{
+    return (uintptr_t)handle | (uint64_t)op;
+}
+
+struct io_uring_sqe *weir__uring_start(weir__io_handle *handle, enum weir__uring_op op)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+    struct io_uring_sqe *place = self->is_open && !self->is_settling ? next_place(self) : NULL;
+
+    if (place == NULL) {
+        self->is_behind = true;
+        return NULL;
+    }
+    handle->in_flight |= (uint16_t)(1u << op);
+    place->user_data = name_of(handle, op);
+    return place;
+}
+
+/* Only a cancellation that finds nothing completes, and then as nobody's. */
+static struct io_uring_sqe *start_cancel(weir__uring *self, uint64_t name, unsigned flags)
+{
+    struct io_uring_sqe *place = next_place(self);
+
+    if (place == NULL)
+        return NULL;
+    io_uring_prep_cancel64(place, name, (int)flags);
+    place->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    place->user_data = WEIR__URING_CANCEL;
+    return place;
+}
+
+void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+
+    if (!weir__uring_is_in_flight(handle, op) ||
+        (handle->in_flight & WEIR__URING_CANCELLED(op)) != 0)
+        return;
+    if (start_cancel(self, name_of(handle, op), 0) != NULL)
+        handle->in_flight |= WEIR__URING_CANCELLED(op);
+    else
+        self->is_behind = true;
+}
+
+int weir__uring_cancel_all(weir__uring *self)
+{
+    return start_cancel(self, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL) != NULL
+               ? 0
+               : -EBUSY;
+}
+
+/* A request that is marked as cancelled does nothing more, even if it never completes. */
+bool weir__uring_halt(weir__uring *self)
+{
+    struct io_uring_sync_cancel_reg all = {
+        .fd = -1,
+        .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+        .timeout = {.tv_nsec = HALT_NS},
+    };
+    int err = io_uring_register_sync_cancel(&self->ring, &all);
+
+    return err >= 0 || err == -ENOENT;
+}
+
+void weir__uring_watch_wake(weir__uring *self)
+{
+    struct io_uring_sqe *place = self->is_wake_watched ? NULL : next_place(self);
+
+    if (place == NULL)
+        return;
+    io_uring_prep_poll_multishot(place, self->io.wake_descriptor, POLLIN);
+    place->user_data = WEIR__URING_WAKE;
+    self->is_wake_watched = true;
+}
+
+bool weir__uring_kernel_has_some(const weir__uring *self)
+{
+    return (IO_URING_READ_ONCE(*self->ring.sq.kflags) & KERNEL_HAS_SOME) != 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receiving by a ring of buffers: the kernel takes a buffer of ours when there is something to put
+ * into it, and goes on by itself.
+ *
+ *     blocks    id 0 1 2 ...     the block that stands behind each buffer
+ *     empty     ids              whose block went to an owner: they get another at the turn's end
+ *     ring                       what the kernel may take
+ *
+ * It is the way for small messages. A message that is larger than a buffer is cut up, and all
+ * buffers are cold: so whoever fills two in a row is received from by poll instead, until eight
+ * reads in a row have brought little (IO.md has the measurements).
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/pages.h"
+#include "executor/executor.h"
+#include "loop/uring.h"
+
+#define BUFFER_SIZE 8192
+#define BUFFER_COUNT 256 /* a power of two; together they fit into the second cache */
+#define BUFFER_GROUP 0
+
+#define FULL_MAX 2  /* in a row, then by poll */
+#define SMALL_MIN 8 /* in a row, then by the ring again */
+
+struct weir__uring_buffers {
+    struct io_uring_buf_ring *ring;
+    size_t ring_size;
+    weir__io_block blocks[BUFFER_COUNT];
+    uint16_t empty[BUFFER_COUNT];
+    unsigned empty_count;
+    bool is_used;    /* until somebody receives, no memory is taken */
+    bool is_starved; /* the last refill found no memory */
+};
+
+/* ---- the buffers ---- */
+
+static int register_ring(weir__uring *self, weir__uring_buffers *buffers)
+{
+    struct io_uring_buf_reg registration = {
+        .ring_addr = (uintptr_t)buffers->ring,
+        .ring_entries = BUFFER_COUNT,
+        .bgid = BUFFER_GROUP,
+    };
+
+    return weir__uring_system.register_buffers(&self->ring, &registration, 0);
+}
+
+static void free_buffers(weir__uring_buffers *buffers)
+{
+    if (buffers->ring != NULL)
+        weir__pages_unmap(buffers->ring, buffers->ring_size);
+    weir__free(buffers);
+}
+
+int weir__uring_buffers_open(weir__uring *self)
+{
+    weir__uring_buffers *buffers = weir__zalloc(sizeof(*buffers));
+    int err = -ENOMEM;
+
+    if (buffers == NULL)
+        return err;
+    buffers->ring_size = weir__pages_round(BUFFER_COUNT * sizeof(struct io_uring_buf));
+    buffers->ring = weir__pages_map(buffers->ring_size);
+    if (buffers->ring == NULL)
+        goto fail;
+    err = register_ring(self, buffers);
+    if (err < 0)
+        goto fail;
+    for (unsigned i = 0; i < BUFFER_COUNT; i++)
+        buffers->empty[i] = (uint16_t)i;
+    buffers->empty_count = BUFFER_COUNT;
+    self->buffers = buffers;
+    return 0;
+
+fail:
+    free_buffers(buffers);
+    return err;
+}
+
+void weir__uring_buffers_close(weir__uring *self, bool in_use)
+{
+    weir__uring_buffers *buffers = self->buffers;
+    const weir__io_memory *memory = &self->io.memory;
+
+    if (buffers == NULL)
+        return;
+    self->buffers = NULL;
+    if (in_use)
+        weir__warn("loop", self->io.options.name,
+                   "%u buffers are left to a ring of io_uring that would not let go of them",
+                   BUFFER_COUNT - buffers->empty_count);
+    for (unsigned i = 0; i < BUFFER_COUNT && !in_use; i++) {
+        if (buffers->blocks[i].base != NULL)
+            memory->give(memory->arg, &buffers->blocks[i]);
+    }
+    free_buffers(buffers);
+}
+
+/* Puts a block behind each buffer that has none, as far as there is memory. */
+void weir__uring_buffers_fill(weir__uring *self)
+{
+    weir__uring_buffers *buffers = self->buffers;
+    const weir__io_memory *memory = &self->io.memory;
+    int added = 0;
+
+    if (buffers == NULL || !buffers->is_used || buffers->empty_count == 0)
+        return;
+    buffers->is_starved = false;
+    while (buffers->empty_count > 0 && !buffers->is_starved) {
+        uint16_t id = buffers->empty[buffers->empty_count - 1];
+        weir__io_block block;
+
+        if (memory->take(memory->arg, BUFFER_SIZE, &block) < 0) {
+            buffers->is_starved = true;
+            continue;
+        }
+        buffers->blocks[id] = block;
+        buffers->empty_count--;
+        io_uring_buf_ring_add(buffers->ring, block.base, BUFFER_SIZE, id,
+                              io_uring_buf_ring_mask(BUFFER_COUNT), added++);
+    }
+    io_uring_buf_ring_advance(buffers->ring, added);
+}
+
+/* The block behind the buffer that a completion names. */
+static weir__io_block take_block(weir__uring_buffers *buffers, unsigned flags)
+{
+    unsigned id = flags >> IORING_CQE_BUFFER_SHIFT;
+    weir__io_block block = buffers->blocks[id];
+
+    buffers->blocks[id].base = NULL;
+    buffers->empty[buffers->empty_count++] = (uint16_t)id;
+    return block;
+}
+
+/* ---- receiving ---- */
+
+static bool receives_much(const weir__io_handle *handle)
+{
+    return (handle->manner & WEIR__URING_BULK) != 0 && handle->small < SMALL_MIN;
+}
+
+/* An owner that wants less at a time than a buffer holds cannot have one; and a packet that is
+ * larger than a buffer would lose its end. */
+static bool fits_into_buffers(const weir__io_handle *handle)
+{
+    return (handle->window == 0 || handle->window >= BUFFER_SIZE) && !handle->datagrams &&
+           !handle->packets;
+}
+
+bool weir__uring_receives_by_ring(const weir__io_handle *handle)
+{
+    return weir__uring_of(handle->io)->buffers != NULL && (handle->wants & WEIR__IO_ONCE) == 0 &&
+           fits_into_buffers(handle) && !receives_much(handle);
+}
+
+void weir__uring_start_receive(weir__io_handle *handle)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+    struct io_uring_sqe *place;
+
+    if (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
+        return;
+    self->buffers->is_used = true;
+    weir__uring_buffers_fill(self);
+    if (self->buffers->empty_count == BUFFER_COUNT) {
+        weir__io_park(handle);
+        return;
+    }
+    place = weir__uring_start(handle, WEIR__URING_RECEIVE);
+    if (place == NULL)
+        return;
+    io_uring_prep_recv_multishot(place, handle->descriptor, NULL, 0, 0);
+    place->flags |= IOSQE_BUFFER_SELECT;
+    place->buf_group = BUFFER_GROUP;
+}
+
+static void receive_by_poll(weir__io_handle *handle)
+{
+    handle->full = 0;
+    handle->small = 0;
+    handle->manner |= WEIR__URING_BULK;
+}
+
+static void judge(weir__io_handle *handle, size_t length)
+{
+    if (receives_much(handle))
+        return; /* what the ring had under way when it was found out */
+    handle->full = length == BUFFER_SIZE ? handle->full + 1 : 0;
+    if (handle->full == FULL_MAX)
+        receive_by_poll(handle);
+}
+
+/* The operation has ended without a word of the peer's. */
+static void on_nothing(weir__io_handle *handle, int err)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+
+    if (err == -EAGAIN)
+        receive_by_poll(handle); /* the kernel does not wait here */
+    if (err != -ENOBUFS)
+        return;
+    weir__uring_buffers_fill(self);
+    if (self->buffers->is_starved && weir__io_is_attached(handle))
+        weir__io_park(handle);
+}
+
+static bool is_nothing(int result)
+{
+    return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
+}
+
+void weir__uring_on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
+{
+    weir__uring_buffers *buffers = weir__uring_of(handle->io)->buffers;
+    const weir__io_memory *memory = &handle->io->memory;
+    weir__uring_news what = {.op = WEIR__URING_RECEIVE, .result = completion->result};
+
+    if ((completion->flags & IORING_CQE_F_BUFFER) != 0)
+        what.block = take_block(buffers, completion->flags);
+    if (what.result <= 0 && what.block.base != NULL)
+        memory->give(memory->arg, &what.block);
+    if (is_nothing(what.result)) {
+        on_nothing(handle, what.result);
+        return;
+    }
+    if (what.result > 0)
+        judge(handle, (size_t)what.result);
+    weir__uring_tell(handle, &what);
+}

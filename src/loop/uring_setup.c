@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Getting a ring: what we would like of the kernel, with less if it refuses, and a sentence that
+ * helps if it refuses altogether.
+ *
+ * The ring is made disabled: so any thread may make it, and a refusal is known before there is a
+ * thread; the one that enables it is the only one that may submit to it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <weir/error.h>
+
+#include "loop/uring.h"
+
+#define SUBMISSIONS 256
+#define COMPLETIONS 4096
+
+#define KERNEL_MAJOR 6
+#define KERNEL_MINOR 1
+
+#define DISABLED_FILE "/proc/sys/kernel/io_uring_disabled"
+
+/* ---- what can be replaced ---- */
+
+/* liburing 2.3 declares io_uring_enable_rings, but its shared library has none. */
+static int enable(struct io_uring *ring)
+{
+    return io_uring_register((unsigned)ring->ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+}
+
+/* What the administrator has said; 0 also if there is no such setting. */
+static int disabled(void)
+{
+    FILE *file = fopen(DISABLED_FILE, "re");
+    int level = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%d", &level) != 1)
+        level = 0;
+    (void)fclose(file);
+    return level;
+}
+
+weir__uring_calls weir__uring_system = {
+    .setup = io_uring_queue_init_params,
+    .enable = enable,
+    .enter = io_uring_enter2,
+    .register_buffers = io_uring_register_buf_ring,
+    .uname = uname,
+    .disabled = disabled,
+};
+
+/* ---- flags ---- */
+
+/*
+ * How the kernel runs what it does for a ring, the best way first. Deferred work is done when the
+ * loop enters the kernel to get events, and at no other time; otherwise it interrupts the loop.
+ */
+static const unsigned task_work[] = {
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+    IORING_SETUP_COOP_TASKRUN,
+    0,
+};
+
+static int try_setup(weir__uring *self, unsigned flags)
+{
+    struct io_uring_params params = {
+        .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
+                 IORING_SETUP_CQSIZE | flags,
+        .cq_entries = COMPLETIONS,
+    };
+
+    memset(&self->ring, 0, sizeof(self->ring));
+    return weir__uring_system.setup(SUBMISSIONS, &self->ring, &params);
+}
+
+static int setup_with_less(weir__uring *self)
+{
+    int err = -EINVAL;
+
+    for (size_t i = 0; i < sizeof(task_work) / sizeof(task_work[0]) && err == -EINVAL; i++)
+        err = try_setup(self, task_work[i]);
+    return err;
+}
+
+/* ---- refusals ---- */
+
+static void explain_not_permitted(char *reason, size_t size)
+{
+    switch (weir__uring_system.disabled()) {
+    case 2:
+        snprintf(reason, size,
+                 "io_uring is switched off for everybody: " DISABLED_FILE " is 2 (0 allows it)");
+        break;
+    case 1:
+        snprintf(reason, size,
+                 "io_uring is switched off for this user: " DISABLED_FILE
+                 " is 1 (0 allows it, or membership of kernel.io_uring_group)");
+        break;
+    default:
+        snprintf(reason, size,
+                 "io_uring_setup is not permitted: a seccomp filter, as containers have, or a "
+                 "security module refuses it (allow the io_uring_* system calls)");
+    }
+}
+
+static void explain_no_memory(char *reason, size_t size)
+{
+    struct rlimit limit;
+    const char *advice = "raise it (ulimit -l) or free memory";
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        snprintf(reason, size, "no memory for a ring of io_uring");
+    else
+        snprintf(reason, size,
+                 "no memory for a ring of io_uring: the limit of locked memory is %llu KiB; %s",
+                 (unsigned long long)limit.rlim_cur / 1024, advice);
+}
+
+static void explain(int err, char *reason, size_t size)
+{
+    switch (err) {
+    case -ENOSYS:
+        snprintf(reason, size,
+                 "this kernel has no io_uring, or a sandbox hides it (CONFIG_IO_URING)");
+        break;
+    case -EPERM:
+    case -EACCES:
+        explain_not_permitted(reason, size);
+        break;
+    case -ENOMEM:
+        explain_no_memory(reason, size);
+        break;
+    case -EMFILE:
+    case -ENFILE:
+        snprintf(reason, size,
+                 "no descriptor for a ring of io_uring: %s (raise the limit: "
+                 "ulimit -n, or fs.file-max)",
+                 weir_error_text(err));
+        break;
+    default:
+        snprintf(reason, size, "io_uring_setup fails: %s", weir_error_text(err));
+    }
+}
+
+/* Older kernels have rings, but not what we ask of them, or not without its early bugs. */
+static int check_kernel(char *reason, size_t size)
+{
+    struct utsname kernel;
+    unsigned major;
+    unsigned minor;
+
+    if (weir__uring_system.uname(&kernel) < 0 ||
+        sscanf(kernel.release, "%u.%u", &major, &minor) != 2)
+        return 0; /* the ring itself has the last word */
+    if (major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR))
+        return 0;
+    snprintf(reason, size, "io_uring needs Linux %d.%d or newer, this is %s", KERNEL_MAJOR,
+             KERNEL_MINOR, kernel.release);
+    return -ENOTSUP;
+}
+
+/* ---- the ring ---- */
+
+int weir__uring_setup(weir__uring *self, char *reason, size_t size)
+{
+    int err = check_kernel(reason, size);
+
+    if (err < 0)
+        return err;
+    err = setup_with_less(self);
+    if (err < 0) {
+        explain(err, reason, size);
+        return err;
+    }
+    self->is_open = true;
+    self->counted = 0;
+    self->enter_flags =
+        (self->ring.features & IORING_FEAT_NO_IOWAIT) != 0 ? IORING_ENTER_NO_IOWAIT : 0;
+    return 0;
+}
+
+void weir__uring_features(const weir__uring *self, char *text, size_t size)
+{
+    static const struct {
+        const char *name;
+        unsigned flag;
+    } flags[] = {
+        {"single-issuer", IORING_SETUP_SINGLE_ISSUER},
+        {"defer-taskrun", IORING_SETUP_DEFER_TASKRUN},
+        {"coop-taskrun", IORING_SETUP_COOP_TASKRUN},
+        {"taskrun-flag", IORING_SETUP_TASKRUN_FLAG},
+    };
+    size_t length = (size_t)snprintf(text, size, "sq %u cq %u", self->ring.sq.ring_entries,
+                                     self->ring.cq.ring_entries);
+
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]) && length < size; i++) {
+        if ((self->ring.flags & flags[i].flag) != 0)
+            length += (size_t)snprintf(text + length, size - length, " %s", flags[i].name);
+    }
+    if ((self->ring.features & IORING_FEAT_NO_IOWAIT) != 0 && length < size)
+        snprintf(text + length, size - length, " no-iowait");
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executor asks of its kind, and when: the seam that event loops stand on.
+ */
+#include "support/test.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include <weir/schedule.h>
+
+#include "executor/executor.h"
+#include "support/executor/letters.h"
+#include "support/executor/tally.h"
+
+#define PATIENCE_NS weir_seconds(10)
+
+/* The kind under test: it notes what it is asked, and answers as the test likes. */
+static struct {
+    weir__executor_type type;
+    struct letters letters; /* l = look, w = wait, v = wait that does not, d = dispatch */
+    _Atomic bool records;
+    _Atomic unsigned looks_left;      /* looks that find something */
+    _Atomic unsigned work_left;       /* times that there is something of its own */
+    _Atomic unsigned drains_left;     /* times that something is still open */
+    _Atomic unsigned drains_aborted;  /* times that it was told to abort */
+    _Atomic bool awake_while_looking; /* what the word said, */
+    _Atomic bool awake_in_dispatch;
+    _Atomic int64_t dispatched_ns; /* and the clock */
+    _Atomic int64_t budget_ns;
+    bool heeds_abort;
+    weir_executor *executor;
+} kind;
+
+static void note(char letter)
+{
+    if (atomic_load(&kind.records))
+        letters_write(&kind.letters, letter);
+}
+
+static bool use_one(_Atomic unsigned *left)
+{
+    if (atomic_load(left) == 0)
+        return false;
+    atomic_fetch_sub(left, 1);
+    return true;
+}
+
+static bool is_awake(const weir_executor *executor)
+{
+    return atomic_load(&executor->next_wakeup) == WEIR__AWAKE;
+}
+
+static bool kind_has_work(weir_executor *executor)
+{
+    (void)executor;
+    return atomic_load(&kind.work_left) > 0;
+}
+
+static bool kind_look(weir_executor *executor, int64_t deadline_ns)
+{
+    (void)deadline_ns;
+    note('l');
+    atomic_store(&kind.awake_while_looking, is_awake(executor));
+    return use_one(&kind.looks_left);
+}
+
+static void kind_wait(weir_executor *executor, int64_t deadline_ns)
+{
+    note(deadline_ns > 0 ? 'w' : 'v');
+    weir__plain_type.wait(executor, deadline_ns);
+}
+
+static int64_t kind_dispatch(weir_executor *executor)
+{
+    note('d');
+    (void)use_one(&kind.work_left);
+    atomic_store(&kind.awake_in_dispatch, is_awake(executor));
+    atomic_store(&kind.dispatched_ns, executor->turn.now_ns);
+    return atomic_load(&kind.budget_ns);
+}
+
+static bool kind_drain(weir_executor *executor, bool abort)
+{
+    (void)executor;
+    atomic_fetch_add(&kind.drains_aborted, abort);
+    return (abort && kind.heeds_abort) || !use_one(&kind.drains_left);
+}
+
+static void kind_open(void)
+{
+    memset(&kind, 0, sizeof(kind));
+    kind.type = weir__plain_type;
+    kind.type.has_work = kind_has_work;
+    kind.type.look = kind_look;
+    kind.type.wait = kind_wait;
+    kind.type.dispatch = kind_dispatch;
+    kind.type.drain = kind_drain;
+    atomic_store(&kind.budget_ns, weir_ms(10));
+    assert_int_equal(weir__executor_create(&kind.type,
+                                           &(const weir__executor_options){
+                                               .name = "kind",
+                                               .clock = weir_clock_monotonic(),
+                                               .rejected = weir_reject,
+                                               .task_cap_ns = weir_ms(10),
+                                               .cpu = -1,
+                                               .idle_ns = WEIR_NEVER,
+                                           },
+                                           &kind.executor),
+                     0);
+}
+
+static void kind_close(void)
+{
+    assert_int_equal(weir_executor_shutdown(kind.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(kind.executor, PATIENCE_NS), 0);
+    weir__executor_join(kind.executor);
+    weir_executor_release(kind.executor);
+}
+
+static void await_sleep(void)
+{
+    while (is_awake(kind.executor))
+        weir__thread_yield();
+}
+
+static void on_record(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+    atomic_store(&kind.records, true);
+}
+
+static void run(weir_task_fn *fn, void *arg)
+{
+    assert_int_equal(weir_execute(kind.executor, fn, arg), 0);
+}
+
+TEST(kind, is_asked_to_look_before_it_waits_and_dispatches_after_it)
+{
+    struct tally tally = {0};
+
+    kind_open();
+    run(on_record, NULL);
+    assert_true(letters_await(&kind.letters, 2));
+    assert_memory_equal(kind.letters.text, "lw", 2);
+    assert_true(atomic_load(&kind.awake_while_looking));
+    await_sleep();
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 1));
+    assert_true(letters_await(&kind.letters, 3));
+    assert_memory_equal(kind.letters.text, "lwd", 3);
+    kind_close();
+}
+
+/* A thousand tasks that come during I/O cost no wake-up: the word is AWAKE. */
+TEST(kind, dispatches_awake_and_knows_the_time)
+{
+    struct tally tally = {0};
+    int64_t before_ns;
+
+    kind_open();
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 1));
+    await_sleep();
+    before_ns = weir__monotonic_now();
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 2));
+    assert_true(atomic_load(&kind.awake_in_dispatch));
+    assert_true(atomic_load(&kind.dispatched_ns) >= before_ns);
+    kind_close();
+}
+
+static void on_record_with_looks(void *arg, int status)
+{
+    on_record(arg, status);
+    atomic_store(&kind.looks_left, 3);
+}
+
+TEST(kind, that_finds_something_does_not_wait)
+{
+    kind_open();
+    run(on_record_with_looks, NULL);
+    assert_true(letters_await(&kind.letters, 8));
+    assert_memory_equal(kind.letters.text, "ldldldlw", 8);
+    kind_close();
+}
+
+static void on_record_with_work(void *arg, int status)
+{
+    on_record(arg, status);
+    atomic_store(&kind.work_left, 3);
+}
+
+TEST(kind, that_has_work_of_its_own_neither_looks_nor_sleeps)
+{
+    kind_open();
+    run(on_record_with_work, NULL);
+    assert_true(letters_await(&kind.letters, 8));
+    assert_memory_equal(kind.letters.text, "vdvdvdlw", 8);
+    kind_close();
+}
+
+/* A kind that says 0 lets a batch of 64 run; then it is asked again. */
+TEST(kind, says_how_long_tasks_may_take)
+{
+    struct tally tally = {0};
+    weir_executor_stats before, after;
+
+    kind_open();
+    atomic_store(&kind.budget_ns, 0);
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 1));
+    await_sleep();
+    weir_executor_read_stats(kind.executor, &before);
+    for (int i = 0; i < 640; i++)
+        assert_int_equal(weir_execute_lazy(kind.executor, tally_task, &tally), 0);
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 642));
+    await_sleep();
+    weir_executor_read_stats(kind.executor, &after);
+    assert_in_range(after.turns - before.turns, 11, 12);
+    kind_close();
+}
+
+/* B 4: what is open goes first, and timers go on meanwhile. */
+TEST(kind, is_drained_before_timers_are_cancelled)
+{
+    struct tally tally = {0}, late = {0};
+
+    kind_open();
+    atomic_store(&kind.drains_left, UINT32_MAX);
+    assert_int_equal(weir_schedule(kind.executor, weir_ms(3), NULL, tally_task, &tally), 0);
+    assert_int_equal(weir_schedule(kind.executor, weir_seconds(3600), NULL, tally_task, &late), 0);
+    assert_int_equal(weir_executor_shutdown(kind.executor, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&tally, 1));
+    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(atomic_load(&late.calls), 0);
+    atomic_store(&kind.drains_left, 0);
+    run(tally_task, &tally); /* a turn, after which it is drained */
+    kind_close();
+    assert_int_equal(atomic_load(&late.cancelled), 1);
+    assert_int_equal(atomic_load(&kind.drains_aborted), 0);
+}
+
+TEST(kind, is_told_to_abort_when_only_the_quiet_period_is_left)
+{
+    int64_t start_ns = weir__monotonic_now(), took_ns;
+    struct tally tally = {0};
+
+    kind_open();
+    kind.heeds_abort = true;
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 1));
+    atomic_store(&kind.drains_left, UINT32_MAX);
+    assert_int_equal(weir_executor_shutdown(kind.executor, weir_ms(5), weir_ms(25)), 0);
+    kind_close();
+    took_ns = weir__monotonic_now() - start_ns;
+    assert_int_equal(atomic_load(&kind.drains_aborted), 1);
+    assert_true(took_ns >= weir_ms(25)); /* 20 until then, and a quiet period */
+}
+
+/* Nothing is waited for beyond the deadline. */
+TEST(kind, that_is_never_drained_ends_all_the_same)
+{
+    struct tally tally = {0};
+
+    kind_open();
+    run(tally_task, &tally);
+    assert_true(tally_await(&tally, 1));
+    atomic_store(&kind.drains_left, UINT32_MAX);
+    assert_int_equal(weir_executor_shutdown(kind.executor, 0, weir_ms(5)), 0);
+    kind_close();
+}

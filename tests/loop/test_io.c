@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What all backends share, on one whose events are written by the test: in which order handles are
+ * told, what a wait waits for, and how a handle leaves.
+ */
+#include "loop/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "support/loop/faults.h"
+#include "support/loop/scripted.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define NOTES_MAX 64
+
+/* What was told, a letter for the handle and one for the word. */
+static char story[512];
+
+struct note {
+    weir__io_handle handle;
+    char name;
+    int err;
+    void (*react)(struct note *note);
+    struct note *other;
+};
+
+static void hear(weir__io_handle *handle, char word)
+{
+    struct note *note = container_of(handle, struct note, handle);
+    size_t length = strlen(story);
+
+    if (length + 2 < sizeof(story)) {
+        story[length] = note->name;
+        story[length + 1] = word;
+    }
+    if (note->react != NULL)
+        note->react(note);
+}
+
+static void on_polled(weir__io_handle *handle, unsigned events)
+{
+    (void)events;
+    hear(handle, 'p');
+}
+
+static void on_connected(weir__io_handle *handle, int err)
+{
+    container_of(handle, struct note, handle)->err = err;
+    hear(handle, 'c');
+}
+
+static void on_sent(weir__io_handle *handle, ssize_t count)
+{
+    (void)count;
+    hear(handle, 's');
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    container_of(handle, struct note, handle)->err = err;
+    hear(handle, 'f');
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    hear(handle, 'x');
+}
+
+static const weir__io_owner owner = {
+    .polled = on_polled,
+    .connected = on_connected,
+    .sent = on_sent,
+    .failed = on_failed,
+    .detached = on_detached,
+};
+
+struct stage {
+    weir__io *io;
+    struct scripted *script;
+    struct note notes[NOTES_MAX];
+    size_t descriptors;
+};
+
+/* So many handles, named from 'A' on. */
+static void stage_open(struct stage *stage, size_t count)
+{
+    char reason[64];
+
+    memset(story, 0, sizeof(story));
+    *stage = (struct stage){.descriptors = descriptors_open()};
+    assert_int_equal(backend_create(&scripted_level, &stage->io, reason, sizeof(reason)), 0);
+    assert_int_equal(weir__io_begin(stage->io), 0);
+    stage->script = scripted_of(stage->io);
+    for (size_t i = 0; i < count; i++) {
+        struct note *note = &stage->notes[i];
+
+        note->name = (char)('A' + i);
+        weir__io_handle_init(&note->handle, open("/dev/null", O_RDONLY | O_CLOEXEC), &owner);
+        assert_int_equal(weir__io_attach(stage->io, &note->handle), 0);
+    }
+}
+
+static void stage_close(struct stage *stage)
+{
+    for (size_t i = 0; i < NOTES_MAX; i++)
+        if (stage->notes[i].handle.io != NULL)
+            weir__io_close(&stage->notes[i].handle);
+    while (weir__io_dispatch(stage->io, WEIR_NEVER) || weir__io_has_due(stage->io)) {
+    }
+    assert_int_equal(atomic_load(&stage->io->figures.handles), 0);
+    weir__io_destroy(stage->io);
+    assert_int_equal(descriptors_open(), stage->descriptors);
+}
+
+static void want_polled(struct note *note)
+{
+    weir__io_poll_start(&note->handle, POLLIN);
+    scripted_event(&note->handle, POLLIN);
+}
+
+/* ---- the order ---- */
+
+TEST(io, what_is_due_is_told_before_the_batch_and_who_is_detached_after_it)
+{
+    struct stage stage;
+
+    stage_open(&stage, 3);
+    want_polled(&stage.notes[1]);
+    weir__io_close(&stage.notes[0].handle);
+    weir__io_make_due(&stage.notes[2].handle, WEIR__IO_DUE_CONNECT);
+    assert_true(weir__io_has_due(stage.io));
+    assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "CcBpAx");
+    assert_false(weir__io_has_due(stage.io));
+    stage_close(&stage);
+}
+
+static void close_other(struct note *note)
+{
+    if (note->other != NULL)
+        weir__io_close(&note->other->handle);
+}
+
+/* The batch names handles: none of them goes before it is through, however many calls that takes.
+ */
+TEST(io, nobody_is_told_detached_while_a_batch_is_under_way)
+{
+    struct stage stage;
+
+    stage_open(&stage, 3);
+    stage.script->piece = 1;
+    stage.notes[0].react = close_other;
+    stage.notes[0].other = &stage.notes[2];
+    for (size_t i = 0; i < 3; i++)
+        want_polled(&stage.notes[i]);
+    assert_true(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "Ap");
+    assert_true(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "ApBp");
+    assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "ApBpCx");
+    stage_close(&stage);
+}
+
+static void connect_again(struct note *note)
+{
+    if (weir__io_is_attached(&note->handle))
+        weir__io_make_due(&note->handle, WEIR__IO_DUE_CONNECT);
+}
+
+TEST(io, what_becomes_due_meanwhile_is_the_next_dispatchs)
+{
+    struct stage stage;
+
+    stage_open(&stage, 1);
+    stage.notes[0].react = connect_again;
+    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    for (size_t turns = 1; turns <= 3; turns++) {
+        (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+        assert_int_equal(strlen(story), 2 * turns);
+    }
+    stage_close(&stage);
+}
+
+static void attach_anew(struct note *note)
+{
+    note->react = NULL;
+    assert_int_equal(weir__io_attach(note->other->handle.io, &note->handle), 0);
+    weir__io_close(&note->handle);
+}
+
+TEST(io, a_handle_may_be_attached_and_closed_again_when_it_is_detached)
+{
+    struct stage stage;
+
+    stage_open(&stage, 2);
+    stage.notes[0].react = attach_anew;
+    stage.notes[0].other = &stage.notes[1];
+    weir__io_detach(&stage.notes[0].handle);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "Ax");
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "AxAx");
+    stage_close(&stage);
+}
+
+/* ---- time ---- */
+
+TEST(io, a_wait_does_not_block_while_something_is_due)
+{
+    struct stage stage;
+
+    stage_open(&stage, 2);
+    (void)weir__io_wait(stage.io, 1234);
+    assert_int_equal(stage.script->deadline_ns, 1234);
+    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    (void)weir__io_wait(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.script->deadline_ns, 0);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    weir__io_close(&stage.notes[1].handle);
+    (void)weir__io_wait(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.script->deadline_ns, 0);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    (void)weir__io_wait(stage.io, WEIR_NEVER);
+    assert_true(stage.script->deadline_ns == WEIR_NEVER);
+    stage_close(&stage);
+}
+
+TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
+{
+    struct stage stage;
+
+    stage_open(&stage, NOTES_MAX);
+    want_polled(&stage.notes[0]);
+    for (size_t i = 1; i < NOTES_MAX; i++)
+        weir__io_make_due(&stage.notes[i].handle, WEIR__IO_DUE_CONNECT);
+    assert_false(weir__io_dispatch(stage.io, 0));
+    assert_true(weir__io_has_due(stage.io));
+    assert_int_equal(strlen(story), 2 * (WEIR__IO_LOOK_AFTER + 1));
+    assert_string_equal(story + strlen(story) - 2, "Ap");
+    assert_false(weir__io_dispatch(stage.io, 0));
+    assert_int_equal(strlen(story), 2 * NOTES_MAX);
+    stage_close(&stage);
+}
+
+/* ---- memory ---- */
+
+TEST(io, who_is_parked_is_tried_again_when_it_is_time)
+{
+    struct stage stage;
+    int64_t before_ns = weir__monotonic_now();
+
+    stage_open(&stage, 1);
+    weir__io_park(&stage.notes[0].handle);
+    assert_false(weir__io_has_due(stage.io));
+    assert_in_range(stage.io->retry_at_ns - before_ns, WEIR__IO_RETRY_NS, weir_seconds(10));
+    (void)weir__io_wait(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.script->deadline_ns, stage.io->retry_at_ns);
+    (void)weir__io_wait(stage.io, 1);
+    assert_int_equal(stage.script->deadline_ns, 1);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.notes[0].handle.due, WEIR__IO_DUE_READ);
+    stage.io->retry_at_ns = weir__monotonic_now();
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.notes[0].handle.due, 0);
+    assert_true(stage.io->retry_at_ns == WEIR_NEVER);
+    stage_close(&stage);
+}
+
+TEST(io, who_is_parked_is_tried_again_when_memory_returns)
+{
+    struct stage stage;
+
+    stage_open(&stage, 1);
+    weir__io_memory_returned(stage.io);
+    assert_true(stage.io->retry_at_ns == WEIR_NEVER);
+    weir__io_park(&stage.notes[0].handle);
+    weir__io_memory_returned(stage.io);
+    (void)weir__io_wait(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.script->deadline_ns, 0);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_int_equal(stage.notes[0].handle.due, 0);
+    stage_close(&stage);
+}
+
+TEST(io, who_is_due_already_is_tried_again_with_the_rest)
+{
+    struct stage stage;
+
+    stage_open(&stage, 2);
+    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_park(&stage.notes[0].handle);
+    weir__io_make_due(&stage.notes[1].handle, WEIR__IO_DUE_CONNECT);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "AcBc");
+    assert_int_equal(stage.notes[0].handle.due, 0);
+    stage_close(&stage);
+}
+
+TEST(io, who_is_parked_may_be_due_fail_and_close)
+{
+    struct stage stage;
+
+    stage_open(&stage, 4);
+    for (size_t i = 0; i < 4; i++)
+        weir__io_park(&stage.notes[i].handle);
+    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_fail(&stage.notes[1].handle, -EBADF);
+    weir__io_close(&stage.notes[2].handle);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "AcBfCx");
+    assert_int_equal(stage.notes[0].handle.due, 0);
+    assert_int_equal(stage.notes[3].handle.due, WEIR__IO_DUE_READ);
+    stage_close(&stage);
+}
+
+/* ---- leaving ---- */
+
+TEST(io, a_failure_is_the_last_word_but_one)
+{
+    struct stage stage;
+    struct note *note = &stage.notes[0];
+
+    stage_open(&stage, 1);
+    want_polled(note);
+    weir__io_make_due(&note->handle, WEIR__IO_DUE_CONNECT);
+    weir__io_fail(&note->handle, WEIR_EREBUILT);
+    weir__io_fail(&note->handle, -EBADF);
+    assert_int_equal(weir__io_send(&note->handle, NULL, 0), WEIR_EREBUILT);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "Af");
+    assert_int_equal(note->err, WEIR_EREBUILT);
+    weir__io_poll_start(&note->handle, POLLIN);
+    scripted_event(&note->handle, POLLIN);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "Af");
+    weir__io_close(&note->handle);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "AfAx");
+    stage_close(&stage);
+}
+
+static bool is_open(int descriptor)
+{
+    return fcntl(descriptor, F_GETFD) >= 0;
+}
+
+TEST(io, a_descriptor_is_closed_when_the_backend_is_through_with_it)
+{
+    struct stage stage;
+    struct note *note = &stage.notes[0];
+    int descriptor;
+
+    stage_open(&stage, 1);
+    stage.script->holds = true;
+    descriptor = note->handle.descriptor;
+    weir__io_close(&note->handle);
+    weir__io_close(&note->handle);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "");
+    assert_true(is_open(descriptor));
+    weir__io_handle_through(&note->handle);
+    assert_false(is_open(descriptor));
+    assert_string_equal(story, "");
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "Ax");
+    stage_close(&stage);
+}
+
+static void close_while_detaching(bool through)
+{
+    struct stage stage;
+    struct note *note = &stage.notes[0];
+    int descriptor;
+
+    stage_open(&stage, 1);
+    stage.script->holds = !through;
+    descriptor = note->handle.descriptor;
+    weir__io_detach(&note->handle);
+    stage.script->holds = true; /* a backend that is through is not asked again */
+    weir__io_close(&note->handle);
+    if (!through) {
+        assert_true(is_open(descriptor));
+        weir__io_handle_through(&note->handle);
+    }
+    assert_false(is_open(descriptor));
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    (void)weir__io_dispatch(stage.io, WEIR_NEVER);
+    assert_string_equal(story, "Ax");
+    stage_close(&stage);
+}
+
+TEST(io, a_handle_that_detaches_may_still_be_closed)
+{
+    close_while_detaching(false);
+    close_while_detaching(true);
+}
+
+TEST(io, a_closed_handle_takes_no_orders)
+{
+    struct stage stage;
+    weir__io_handle *handle = &stage.notes[0].handle;
+
+    stage_open(&stage, 1);
+    stage.script->holds = true;
+    weir__io_close(handle);
+    weir__io_accept_start(handle);
+    weir__io_receive_start(handle, false);
+    weir__io_poll_start(handle, POLLIN);
+    weir__io_connect(handle, NULL, 0);
+    assert_int_equal(handle->wants, 0);
+    assert_int_equal(handle->due, 0);
+    assert_int_equal(weir__io_send(handle, NULL, 0), WEIR_ECLOSED);
+    assert_int_equal(weir__io_send_datagrams(handle, NULL, 0), WEIR_ECLOSED);
+    assert_int_equal(weir__io_send_file(handle, -1, 0, 1), WEIR_ECLOSED);
+    weir__io_handle_through(handle);
+    stage_close(&stage);
+}
+
+/* ---- the backend as a whole ---- */
+
+TEST(io, a_broken_backend_still_sleeps_and_wakes_and_lets_handles_go)
+{
+    struct stage stage;
+    int64_t deadline_ns;
+
+    stage_open(&stage, 2);
+    stage.script->rebuild_error = -EMFILE;
+    assert_int_equal(weir__io_rebuild(stage.io), -EMFILE);
+    assert_int_equal(weir__io_wait(stage.io, 0), 0);
+    deadline_ns = weir__monotonic_now() + weir_ms(2);
+    assert_int_equal(weir__io_wait(stage.io, deadline_ns), 0);
+    assert_true(weir__monotonic_now() >= deadline_ns);
+    assert_false(stage.io->woken);
+    weir__io_wake(stage.io);
+    weir__io_wake(stage.io);
+    assert_int_equal(weir__io_wait(stage.io, WEIR_NEVER), 0);
+    assert_true(stage.io->woken);
+    assert_int_equal(weir__io_wait(stage.io, 1), 0);
+    assert_false(stage.io->woken);
+    want_polled(&stage.notes[0]);
+    weir__io_close(&stage.notes[1].handle);
+    assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "Bx");
+    stage.script->rebuild_error = 0;
+    assert_int_equal(weir__io_rebuild(stage.io), 0);
+    scripted_event(&stage.notes[0].handle, POLLIN);
+    assert_int_equal(weir__io_wait(stage.io, WEIR_NEVER), 1);
+    assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
+    assert_string_equal(story, "BxAp");
+    stage_close(&stage);
+}
+
+TEST(io, a_backend_that_cannot_be_made_says_why)
+{
+    char reason[128] = "";
+    weir__io *io;
+
+    test_memory_fail_at(1);
+    assert_int_equal(backend_create(&scripted_level, &io, reason, sizeof(reason)), -ENOMEM);
+    test_memory_fail_at(0);
+    assert_non_null(strstr(reason, "memory"));
+    faults_install();
+    faults_inject(FAULT_EVENTFD, 1, 1, EMFILE);
+    assert_int_equal(backend_create(&scripted_level, &io, reason, sizeof(reason)), -EMFILE);
+    faults_remove();
+    assert_non_null(strstr(reason, "ulimit"));
+    scripted_refuse(-EPERM);
+    assert_int_equal(backend_create(&scripted_level, &io, reason, sizeof(reason)), -EPERM);
+    scripted_refuse(0);
+    assert_string_equal(reason, "the script says no");
+}
+
+TEST(io, memory_to_receive_into_is_plain_until_somebody_says_otherwise)
+{
+    struct stage stage;
+    weir__io_block block = {0};
+
+    stage_open(&stage, 0);
+    test_memory_fail_at(1);
+    assert_int_equal(stage.io->memory.take(stage.io->memory.arg, 100, &block), -ENOMEM);
+    test_memory_fail_at(0);
+    assert_int_equal(stage.io->memory.take(stage.io->memory.arg, 100, &block), 0);
+    assert_true(block.capacity >= 100);
+    memset(block.base, 1, block.capacity);
+    stage.io->memory.give(stage.io->memory.arg, &block);
+    stage_close(&stage);
+}

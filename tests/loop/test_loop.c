@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The turn of an event loop: tasks, timers and I/O on one thread, what each gets of it, and what
+ * waking it costs. How it ends is in test_loop_end.c, how it heals in test_loop_mend.c.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/promise.h>
+#include <weir/schedule.h>
+
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/letters.h"
+#include "support/executor/tally.h"
+#include "support/loop/bell.h"
+#include "support/loop/host.h"
+#include "support/test.h"
+
+static uint64_t wakeups_of(const weir_executor *loop)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(loop, &stats);
+    return stats.wakeups_made;
+}
+
+static void await_sleep(const weir_executor *loop)
+{
+    while (atomic_load(&loop->next_wakeup) == WEIR__AWAKE)
+        weir__thread_yield();
+}
+
+/* ---- what it is ---- */
+
+struct place {
+    weir_executor *current;
+    bool is_inside;
+    int waited;
+};
+
+static void look_round(void *arg)
+{
+    struct place *place = arg;
+    weir_promise *promise;
+
+    place->current = weir_executor_current();
+    place->is_inside = weir_in_executor(place->current);
+    if (weir_promise_create(NULL, &promise) == 0) {
+        place->waited = weir_promise_await(promise, weir_ms(1));
+        weir_promise_release(promise);
+    }
+}
+
+/* B 15 */
+TEST_EACH_LOOP(loop, runs_tasks_on_a_thread_that_may_not_wait)
+{
+    struct place place = {0};
+
+    errand_on(host->loop, look_round, &place);
+    assert_ptr_equal(place.current, host->loop);
+    assert_true(place.is_inside);
+    assert_int_equal(place.waited, -EDEADLK);
+}
+
+TEST_EACH_LOOP(loop, says_what_it_waits_in)
+{
+    assert_int_equal(weir_loop_io(host->loop), weir__loop_of(host->loop)->options.io);
+    assert_ptr_equal(weir__loop_io(host->loop)->type, host->backend->type);
+    assert_int_equal(weir_loop_io(weir_executor_global()), WEIR_IO_NONE);
+    assert_int_equal(weir_loop_io(NULL), WEIR_IO_NONE);
+    assert_null(weir__loop_io(weir_executor_global()));
+}
+
+/* ---- one turn ---- */
+
+TEST_EACH_LOOP(loop, hears_of_io)
+{
+    struct bell bell = {0};
+
+    bell_hang(&bell, host->loop);
+    for (uint32_t i = 1; i <= 100; i++) {
+        bell_ring(&bell);
+        assert_true(tally_await(&bell.rung, i));
+    }
+    bell_take_down(&bell);
+}
+
+/* D 12 */
+TEST_EACH_LOOP(loop, fires_timers_and_never_early)
+{
+    int64_t start_ns = weir__monotonic_now();
+    struct tally tally = {0};
+
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    assert_true(weir__monotonic_now() - start_ns >= weir_ms(5));
+}
+
+/* What the call-backs of a turn start runs in that turn. */
+struct order {
+    struct letters letters;
+    weir_timer timer;
+};
+
+static void on_timer(weir_timer *timer)
+{
+    letters_write(&container_of(timer, struct order, timer)->letters, 't');
+}
+
+static void start_all(struct bell *bell)
+{
+    struct order *order = bell->user_data;
+
+    letters_write(&order->letters, 'i');
+    (void)weir_execute(bell->loop, letters_task, letters_arg(&order->letters, 'a'));
+    (void)weir_execute_after_turn(bell->loop, letters_task, letters_arg(&order->letters, 'z'));
+    (void)weir_timer_start(bell->loop, &order->timer, 0, on_timer);
+}
+
+TEST_EACH_LOOP(loop, does_io_then_timers_then_tasks_then_the_tail)
+{
+    struct order order = {0};
+    struct bell bell = {.on_ring = start_all, .user_data = &order};
+
+    bell_hang(&bell, host->loop);
+    bell_ring(&bell);
+    assert_true(letters_await(&order.letters, 4));
+    assert_string_equal(order.letters.text, "itaz");
+    bell_take_down(&bell);
+}
+
+/* ---- sleeping and waking ---- */
+
+static void stand_at_gate(struct bell *bell)
+{
+    gate_task(bell->user_data, 0);
+}
+
+/* Must hold 3: while it does I/O it is awake. */
+TEST_EACH_LOOP(loop, is_not_woken_for_a_thousand_tasks_while_it_does_io)
+{
+    struct gate gate = {0};
+    struct bell bell = {.on_ring = stand_at_gate, .user_data = &gate};
+    struct tally tally = {0};
+    uint64_t before;
+
+    bell_hang(&bell, host->loop);
+    await_sleep(host->loop);
+    before = wakeups_of(host->loop);
+    bell_ring(&bell);
+    assert_true(gate_await_arrivals(&gate, 1));
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+    gate_open(&gate);
+    assert_true(tally_await(&tally, 1000));
+    assert_int_equal(wakeups_of(host->loop), before);
+    bell_take_down(&bell);
+}
+
+TEST_EACH_LOOP(loop, asleep_is_woken_once)
+{
+    struct tally tally = {0};
+    uint64_t before;
+
+    errand_on(host->loop, look_round, &(struct place){0});
+    for (uint32_t i = 1; i <= 100; i++) {
+        await_sleep(host->loop);
+        before = wakeups_of(host->loop);
+        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_true(tally_await(&tally, i));
+        assert_int_equal(wakeups_of(host->loop), before + 1);
+    }
+}
+
+/* B 1, B 3 */
+TEST_EACH_LOOP(loop, sleeps_on_while_nothing_earlier_comes)
+{
+    struct tally late = {0}, later = {0};
+    weir_loop_stats before, after;
+
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, tally_task, &late), 0);
+    host_turn(host, 1);
+    await_sleep(host->loop);
+    assert_int_equal(weir_loop_read_stats(host->loop, &before), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(7200), NULL, tally_task, &later), 0);
+    assert_int_equal(weir_execute_lazy(host->loop, tally_task, &later), 0);
+    weir__thread_sleep(weir_ms(20));
+    assert_int_equal(weir_loop_read_stats(host->loop, &after), 0);
+    assert_int_equal(after.waits, before.waits);
+    assert_int_equal(after.turns, before.turns);
+    assert_int_equal(after.wakeups, before.wakeups);
+    host_end(host);
+    assert_int_equal(atomic_load(&late.cancelled), 1);
+}
+
+/* ---- what I/O and tasks get ---- */
+
+struct mill {
+    weir_executor *loop;
+    _Atomic bool stopped;
+    struct tally ground;
+};
+
+static void grind(void *arg, int status)
+{
+    struct mill *mill = arg;
+
+    if (status == 0 && !atomic_load(&mill->stopped) && weir_execute(mill->loop, grind, mill) == 0)
+        return;
+    tally_add(&mill->ground);
+}
+
+/* Must hold 5 */
+TEST_EACH_LOOP(loop, hears_of_io_although_its_tasks_never_end)
+{
+    struct mill mill = {.loop = host->loop};
+    struct bell bell = {0};
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_execute(host->loop, grind, &mill), 0);
+    for (uint32_t i = 1; i <= 20; i++) {
+        bell_ring(&bell);
+        assert_true(tally_await(&bell.rung, i));
+    }
+    atomic_store(&mill.stopped, true);
+    assert_true(tally_await(&mill.ground, 1));
+    bell_take_down(&bell);
+}
+
+/* A ring that brings the next one, and so on. */
+static void ring_again(struct bell *bell)
+{
+    const struct mill *mill = bell->user_data;
+
+    if (!atomic_load(&mill->stopped))
+        bell_ring(bell);
+}
+
+/* Must hold 5 */
+TEST_EACH_LOOP(loop, runs_tasks_although_its_io_never_ends)
+{
+    struct mill mill = {.loop = host->loop};
+    struct bell bells[3] = {{.on_ring = ring_again, .user_data = &mill},
+                            {.on_ring = ring_again, .user_data = &mill},
+                            {.on_ring = ring_again, .user_data = &mill}};
+    struct tally tally = {0};
+
+    for (int i = 0; i < 3; i++) {
+        bell_hang(&bells[i], host->loop);
+        bell_ring(&bells[i]);
+    }
+    for (uint32_t i = 1; i <= 20; i++) {
+        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_true(tally_await(&tally, i));
+    }
+    atomic_store(&mill.stopped, true);
+    for (int i = 0; i < 3; i++)
+        bell_take_down(&bells[i]);
+}
+
+/* ---- suspending ---- */
+
+static void await_state(const weir_executor *loop, enum weir_executor_state state)
+{
+    while (weir_executor_state(loop) != state)
+        weir__thread_yield();
+}
+
+/* D 1, D 37 */
+TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
+{
+    struct bell bell = {0};
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
+    bell_ring(&bell);
+    assert_true(tally_await(&bell.rung, 1));
+    await_sleep(host->loop);
+    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
+    bell_take_down(&bell);
+    await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
+}
+
+static void join(void *arg)
+{
+    weir__loop_join(weir_executor_current(), arg);
+}
+
+static void part(void *arg)
+{
+    weir__loop_part(arg);
+}
+
+/* D 37: what has no handle of its own may still be at home there. */
+TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
+{
+    weir__loop_member member = {0};
+
+    errand_on(host->loop, join, &member);
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
+    host_turn(host, 2);
+    await_sleep(host->loop);
+    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
+    assert_int_equal(weir__executor_handles(host->loop), 1);
+    errand_on(host->loop, part, &member);
+    await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
+}
+
+/* D 1: on a new thread, with a new ring, and the same eventfd. */
+TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
+{
+    weir_thread_properties before, after;
+    int wake_descriptor = weir__loop_io(host->loop)->wake_descriptor;
+
+    for (int i = 0; i < 5; i++) {
+        struct bell bell = {0};
+
+        assert_int_equal(weir_executor_thread(host->loop, &before), 0);
+        assert_int_equal(weir_executor_suspend(host->loop), 0);
+        await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
+        assert_int_equal(weir_executor_thread(host->loop, &after), 0);
+        assert_true(before.id != after.id);
+        assert_int_equal(weir__loop_io(host->loop)->wake_descriptor, wake_descriptor);
+        bell_hang(&bell, host->loop);
+        bell_ring(&bell);
+        assert_true(tally_await(&bell.rung, 1));
+        bell_take_down(&bell);
+    }
+}
+
+/* D 2 */
+TEST_EACH_LOOP(loop, that_never_ran_is_suspended_at_once)
+{
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
+    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDED);
+    errand_on(host->loop, look_round, &(struct place){0});
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of an event loop: what is open on it goes first, then timers and the quiet period.
+ */
+#include "loop/loop.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/promise.h>
+#include <weir/schedule.h>
+
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/letters.h"
+#include "support/executor/messages.h"
+#include "support/loop/bell.h"
+#include "support/loop/host.h"
+#include "support/test.h"
+
+static void await_end(struct host *host)
+{
+    assert_int_equal(weir_executor_await_termination(host->loop, PATIENCE_NS), 0);
+}
+
+/* D 16 */
+TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
+{
+    struct gate gate = {0};
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    gate_open(&gate);
+    await_end(host);
+    assert_int_equal(atomic_load(&tally.run), 1000);
+}
+
+/* D 11 */
+TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
+{
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_execute(host->loop, tally_task, NULL), WEIR_EREJECTED);
+}
+
+/* D 22 */
+TEST_EACH_LOOP(loop_end, lets_go_of_what_is_open)
+{
+    struct bell bells[20] = {0};
+
+    for (int i = 0; i < 20; i++)
+        bell_hang(&bells[i], host->loop);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    await_end(host);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(atomic_load(&bells[i].down.calls), 1);
+        assert_int_equal(atomic_load(&bells[i].shut_down.calls), 1);
+        assert_int_equal(atomic_load(&bells[i].aborted.calls), 0);
+        bell_forget(&bells[i]);
+    }
+}
+
+TEST_EACH_LOOP(loop_end, of_a_group_that_is_released_lets_go_of_what_is_open)
+{
+    struct bell bell = {0};
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 2), &group),
+        0);
+    bell_hang(&bell, weir_group_at(group, 1));
+    weir_group_release(group);
+    assert_int_equal(atomic_load(&bell.down.calls), 1);
+    bell_forget(&bell);
+}
+
+static void drop_bell(struct bell *bell)
+{
+    bell_drop(bell);
+}
+
+/* B 4: timers and tasks go on until what is open has said its last words. */
+TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
+{
+    struct bell bell = {.stubborn = true, .on_ring = drop_bell};
+    struct tally timer = {0}, late = {0}, task = {0};
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, tally_task, &late), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&bell.shut_down, 1));
+    assert_true(tally_await(&timer, 1));
+    assert_int_equal(weir_execute(host->loop, tally_task, &task), 0);
+    assert_true(tally_await(&task, 1));
+    assert_int_equal(atomic_load(&timer.run), 1);
+    assert_int_equal(atomic_load(&late.calls), 0);
+    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SHUTTING_DOWN);
+    bell_ring(&bell);
+    await_end(host);
+    assert_int_equal(atomic_load(&late.cancelled), 1);
+    assert_int_equal(atomic_load(&bell.aborted.calls), 0);
+    bell_forget(&bell);
+}
+
+/* At the deadline minus the quiet period. */
+TEST_EACH_LOOP(loop_end, aborts_who_takes_too_long)
+{
+    struct bell bell = {.stubborn = true};
+    int64_t start_ns = weir__monotonic_now(), took_ns;
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(5), weir_ms(25)), 0);
+    await_end(host);
+    took_ns = weir__monotonic_now() - start_ns;
+    assert_int_equal(atomic_load(&bell.aborted.calls), 1);
+    assert_true(took_ns >= weir_ms(25)); /* 20 until the abort, and a quiet period */
+    bell_forget(&bell);
+}
+
+static void hang_another(struct bell *bell)
+{
+    struct bell *another = bell->user_data;
+
+    bell_hang(another, bell->loop);
+    bell_drop(bell);
+}
+
+TEST_EACH_LOOP(loop_end, tells_who_comes_late)
+{
+    struct bell late = {0};
+    struct bell bell = {.stubborn = true, .on_ring = hang_another, .user_data = &late};
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_true(tally_await(&bell.shut_down, 1));
+    bell_ring(&bell);
+    await_end(host);
+    assert_int_equal(atomic_load(&late.shut_down.calls), 1);
+    bell_forget(&bell);
+    bell_forget(&late);
+}
+
+/* One that nobody answers for. */
+static void part(void *arg)
+{
+    weir__loop_part(arg);
+}
+
+TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)
+{
+    struct bell bell = {0};
+
+    bell_hang(&bell, host->loop);
+    errand_on(host->loop, part, &bell.member);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, weir_ms(10)), 0);
+    (void)weir_executor_await_termination(host->loop, PATIENCE_NS);
+    assert_int_equal(atomic_load(&bell.shut_down.calls), 0);
+    bell_forget(&bell);
+}
+
+static void on_hook(void *arg, int status)
+{
+    struct bell *bell = arg;
+
+    letters_write(bell->user_data, atomic_load(&bell->down.calls) == 1 && status == 0 ? 'h' : 'x');
+}
+
+TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
+{
+    struct letters letters = {0};
+    struct bell bell = {.user_data = &letters};
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_executor_add_shutdown_hook(host->loop, on_hook, &bell), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    await_end(host);
+    assert_string_equal(letters.text, "h");
+    bell_forget(&bell);
+}
+
+/* D 19 */
+TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
+{
+    struct bell bell = {.stubborn = true, .on_ring = drop_bell};
+    int64_t start_ns;
+
+    bell_hang(&bell, host->loop);
+    assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(20), PATIENCE_NS), 0);
+    assert_true(tally_await(&bell.shut_down, 1));
+    weir__thread_sleep(weir_ms(25));
+    start_ns = weir__monotonic_now();
+    bell_ring(&bell);
+    await_end(host);
+    assert_true(weir__monotonic_now() - start_ns >= weir_ms(20));
+    bell_forget(&bell);
+}
+
+TEST_EACH_LOOP(loop_end, comes_to_a_suspended_loop)
+{
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
+    while (weir_executor_state(host->loop) != WEIR_EXECUTOR_SUSPENDED)
+        weir__thread_yield();
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    await_end(host);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups of event loops: which backend they get, and that they start, grow and shrink as groups of
+ * plain executors do.
+ */
+#include "executor/group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/loop.h>
+
+#include "support/executor/errand.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/executor/tally.h"
+#include "support/loop/bell.h"
+#include "support/loop/faults.h"
+#include "support/loop/host.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+static weir_group *make(const weir_group_options *options)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(weir_group_create(options, &group), 0);
+    assert_non_null(group);
+    return group;
+}
+
+/* ---- which backend ---- */
+
+static bool uring_can_be_had(void)
+{
+    weir_group *group = NULL;
+    int err;
+
+    messages_catch();
+    err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING, .threads = 1), &group);
+    weir_group_release(group);
+    return err == 0;
+}
+
+TEST(loop_group, by_default_is_of_loops_on_the_best_backend)
+{
+    enum weir_io best = uring_can_be_had() ? WEIR_IO_URING : WEIR_IO_EPOLL;
+    weir_group *group;
+
+    assert_int_equal(setenv("WEIR_LOOP_THREADS", "3", 1), 0);
+    group = make(NULL);
+    assert_int_equal(unsetenv("WEIR_LOOP_THREADS"), 0);
+    assert_int_equal(weir_group_count(group), 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(weir_loop_io(weir_group_at(group, i)), best);
+        assert_int_equal(weir_executor_state(weir_group_at(group, i)), WEIR_EXECUTOR_NOT_STARTED);
+    }
+    end_group(group);
+}
+
+TEST_EACH_LOOP(loop_group, is_of_the_backend_that_was_asked_for)
+{
+    weir_group *group = make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 2));
+
+    for (size_t i = 0; i < 2; i++)
+        assert_ptr_equal(weir__loop_io(weir_group_at(group, i))->type, host->backend->type);
+    end_group(group);
+}
+
+#ifdef WEIR_WITH_URING
+/* The rule is fixed; which refusal it was is told once in a process. */
+TEST(loop_group, takes_epoll_where_io_uring_is_refused)
+{
+    weir_group *group;
+
+    messages_catch();
+    weir_log_set_level(WEIR_LOG_INFO);
+    faults_install();
+    faults_inject(FAULT_RING_SETUP, 3, UINT64_C(1) << 32, EPERM); /* the third of four */
+    for (int i = 0; i < 2; i++) {
+        group = make(WEIR_GROUP_OPTIONS(.threads = 4));
+        for (size_t member = 0; member < 4; member++)
+            assert_int_equal(weir_loop_io(weir_group_at(group, member)), WEIR_IO_EPOLL);
+        end_group(group);
+    }
+    assert_int_equal(messages_count(WEIR_LOG_INFO), 1);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 0);
+    assert_true(messages_last_contains("io_uring"));
+    weir_log_set_level(WEIR_LOG_WARN);
+    faults_remove();
+}
+
+TEST(loop_group, that_asks_for_io_uring_hears_why_it_is_refused)
+{
+    weir_group *group = NULL;
+
+    messages_catch();
+    faults_install();
+    faults_inject(FAULT_RING_SETUP, 1, 1, EPERM);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING), &group), -EPERM);
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_true(messages_last_contains("io_uring cannot be had"));
+    faults_remove();
+}
+#else
+TEST(loop_group, that_asks_for_io_uring_hears_that_it_was_left_out)
+{
+    weir_group *group = NULL;
+
+    messages_catch();
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING), &group), -ENOTSUP);
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_true(messages_last_contains("built without it"));
+}
+#endif
+
+/* A 2 */
+TEST(loop_group, is_not_made_if_a_backend_is_refused)
+{
+    weir_group *group = NULL;
+
+    messages_catch();
+    faults_install();
+    faults_inject(FAULT_EPOLL_CREATE1, 3, 1, EMFILE);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .threads = 4), &group), -EMFILE);
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_true(messages_last_contains("ulimit"));
+    faults_remove();
+}
+
+TEST(loop_group, with_a_thread_per_channel_is_not_there_yet)
+{
+    weir_group *group = NULL;
+
+    messages_catch();
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING), &group),
+                     -ENOTSUP);
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+}
+
+TEST(loop_group, may_still_be_of_plain_executors)
+{
+    weir_group *group = make(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 1));
+
+    assert_int_equal(weir_loop_io(weir_group_at(group, 0)), WEIR_IO_NONE);
+    end_group(group);
+}
+
+TEST_EACH_LOOP(loop_group, is_not_made_without_memory)
+{
+    weir_group_options options = {
+        .size = sizeof(options), .io = weir_loop_io(host->loop), .threads = 2};
+    weir_group *group = NULL;
+    size_t live = test_memory_live();
+    int err;
+
+    messages_catch();
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_group_create(&options, &group);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        assert_int_equal(test_memory_live(), live);
+    }
+    test_memory_fail_at(0);
+    assert_int_equal(err, 0);
+    end_group(group);
+}
+
+/* ---- its members ---- */
+
+TEST_EACH_LOOP(loop_group, starts_its_threads_when_they_are_needed)
+{
+    weir_group *group =
+        make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 3, .name = "io"));
+    weir_thread_properties thread;
+
+    assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
+    assert_string_equal(thread.name, "io-2");
+    assert_int_equal(weir_executor_state(weir_group_at(group, 0)), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_STARTED);
+    end_group(group);
+}
+
+TEST_EACH_LOOP(loop_group, is_pinned_if_asked)
+{
+    const int cpus[] = {weir__cpu_nth(0)};
+    weir_group *group = make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 2,
+                                                .pin = true, .cpus = cpus, .cpu_count = 1));
+    weir_thread_properties thread;
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(weir_executor_thread(weir_group_at(group, i), &thread), 0);
+        assert_int_equal(thread.cpu, cpus[0]);
+    }
+    end_group(group);
+}
+
+static int suspended_in(const weir_group *group)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < weir_group_count(group); i++)
+        count += weir_executor_state(weir_group_at(group, i)) == WEIR_EXECUTOR_SUSPENDED;
+    return count;
+}
+
+/* D 33, D 37: idle loops are suspended, but not one that has a handle. */
+TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
+{
+    weir_autoscale_options scale;
+    weir_group *group;
+    struct bell bell = {0};
+    struct tally tally = {0};
+
+    weir_autoscale_options_init(&scale);
+    scale.window_ns = weir_seconds(3600); /* the test is the monitor */
+    scale.patience = WEIR_OFF;
+    group =
+        make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 3, .autoscale = &scale));
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &tally), 0);
+    bell_hang(&bell, weir_group_at(group, 2)); /* the first that would go */
+    assert_true(tally_await(&tally, 3));
+    while (suspended_in(group) < 2) {
+        weir__thread_sleep(weir_ms(2));
+        weir__autoscale_step(weir__group_chooser_state(group));
+    }
+    assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_STARTED);
+    bell_ring(&bell);
+    assert_true(tally_await(&bell.rung, 1));
+    bell_take_down(&bell);
+    end_group(group);
+}
+
+/* ---- many loops, many threads ---- */
+
+struct traveller {
+    weir_group *group;
+    uint32_t hops;
+    struct tally *arrived;
+};
+
+static void hop(void *arg, int status)
+{
+    struct traveller *traveller = arg;
+
+    if (status == 0 && traveller->hops-- > 0 &&
+        weir_group_execute(traveller->group, hop, traveller) == 0)
+        return;
+    tally_task(traveller->arrived, status);
+}
+
+TEST_EACH_LOOP(loop_group, passes_tasks_from_loop_to_loop)
+{
+    weir_group *group = make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 4));
+    struct tally arrived = {0};
+    struct traveller travellers[8];
+
+    for (int i = 0; i < 8; i++) {
+        travellers[i] = (struct traveller){group, 500, &arrived};
+        assert_int_equal(weir_group_execute(group, hop, &travellers[i]), 0);
+    }
+    assert_true(tally_await(&arrived, 8));
+    assert_int_equal(atomic_load(&arrived.run), 8);
+    end_group(group);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timers of a loop are never early, however finely they are set, whoever sets them, and whatever
+ * wakes the loop meanwhile. How late they are is a matter for the benchmark.
+ */
+#include <weir/schedule.h>
+#include <weir/timer.h>
+
+#include "base/random.h"
+#include "loop/loop.h"
+#include "support/executor/errand.h"
+#include "support/loop/bell.h"
+#include "support/loop/host.h"
+
+#define ALARMS 300
+#define SPREAD_NS weir_ms(20)
+
+struct alarm {
+    int64_t due_ns;
+    int64_t fired_ns;
+    weir_timer timer;
+};
+
+struct alarms {
+    weir_executor *loop;
+    struct tally fired;
+    struct alarm each[ALARMS];
+};
+
+static struct alarms set;
+
+/* Whole milliseconds, microseconds and nanoseconds: backends round, and must do so upwards. */
+static int64_t draw_delay(weir__random *random)
+{
+    const int64_t units_ns[] = {weir_ms(1), weir_us(1), 1};
+    int64_t unit_ns = units_ns[weir__random_below(random, 3)];
+
+    return (int64_t)weir__random_below(random, (uint64_t)(SPREAD_NS / unit_ns)) * unit_ns;
+}
+
+static void fire(struct alarm *alarm)
+{
+    alarm->fired_ns = weir__monotonic_now();
+    tally_add(&set.fired);
+}
+
+static void on_schedule(void *arg, int status)
+{
+    (void)status;
+    fire(arg);
+}
+
+static void on_timer(weir_timer *timer)
+{
+    fire(container_of(timer, struct alarm, timer));
+}
+
+static void begin(weir_executor *loop)
+{
+    set = (struct alarms){.loop = loop};
+}
+
+/* Rings until all have fired, so that the loop wakes for other reasons, too. */
+static void await_all(struct bell *bell)
+{
+    uint32_t rung = 0;
+
+    while (atomic_load(&set.fired.calls) < ALARMS) {
+        bell_ring(bell);
+        assert_true(tally_await(&bell->rung, ++rung));
+    }
+    for (int i = 0; i < ALARMS; i++)
+        assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
+}
+
+/* D 12 */
+TEST_EACH_LOOP(loop_timers, of_other_threads_are_never_early)
+{
+    weir__random random;
+    struct bell bell = {0};
+
+    weir__random_init(&random, weir__random_process_seed());
+    begin(host->loop);
+    bell_hang(&bell, host->loop);
+    for (int i = 0; i < ALARMS; i++) {
+        int64_t delay_ns = draw_delay(&random);
+
+        set.each[i].due_ns = weir__monotonic_now() + delay_ns;
+        assert_int_equal(weir_schedule(host->loop, delay_ns, NULL, on_schedule, &set.each[i]), 0);
+    }
+    await_all(&bell);
+    bell_take_down(&bell);
+}
+
+static void start_timers(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ALARMS; i++) {
+        int64_t delay_ns = draw_delay(weir__random_thread());
+
+        set.each[i].due_ns = weir__monotonic_now() + delay_ns;
+        (void)weir_timer_start(set.loop, &set.each[i].timer, delay_ns, on_timer);
+    }
+}
+
+/* D 12 */
+TEST_EACH_LOOP(loop_timers, of_its_own_thread_are_never_early)
+{
+    struct bell bell = {0};
+
+    begin(host->loop);
+    bell_hang(&bell, host->loop);
+    errand_on(host->loop, start_timers, NULL);
+    await_all(&bell);
+    bell_take_down(&bell);
+}
+
+/* Without the bell, so that each wait ends by its deadline. */
+TEST_EACH_LOOP(loop_timers, alone_are_never_early)
+{
+    begin(host->loop);
+    errand_on(host->loop, start_timers, NULL);
+    assert_true(tally_await(&set.fired, ALARMS));
+    for (int i = 0; i < ALARMS; i++)
+        assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
+}

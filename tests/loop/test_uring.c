@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is special about rings: queues that are full, threads of the kernel's, requests that do not
+ * end. What they have in common with the other backends is in the suite.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "loop/uring.h"
+#include "support/executor/messages.h"
+#include "support/loop/suite.h"
+#include "support/loop/uring_seam.h"
+
+/* ---- small queues ---- */
+
+#define CROWD 200
+
+/* The smallest ring that there is: everything overflows. */
+static int setup_tiny(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    (void)entries;
+    params->cq_entries = 4;
+    return uring_real.setup(2, ring, params);
+}
+
+static void tick(int descriptor)
+{
+    const uint64_t one = 1;
+
+    assert_int_equal(write(descriptor, &one, sizeof(one)), sizeof(one));
+}
+
+static void stop_polling(struct peer *peer, enum told told)
+{
+    if (told == TOLD_POLLED)
+        peer_poll_stop(peer);
+}
+
+static bool all_were_polled(struct peer **peers, unsigned times)
+{
+    for (int i = 0; i < CROWD; i++) {
+        if (peers[i]->polls < times)
+            return false;
+    }
+    return true;
+}
+
+static void overflow(struct driver *driver)
+{
+    struct peer *peers[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        peers[i] = peer_open(driver, eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+        peers[i]->react = stop_polling;
+    }
+    for (unsigned round = 1; round <= 10; round++) {
+        for (int i = 0; i < CROWD; i++)
+            peer_poll_start(peers[i], POLLIN);
+        driver_until(driver, all_were_polled(peers, round));
+    }
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(peers[i]->polls, 10);
+}
+
+TEST(uring, loses_no_completion_when_the_queue_overflows)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_tiny;
+    suite_run(BACKEND_URING, overflow);
+    uring_seam_restore();
+}
+
+static void crowd_of_streams(struct driver *driver)
+{
+    struct peer *peers[CROWD];
+
+    for (int i = 0; i < CROWD; i++) {
+        peers[i] = peer_open_pair(driver, PAIR_UNIX);
+        peer_receive_start(peers[i], false);
+    }
+    driver_rest(driver);
+    for (uint64_t round = 1; round <= 5; round++) {
+        for (int i = 0; i < CROWD; i++)
+            assert_int_equal(peer_remote_send(peers[i], 1000), 1000);
+        for (int i = 0; i < CROWD; i++)
+            driver_until(driver, peers[i]->bytes == 1000 * round);
+    }
+}
+
+TEST(uring, loses_no_byte_when_the_queue_overflows)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_tiny;
+    suite_run(BACKEND_URING, crowd_of_streams);
+    suite_run(BACKEND_URING_RING, crowd_of_streams);
+    uring_seam_restore();
+}
+
+/* ---- a kernel that takes nothing ---- */
+
+static unsigned busy_calls;
+
+static int enter_busily(unsigned ring, unsigned submit, unsigned wait, unsigned flags,
+                        sigset_t *argument, size_t size)
+{
+    if (busy_calls > 0) {
+        busy_calls--;
+        return -EBUSY;
+    }
+    return uring_real.enter(ring, submit, wait, flags, argument, size);
+}
+
+/* More is started than the queue holds, while nothing can be submitted: it is started later. */
+static void catch_up(struct driver *driver)
+{
+    struct peer *peers[300];
+    struct peer *listener;
+    struct address address;
+
+    listener = peer_open(driver, socket_listen(AF_INET, 8, &address));
+    for (int i = 0; i < 300; i++)
+        peers[i] = peer_open_pair(driver, PAIR_UNIX);
+    driver_rest(driver);
+    busy_calls = 200;
+    for (int i = 0; i < 300; i++)
+        peer_receive_start(peers[i], false);
+    peer_accept_start(listener);
+    for (int i = 0; i < 300; i++)
+        assert_int_equal(peer_remote_send(peers[i], 10), 10);
+    (void)close(socket_connect(&address));
+    for (int i = 0; i < 300; i++)
+        driver_until(driver, peers[i]->bytes == 10);
+    driver_until(driver, listener->accepts == 1);
+    busy_calls = 1000; /* closing has to be caught up with, too */
+}
+
+TEST(uring, starts_later_what_the_kernel_does_not_take_now)
+{
+    uring_seam_restore();
+    weir__uring_system.enter = enter_busily;
+    suite_run(BACKEND_URING, catch_up);
+    suite_run(BACKEND_URING_RING, catch_up);
+    uring_seam_restore();
+}
+
+/* ---- system calls ---- */
+
+static uint64_t enters(struct driver *driver)
+{
+    return atomic_load(&driver->io->figures.waits);
+}
+
+static void look(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+    uint64_t before;
+
+    peer_receive_start(peer, false);
+    driver_rest(driver);
+    before = enters(driver);
+    for (int i = 0; i < 100; i++) {
+        assert_false(driver->io->type->peek(driver->io));
+        assert_int_equal(weir__io_wait(driver->io, 0), 0);
+    }
+    assert_int_equal(enters(driver), before);
+    assert_int_equal(peer_remote_send(peer, 10), 10);
+    assert_true(driver->io->type->peek(driver->io));
+    assert_int_equal(enters(driver), before + 1);
+    driver_until(driver, peer->bytes == 10);
+}
+
+TEST(uring, looks_without_a_system_call)
+{
+    suite_run(BACKEND_URING, look);
+}
+
+/* ---- threads ---- */
+
+static unsigned threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    unsigned count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    (void)closedir(folder);
+    return count - 2; /* . and .. */
+}
+
+static void keep_busy(struct driver *driver)
+{
+    unsigned before = threads();
+    struct address tcp;
+    struct address local;
+    struct address full;
+    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 64, &tcp));
+    int full_listener = socket_listen(AF_UNIX, 0, &full);
+    struct peer *peers[16];
+
+    peer_accept_start(listener);
+    peer_accept_start(peer_open(driver, socket_listen(AF_UNIX, 4, &local)));
+    for (int i = 0; i < 16; i++) {
+        peers[i] = peer_open_pair(driver, i % 2 == 0 ? PAIR_TCP : PAIR_UNIX);
+        peer_receive_start(peers[i], false);
+        peer_send(peers[i], 16 << 20); /* nobody reads it */
+        if (i % 4 < 2)
+            assert_int_equal(shutdown(peers[i]->remote, SHUT_WR), 0);
+        peer_connect(peer_open(driver, socket_new(AF_INET, SOCK_STREAM)), &tcp);
+        peer_connect(peer_open(driver, socket_new(AF_UNIX, SOCK_STREAM)), &full);
+    }
+    driver_until(driver, listener->accepts == 16);
+    driver_rest(driver);
+    assert_int_equal(threads(), before);
+    (void)close(full_listener);
+}
+
+TEST(uring, leaves_nothing_to_threads_of_the_kernel)
+{
+    suite_run(BACKEND_URING, keep_busy);
+    suite_run(BACKEND_URING_RING, keep_busy);
+}
+
+/* ---- the eventfd ---- */
+
+static void end_watch(struct io_uring_cqe *completion)
+{
+    if (completion->user_data == WEIR__URING_WAKE)
+        completion->flags &= ~IORING_CQE_F_MORE;
+}
+
+static void wake_again_and_again(struct driver *driver)
+{
+    const int64_t patience_ns = weir_seconds(5);
+
+    for (int i = 0; i < 20; i++) {
+        weir__io_wake(driver->io);
+        do {
+            int64_t deadline_ns = weir__monotonic_now() + patience_ns;
+
+            assert_int_equal(weir__io_wait(driver->io, deadline_ns), 0);
+            assert_true(weir__monotonic_now() < deadline_ns);
+            (void)weir__io_dispatch(driver->io, WEIR_NEVER);
+        } while (!driver->io->woken);
+        assert_false(weir__uring_of(driver->io)->is_wake_watched);
+    }
+}
+
+TEST(uring, watches_the_eventfd_again_when_the_kernel_has_stopped)
+{
+    uring_seam_restore();
+    weir__uring_fault = end_watch;
+    suite_run(BACKEND_URING, wake_again_and_again);
+    uring_seam_restore();
+}
+
+/* Only the first enters fail, so that the one that waits does not. */
+static int refuse_twice(unsigned ring, unsigned submit, unsigned wait, unsigned flags,
+                        sigset_t *argument, size_t size)
+{
+    static unsigned calls;
+
+    if (calls++ < 2)
+        return -EAGAIN;
+    return uring_real.enter(ring, submit, wait, flags, argument, size);
+}
+
+static void wake_when_full(struct driver *driver)
+{
+    int64_t begin_ns = weir__monotonic_now();
+
+    for (int i = 0; i < 2; i++)
+        peer_poll_start(peer_open(driver, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), POLLIN);
+    weir__io_wake(driver->io);
+    for (int i = 0; i < 3 && !driver->io->woken; i++)
+        assert_int_equal(weir__io_wait(driver->io, begin_ns + DRIVER_PATIENCE_NS), 0);
+    assert_true(driver->io->woken);
+    assert_true(weir__monotonic_now() - begin_ns < DRIVER_PATIENCE_NS);
+}
+
+TEST(uring, can_be_woken_also_if_the_eventfd_could_not_be_watched_at_once)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_tiny;
+    weir__uring_system.enter = refuse_twice;
+    suite_run(BACKEND_URING, wake_when_full);
+    uring_seam_restore();
+}
+
+/* ---- requests that do not end ---- */
+
+static const weir__io_handle *silenced;
+
+static void silence(struct io_uring_cqe *completion)
+{
+    if (silenced != NULL && (completion->user_data & ~7ull) == (uintptr_t)silenced)
+        completion->user_data = WEIR__URING_CANCEL;
+}
+
+static void rebuild_around_a_stuck_one(struct driver *driver)
+{
+    struct peer *stuck = peer_open_pair(driver, PAIR_TCP);
+    struct peer *leaving = peer_open_pair(driver, PAIR_TCP);
+    struct peer *good = peer_open_pair(driver, PAIR_TCP);
+    int64_t begin_ns;
+
+    peer_receive_start(stuck, false);
+    peer_receive_start(good, false);
+    driver_rest(driver);
+    silenced = stuck->handle; /* its last completion is never heard of */
+    begin_ns = weir__monotonic_now();
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    assert_true(weir__monotonic_now() - begin_ns < weir_seconds(3));
+    silenced = NULL;
+    driver_until(driver, stuck->fails == 1);
+    assert_int_equal(stuck->fail_error, WEIR_EREBUILT);
+    assert_int_equal(peer_remote_send(good, 100), 100);
+    driver_until(driver, good->bytes == 100);
+    peer_receive_start(leaving, false);
+    driver_rest(driver);
+    silenced = leaving->handle; /* the same for one that is closed */
+    peer_close(leaving);
+    driver_rest(driver);
+    assert_int_equal(leaving->detaches, 0);
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    silenced = NULL;
+    driver_until(driver, leaving->detaches == 1);
+    assert_int_equal(good->fails, 0);
+}
+
+TEST(uring, a_request_that_does_not_end_costs_its_handle_alone)
+{
+    uring_seam_restore();
+    weir__uring_fault = silence;
+    suite_run(BACKEND_URING, rebuild_around_a_stuck_one);
+    suite_run(BACKEND_URING_RING, rebuild_around_a_stuck_one);
+    uring_seam_restore();
+}
+
+/* ---- accepting ---- */
+
+/* The kernel accepts all that come; they are told so many a turn, and those after a stop later. */
+static void accept_many(struct driver *driver)
+{
+    struct address address;
+    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 128, &address));
+    int clients[100];
+
+    peer_accept_start(listener);
+    driver_rest(driver);
+    for (int i = 0; i < 100; i++)
+        clients[i] = socket_connect(&address);
+    driver_until(driver, listener->accepts >= 16);
+    assert_true(listener->accepts < 100);
+    peer_accept_stop(listener);
+    assert_non_null(listener->handle->backend);
+    driver_rest(driver);
+    assert_true(listener->accepts < 100);
+    peer_accept_start(listener);
+    driver_until(driver, listener->accepts == 100);
+    assert_null(listener->handle->backend);
+    for (int i = 0; i < 100; i++)
+        (void)close(clients[i]);
+}
+
+/* Its kept connections are closed with a listener: suite_run counts descriptors. */
+static void close_with_connections_kept(struct driver *driver)
+{
+    struct address address;
+    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 128, &address));
+    int clients[100];
+
+    peer_accept_start(listener);
+    driver_rest(driver);
+    for (int i = 0; i < 100; i++)
+        clients[i] = socket_connect(&address);
+    driver_until(driver, listener->accepts >= 16);
+    assert_non_null(listener->handle->backend);
+    peer_close(listener);
+    for (int i = 0; i < 100; i++)
+        (void)close(clients[i]);
+}
+
+TEST(uring, keeps_connections_that_are_not_wanted_yet)
+{
+    suite_run(BACKEND_URING, accept_many);
+    suite_run(BACKEND_URING, close_with_connections_kept);
+}
+
+/* The kernel refuses at once, not when a connection comes: that must not go on for ever. */
+static void accept_on_datagrams(struct driver *driver)
+{
+    struct address address;
+    struct peer *peer = peer_open(driver, socket_bind(AF_INET, SOCK_DGRAM, &address));
+
+    peer_accept_start(peer);
+    driver_until(driver, peer->accept_error != 0);
+    assert_int_equal(peer->accept_error, -EOPNOTSUPP);
+    driver_rest(driver);
+}
+
+TEST(uring, says_that_a_socket_cannot_accept)
+{
+    suite_run(BACKEND_URING, accept_on_datagrams);
+}
+
+/* An eventfd has room as long as it is not full: two polls of one handle, one for each way. */
+static void poll_both_ways(struct driver *driver)
+{
+    struct peer *peer = peer_open(driver, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+
+    peer_poll_start(peer, POLLIN | POLLOUT);
+    driver_until(driver, peer->polls > 0);
+    assert_int_equal(peer->poll_events, POLLOUT);
+    tick(peer->descriptor);
+    driver_until(driver, peer->poll_events == (POLLIN | POLLOUT));
+}
+
+TEST(uring, polls_both_ways)
+{
+    suite_run(BACKEND_URING, poll_both_ways);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receiving by a ring of buffers: the change to poll and back, what is kept, and too few buffers.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "loop/uring.h"
+#include "support/executor/messages.h"
+#include "support/loop/suite.h"
+#include "support/loop/uring_seam.h"
+
+#define BUFFER_SIZE 8192
+#define BUFFER_COUNT 256
+#define TOTAL (5 * BUFFER_SIZE)
+
+static bool by_ring(const struct peer *peer)
+{
+    return weir__uring_is_in_flight(peer->handle, WEIR__URING_RECEIVE);
+}
+
+static bool by_poll(const struct peer *peer)
+{
+    return weir__uring_is_in_flight(peer->handle, WEIR__URING_POLL);
+}
+
+static void exchange(struct driver *driver, struct peer *peer, size_t count)
+{
+    uint64_t before = peer->bytes;
+
+    assert_int_equal(peer_remote_send(peer, count), count);
+    driver_until(driver, peer->bytes == before + count);
+}
+
+/* ---- there and back ---- */
+
+static void change_manners(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    exchange(driver, peer, 100);
+    assert_true(by_ring(peer) && !by_poll(peer));
+    for (int round = 0; round < 20; round++) {
+        exchange(driver, peer, BUFFER_SIZE);
+        exchange(driver, peer, 100); /* full, but not twice in a row */
+        assert_true(by_ring(peer));
+        exchange(driver, peer, 5 * BUFFER_SIZE);
+        driver_until(driver, by_poll(peer) && !by_ring(peer));
+        for (int i = 0; i < 7; i++)
+            exchange(driver, peer, 100);
+        exchange(driver, peer, 5000); /* not small */
+        for (int i = 0; i < 7; i++)
+            exchange(driver, peer, 100);
+        assert_true(by_poll(peer));
+        exchange(driver, peer, 100);
+        driver_until(driver, by_ring(peer) && !by_poll(peer));
+    }
+    peer_remote_close(peer);
+    driver_until(driver, peer->ends == 1);
+}
+
+TEST(uring_receive, changes_to_poll_for_much_and_back_for_little)
+{
+    suite_run(BACKEND_URING_RING, change_manners);
+}
+
+static void receive_narrowly(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer->handle->window = 1000;
+    peer_receive_start(peer, false);
+    exchange(driver, peer, 3000);
+    assert_true(by_poll(peer) && !by_ring(peer));
+    assert_int_equal(peer->largest, 1000);
+}
+
+TEST(uring_receive, by_poll_if_the_owner_wants_less_than_a_buffer)
+{
+    suite_run(BACKEND_URING_RING, receive_narrowly);
+}
+
+static int refuse_buffers(struct io_uring *ring, struct io_uring_buf_reg *buffers, unsigned flags)
+{
+    (void)ring;
+    (void)buffers;
+    (void)flags;
+    return -EINVAL;
+}
+
+static void receive_without_ring(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    assert_true(messages_count(WEIR_LOG_WARN) == 1);
+    assert_true(messages_last_contains("receives by poll"));
+    peer_receive_start(peer, false);
+    exchange(driver, peer, 100);
+    assert_true(by_poll(peer));
+}
+
+TEST(uring_receive, by_poll_if_the_kernel_has_no_buffer_rings)
+{
+    uring_seam_restore();
+    weir__uring_system.register_buffers = refuse_buffers;
+    messages_catch();
+    suite_run(BACKEND_URING_RING, receive_without_ring);
+    uring_seam_restore();
+}
+
+/* ---- what is kept ---- */
+
+static void stop_at_once(struct peer *peer, enum told told)
+{
+    if (told == TOLD_RECEIVED)
+        peer_receive_stop(peer);
+}
+
+/* A peer that has received one buffer and stopped, while others are kept. */
+static struct peer *open_stopped(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    driver_rest(driver);
+    assert_int_equal(peer_remote_send(peer, TOTAL), TOTAL);
+    peer->react = stop_at_once;
+    driver_until(driver, peer->receives == 1);
+    driver_rest(driver);
+    assert_int_equal(peer->bytes, BUFFER_SIZE);
+    assert_non_null(peer->handle->backend);
+    return peer;
+}
+
+static void stop_and_start(struct driver *driver)
+{
+    struct peer *peer = open_stopped(driver);
+
+    peer_remote_close(peer);
+    driver_rest(driver);
+    for (unsigned i = 2; peer->bytes < TOTAL; i++) {
+        assert_int_equal(peer->ends, 0);
+        peer_receive_start(peer, i % 2 == 0); /* once is enough, too */
+        driver_until(driver, peer->receives == i);
+        driver_rest(driver);
+        assert_int_equal(peer->receives, i);
+    }
+    assert_null(peer->handle->backend);
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->ends == 1);
+}
+
+TEST(uring_receive, keeps_what_has_come_when_it_is_stopped)
+{
+    suite_run(BACKEND_URING_RING, stop_and_start);
+}
+
+static void close_stopped(struct driver *driver)
+{
+    struct peer *peer = open_stopped(driver);
+
+    peer_close(peer); /* suite_run counts the blocks */
+    driver_until(driver, peer->detaches == 1);
+}
+
+static void detach_stopped(struct driver *driver)
+{
+    struct peer *peer = open_stopped(driver);
+
+    peer_detach(peer);
+    driver_until(driver, peer->detaches == 1);
+    assert_true(peer->bytes > BUFFER_SIZE);
+    assert_int_equal(peer->bytes + socket_waiting(peer->descriptor), TOTAL);
+}
+
+static void rebuild_stopped(struct driver *driver)
+{
+    struct peer *peer = open_stopped(driver);
+
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    driver_rest(driver);
+    assert_int_equal(peer->bytes, BUFFER_SIZE);
+    peer->react = NULL;
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->bytes == TOTAL);
+    exchange(driver, peer, 100);
+}
+
+TEST(uring_receive, gives_away_or_hands_over_what_is_kept)
+{
+    suite_run(BACKEND_URING_RING, close_stopped);
+    suite_run(BACKEND_URING_RING, detach_stopped);
+    suite_run(BACKEND_URING_RING, rebuild_stopped);
+}
+
+/* There is no ring to be had: what is kept is told all the same. */
+static int refuse_ring(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    (void)entries;
+    (void)ring;
+    (void)params;
+    return -EMFILE;
+}
+
+static void detach_without_ring(struct driver *driver)
+{
+    struct peer *peer = open_stopped(driver);
+
+    weir__uring_system.setup = refuse_ring;
+    messages_catch();
+    assert_int_equal(weir__io_rebuild(driver->io), -EMFILE);
+    peer_detach(peer);
+    driver_until(driver, peer->detaches == 1);
+    assert_int_equal(peer->bytes + socket_waiting(peer->descriptor), TOTAL);
+}
+
+TEST(uring_receive, hands_over_what_is_kept_also_without_a_ring)
+{
+    uring_seam_restore();
+    suite_run(BACKEND_URING_RING, detach_without_ring);
+    uring_seam_restore();
+}
+
+static void detach_lost(struct peer *peer, enum told told)
+{
+    if (told == TOLD_FAILED)
+        peer_detach(peer);
+}
+
+/* The loop has lost it while the ring still receives. */
+static void detach_failed(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    driver_rest(driver);
+    assert_int_equal(peer_remote_send(peer, 100), 100);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + DRIVER_PATIENCE_NS) > 0);
+    weir__uring_lose(peer->handle, -EIO);
+    peer->react = detach_lost;
+    driver_until(driver, peer->detaches == 1);
+    assert_string_equal(peer->story, "fx");
+}
+
+TEST(uring_receive, tells_nothing_more_of_a_handle_that_failed_and_is_detached)
+{
+    suite_run(BACKEND_URING_RING, detach_failed);
+}
+
+/* A batch that is left unfinished, as when the time is up, ends in the rebuild: nobody is told
+ * inside of that, but later that the reading is complete. */
+static void rebuild_within_batch(struct driver *driver)
+{
+    struct address address;
+    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 64, &address));
+    int clients[60];
+
+    peer_accept_start(listener);
+    driver_rest(driver);
+    for (int i = 0; i < 60; i++)
+        clients[i] = socket_connect(&address);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + DRIVER_PATIENCE_NS) > 40);
+    driver->dispatching = true;
+    assert_true(weir__io_dispatch(driver->io, 0));
+    driver->dispatching = false;
+    assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
+    assert_int_equal(listener->completes, 0);
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    driver->dispatching = true;
+    (void)weir__io_dispatch(driver->io, WEIR_NEVER);
+    driver->dispatching = false;
+    assert_int_equal(listener->completes, 1);
+    driver_until(driver, listener->accepts == 60);
+    for (int i = 0; i < 60; i++)
+        (void)close(clients[i]);
+}
+
+TEST(uring_receive, is_completed_after_a_rebuild_in_the_midst_of_a_batch)
+{
+    suite_run(BACKEND_URING, rebuild_within_batch);
+}
+
+/* ---- buffers ---- */
+
+/* More messages at once than there are buffers: nobody misses one, and nobody stalls. */
+static void exhaust(struct driver *driver)
+{
+    static struct peer *peers[2 * BUFFER_COUNT];
+
+    for (int i = 0; i < 2 * BUFFER_COUNT; i++) {
+        peers[i] = peer_open_pair(driver, PAIR_UNIX);
+        peer_receive_start(peers[i], false);
+    }
+    driver_rest(driver);
+    for (uint64_t round = 1; round <= 5; round++) {
+        for (int i = 0; i < 2 * BUFFER_COUNT; i++)
+            assert_int_equal(peer_remote_send(peers[i], 50), 50);
+        for (int i = 0; i < 2 * BUFFER_COUNT; i++)
+            driver_until(driver, peers[i]->bytes == 50 * round);
+    }
+    driver_rest(driver);
+    for (int i = 0; i < 2 * BUFFER_COUNT; i++)
+        assert_true(by_ring(peers[i]));
+    assert_int_equal(driver->supply.live, BUFFER_COUNT);
+}
+
+TEST(uring_receive, is_not_stopped_by_too_few_buffers)
+{
+    suite_run(BACKEND_URING_RING, exhaust);
+}
+
+static void take_memory_late(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    driver_rest(driver);
+    assert_int_equal(driver->supply.taken, 0); /* nobody receives yet */
+    peer_receive_start(peer, false);
+    exchange(driver, peer, 10);
+    driver_rest(driver);
+    assert_int_equal(driver->supply.live, BUFFER_COUNT); /* a fresh block for the one that went */
+    assert_int_equal(driver->supply.taken, BUFFER_COUNT + 1);
+}
+
+TEST(uring_receive, takes_memory_when_somebody_receives)
+{
+    suite_run(BACKEND_URING_RING, take_memory_late);
+}
+
+/* Some of the buffers have memory: they are used up, then receiving waits for more. */
+static void run_out_of_memory(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    driver_rest(driver);
+    driver->supply.refuse = SIZE_MAX;
+    for (int i = 0; i < 3 * BUFFER_COUNT; i++) {
+        if (peer_remote_send(peer, 10) < 10)
+            break;
+        driver_turn(driver);
+    }
+    driver_rest(driver);
+    assert_int_equal(peer->receives, BUFFER_COUNT);
+    assert_int_equal(driver->supply.live, 0);
+    driver->supply.refuse = 0;
+    driver_until(driver, peer->bytes == peer->remote_out.position);
+    exchange(driver, peer, 100);
+}
+
+TEST(uring_receive, waits_for_memory)
+{
+    suite_run(BACKEND_URING_RING, run_out_of_memory);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Getting a ring: from a kernel that offers less, and from one that refuses.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "loop/uring.h"
+#include "support/child.h"
+#include "support/loop/suite.h"
+#include "support/loop/uring_seam.h"
+
+#define ALL_OF_TASK_WORK                                                                   \
+    (IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | \
+     IORING_SETUP_COOP_TASKRUN)
+
+/* ---- less ---- */
+
+static unsigned refused_flags;
+
+static int setup_without(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    if ((params->flags & refused_flags) != 0)
+        return -EINVAL;
+    return uring_real.setup(entries, ring, params);
+}
+
+static void talk(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer_receive_start(peer, false);
+    for (uint64_t i = 1; i <= 50; i++) {
+        assert_int_equal(peer_remote_send(peer, 100), 100);
+        driver_until(driver, peer->bytes == 100 * i);
+    }
+    peer_remote_close(peer);
+    driver_until(driver, peer->ends == 1);
+}
+
+/* A ring on a kernel that does not know these flags works, and has what is left of them. */
+static void expect_without(unsigned refused, unsigned expected)
+{
+    struct driver driver;
+
+    refused_flags = refused;
+    weir__uring_system.setup = setup_without;
+    suite_open(&driver, BACKEND_URING);
+    assert_int_equal(weir__uring_of(driver.io)->ring.flags & ALL_OF_TASK_WORK, expected);
+    talk(&driver);
+    suite_close(&driver);
+}
+
+TEST(uring_setup, asks_for_all_that_this_kernel_has)
+{
+    uring_seam_restore();
+    expect_without(0, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                          IORING_SETUP_TASKRUN_FLAG);
+    uring_seam_restore();
+}
+
+TEST(uring_setup, does_without_what_the_kernel_refuses)
+{
+    uring_seam_restore();
+    expect_without(IORING_SETUP_TASKRUN_FLAG,
+                   IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+    expect_without(IORING_SETUP_DEFER_TASKRUN,
+                   IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
+    expect_without(IORING_SETUP_SINGLE_ISSUER,
+                   IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
+    expect_without(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_TASKRUN_FLAG,
+                   IORING_SETUP_COOP_TASKRUN);
+    expect_without(ALL_OF_TASK_WORK, 0);
+    uring_seam_restore();
+}
+
+TEST(uring_setup, says_what_it_has)
+{
+    struct driver driver;
+    char features[128];
+    char little[8];
+
+    suite_open(&driver, BACKEND_URING);
+    weir__uring_features(weir__uring_of(driver.io), features, sizeof(features));
+    assert_non_null(strstr(features, "sq 256 cq 4096 single-issuer defer-taskrun taskrun-flag"));
+    weir__uring_features(weir__uring_of(driver.io), little, sizeof(little));
+    assert_string_equal(little, "sq 256 ");
+    suite_close(&driver);
+}
+
+/* ---- nothing ---- */
+
+static int setup_error;
+static int disabled_level;
+static const char *release;
+
+static int refuse_setup(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    (void)entries;
+    (void)ring;
+    (void)params;
+    return setup_error;
+}
+
+static int say_disabled(void)
+{
+    return disabled_level;
+}
+
+static int say_release(struct utsname *ret_kernel)
+{
+    memset(ret_kernel, 0, sizeof(*ret_kernel));
+    (void)snprintf(ret_kernel->release, sizeof(ret_kernel->release), "%s", release);
+    return 0;
+}
+
+/* The error is told, with a sentence that has all of these words, which are separated by '|'. */
+static void expect_refusal(int err, const char *words)
+{
+    const weir__io_options options = {.name = "refused"};
+    char reason[256] = "";
+    weir__io *io;
+
+    assert_int_equal(weir__io_create(&weir__io_uring, &options, &io, reason, sizeof(reason)), err);
+    while (*words != '\0') {
+        size_t length = strcspn(words, "|");
+        char word[64];
+
+        (void)snprintf(word, sizeof(word), "%.*s", (int)length, words);
+        if (strstr(reason, word) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", reason, word);
+        words += length + (words[length] == '|');
+    }
+}
+
+TEST(uring_setup, says_why_it_was_refused_and_what_to_do)
+{
+    static const struct {
+        int err;
+        int disabled;
+        const char *words;
+    } refusals[] = {
+        {-ENOSYS, 0, "no io_uring|CONFIG_IO_URING"},
+        {-EPERM, 0, "not permitted|seccomp|containers|allow the io_uring_* system calls"},
+        {-EPERM, 1, "for this user|io_uring_disabled is 1|kernel.io_uring_group"},
+        {-EPERM, 2, "for everybody|io_uring_disabled is 2|0 allows it"},
+        {-EACCES, 0, "not permitted"},
+        {-ENOMEM, 0, "no memory for a ring"},
+        {-EMFILE, 0, "no descriptor|ulimit -n"},
+        {-ENFILE, 0, "no descriptor|fs.file-max"},
+        {-EINVAL, 0, "io_uring_setup fails"},
+    };
+
+    uring_seam_restore();
+    weir__uring_system.setup = refuse_setup;
+    weir__uring_system.disabled = say_disabled;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        setup_error = refusals[i].err;
+        disabled_level = refusals[i].disabled;
+        expect_refusal(setup_error, refusals[i].words);
+    }
+    uring_seam_restore();
+}
+
+TEST(uring_setup, says_the_limit_of_locked_memory)
+{
+    struct rlimit before;
+    struct rlimit small = {64 * 1024, 64 * 1024};
+
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+    small.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &small), 0);
+    uring_seam_restore();
+    weir__uring_system.setup = refuse_setup;
+    setup_error = -ENOMEM;
+    expect_refusal(-ENOMEM, "64 KiB|ulimit -l");
+    uring_seam_restore();
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+TEST(uring_setup, needs_linux_6_1)
+{
+    static const char *const old[] = {"6.0.19-generic", "5.15.0", "4.19.0-27-amd64"};
+    static const char *const recent[] = {"6.1.0-13-amd64", "6.18.44", "7.0.0-rc1", "odd"};
+
+    uring_seam_restore();
+    weir__uring_system.uname = say_release;
+    for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+        release = old[i];
+        expect_refusal(-ENOTSUP, "needs Linux 6.1 or newer");
+        expect_refusal(-ENOTSUP, old[i]);
+    }
+    for (size_t i = 0; i < sizeof(recent) / sizeof(recent[0]); i++) {
+        release = recent[i];
+        expect_without(0, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                              IORING_SETUP_TASKRUN_FLAG);
+    }
+    uring_seam_restore();
+}
+
+/* What a container's filter does; no test but this one meets the real thing. */
+static void meet_filter(uint32_t action)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), /* seccomp_data.nr */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof(program) / sizeof(program[0]), program};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+        abort();
+}
+
+static void expect_refusal_or_abort(int err, const char *word)
+{
+    const weir__io_options options = {.name = "refused"};
+    char reason[256] = "";
+    weir__io *io;
+
+    if (weir__io_create(&weir__io_uring, &options, &io, reason, sizeof(reason)) != err ||
+        strstr(reason, word) == NULL)
+        abort();
+}
+
+static void meet_a_filter_that_forbids(void)
+{
+    meet_filter(SECCOMP_RET_ERRNO | EPERM);
+    expect_refusal_or_abort(-EPERM, "seccomp");
+}
+
+static void meet_a_filter_that_hides(void)
+{
+    meet_filter(SECCOMP_RET_ERRNO | ENOSYS);
+    expect_refusal_or_abort(-ENOSYS, "sandbox");
+}
+
+TEST(uring_setup, is_refused_by_a_filter)
+{
+    assert_true(child_survives(meet_a_filter_that_forbids));
+    assert_true(child_survives(meet_a_filter_that_hides));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of backends.
+ */
+#include "support/loop/backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#ifdef WEIR_WITH_URING
+#define URING &weir__io_uring
+#else
+#define URING NULL
+#endif
+
+const struct backend backends[BACKEND_COUNT] = {
+    [BACKEND_EPOLL] = {.name = "epoll", .type = &weir__io_epoll, .io = WEIR_IO_EPOLL},
+    [BACKEND_URING] = {.name = "uring", .type = URING, .io = WEIR_IO_URING},
+    [BACKEND_URING_RING] = {.name = "uring-ring",
+                            .type = URING,
+                            .io = WEIR_IO_URING,
+                            .ring_receive = true},
+    [BACKEND_POLL] = {.name = "poll", .type = &weir__io_poll, .io = WEIR_IO_POLL},
+};
+
+int backend_create(const struct backend *backend, weir__io **ret_io, char *reason, size_t size)
+{
+    const weir__io_options options = {.name = backend->name, .ring_receive = backend->ring_receive};
+
+    if (backend->type == NULL) {
+        (void)snprintf(reason, size, "built without io_uring (liburing is missing)");
+        return -ENOTSUP;
+    }
+    return weir__io_create(backend->type, &options, ret_io, reason, size);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The turn of a loop, and nothing else of one.
+ */
+#include "support/loop/driver.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/loop/peer.h"
+#include "support/test.h"
+
+#define TURN_NS weir_ms(10)
+#define REST_NS weir_ms(3)
+#define REST_TURNS 3   /* so many in a row without a word are a rest */
+#define SLEEP_TURNS 50 /* more in a short time are no sleep */
+
+int driver_open(struct driver *driver, const struct backend *backend, char *reason, size_t size)
+{
+    weir__io_memory memory;
+    int err;
+
+    *driver = (struct driver){.backend = backend};
+    weir__list_init(&driver->peers);
+    weir__list_init(&driver->heard);
+    err = backend_create(backend, &driver->io, reason, size);
+    if (err < 0)
+        return err;
+    memory = supply_memory(&driver->supply);
+    weir__io_set_memory(driver->io, &memory);
+    err = weir__io_begin(driver->io);
+    if (err < 0) {
+        (void)snprintf(reason, size, "%s: begin fails with %d", backend->name, err);
+        weir__io_destroy(driver->io);
+    }
+    return err;
+}
+
+static bool any_attached(const struct driver *driver)
+{
+    weir_list_foreach (item, &driver->peers) {
+        if (container_of(item, struct peer, link)->handle != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* A handle that is left keeps the backend alive: destroying it would hide who is to blame. */
+const char *driver_close(struct driver *driver)
+{
+    int64_t give_up_ns = weir__monotonic_now() + DRIVER_PATIENCE_NS;
+
+    weir_list_foreach (item, &driver->peers)
+        peer_close(container_of(item, struct peer, link));
+    while (any_attached(driver) && weir__monotonic_now() < give_up_ns)
+        (void)driver_step(driver, TURN_NS);
+    if (any_attached(driver)) {
+        driver_complain(driver, "a closed handle was never detached");
+        return driver->complaint;
+    }
+    if (atomic_load(&driver->io->figures.handles) != 0)
+        driver_complain(driver, "handles are counted that are not there");
+    while (!weir__list_is_empty(&driver->peers))
+        peer_free(container_of(driver->peers.next, struct peer, link));
+    weir__io_destroy(driver->io);
+    if (driver->supply.live != 0)
+        driver_complain(driver, "%zu blocks were not given back", driver->supply.live);
+    return driver->complaint[0] != '\0' ? driver->complaint : NULL;
+}
+
+void driver_complain(struct driver *driver, const char *format, ...)
+{
+    va_list args;
+
+    if (driver->complaint[0] != '\0')
+        return;
+    va_start(args, format);
+    (void)vsnprintf(driver->complaint, sizeof(driver->complaint), format, args);
+    va_end(args);
+}
+
+bool driver_step(struct driver *driver, int64_t wait_ns)
+{
+    bool look = wait_ns == 0 || driver->more;
+    int events = weir__io_wait(driver->io, look ? 0 : weir__monotonic_now() + wait_ns);
+    weir__list *link;
+
+    if (events < 0)
+        driver_complain(driver, "the wait fails with %d", events);
+    driver->turn++;
+    driver->told = 0;
+    driver->dispatching = true;
+    driver->more = weir__io_dispatch(driver->io, WEIR_NEVER);
+    driver->dispatching = false;
+    while ((link = weir__list_pop(&driver->heard)) != NULL)
+        peer_end_turn(container_of(link, struct peer, heard_link));
+    return driver->complaint[0] == '\0';
+}
+
+static void step_or_fail(struct driver *driver, int64_t wait_ns)
+{
+    if (!driver_step(driver, wait_ns))
+        fail_msg("%s: %s", driver->backend->name, driver->complaint);
+}
+
+void driver_turn(struct driver *driver)
+{
+    step_or_fail(driver, TURN_NS);
+}
+
+void driver_rest(struct driver *driver)
+{
+    int64_t give_up_ns = weir__monotonic_now() + DRIVER_PATIENCE_NS;
+
+    for (int quiet = 0; quiet < REST_TURNS; quiet = driver->told == 0 ? quiet + 1 : 0) {
+        if (weir__monotonic_now() > give_up_ns)
+            fail_msg("%s never comes to rest", driver->backend->name);
+        step_or_fail(driver, REST_NS);
+    }
+}
+
+void driver_sleep(struct driver *driver, int64_t duration_ns)
+{
+    int64_t end_ns = weir__monotonic_now() + duration_ns;
+
+    for (unsigned turns = 0; weir__monotonic_now() < end_ns; turns++) {
+        if (turns > SLEEP_TURNS)
+            fail_msg("%s spins", driver->backend->name);
+        step_or_fail(driver, end_ns - weir__monotonic_now());
+    }
+}
+
+void driver_turn_toward(struct driver *driver, int64_t give_up_ns, const char *condition,
+                        const char *file, int line)
+{
+    if (weir__monotonic_now() > give_up_ns) {
+        print_error("%s: never: %s\n", driver->backend->name, condition);
+        _fail(file, line);
+    }
+    step_or_fail(driver, TURN_NS);
+}

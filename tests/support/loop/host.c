@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands around every test on a loop.
+ */
+#include "support/loop/host.h"
+
+#include "support/executor/global.h"
+#include "support/executor/group.h"
+#include "support/executor/tally.h"
+#include "support/loop/sockets.h"
+
+/* Asked first, so that a backend which cannot be had gives its reason. */
+static void skip_if_refused(const struct backend *backend)
+{
+    char reason[256] = "";
+    weir__io *io;
+
+    if (backend_create(backend, &io, reason, sizeof(reason)) < 0)
+        WEIR_TEST_SKIP(reason);
+    weir__io_destroy(io);
+}
+
+void host_open(struct host *host, enum backend_id id)
+{
+    host->backend = &backends[id];
+    skip_if_refused(host->backend);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1, .name = "host",
+                                             .uring_receive = host->backend->ring_receive),
+                          &host->group),
+        0);
+    host->loop = weir_group_at(host->group, 0);
+}
+
+void host_end(struct host *host)
+{
+    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+}
+
+void host_close(struct host *host)
+{
+    host_end(host);
+    weir_group_release(host->group);
+}
+
+void host_run(enum backend_id id, void (*body)(struct host *host))
+{
+    size_t descriptors = descriptors_open();
+    struct host host;
+
+    host_open(&host, id);
+    body(&host);
+    host_close(&host);
+    global_settle(); /* it may hold the loop that it was to watch over */
+    assert_int_equal(descriptors_open(), descriptors);
+}
+
+static uint64_t turns_of(const struct host *host)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(host->loop, &stats);
+    return stats.turns;
+}
+
+/* A turn is counted at its end: the first of them may have looked before this began. */
+void host_turn(struct host *host, unsigned turns)
+{
+    uint64_t end = turns_of(host) + turns + 1;
+
+    while (turns_of(host) < end) {
+        struct tally tally = {0};
+
+        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_true(tally_await(&tally, 1));
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tests of what lives on an event loop, each run on a loop of every backend:
+ *
+ *     TEST_EACH_LOOP(fd_watch, tells_of_a_byte)
+ *     {
+ *         weir_fd_watch_create(host->loop, ...);
+ *         ...
+ *     }
+ *
+ * The `host` is a group of one loop. It is shut down when the body returns, unless the body did
+ * that; then no descriptor may be left.
+ */
+#ifndef WEIR_TEST_HOST_H
+#define WEIR_TEST_HOST_H
+
+#include <weir/group.h>
+
+#include "support/loop/backend.h"
+#include "support/test.h"
+
+struct host {
+    const struct backend *backend;
+    weir_group *group;
+    weir_executor *loop;
+};
+
+#define TEST_EACH_LOOP(noun, sentence)                                                    \
+    static void noun##_##sentence(struct host *host);                                     \
+    static void noun##_##sentence##_on_epoll(void)                                        \
+    {                                                                                     \
+        host_run(BACKEND_EPOLL, noun##_##sentence);                                       \
+    }                                                                                     \
+    static void noun##_##sentence##_on_uring(void)                                        \
+    {                                                                                     \
+        host_run(BACKEND_URING, noun##_##sentence);                                       \
+    }                                                                                     \
+    static void noun##_##sentence##_on_uring_ring(void)                                   \
+    {                                                                                     \
+        host_run(BACKEND_URING_RING, noun##_##sentence);                                  \
+    }                                                                                     \
+    static void noun##_##sentence##_on_poll(void)                                         \
+    {                                                                                     \
+        host_run(BACKEND_POLL, noun##_##sentence);                                        \
+    }                                                                                     \
+    __attribute__((constructor)) static void register_##noun##_##sentence(void)           \
+    {                                                                                     \
+        static struct test_case tests[BACKEND_COUNT] = {                                  \
+            {#noun "." #sentence "@epoll", noun##_##sentence##_on_epoll, NULL},           \
+            {#noun "." #sentence "@uring", noun##_##sentence##_on_uring, NULL},           \
+            {#noun "." #sentence "@uring-ring", noun##_##sentence##_on_uring_ring, NULL}, \
+            {#noun "." #sentence "@poll", noun##_##sentence##_on_poll, NULL},             \
+        };                                                                                \
+                                                                                          \
+        for (size_t i = 0; i < BACKEND_COUNT; i++)                                        \
+            test_register(&tests[i]);                                                     \
+    }                                                                                     \
+    static void noun##_##sentence(struct host *host)
+
+void host_run(enum backend_id id, void (*body)(struct host *host));
+
+/* Another one, of whatever backend; skips the test if it cannot be had. */
+void host_open(struct host *host, enum backend_id id);
+void host_close(struct host *host);
+
+/* Shuts it down and waits for its end. */
+void host_end(struct host *host);
+
+/* Returns when the loop has made so many turns from now on, each with a look at its descriptors. */
+void host_turn(struct host *host, unsigned turns);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The owner of a handle: asks the backend for things, notes what it is told, and complains to the
+ * driver about whatever loop/io.h does not allow - a word out of place, too many reads in a turn, a
+ * byte that is not the next one of the stream, anything after close. Its handle is freed inside
+ * `detached`, so that a sanitizer sees who still uses it.
+ *
+ * What is sent either way is a stream (stream.h); the other end of the socket is often not a peer,
+ * but the test's own: `remote`.
+ *
+ * A test that wants to do something inside a call-back sets `react`.
+ */
+#ifndef WEIR_TEST_PEER_H
+#define WEIR_TEST_PEER_H
+
+#include "support/loop/driver.h"
+#include "support/loop/sockets.h"
+#include "support/loop/stream.h"
+
+#define PEER_STORY_MAX 63
+#define PEER_DESCRIPTORS_MAX 128
+
+/* What a peer is told, as the letters of its story. */
+enum told {
+    TOLD_ACCEPTED = 'a',
+    TOLD_CONNECTED = 'c',
+    TOLD_RECEIVED = 'r',
+    TOLD_DATAGRAMS = 'd',
+    TOLD_ENDED = 'e',
+    TOLD_COMPLETE = '.',
+    TOLD_SENT = 's',
+    TOLD_POLLED = 'p',
+    TOLD_FAILED = 'f',
+    TOLD_DETACHED = 'x',
+};
+
+struct peer {
+    struct driver *driver;
+    weir__list link;
+    weir__list heard_link;
+    weir__io_handle *handle; /* NULL = not attached */
+    int descriptor;          /* -1 = given to the backend to be closed */
+    int remote;              /* -1 = there is none; closed at the end */
+    void (*react)(struct peer *peer, enum told told);
+    void (*on_datagram)(struct peer *peer, const weir__io_datagram *datagram);
+    void *arg; /* the test's */
+
+    /* What it was told. */
+    char story[PEER_STORY_MAX + 1]; /* the beginning of it */
+    unsigned accepts;
+    unsigned connects;
+    unsigned receives;
+    unsigned datagrams;
+    unsigned ends;
+    unsigned completes;
+    unsigned sents;
+    unsigned polls;
+    unsigned fails;
+    unsigned detaches;
+    int accept_error;
+    int connect_result;
+    int end_error;
+    int send_error;    /* of a send, at once or by `sent` */
+    ssize_t last_sent; /* what `sent` said last */
+    int fail_error;
+    unsigned poll_events;
+    uint64_t bytes;                        /* received */
+    uint64_t bytes_sent;                   /* by peer_send */
+    size_t largest;                        /* of what was received at a time */
+    int descriptors[PEER_DESCRIPTORS_MAX]; /* accepted, the first of them; closed at the end */
+
+    /* What it asked for. */
+    bool accepting;
+    bool connecting;
+    bool receiving;
+    bool once;
+    bool detaching;
+    bool closed;
+    unsigned polling;
+    size_t lent; /* of a send that was not taken whole */
+    bool awaits_room;
+
+    /* Of this turn. */
+    uint64_t turn;
+    unsigned turn_reads;
+    unsigned turn_ends;
+    unsigned turn_completes;
+    unsigned turn_polls;
+
+    struct stream in;
+    struct stream out;
+    struct stream remote_in;
+    struct stream remote_out;
+
+    /* What peer_send is about. */
+    uint64_t to_send;
+    unsigned elements; /* of each vector; 0 is 1 */
+    char *chunk;
+    size_t chunk_at;
+    size_t chunk_end;
+};
+
+/* ---- coming and going ---- */
+
+/* A peer whose handle is attached; the descriptor is closed with it. */
+struct peer *peer_open(struct driver *driver, int descriptor);
+struct peer *peer_open_datagrams(struct driver *driver, int descriptor);
+
+/* The same for one end of a pair, whose other end is `remote`. */
+struct peer *peer_open_pair(struct driver *driver, enum pair_kind kind);
+
+/* Attaches one that was detached, to this driver's backend. Asserts nothing: returns the error. */
+int peer_attach(struct peer *peer, struct driver *driver);
+
+void peer_detach(struct peer *peer);
+void peer_close(struct peer *peer); /* does nothing the second time */
+
+/* For the driver: the turn in which it was told something is over; and its end. */
+void peer_end_turn(struct peer *peer);
+void peer_free(struct peer *peer);
+
+/* ---- what it asks for: the functions of io.h, noted ---- */
+
+void peer_accept_start(struct peer *peer);
+void peer_accept_stop(struct peer *peer);
+void peer_connect(struct peer *peer, const struct address *address);
+void peer_receive_start(struct peer *peer, bool once);
+void peer_receive_stop(struct peer *peer);
+void peer_poll_start(struct peer *peer, unsigned events);
+void peer_poll_stop(struct peer *peer);
+ssize_t peer_send_vector(struct peer *peer, const struct iovec *vector, size_t count);
+ssize_t peer_send_file(struct peer *peer, int file, off_t offset, size_t count);
+ssize_t peer_send_datagrams(struct peer *peer, struct mmsghdr *messages, size_t count);
+
+/* Sends so many more bytes of its stream, however long that takes: goes on when `sent` says so. */
+void peer_send(struct peer *peer, uint64_t count);
+
+/* ---- the other end ---- */
+
+/* Sends the next bytes of the stream, as many as the socket takes of so many; returns how many. */
+size_t peer_remote_send(struct peer *peer, size_t count);
+
+/* Receives what is there, and checks it; returns how much that was. */
+size_t peer_remote_receive(struct peer *peer);
+
+void peer_remote_close(struct peer *peer);
+void peer_remote_reset(struct peer *peer);
+
+#endif
