@@ -49,7 +49,7 @@ def show(suite):
     print(f"{suite.name}: {suite.title}")
     print(f"  against {', '.join(peer.name for peer in suite.peers())}")
     for case in suite.cases:
-        print(f"  {case.name:16} {case.title}")
+        print(f"  {case.name:18} {case.title}")
 
 
 def leave_out_unbuilt(suite, folder):

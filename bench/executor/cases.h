@@ -9,8 +9,7 @@
  *
  * CPUs count from 0 among those that the process may use; -1 = any.
  */
-#include <semaphore.h>
-#include <stdalign.h>
+#include "executor/pingpong.h"
 
 /* ---- submit ---- */
 
@@ -43,12 +42,6 @@ static void on_task(void *arg, int status)
         return;
     submit->ended_ns = bench_now_ns();
     sem_post(&submit->ran_all);
-}
-
-static void await(sem_t *semaphore)
-{
-    while (sem_wait(semaphore) != 0)
-        ;
 }
 
 static void on_hold(void *arg, int status)
@@ -134,71 +127,6 @@ static void submit_case(bench_round *round)
     sem_destroy(&submit->let_go);
     bench_free(producers);
     bench_free(submit);
-}
-
-/* ---- ping-pong ---- */
-
-struct side {
-    alignas(BENCH_LINE) struct loop loop;
-    struct task ball; /* on its way to this side */
-};
-
-struct pingpong {
-    struct side near;
-    struct side far;
-    int64_t *trips_ns; /* the first ones are for warming up */
-    size_t made;
-    size_t trips;
-    int64_t served_ns;
-    sem_t over;
-};
-
-static void on_near(void *arg, int status);
-
-static void on_far(void *arg, int status)
-{
-    struct pingpong *game = arg;
-
-    (void)status;
-    loop_post(&game->near.loop, &game->near.ball, on_near, game);
-}
-
-static void on_near(void *arg, int status)
-{
-    struct pingpong *game = arg;
-    int64_t now_ns = bench_now_ns();
-
-    (void)status;
-    if (game->served_ns != 0)
-        game->trips_ns[game->made++] = now_ns - game->served_ns;
-    game->served_ns = now_ns;
-    if (game->made < game->trips)
-        loop_post(&game->far.loop, &game->far.ball, on_far, game);
-    else
-        sem_post(&game->over);
-}
-
-static void pingpong_case(bench_round *round)
-{
-    size_t trips = (size_t)bench_setting(round, "trips", 1000);
-    size_t warmup = trips / 10;
-    struct pingpong *game = bench_alloc(1, sizeof(*game));
-
-    game->trips = warmup + trips;
-    game->trips_ns = bench_alloc(game->trips, sizeof(*game->trips_ns));
-    sem_init(&game->over, 0, 0);
-    loop_start(&game->near.loop, round, bench_cpu(bench_setting(round, "cpu", 0)));
-    loop_start(&game->far.loop, round, bench_cpu(bench_setting(round, "other_cpu", 1)));
-
-    loop_post(&game->near.loop, &game->near.ball, on_near, game);
-    await(&game->over);
-    bench_report(round, "ns", (double)bench_median(game->trips_ns + warmup, trips));
-
-    loop_stop(&game->far.loop);
-    loop_stop(&game->near.loop);
-    sem_destroy(&game->over);
-    bench_free(game->trips_ns);
-    bench_free(game);
 }
 
 /* ---- timers ---- */

@@ -1,62 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor suite on weir. Tasks: weir_execute, or with own=1 weir_execute_task with tasks in
- * the submitter's memory. Timers: weir_timer on a manual executor with the system's clock.
+ * The executor suite on weir. Tasks: plain executors. Timers: weir_timer on a manual executor with
+ * the system's clock.
  */
 #include "executor/competitor.h"
 
-#include <stdalign.h>
-
-#include <weir/group.h>
 #include <weir/manual.h>
 #include <weir/timer.h>
 
-/* ---- tasks ---- */
-
-struct task {
-    alignas(BENCH_LINE) weir_task weir;
-};
-
-struct loop {
-    weir_group *group;
-    weir_executor *executor;
-    bool own_tasks;
-};
-
-static inline void loop_post(struct loop *loop, struct task *task, task_fn *fn, void *arg)
-{
-    int err;
-
-    if (loop->own_tasks) {
-        weir_task_init(&task->weir, fn, arg);
-        err = weir_execute_task(loop->executor, &task->weir);
-    } else {
-        err = weir_execute(loop->executor, fn, arg);
-    }
-    bench_require(err == 0, "weir_execute");
-}
-
-static void loop_start(struct loop *loop, bench_round *round, int cpu)
-{
-    weir_group_options options;
-
-    weir_group_options_init(&options);
-    options.threads = 1;
-    options.io = WEIR_IO_NONE;
-    if (cpu >= 0) {
-        options.pin = true;
-        options.cpus = &cpu;
-        options.cpu_count = 1;
-    }
-    bench_require(weir_group_create(&options, &loop->group) == 0, "weir_group_create");
-    loop->executor = weir_group_next(loop->group);
-    loop->own_tasks = bench_setting(round, "own", 0) != 0;
-}
-
-static void loop_stop(struct loop *loop)
-{
-    weir_group_release(loop->group);
-}
+#include "executor/weir_tasks.h"
 
 /* ---- timers ---- */
 

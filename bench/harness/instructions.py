@@ -23,13 +23,20 @@ DUMP = re.compile(r"^desc: Trigger: Client Request: (.*)\|(\d+)$.*^summary: (\d+
 
 
 def counts_of(program):
-    """Instructions per operation of each path that the program counts, in its order."""
+    """
+    Instructions per operation of each path that the program counts, in its order; None of one that
+    this machine cannot do.
+    """
     with tempfile.TemporaryDirectory() as folder:
         output = f"--callgrind-out-file={folder}/out"
         subprocess.run([*COMMAND, output, program, "count"], check=True, stdout=subprocess.DEVNULL)
         dumps = sorted(pathlib.Path(folder).glob("out.*"), key=lambda path: int(path.suffix[1:]))
         found = [DUMP.search(dump.read_text()).groups() for dump in dumps]
-    return {path: round(int(total) / int(times), 1) for path, times, total in found}
+    return {path: each(int(total), int(times)) for path, times, total in found}
+
+
+def each(total, times):
+    return round(total / times, 1) if times else None
 
 
 def toolchain_of(program):
@@ -51,6 +58,8 @@ def moved(before, after):
     """(path, count before, count after) of all that differ by more than the tolerance."""
     for path in {**before, **after}:
         old, new = before.get(path), after.get(path)
+        if new is None and path in after:
+            continue
         if old is None or new is None or abs(new - old) > TOLERANCE * old:
             yield path, old, new
 
@@ -59,7 +68,7 @@ def show(counts):
     for suite, paths in counts["instructions"].items():
         print(f"{suite}: instructions each ({counts['toolchain']})")
         for path, instructions in paths.items():
-            print(f"  {path:48} {instructions:8.1f}")
+            print(f"  {path:48} {shown(instructions):>8}")
 
 
 def change(old, new):

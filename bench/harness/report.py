@@ -11,6 +11,11 @@ import platform
 import re
 import statistics
 
+from harness import suite as suites
+
+SMALLEST = 0.001  # what a program reports as 0 is less than this
+RATIOS = {"best": "", "median": " (ratios of the medians)", "round": " (median of the ratios)"}
+
 
 def spread(values):
     """Best, quartiles and all rounds of one competitor in one case."""
@@ -19,13 +24,28 @@ def spread(values):
     return {"best": min(values), "p25": p25, "median": median, "p75": p75, "rounds": values}
 
 
-def judge(targets, result):
-    """Whether each target of one of our results is met."""
+def times(other, own):
+    return max(other, SMALLEST) / max(own, SMALLEST)
+
+
+def ratio(by, other, own):
+    if by == "round":
+        return statistics.median(map(times, other["rounds"], own["rounds"]))
+    return times(other[by], own[by])
+
+
+def judge(targets, result, more):
+    """
+    Whether each target of one of our results is met: a bound of its `best` or `median`; or by the
+    name of another, how many times as fast it must be, or "+N": how much more it may cost.
+    """
     verdicts = []
     for of, bound in targets.items():
         if of in ("best", "median"):
             verdicts.append({"of": of, "at_most": bound, "met": result[of] <= bound})
-        elif of in result["ratios"]:
+        elif of in more and isinstance(bound, str):
+            verdicts.append({"of": of, "more": bound, "met": more[of] <= float(bound)})
+        elif of in more:
             verdicts.append({"of": of, "at_least": bound, "met": result["ratios"][of] >= bound})
     return verdicts
 
@@ -47,15 +67,17 @@ def figures(suite, answers):
 
 def compare(suite, case, results):
     """Adds the ratios and, to ours, the targets."""
-    by = case.by
+    cost = "best" if case.by == "best" else "median"
     for competitor in suite.runners(case):
         result = results.get(competitor.name)
         if result:
-            against = [c.name for c in suite.peers() if c.name in results and c != competitor]
-            result["ratios"] = {name: results[name][by] / result[by] for name in against}
+            others = {name: r for name, r in results.items() if name != competitor.name}
+            more = {name: result[cost] - other[cost] for name, other in others.items()}
+            result["ratios"] = {n: ratio(case.by, other, result) for n, other in others.items()}
             if competitor.ours:
-                result["must"] = judge(case.must, result)
-                result["aim"] = judge(case.aim, result)
+                for kind, targets in (("must", case.must), ("aim", case.aim)):
+                    wanted = suites.targets_of(targets, competitor)
+                    result[kind] = judge(wanted, result, more)
 
 
 def machine(compiler):
@@ -79,7 +101,10 @@ def targets(verdicts):
     """Targets as the table shows them."""
     cells = []
     for v in verdicts:
-        bound = f"{v['of']} {v['at_most']}" if "at_most" in v else f"{v['at_least']}x {v['of']}"
+        if "at_most" in v:
+            bound = f"{v['of']} {v['at_most']}"
+        else:
+            bound = f"{v['more']} {v['of']}" if "more" in v else f"{v['at_least']}x {v['of']}"
         cells.append(f"{bound} {'met' if v['met'] else 'MISSED'}")
     return ", ".join(cells)
 
@@ -89,9 +114,9 @@ def row(suite, name, result):
     quartiles = f"{number(result['p25'])}..{number(result['p75'])}"
     cells = [f"  {name}", number(result["best"]), number(result["median"]), quartiles]
     for peer in suite.peers():
-        ratio = result["ratios"].get(peer.name)
-        shown = ratio and ("must" in result or peer.name == suite.limit)
-        cells.append(f"{ratio:.2f}x" if shown else "")
+        faster = result["ratios"].get(peer.name)
+        shown = faster and ("must" in result or peer.name == suite.limit)
+        cells.append(f"{faster:.2f}x" if shown else "")
     return cells + [targets(result.get("must", ())), targets(result.get("aim", ()))]
 
 
@@ -109,8 +134,7 @@ def table(suite, cases, about, count):
     rows = [[f"  {suite.unit} each", "best", "median", "p25..p75", *names, "must", "aim"]]
     titles = {}
     for case in cases:
-        by = " (ratios of the medians)" if case["by"] == "median" else ""
-        titles[len(rows)] = f"{case['name']}: {case['title']}{by}"
+        titles[len(rows)] = f"{case['name']}: {case['title']}{RATIOS[case['by']]}"
         rows += [row(suite, name, result) for name, result in case["results"].items()]
     yield suite.title
     yield f"{about['cpu']}, {about['cpus']} CPUs, load {about['load']:.1f}, {about['compiler']}"

@@ -14,8 +14,11 @@ class Competitor:
     name: str
     program: str
     settings: str = ""  # added to each line of its rounds
-    only: str = "*"  # the cases that it takes part in
+    only: str = "*"  # the cases that it takes part in: names with * in them
     ours: bool = False
+
+    def takes_part_in(self, case):
+        return any(fnmatch.fnmatch(case.name, pattern) for pattern in self.only.split())
 
 
 @dataclasses.dataclass
@@ -25,10 +28,16 @@ class Case:
     run: str = ""  # the line that its rounds are
     of: str = ""  # or the case whose rounds it takes another value from
     value: str = "ns"
-    by: str = "best"  # or "median": what ratios are made of
+    by: str = "best"  # what ratios are made of; or "median", or "round": the median of the rounds'
     every: int = 1  # runs in each n-th round only
-    must: dict = dataclasses.field(default_factory=dict)
-    aim: dict = dataclasses.field(default_factory=dict)
+    must: dict = dataclasses.field(default_factory=dict)  # targets of ours, see report.judge,
+    aim: dict = dataclasses.field(default_factory=dict)  # or by name those of one of ours
+
+
+def targets_of(targets, competitor):
+    """Those of a case's targets that hold for a competitor."""
+    by_name = any(isinstance(target, dict) for target in targets.values())
+    return targets.get(competitor.name, {}) if by_name else targets
 
 
 @dataclasses.dataclass
@@ -42,7 +51,7 @@ class Suite:
 
     def runners(self, case):
         """The competitors that take part in a case."""
-        return [c for c in self.competitors if fnmatch.fnmatch(case.name, c.only)]
+        return [c for c in self.competitors if c.takes_part_in(case)]
 
     def runs(self):
         """The cases that have rounds of their own: those that share a line have one for all."""

@@ -46,7 +46,8 @@ static int64_t number_in(const char *word, const char *digits)
     return number;
 }
 
-int64_t bench_setting(bench_round *round, const char *name, int64_t otherwise)
+/* The word that gives a setting, or NULL; its value comes after the '='. */
+static const char *setting_word(bench_round *round, const char *name, const char **ret_value)
 {
     size_t length = strlen(name);
 
@@ -55,10 +56,31 @@ int64_t bench_setting(bench_round *round, const char *name, int64_t otherwise)
 
         if (strncmp(word, name, length) == 0 && word[length] == '=') {
             round->asked[i] = true;
-            return number_in(word, word + length + 1);
+            *ret_value = word + length + 1;
+            return word;
         }
     }
-    return otherwise;
+    return NULL;
+}
+
+int64_t bench_setting(bench_round *round, const char *name, int64_t otherwise)
+{
+    const char *value, *word = setting_word(round, name, &value);
+
+    return word != NULL ? number_in(word, value) : otherwise;
+}
+
+int bench_choice(bench_round *round, const char *setting, const char *const *names)
+{
+    const char *value, *word = setting_word(round, setting, &value);
+
+    if (word == NULL)
+        return 0;
+    for (int i = 0; names[i] != NULL; i++)
+        if (strcmp(names[i], value) == 0)
+            return i;
+    refuse("no such choice:", word);
+    return 0;
 }
 
 void bench_report(bench_round *round, const char *name, double cost)
@@ -144,21 +166,43 @@ void bench_free(void *memory)
     free(memory);
 }
 
+/* What the process may use, as of the first call: before a thread of its own is pinned. */
+static const cpu_set_t *allowed_cpus(void)
+{
+    static cpu_set_t allowed;
+
+    if (CPU_COUNT(&allowed) == 0)
+        bench_require(sched_getaffinity(0, sizeof(allowed), &allowed) == 0, "sched_getaffinity");
+    return &allowed;
+}
+
 int bench_cpu(int64_t n)
 {
-    cpu_set_t allowed;
+    const cpu_set_t *allowed = allowed_cpus();
     int cpu = -1;
 
     if (n < 0)
         return -1;
-    bench_require(sched_getaffinity(0, sizeof(allowed), &allowed) == 0, "sched_getaffinity");
-    n %= CPU_COUNT(&allowed);
+    n %= CPU_COUNT(allowed);
     do {
         cpu++;
-        if (CPU_ISSET(cpu, &allowed))
+        if (CPU_ISSET(cpu, allowed))
             n--;
     } while (n >= 0);
     return cpu;
+}
+
+void bench_pin(int cpu)
+{
+    const cpu_set_t *where = allowed_cpus();
+    cpu_set_t only;
+
+    if (cpu >= 0) {
+        CPU_ZERO(&only);
+        CPU_SET(cpu, &only);
+        where = &only;
+    }
+    bench_require(sched_setaffinity(0, sizeof(*where), where) == 0, "pinning a thread");
 }
 
 void bench_thread_start(pthread_t *thread, int cpu, void *(*body)(void *), void *arg)
@@ -180,17 +224,4 @@ void bench_thread_start(pthread_t *thread, int cpu, void *(*body)(void *), void 
 void bench_thread_join(pthread_t thread)
 {
     bench_require(pthread_join(thread, NULL) == 0, "joining a thread");
-}
-
-static int by_value(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-
-    return (a > b) - (a < b);
-}
-
-int64_t bench_median(int64_t *values, size_t count)
-{
-    qsort(values, count, sizeof(*values), by_value);
-    return values[count / 2];
 }

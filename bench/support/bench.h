@@ -34,6 +34,9 @@ int bench_main(int argc, char **argv, const bench_case *cases);
 /* The number that the line gives as NAME=NUMBER. A setting that no one asks for is an error. */
 int64_t bench_setting(bench_round *round, const char *name, int64_t otherwise);
 
+/* Which of the names, which end with NULL, the line gives as SETTING=NAME; 0 = it gives none. */
+int bench_choice(bench_round *round, const char *setting, const char *const *names);
+
 /* Puts a figure into the answer: a cost, of which less is better. */
 void bench_report(bench_round *round, const char *name, double cost);
 
@@ -47,12 +50,12 @@ void bench_free(void *memory);
 /* The number of the n-th CPU that the process may use, counted round; -1 (any) stays -1. */
 int bench_cpu(int64_t n);
 
+/* The calling thread runs only on that CPU from now on; -1 = where it could before. */
+void bench_pin(int cpu);
+
 /* Starts a thread that runs only on that CPU; -1 = on any. */
 void bench_thread_start(pthread_t *thread, int cpu, void *(*body)(void *), void *arg);
 void bench_thread_join(pthread_t thread);
-
-/* Sorts the values. */
-int64_t bench_median(int64_t *values, size_t count);
 
 static inline int64_t bench_now_ns(void)
 {

@@ -26,9 +26,27 @@ static inline void bench_count_begin(const char *name, int operations)
     CALLGRIND_TOGGLE_COLLECT;
 }
 
+/* What comes between the two is not counted. */
+static inline void bench_count_pause(void)
+{
+    CALLGRIND_TOGGLE_COLLECT;
+}
+
+static inline void bench_count_resume(void)
+{
+    CALLGRIND_TOGGLE_COLLECT;
+}
+
 static inline void bench_count_end(void)
 {
     CALLGRIND_TOGGLE_COLLECT;
+    CALLGRIND_DUMP_STATS_AT(bench_count_label);
+}
+
+/* What this machine cannot do is not compared. */
+static inline void bench_count_none(const char *name)
+{
+    snprintf(bench_count_label, sizeof(bench_count_label), "%s|0", name);
     CALLGRIND_DUMP_STATS_AT(bench_count_label);
 }
 

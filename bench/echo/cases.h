@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * echo/cases.h - the cases of an echo server, after its own part.
+ *
+ *      echo   connections=64 size=64 depth=1   a closed loop over many connections
+ *      churn  connections=64 size=64           connect, one request, close
+ *      client size=64 spin=0 interval_us=0     one client, which may pause between its requests
+ *      idle                                    one connection that says nothing
+ *
+ * and of all: ms=200 warmup_ms=40 cpu=1 load_cpu=1. They answer with
+ *
+ *      ns               CPU time of the server for each request (of the churn: connection)
+ *      wall_ns          time for each request
+ *      p50_ns, p99_ns   how long a client waits for the answer
+ *      share            microseconds of CPU that the server uses in a second
+ */
+#include "echo/load.h"
+
+struct measurement {
+    bench_round *round;
+    echo_server server;
+    int64_t warmup_ns;
+    int64_t duration_ns;
+    int64_t began_ns;
+    int64_t cpu_ns;
+    echo_counts counts;
+};
+
+static int64_t setting_ns(bench_round *round, const char *name, int64_t otherwise, int64_t unit_ns)
+{
+    return bench_setting(round, name, otherwise) * unit_ns;
+}
+
+/* The load stands ready on its CPU, the server serves on its own. */
+static struct measurement *measurement_open(bench_round *round)
+{
+    struct measurement *self = bench_alloc(1, sizeof(*self));
+
+    self->round = round;
+    self->warmup_ns = setting_ns(round, "warmup_ms", 40, 1000 * 1000);
+    self->duration_ns = setting_ns(round, "ms", 200, 1000 * 1000);
+    server_configure(round);
+    echo_server_start(&self->server, server_run, bench_cpu(bench_setting(round, "cpu", 1)));
+    bench_pin(bench_cpu(bench_setting(round, "load_cpu", 1)));
+    return self;
+}
+
+/* What came before was the warm-up. */
+static void measurement_begin(struct measurement *self)
+{
+    self->counts = (echo_counts){0};
+    self->began_ns = bench_now_ns();
+    self->cpu_ns = echo_server_cpu_ns(&self->server);
+}
+
+static void measurement_end(struct measurement *self)
+{
+    double cpu_ns = (double)(echo_server_cpu_ns(&self->server) - self->cpu_ns);
+    double wall_ns = (double)(bench_now_ns() - self->began_ns);
+
+    bench_report(self->round, "share", cpu_ns / wall_ns * 1e6);
+    if (self->counts.requests == 0)
+        return;
+    bench_report(self->round, "ns", cpu_ns / (double)self->counts.requests);
+    bench_report(self->round, "wall_ns", wall_ns / (double)self->counts.requests);
+    bench_report(self->round, "p50_ns", latency_percentile(&self->counts.latency, 0.5));
+    bench_report(self->round, "p99_ns", latency_percentile(&self->counts.latency, 0.99));
+}
+
+static void measurement_close(struct measurement *self)
+{
+    echo_server_stop(&self->server);
+    bench_pin(-1);
+    bench_free(self);
+}
+
+static void echo_case(bench_round *round)
+{
+    size_t connections = (size_t)bench_setting(round, "connections", 64);
+    size_t size = (size_t)bench_setting(round, "size", 64);
+    size_t depth = (size_t)bench_setting(round, "depth", 1);
+    struct measurement *self = measurement_open(round);
+    echo_load *load = echo_load_open(self->server.port, connections, size, depth);
+
+    echo_load_run(load, self->warmup_ns, &self->counts);
+    measurement_begin(self);
+    echo_load_run(load, self->duration_ns, &self->counts);
+    measurement_end(self);
+    echo_load_close(load);
+    measurement_close(self);
+}
+
+static void churn_case(bench_round *round)
+{
+    size_t connections = (size_t)bench_setting(round, "connections", 64);
+    size_t size = (size_t)bench_setting(round, "size", 64);
+    struct measurement *self = measurement_open(round);
+    uint16_t port = self->server.port;
+
+    echo_churn_run(port, connections, size, self->warmup_ns, &self->counts);
+    measurement_begin(self);
+    echo_churn_run(port, connections, size, self->duration_ns, &self->counts);
+    measurement_end(self);
+    measurement_close(self);
+}
+
+static void client_case(bench_round *round)
+{
+    size_t size = (size_t)bench_setting(round, "size", 64);
+    int64_t interval_ns = setting_ns(round, "interval_us", 0, 1000);
+    bool spins = bench_setting(round, "spin", 0) != 0;
+    struct measurement *self = measurement_open(round);
+    echo_client client;
+
+    echo_client_open(&client, self->server.port, size, spins);
+    echo_client_run(&client, interval_ns, self->warmup_ns, &self->counts);
+    measurement_begin(self);
+    echo_client_run(&client, interval_ns, self->duration_ns, &self->counts);
+    measurement_end(self);
+    echo_client_close(&client);
+    measurement_close(self);
+}
+
+static void idle_case(bench_round *round)
+{
+    struct measurement *self = measurement_open(round);
+    int64_t now_ns;
+    echo_client client;
+
+    echo_client_open(&client, self->server.port, 1, false);
+    echo_client_run(&client, 0, self->warmup_ns, &self->counts);
+    now_ns = bench_now_ns();
+    echo_client_pause_until(&client, now_ns + self->warmup_ns);
+    measurement_begin(self);
+    echo_client_pause_until(&client, now_ns + self->warmup_ns + self->duration_ns);
+    measurement_end(self);
+    echo_client_close(&client);
+    measurement_close(self);
+}
+
+#define ECHO_CASES                                                       \
+    {"echo", echo_case}, {"churn", churn_case}, {"client", client_case}, \
+    {                                                                    \
+        "idle", idle_case                                                \
+    }

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "echo/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/bench.h"
+
+enum { EVENTS_MAX = 256, READ_SIZE = 128 * 1024, WAIT_MS_MAX = 10 * 1000 };
+
+/* ---- sockets ---- */
+
+static int connect_to(uint16_t port)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_port = htons(port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int on = 1;
+
+    bench_require(descriptor >= 0, "socket");
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    bench_require(connect(descriptor, (struct sockaddr *)&address, sizeof(address)) == 0,
+                  "connecting");
+    return descriptor;
+}
+
+static void set_nonblocking(int descriptor)
+{
+    int flags = fcntl(descriptor, F_GETFL);
+
+    bench_require(fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0, "O_NONBLOCK");
+}
+
+/* Without a trace: thousands of ports in TIME_WAIT would be in the way of later rounds. */
+static void reset(int descriptor)
+{
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+
+    setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    close(descriptor);
+}
+
+/* Bytes that show when one of them is missing, or comes twice. */
+static void fill(char *bytes, size_t size)
+{
+    uint64_t state = size;
+
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (char)bench_random(&state);
+}
+
+/* ---- many connections ---- */
+
+struct connection {
+    int descriptor;
+    bool answered;
+    size_t received; /* of the request that is being answered */
+    size_t unsent;   /* of those that are due; its end is the end of a request */
+    int64_t sent_ns;
+};
+
+struct echo_load {
+    int epoll;
+    size_t size;
+    size_t depth;
+    size_t count;
+    size_t silent; /* connections that have had no answer yet */
+    struct connection *connections;
+    char *requests; /* `depth` of them, one after another */
+    char *answers;
+    echo_counts *counts;
+    bool checks; /* compares the answers: those of the first run */
+    struct epoll_event events[EVENTS_MAX];
+};
+
+static void watch(echo_load *load, struct connection *connection, int operation, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = connection};
+
+    bench_require(epoll_ctl(load->epoll, operation, connection->descriptor, &event) == 0,
+                  "epoll_ctl");
+}
+
+/* What is due ends with a request's end: so much is left of the requests' copy. */
+static ssize_t send_some(echo_load *load, struct connection *connection)
+{
+    const char *from = load->requests + load->size * load->depth - connection->unsent;
+
+    return send(connection->descriptor, from, connection->unsent, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* True if all that is due has gone out. */
+static bool send_due(echo_load *load, struct connection *connection)
+{
+    ssize_t sent = send_some(load, connection);
+
+    bench_require(sent > 0 || errno == EAGAIN, "sending");
+    connection->unsent -= sent > 0 ? (size_t)sent : 0;
+    return connection->unsent == 0;
+}
+
+static void ask(echo_load *load, struct connection *connection, size_t requests, int64_t now_ns)
+{
+    bool was_waiting = connection->unsent > 0;
+
+    connection->sent_ns = now_ns;
+    connection->unsent += requests * load->size;
+    if (!was_waiting && !send_due(load, connection))
+        watch(load, connection, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+}
+
+static void check_answer(const echo_load *load, size_t offset, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        size_t part = load->size - offset < length ? load->size - offset : length;
+
+        bench_require(memcmp(bytes, load->requests + offset, part) == 0, "the echo");
+        bytes += part;
+        length -= part;
+        offset = 0;
+    }
+}
+
+static void on_readable(echo_load *load, struct connection *connection)
+{
+    ssize_t got = recv(connection->descriptor, load->answers, READ_SIZE, MSG_DONTWAIT);
+    int64_t now_ns = bench_now_ns();
+    size_t answered;
+
+    bench_require(got > 0, "receiving");
+    if (load->checks)
+        check_answer(load, connection->received, load->answers, (size_t)got);
+    connection->received += (size_t)got;
+    answered = connection->received / load->size;
+    if (answered == 0)
+        return;
+    connection->received -= answered * load->size;
+    load->silent -= !connection->answered;
+    connection->answered = true;
+    load->counts->requests += answered;
+    latency_record(&load->counts->latency, now_ns - connection->sent_ns);
+    ask(load, connection, answered, now_ns);
+}
+
+static void on_event(echo_load *load, const struct epoll_event *event)
+{
+    struct connection *connection = event->data.ptr;
+
+    if (event->events & EPOLLOUT && send_due(load, connection))
+        watch(load, connection, EPOLL_CTL_MOD, EPOLLIN);
+    if (event->events & ~(uint32_t)EPOLLOUT)
+        on_readable(load, connection);
+}
+
+void echo_load_run(echo_load *load, int64_t duration_ns, echo_counts *counts)
+{
+    int64_t end_ns = bench_now_ns() + duration_ns;
+
+    load->counts = counts;
+    do {
+        int count = epoll_wait(load->epoll, load->events, EVENTS_MAX, WAIT_MS_MAX);
+
+        bench_require(count > 0, "waiting for an answer");
+        for (int i = 0; i < count; i++)
+            on_event(load, &load->events[i]);
+    } while (bench_now_ns() < end_ns || load->silent > 0);
+    load->checks = false;
+}
+
+static void open_connection(echo_load *load, struct connection *connection, uint16_t port)
+{
+    connection->descriptor = connect_to(port);
+    watch(load, connection, EPOLL_CTL_ADD, EPOLLIN);
+}
+
+echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth)
+{
+    echo_load *load = bench_alloc(1, sizeof(*load));
+
+    load->epoll = epoll_create1(EPOLL_CLOEXEC);
+    bench_require(load->epoll >= 0, "epoll_create1");
+    load->size = size;
+    load->depth = depth;
+    load->count = load->silent = connections;
+    load->connections = bench_alloc(connections, sizeof(*load->connections));
+    load->answers = bench_alloc(1, READ_SIZE);
+    load->requests = bench_alloc(depth, size);
+    load->checks = true;
+    fill(load->requests, size);
+    for (size_t i = 1; i < depth; i++)
+        memcpy(load->requests + i * size, load->requests, size);
+
+    for (size_t i = 0; i < connections; i++)
+        open_connection(load, &load->connections[i], port);
+    for (size_t i = 0; i < connections; i++)
+        ask(load, &load->connections[i], depth, bench_now_ns());
+    return load;
+}
+
+void echo_load_close(echo_load *load)
+{
+    for (size_t i = 0; i < load->count; i++)
+        reset(load->connections[i].descriptor);
+    close(load->epoll);
+    bench_free(load->requests);
+    bench_free(load->answers);
+    bench_free(load->connections);
+    bench_free(load);
+}
+
+/* ---- one connection ---- */
+
+void echo_client_open(echo_client *client, uint16_t port, size_t size, bool spins)
+{
+    client->descriptor = connect_to(port);
+    if (spins)
+        set_nonblocking(client->descriptor);
+    client->size = size;
+    client->spins = spins;
+    client->request = bench_alloc(1, size);
+    client->answer = bench_alloc(1, size);
+    fill(client->request, size);
+}
+
+void echo_client_close(echo_client *client)
+{
+    reset(client->descriptor);
+    bench_free(client->answer);
+    bench_free(client->request);
+}
+
+static ssize_t receive_some(const echo_client *client, size_t received)
+{
+    ssize_t got;
+
+    do {
+        got = recv(client->descriptor, client->answer + received, client->size - received, 0);
+    } while (got < 0 && errno == EAGAIN);
+    return got;
+}
+
+static void ask_and_wait(const echo_client *client)
+{
+    ssize_t sent = send(client->descriptor, client->request, client->size, MSG_NOSIGNAL);
+    size_t received = 0;
+
+    bench_require(sent == (ssize_t)client->size, "sending");
+    while (received < client->size) {
+        ssize_t got = receive_some(client, received);
+
+        bench_require(got > 0, "receiving");
+        received += (size_t)got;
+    }
+}
+
+void echo_client_pause_until(const echo_client *client, int64_t when_ns)
+{
+    struct timespec when = {
+        .tv_sec = when_ns / INT64_C(1000000000),
+        .tv_nsec = when_ns % INT64_C(1000000000),
+    };
+
+    if (client->spins)
+        bench_spin_until(when_ns);
+    else
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
+}
+
+void echo_client_run(echo_client *client, int64_t interval_ns, int64_t duration_ns,
+                     echo_counts *counts)
+{
+    int64_t now_ns = bench_now_ns(), end_ns = now_ns + duration_ns, next_ns = now_ns;
+
+    do {
+        int64_t began_ns = now_ns;
+
+        ask_and_wait(client);
+        now_ns = bench_now_ns();
+        latency_record(&counts->latency, now_ns - began_ns);
+        counts->requests++;
+        next_ns += interval_ns;
+        if (interval_ns > 0) {
+            echo_client_pause_until(client, next_ns < end_ns ? next_ns : end_ns);
+            now_ns = bench_now_ns();
+        }
+    } while (now_ns < end_ns);
+    bench_require(memcmp(client->answer, client->request, client->size) == 0, "the echo");
+}
+
+/* ---- connections that come and go ---- */
+
+struct visit {
+    int descriptor;
+    size_t received;
+    int64_t began_ns;
+};
+
+struct churn {
+    int epoll;
+    uint16_t port;
+    size_t size;
+    char *request;
+    char *answer;
+    echo_counts *counts;
+};
+
+static void visit_begin(struct churn *churn, struct visit *visit)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = visit};
+
+    visit->began_ns = bench_now_ns();
+    visit->received = 0;
+    visit->descriptor = connect_to(churn->port);
+    bench_require(send(visit->descriptor, churn->request, churn->size, MSG_NOSIGNAL) ==
+                      (ssize_t)churn->size,
+                  "sending");
+    bench_require(epoll_ctl(churn->epoll, EPOLL_CTL_ADD, visit->descriptor, &event) == 0,
+                  "epoll_ctl");
+}
+
+static void visit_go_on(struct churn *churn, struct visit *visit)
+{
+    size_t left = churn->size - visit->received;
+    ssize_t got = recv(visit->descriptor, churn->answer, left, MSG_DONTWAIT);
+
+    bench_require(got > 0, "receiving");
+    visit->received += (size_t)got;
+    if (visit->received < churn->size)
+        return;
+    close(visit->descriptor);
+    latency_record(&churn->counts->latency, bench_now_ns() - visit->began_ns);
+    churn->counts->requests++;
+    visit_begin(churn, visit);
+}
+
+static void visit_all(struct churn *churn, struct visit *visits, size_t count, int64_t end_ns)
+{
+    struct epoll_event events[EVENTS_MAX];
+
+    for (size_t i = 0; i < count; i++)
+        visit_begin(churn, &visits[i]);
+    do {
+        int ready = epoll_wait(churn->epoll, events, EVENTS_MAX, WAIT_MS_MAX);
+
+        bench_require(ready > 0, "waiting for an answer");
+        for (int i = 0; i < ready; i++)
+            visit_go_on(churn, events[i].data.ptr);
+    } while (bench_now_ns() < end_ns);
+    for (size_t i = 0; i < count; i++)
+        reset(visits[i].descriptor);
+}
+
+void echo_churn_run(uint16_t port, size_t concurrent, size_t size, int64_t duration_ns,
+                    echo_counts *counts)
+{
+    struct churn churn = {.port = port, .size = size, .counts = counts};
+    struct visit *visits = bench_alloc(concurrent, sizeof(*visits));
+
+    churn.epoll = epoll_create1(EPOLL_CLOEXEC);
+    bench_require(churn.epoll >= 0, "epoll_create1");
+    churn.request = bench_alloc(1, size);
+    churn.answer = bench_alloc(1, size);
+    fill(churn.request, size);
+    visit_all(&churn, visits, concurrent, bench_now_ns() + duration_ns);
+    bench_free(churn.answer);
+    bench_free(churn.request);
+    close(churn.epoll);
+    bench_free(visits);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * echo/load.h - what asks an echo server: a closed loop over many connections, a client of one
+ * connection that sleeps or spins while it waits, and one that connects, asks once, and closes.
+ *
+ * All run on the calling thread, for a given time, and count what was answered. What fails, also a
+ * wrong answer, ends the program.
+ */
+#ifndef BENCH_ECHO_LOAD_H
+#define BENCH_ECHO_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "support/latency.h"
+
+typedef struct echo_counts {
+    uint64_t requests;      /* answered; of the churn: connections */
+    struct latency latency; /* of each */
+} echo_counts;
+
+/* ---- many connections: one thread, epoll, so many requests under way on each at all times ---- */
+
+typedef struct echo_load echo_load;
+
+echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth);
+
+/* The first run goes on until every connection was answered. */
+void echo_load_run(echo_load *load, int64_t duration_ns, echo_counts *counts);
+void echo_load_close(echo_load *load);
+
+/* ---- one connection ---- */
+
+typedef struct echo_client {
+    int descriptor;
+    size_t size;
+    bool spins; /* asks the socket again and again, instead of sleeping until the answer comes */
+    char *request;
+    char *answer;
+} echo_client;
+
+void echo_client_open(echo_client *client, uint16_t port, size_t size, bool spins);
+
+/* A request every `interval_ns`, 0 = as soon as the one before is answered. */
+void echo_client_run(echo_client *client, int64_t interval_ns, int64_t duration_ns,
+                     echo_counts *counts);
+
+/* Asks nothing until then. */
+void echo_client_pause_until(const echo_client *client, int64_t when_ns);
+void echo_client_close(echo_client *client);
+
+/* ---- connections that come and go: connect, one request, close ---- */
+
+void echo_churn_run(uint16_t port, size_t concurrent, size_t size, int64_t duration_ns,
+                    echo_counts *counts);
+
+#endif

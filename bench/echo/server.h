@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * echo/server.h - the server of a round: a process of its own, so that its CPU time is what the
+ * server has cost, and that it shares nothing with the load but the kernel and the core.
+ *
+ *      load                                   server
+ *      echo_server_start  ---- fork ---->     run(cpu): listens,
+ *                         <--- port -----     echo_server_announce, serves
+ *      echo_server_stop   ---- SIGKILL -->
+ */
+#ifndef BENCH_ECHO_SERVER_H
+#define BENCH_ECHO_SERVER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+typedef struct echo_server {
+    pid_t process;
+    clockid_t cpu_clock;
+    uint16_t port; /* of 127.0.0.1 */
+} echo_server;
+
+/* Returns when the server listens. It is there with one thread only: the caller's. */
+void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu);
+void echo_server_stop(echo_server *server);
+
+/* The CPU time that all its threads have used. */
+int64_t echo_server_cpu_ns(const echo_server *server);
+
+/* ---- for the server ---- */
+
+/* A socket that listens on a free port, O_NONBLOCK; connections inherit its TCP_NODELAY. */
+int echo_server_listen(void);
+
+/* Says that connections to this socket will be accepted. */
+void echo_server_announce(int listener);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop/owner.h - echo at the backend interface: owners of handles that send back what they receive,
+ * and the memory to receive into, which is as hot as memory can be: the block that was given back
+ * last is taken first.
+ */
+#ifndef BENCH_LOOP_OWNER_H
+#define BENCH_LOOP_OWNER_H
+
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "loop/io.h"
+#include "support/bench.h"
+
+/* ---- memory ---- */
+
+/* The blocks of one size. A free one begins with the next. */
+struct shelf {
+    size_t size;
+    void *top;
+};
+
+enum { SHELVES = 4 };
+
+static struct shelf *shelf_of(struct shelf *shelves, size_t size)
+{
+    struct shelf *shelf = shelves;
+
+    while (shelf->size != size && shelf->size != 0)
+        shelf++;
+    bench_require(shelf < shelves + SHELVES - 1, "so many sizes of blocks");
+    shelf->size = size;
+    return shelf;
+}
+
+/* As the buffers of the raw servers are. */
+static void *page_aligned(size_t size)
+{
+    void *base = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+
+    bench_require(base != NULL, "allocating");
+    return base;
+}
+
+static int block_take(void *arg, size_t size, weir__io_block *ret_block)
+{
+    struct shelf *shelf = shelf_of(arg, size);
+    void *base = shelf->top;
+
+    if (base != NULL)
+        shelf->top = *(void **)base;
+    else
+        base = page_aligned(size);
+    *ret_block = (weir__io_block){.base = base, .capacity = size, .cookie = shelf};
+    return 0;
+}
+
+static void block_give(void *arg, const weir__io_block *block)
+{
+    struct shelf *shelf = block->cookie;
+
+    (void)arg;
+    *(void **)block->base = shelf->top;
+    shelf->top = block->base;
+}
+
+/* Before the first handle of a loop; one loop alone can have it. */
+static void use_hot_memory(weir__io *io)
+{
+    static struct shelf shelves[SHELVES];
+    const weir__io_memory memory = {.take = block_take, .give = block_give, .arg = shelves};
+
+    weir__io_set_memory(io, &memory);
+}
+
+/* ---- connections ---- */
+
+struct connection {
+    weir__io_handle handle;
+    weir__io_block block; /* what has not been sent yet: */
+    size_t offset;        /* from here, */
+    size_t length;        /* so much; 0 = nothing, and no block */
+};
+
+static struct connection *connection_of(weir__io_handle *handle)
+{
+    return container_of(handle, struct connection, handle);
+}
+
+static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+{
+    const struct iovec all = {.iov_base = block->base, .iov_len = length};
+    ssize_t sent = weir__io_send(handle, &all, 1);
+    struct connection *self;
+
+    if (sent < 0 || (size_t)sent == length) {
+        block_give(NULL, block);
+        if (sent < 0)
+            weir__io_close(handle);
+        return;
+    }
+    self = connection_of(handle);
+    self->block = *block;
+    self->offset = (size_t)sent;
+    self->length = length - (size_t)sent;
+    weir__io_receive_stop(handle); /* until that has gone, too */
+}
+
+static void send_again(struct connection *self)
+{
+    const struct iovec rest = {
+        .iov_base = (char *)self->block.base + self->offset,
+        .iov_len = self->length,
+    };
+    ssize_t sent = weir__io_send(&self->handle, &rest, 1);
+
+    if (sent < 0)
+        weir__io_close(&self->handle);
+    else
+        self->length -= (size_t)sent;
+    self->offset += sent > 0 ? (size_t)sent : 0;
+}
+
+static void on_sent(weir__io_handle *handle, ssize_t count)
+{
+    struct connection *self = connection_of(handle);
+
+    if (count < 0) {
+        weir__io_close(handle);
+        return;
+    }
+    self->offset += (size_t)count;
+    self->length -= (size_t)count;
+    if (self->length > 0)
+        send_again(self);
+    if (self->length > 0)
+        return;
+    block_give(NULL, &self->block);
+    weir__io_receive_start(handle, false);
+}
+
+static void on_receive_ended(weir__io_handle *handle, int err)
+{
+    (void)err;
+    weir__io_close(handle);
+}
+
+static void on_read_complete(weir__io_handle *handle)
+{
+    (void)handle;
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    (void)err;
+    weir__io_close(handle);
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    struct connection *self = connection_of(handle);
+
+    if (self->length > 0)
+        block_give(NULL, &self->block);
+    free(self);
+}
+
+static void connection_open(weir__io *io, int descriptor)
+{
+    static const weir__io_owner owner = {
+        .received = on_received,
+        .sent = on_sent,
+        .receive_ended = on_receive_ended,
+        .read_complete = on_read_complete,
+        .failed = on_failed,
+        .detached = on_detached,
+    };
+    struct connection *self = calloc(1, sizeof(*self));
+
+    bench_require(self != NULL, "allocating");
+    weir__io_handle_init(&self->handle, descriptor, &owner);
+    bench_require(weir__io_attach(io, &self->handle) == 0, "weir__io_attach");
+    weir__io_receive_start(&self->handle, false);
+}
+
+#endif
