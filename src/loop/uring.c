@@ -211,9 +211,12 @@ static bool detach(weir__io_handle *handle)
     return is_through(handle);
 }
 
+/* Also one that is to be read by poll, but not before the ring has told the last that it has
+ * received: what is in the socket comes after that. */
 static bool is_read_by_ring(const weir__io_handle *handle)
 {
     return (handle->wants & WEIR__IO_ACCEPT) != 0 ||
+           weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
            ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
 }
 
