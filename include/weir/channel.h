@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/channel.h - a connection, a listener, or anything else that bytes or messages go through.
+ *
+ * A channel belongs to one loop at a time, and every event of it runs there: handlers need no
+ * locks. Everything here may be called on any thread, for as long as a reference is held: a call
+ * from elsewhere becomes a task of the loop, and one on a closed channel completes with an error.
+ * A `weir_channel *` in a call-back is borrowed: retain it to keep it.
+ *
+ *      open -> registered (has a loop) -> active (connected or bound) -> inactive -> unregistered
+ */
+#ifndef WEIR_CHANNEL_H
+#define WEIR_CHANNEL_H
+
+#include <weir/address.h>
+#include <weir/executor.h>
+#include <weir/group.h>
+#include <weir/handler.h>
+#include <weir/promise.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A socket option by its numbers, for what has no name below. */
+typedef struct weir_socket_option {
+    int level;
+    int name;
+    int value;
+} weir_socket_option;
+
+/* Zero means default. Build with WEIR_CHANNEL_OPTIONS(.half_closure = true, ...). */
+typedef struct weir_channel_options {
+    size_t size;
+    bool read_on_demand;       /* reads only when asked: weir_request_read */
+    bool half_closure;         /* the peer's end of stream is an event, and closes nothing */
+    bool keep_open_on_error;   /* an error that reaches the tail is logged, and closes nothing */
+    bool executor_per_handler; /* handlers of one group run on executors of their own, not on one */
+    int64_t connect_timeout_ns; /* default 30 s; WEIR_OFF = none */
+    int64_t close_timeout_ns;   /* of sending the rest and of lingering, default 3 s */
+    int64_t low_mark;           /* writable again below this, default 32 KiB */
+    int64_t high_mark;          /* not writable above this, default 64 KiB */
+    int64_t write_cap;          /* a write beyond this fails with WEIR_EFULL; default none */
+    int reads_per_turn;         /* default 16 */
+    int writes_per_flush;       /* system calls before others get a turn, default 16 */
+    int receive_min;            /* a receive buffer adapts between these: */
+    int receive_initial;        /* default 64, 2048, 65536 */
+    int receive_max;
+
+    /* Sockets. What cannot be set fails bind, connect or registration. */
+    bool nagle;                               /* TCP_NODELAY is on by default */
+    bool no_reuse_address;                    /* SO_REUSEADDR is on by default */
+    bool reuse_port;                          /* SO_REUSEPORT */
+    bool keep_alive;                          /* SO_KEEPALIVE */
+    bool reset_on_close;                      /* SO_LINGER with 0: the peer sees a reset */
+    int backlog;                              /* default 4096 */
+    int send_buffer;                          /* SO_SNDBUF, default the system's */
+    int receive_buffer;                       /* SO_RCVBUF */
+    int64_t user_timeout_ns;                  /* TCP_USER_TIMEOUT, default the system's */
+    const weir_socket_option *socket_options; /* set in this order, after the above */
+    size_t socket_option_count;
+} weir_channel_options;
+
+#define WEIR_CHANNEL_OPTIONS(...) \
+    (&(const weir_channel_options){.size = sizeof(weir_channel_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_options_init(weir_channel_options *options);
+
+/* ---- references, and what it is ---- */
+
+/*
+ * Keeps a channel, and the memory of its executor.
+ * Thread: any.
+ */
+WEIR_API weir_channel *weir_channel_retain(weir_channel *channel);
+
+/*
+ * Gives a reference back; NULL is fine. A channel that was never registered is closed by the last.
+ * Thread: any.  Takes: channel.
+ */
+WEIR_API void weir_channel_release(weir_channel *channel);
+
+/*
+ * A number that no other channel of the process has or had.
+ * Thread: any.
+ */
+WEIR_API uint64_t weir_channel_id(const weir_channel *channel);
+
+/*
+ * Its handlers.
+ * Thread: any.
+ */
+WEIR_API weir_pipeline *weir_channel_pipeline(weir_channel *channel);
+
+/*
+ * The loop, borrowed; NULL before the first registration. It may change: see weir_channel_register.
+ * Thread: any.
+ */
+WEIR_API weir_executor *weir_channel_executor(const weir_channel *channel);
+
+/*
+ * The listener that accepted it, borrowed; NULL if it was not accepted.
+ * Thread: any.
+ */
+WEIR_API weir_channel *weir_channel_parent(const weir_channel *channel);
+
+/*
+ * Whether it has not been closed; has a loop; is connected, or bound if it accepts; takes writes
+ * below its high water mark.
+ * Thread: any.
+ */
+WEIR_API bool weir_channel_is_open(const weir_channel *channel);
+WEIR_API bool weir_channel_is_registered(const weir_channel *channel);
+WEIR_API bool weir_channel_is_active(const weir_channel *channel);
+WEIR_API bool weir_channel_is_writable(const weir_channel *channel);
+
+/*
+ * Its own address and its peer's: what they were, once it is closed.
+ * Thread: any.  Fails: -ENOTCONN (it has none yet), or what the system said.
+ */
+WEIR_API int weir_channel_local_address(weir_channel *channel, weir_address *ret_address);
+WEIR_API int weir_channel_remote_address(weir_channel *channel, weir_address *ret_address);
+
+/*
+ * Writes "[id local - remote]", or "! " for "- " when it is not active. Returns `buffer`.
+ * Thread: any.
+ */
+WEIR_API char *weir_channel_format(weir_channel *channel, char *buffer, size_t size);
+
+/* ---- options ---- */
+
+/*
+ * The options as they are; and others in their place: those that a socket is made with (backlog,
+ * reuse_port, ...) have no effect any more.
+ * Thread: any.  Fails: -EINVAL, -ENOMEM.
+ */
+WEIR_API void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_options);
+WEIR_API int weir_channel_set_options(weir_channel *channel, const weir_channel_options *options);
+
+/*
+ * Any option of its socket, as setsockopt and getsockopt.
+ * Thread: any.  Fails: -ENOTSUP (no socket), WEIR_ECLOSED, -errno.
+ */
+WEIR_API int weir_channel_set_socket_option(weir_channel *channel, int level, int name,
+                                            const void *value, size_t length);
+WEIR_API int weir_channel_get_socket_option(weir_channel *channel, int level, int name,
+                                            void *ret_value, size_t *length);
+
+/*
+ * Switches reading by itself on and off.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_set_auto_read(weir_channel *channel, bool on);
+WEIR_API bool weir_channel_auto_read(const weir_channel *channel);
+
+/* ---- flow ---- */
+
+/*
+ * Bytes that may be written before it is not writable any more, and that must go out before it is
+ * writable again; and all bytes that were written and not sent.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_channel_bytes_before_unwritable(const weir_channel *channel);
+WEIR_API int64_t weir_channel_bytes_before_writable(const weir_channel *channel);
+WEIR_API int64_t weir_channel_pending_bytes(const weir_channel *channel);
+
+/*
+ * One of 31 reasons of the user's own (1 to 31) why it is not writable.
+ * Thread: any.  Fails: -EINVAL.
+ */
+WEIR_API int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool writable);
+
+/* ---- operations: each begins at the tail of the pipeline; `done` may be NULL ---- */
+
+/*
+ * Gives the channel to a loop. If that fails the channel is closed.
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_promise *done);
+WEIR_API void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done);
+
+/*
+ * Takes the channel from its loop; it can be registered again, also elsewhere. Nothing is lost.
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_deregister(weir_channel *channel, weir_promise *done);
+
+/*
+ * Binds, connects, disconnects (which closes where there is no such thing).
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_bind(weir_channel *channel, const weir_address *local,
+                                weir_promise *done);
+WEIR_API void weir_channel_connect(weir_channel *channel, const weir_address *remote,
+                                   const weir_address *local, weir_promise *done);
+WEIR_API void weir_channel_disconnect(weir_channel *channel, weir_promise *done);
+
+/*
+ * Writes a message. From another thread it does not wake the loop; flushing does.
+ * Thread: any.  Takes: msg.  Keeps: done.
+ */
+WEIR_API void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done);
+WEIR_API void weir_channel_write_and_flush(weir_channel *channel, weir_msg *msg,
+                                           weir_promise *done);
+
+/*
+ * Sends what was written.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_flush(weir_channel *channel);
+
+/*
+ * Asks for one read.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_request_read(weir_channel *channel);
+
+/*
+ * Closes: sends what was written before, shuts the sending side, and discards what comes until the
+ * peer closes too; all that for close_timeout_ns at the longest. Closing twice is fine.
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_close(weir_channel *channel, weir_promise *done);
+
+/*
+ * Closes at once: what was not sent is lost, and its writes fail.
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_abort(weir_channel *channel, weir_promise *done);
+
+/*
+ * Half closure: nothing more is sent (what was flushed goes out first), or received.
+ * Thread: any.  Keeps: done.
+ */
+WEIR_API void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done);
+WEIR_API void weir_channel_shutdown_input(weir_channel *channel, weir_promise *done);
+
+/*
+ * Sends an event of the user's own through the pipeline, from the head.
+ * Thread: any.  Takes: event.
+ */
+WEIR_API void weir_channel_fire_event(weir_channel *channel, weir_msg *event);
+
+/*
+ * Completes when the channel is closed, however that came; never fails. Borrowed.
+ * Thread: any.  Fails: NULL if there is no memory for it.
+ */
+WEIR_API weir_promise *weir_channel_closed(weir_channel *channel);
+
+/*
+ * Waits until the channel is closed.
+ * Thread: any that may wait.  Fails: -EDEADLK, -ETIMEDOUT, -ENOMEM.
+ */
+WEIR_API int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns);
+
+/*
+ * An accepted channel travels as a message to the listener's handlers: the channel in it, or NULL.
+ * Thread: any.
+ */
+WEIR_API weir_channel *weir_channel_of(weir_msg *msg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

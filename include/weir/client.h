@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/client.h - makes a channel, gives it its handlers and its loop, and connects it.
+ */
+#ifndef WEIR_CLIENT_H
+#define WEIR_CLIENT_H
+
+#include <weir/attribute.h>
+#include <weir/channel.h>
+#include <weir/group.h>
+#include <weir/server.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means default. Build with WEIR_CLIENT_OPTIONS(.group = g, .address = "...", ...). */
+typedef struct weir_client_options {
+    size_t size;
+    weir_group *group; /* kept */
+    const char *address;
+    const weir_address *addresses; /* instead: several, tried by happy eyeballs (RFC 8305) */
+    size_t address_count;
+    int64_t attempt_delay_ns; /* before the next address is tried as well, default 250 ms */
+    const char *local_address;
+    weir_init_fn *init;
+    void *user_data;
+    const weir_channel_options *options;
+    const weir_attribute_value *attributes;
+    size_t attribute_count;
+} weir_client_options;
+
+#define WEIR_CLIENT_OPTIONS(...) \
+    (&(const weir_client_options){.size = sizeof(weir_client_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_client_options_init(weir_client_options *options);
+
+/*
+ * Connects. The promise's value is the channel, kept by the promise; cancelling it gives up. With
+ * several addresses the first that answers wins, and `init` runs for each attempt.
+ * Thread: any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM.
+ */
+WEIR_API int weir_client_connect(const weir_client_options *options, weir_promise **ret_connecting);
+
+/*
+ * Connects, and waits for it.
+ * Thread: any that may wait.  Gives: channel.  Fails: -EDEADLK, and with what failed the
+ * connection.
+ */
+WEIR_API int weir_client_connect_sync(const weir_client_options *options,
+                                      weir_channel **ret_channel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/ctx.h - a handler's place in a pipeline: what it reaches the others with.
+ *
+ *      weir_fire_x(ctx, ...)   passes an event on, towards the tail
+ *      weir_x(ctx, ...)        asks for something, towards the head and the socket
+ *
+ * A context is valid on its executor from `added` to `removed`; other threads use the channel.
+ * Outbound calls return nothing: `done` is the only report, and is kept until then. NULL = nobody
+ * waits: the first such failure of a channel fires `error`, except because it is closing.
+ */
+#ifndef WEIR_CTX_H
+#define WEIR_CTX_H
+
+#include <weir/executor.h>
+#include <weir/group.h>
+#include <weir/handler.h>
+#include <weir/timer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- where it is ---- */
+
+/*
+ * The handler's own memory: `state_size` bytes.
+ * Thread: the handler's.
+ */
+WEIR_API void *weir_ctx_state(weir_ctx *ctx);
+
+/*
+ * The table that it was added with; a base finds its larger table by it.
+ * Thread: any.
+ */
+WEIR_API const weir_handler *weir_ctx_handler(const weir_ctx *ctx);
+
+/*
+ * Its name in the pipeline.
+ * Thread: any.
+ */
+WEIR_API const char *weir_ctx_name(const weir_ctx *ctx);
+
+/*
+ * The channel, borrowed; retain it to keep it.
+ * Thread: any.
+ */
+WEIR_API weir_channel *weir_ctx_channel(const weir_ctx *ctx);
+
+/*
+ * The pipeline.
+ * Thread: any.
+ */
+WEIR_API weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx);
+
+/*
+ * Where its slots run: the channel's loop, or one of its own group.
+ * Thread: the handler's.
+ */
+WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
+
+/*
+ * Whether it has been removed: a task that comes back late asks this.
+ * Thread: the handler's.
+ */
+WEIR_API bool weir_ctx_is_removed(const weir_ctx *ctx);
+
+/* ---- in ---- */
+
+/*
+ * Each passes an event to the next handler that has the slot, or to the tail.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_fire_registered(weir_ctx *ctx);
+WEIR_API void weir_fire_unregistered(weir_ctx *ctx);
+WEIR_API void weir_fire_active(weir_ctx *ctx);
+WEIR_API void weir_fire_inactive(weir_ctx *ctx);
+WEIR_API void weir_fire_read_complete(weir_ctx *ctx);
+WEIR_API void weir_fire_writability(weir_ctx *ctx);
+WEIR_API void weir_fire_draining(weir_ctx *ctx);
+
+/*
+ * Passes a message on.
+ * Thread: the handler's.  Takes: msg.
+ */
+WEIR_API void weir_fire_read(weir_ctx *ctx, weir_msg *msg);
+
+/*
+ * Passes an event of the user's own on.
+ * Thread: the handler's.  Takes: event.
+ */
+WEIR_API void weir_fire_event(weir_ctx *ctx, weir_msg *event);
+
+/*
+ * Tells the next handler of an error; at the tail it is logged and closes the channel. `detail` is
+ * a sentence for people, or NULL.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_fire_error(weir_ctx *ctx, int err, const char *detail);
+
+/* ---- out ---- */
+
+/*
+ * Writes a message: it is queued, and goes out with the next flush.
+ * Thread: the handler's.  Takes: msg.  Keeps: done.
+ */
+WEIR_API void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
+
+/*
+ * Sends what was written.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_flush(weir_ctx *ctx);
+
+/*
+ * Both.
+ * Thread: the handler's.  Takes: msg.  Keeps: done.
+ */
+WEIR_API void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
+
+/*
+ * Asks for one read, where reads are on demand.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_request_read(weir_ctx *ctx);
+
+/*
+ * Each asks the handlers before this one, and at last the transport.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done);
+WEIR_API void weir_connect(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
+                           weir_promise *done);
+WEIR_API void weir_disconnect(weir_ctx *ctx, weir_promise *done);
+WEIR_API void weir_deregister(weir_ctx *ctx, weir_promise *done);
+
+/*
+ * Closes the channel: what was written before is sent first, then it lingers for the peer, for the
+ * channel's close timeout at the longest.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_close(weir_ctx *ctx, weir_promise *done);
+
+/* ---- flow ---- */
+
+/*
+ * Whether a write now stays below the high water mark and no handler objects.
+ * Thread: any.
+ */
+WEIR_API bool weir_is_writable(const weir_ctx *ctx);
+
+/*
+ * Whether the channel reads by itself, or only when asked by weir_request_read.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_set_auto_read(weir_ctx *ctx, bool on);
+
+/*
+ * Counts bytes that the handler holds back into the channel's water marks: positive when it takes
+ * messages, negative when it passes them on. What is left is taken off when it is removed.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_ctx_hold(weir_ctx *ctx, int64_t bytes);
+
+/* ---- time, and work elsewhere ---- */
+
+/*
+ * Starts a timer that belongs to the context: it is stopped before `removed`, and before the
+ * channel leaves its loop. The timer is a member of the handler's state.
+ * Thread: the handler's.  Lends until it fires or is stopped: timer.  Fails: as weir_timer_start.
+ */
+WEIR_API int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
+                                  void (*fn)(weir_ctx *ctx, weir_timer *timer));
+
+/* Runs elsewhere: returns a result, may block. */
+typedef void *weir_offload_work_fn(void *arg);
+
+/* Comes back: on the handler's executor with `ctx`, or, if the handler has been removed meanwhile,
+ * with NULL, to free what there is to free. `err` is WEIR_ECANCELED if the work never ran. */
+typedef void weir_offload_done_fn(weir_ctx *ctx, int err, void *result, void *arg);
+
+/*
+ * Runs `work` on the group's next executor, then `done` here: exactly once, also if the channel is
+ * gone by then.
+ * Thread: the handler's.  Fails: -ENOMEM, WEIR_EREJECTED: then neither is called.
+ */
+WEIR_API int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
+                          weir_offload_done_fn *done, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

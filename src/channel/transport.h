@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a transport does for a channel, and what it tells it. Life cycle, pipeline, promises, marks
+ * and options are the channel's (channel.c); a transport only moves bytes or messages.
+ *
+ * Thread: the channel's loop, unless a slot says otherwise. The weir__channel_... functions below
+ * are called from the loop's dispatch or from a task, never from inside a slot.
+ */
+#ifndef WEIR_CHANNEL_TRANSPORT_H
+#define WEIR_CHANNEL_TRANSPORT_H
+
+#include <weir/channel.h>
+
+typedef struct weir__transport {
+    const char *name;
+    size_t size;         /* of the whole channel, whose first member is the weir_channel */
+    bool accepts;        /* its reads are channels; it is active when bound */
+    bool has_disconnect; /* otherwise disconnect closes */
+
+    /* Any thread: whether the channel can live on that executor. */
+    bool (*suits)(const weir_channel *channel, const weir_executor *executor);
+
+    /* The loop takes the channel. An error fails the registration and closes the channel. */
+    int (*attach)(weir_channel *channel);
+
+    /* The loop lets go of it: ends with weir__channel_detached. What was received is told first. */
+    void (*detach)(weir_channel *channel);
+
+    /* Whether it is connected (or bound, if it accepts) at registration: an accepted channel is. */
+    bool (*is_active)(const weir_channel *channel);
+
+    int (*bind)(weir_channel *channel, const weir_address *local);
+
+    /* An error is told at once; otherwise weir__channel_connected follows. */
+    int (*connect)(weir_channel *channel, const weir_address *remote, const weir_address *local);
+    int (*disconnect)(weir_channel *channel); /* NULL unless has_disconnect */
+
+    /* Ends everything and gives the descriptor back: ends with weir__channel_detached. */
+    void (*close)(weir_channel *channel);
+
+    /* The end of stream for the peer; and nothing more is received. */
+    int (*shut_output)(weir_channel *channel);
+    int (*shut_input)(weir_channel *channel);
+
+    /* Reading until stopped, or one message. Stop is immediate: nothing is told after it. */
+    void (*read_start)(weir_channel *channel, bool once);
+    void (*read_stop)(weir_channel *channel);
+
+    /*
+     * Sends what is flushed of the channel's outbound queue (outbound.h): until that is empty, or
+     * nothing more is taken for now - then it calls weir__channel_writable later - or the budget of
+     * writes_per_flush is used up - then the channel flushes again in a task. Returns an error of
+     * the whole channel, 0, or 1 for a used-up budget.
+     */
+    int (*flush)(weir_channel *channel);
+
+    int (*local_address)(weir_channel *channel, weir_address *ret_address);
+    int (*remote_address)(weir_channel *channel, weir_address *ret_address);
+
+    /* Applies the channel's options to what there is; NULL = nothing to apply. */
+    int (*configure)(weir_channel *channel);
+    int (*set_socket_option)(weir_channel *channel, int level, int name, const void *value,
+                             size_t length);
+    int (*get_socket_option)(weir_channel *channel, int level, int name, void *ret_value,
+                             size_t *length);
+
+    /* Any thread: the last reference has gone. NULL = nothing to free. */
+    void (*destroy)(weir_channel *channel);
+} weir__transport;
+
+/* Makes a channel of that kind: open, not registered. `parent` is kept. */
+int weir__channel_create(const weir__transport *transport, const weir_channel_options *options,
+                         weir_channel *parent, weir_channel **ret_channel);
+
+/* ---- what a transport tells ---- */
+
+/* A connection attempt has ended. */
+void weir__channel_connected(weir_channel *channel, int err);
+
+/* A message has come: takes it. False: stop telling, the channel does not want more now. */
+bool weir__channel_received(weir_channel *channel, weir_msg *msg);
+
+/* The last of this turn's messages has been told. */
+void weir__channel_read_complete(weir_channel *channel);
+
+/* The peer sends no more (0), or receiving has failed. */
+void weir__channel_input_ended(weir_channel *channel, int err);
+
+/* There is room to send again after a flush that was not taken whole; or sending has failed. */
+void weir__channel_writable(weir_channel *channel, int err);
+
+/* The transport has let go of the channel, after detach or close. */
+void weir__channel_detached(weir_channel *channel);
+
+/* The transport cannot go on: the channel gets the error and is aborted. */
+void weir__channel_failed(weir_channel *channel, int err, const char *detail);
+
+#endif
