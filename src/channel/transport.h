@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a transport does for a channel, and what it tells it. Life cycle, pipeline, promises, marks
- * and options are the channel's (channel.c); a transport only moves bytes or messages.
+ * and options are the channel's (channel.c, life.c); a transport only moves bytes or messages.
  *
  * Thread: the channel's loop, unless a slot says otherwise. The weir__channel_... functions below
  * are called from the loop's dispatch or from a task, never from inside a slot.
+ *
+ * Everything that a transport tells, and every promise that outbound.h completes for it, runs
+ * handlers and listeners, and those may close the channel: its `close` slot then runs inside the
+ * call. From there on there is nothing to send (outbound.h says so) and nothing is to be told but
+ * weir__channel_detached; the memory stays at least until that has returned.
  */
 #ifndef WEIR_CHANNEL_TRANSPORT_H
 #define WEIR_CHANNEL_TRANSPORT_H
 
 #include <weir/channel.h>
 
+#include "channel/config.h"
+
 typedef struct weir__transport {
     const char *name;
     size_t size;         /* of the whole channel, whose first member is the weir_channel */
     bool accepts;        /* its reads are channels; it is active when bound */
     bool has_disconnect; /* otherwise disconnect closes */
+    bool lingers;        /* the peer's end of stream says that it has got what was sent */
 
     /* Any thread: whether the channel can live on that executor. */
     bool (*suits)(const weir_channel *channel, const weir_executor *executor);
@@ -23,28 +31,45 @@ typedef struct weir__transport {
     /* The loop takes the channel. An error fails the registration and closes the channel. */
     int (*attach)(weir_channel *channel);
 
-    /* The loop lets go of it: ends with weir__channel_detached. What was received is told first. */
-    void (*detach)(weir_channel *channel);
+    /*
+     * The loop lets go of it; what was received is told first. True: it is through already.
+     * Otherwise weir__channel_detached follows.
+     */
+    bool (*detach)(weir_channel *channel);
 
     /* Whether it is connected (or bound, if it accepts) at registration: an accepted channel is. */
     bool (*is_active)(const weir_channel *channel);
 
     int (*bind)(weir_channel *channel, const weir_address *local);
 
-    /* An error is told at once; otherwise weir__channel_connected follows. */
+    /*
+     * An error is told at once; otherwise weir__channel_connected follows. Both addresses are lent
+     * for the call; `local` may be NULL.
+     */
     int (*connect)(weir_channel *channel, const weir_address *remote, const weir_address *local);
     int (*disconnect)(weir_channel *channel); /* NULL unless has_disconnect */
 
-    /* Ends everything and gives the descriptor back: ends with weir__channel_detached. */
-    void (*close)(weir_channel *channel);
+    /*
+     * Ends everything and gives the descriptor back; a detach that is under way ends with it. True:
+     * it is through already. Otherwise weir__channel_detached follows. Of a channel that is not
+     * attached it is always through, and may be called on any thread: by who held it last.
+     */
+    bool (*close)(weir_channel *channel);
 
-    /* The end of stream for the peer; and nothing more is received. */
+    /* The end of stream for the peer; and nothing more is received. NULL = there is no such thing.
+     */
     int (*shut_output)(weir_channel *channel);
     int (*shut_input)(weir_channel *channel);
 
-    /* Reading until stopped, or one message. Stop is immediate: nothing is told after it. */
+    /*
+     * Reading until stopped, or one message. Starting again changes between the two. Stop is
+     * immediate: nothing is told after it.
+     */
     void (*read_start)(weir_channel *channel, bool once);
     void (*read_stop)(weir_channel *channel);
+
+    /* Whether it can send such a message: an error fails the write. NULL = it can. */
+    int (*admit)(weir_channel *channel, const weir_msg *msg);
 
     /*
      * Sends what is flushed of the channel's outbound queue (outbound.h): until that is empty, or
@@ -54,23 +79,35 @@ typedef struct weir__transport {
      */
     int (*flush)(weir_channel *channel);
 
+    /* Any thread, while the channel has not been closed: a lock of the channel's sees to that. */
     int (*local_address)(weir_channel *channel, weir_address *ret_address);
     int (*remote_address)(weir_channel *channel, weir_address *ret_address);
-
-    /* Applies the channel's options to what there is; NULL = nothing to apply. */
-    int (*configure)(weir_channel *channel);
     int (*set_socket_option)(weir_channel *channel, int level, int name, const void *value,
                              size_t length);
     int (*get_socket_option)(weir_channel *channel, int level, int name, void *ret_value,
                              size_t *length);
 
-    /* Any thread: the last reference has gone. NULL = nothing to free. */
+    /* The channel has other options than before: applies them to what there is; NULL = nothing. */
+    int (*configure)(weir_channel *channel);
+
+    /* What reached the tail, and what error did, before it is released or logged. True: taken, or
+     * dealt with. NULL = false. */
+    bool (*unhandled)(weir_channel *channel, weir_msg *msg);
+    bool (*unhandled_error)(weir_channel *channel, int err, const char *detail);
+
+    /* Any thread: the last reference has gone, `close` is through. NULL = nothing to free. */
     void (*destroy)(weir_channel *channel);
 } weir__transport;
 
-/* Makes a channel of that kind: open, not registered. `parent` is kept. */
-int weir__channel_create(const weir__transport *transport, const weir_channel_options *options,
+/*
+ * Makes a channel of that kind: open, not registered, all of the transport's own part zero. Fails
+ * with -ENOMEM. Keeps: config, parent (NULL = it was not accepted).
+ */
+int weir__channel_create(const weir__transport *transport, weir__config *config,
                          weir_channel *parent, weir_channel **ret_channel);
+
+/* An accepted channel as the message that travels through the listener's pipeline. */
+weir_msg *weir__channel_msg(weir_channel *channel);
 
 /* ---- what a transport tells ---- */
 
@@ -83,7 +120,7 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg);
 /* The last of this turn's messages has been told. */
 void weir__channel_read_complete(weir_channel *channel);
 
-/* The peer sends no more (0), or receiving has failed. */
+/* The peer sends no more (0), or receiving has failed. Reading has stopped. */
 void weir__channel_input_ended(weir_channel *channel, int err);
 
 /* There is room to send again after a flush that was not taken whole; or sending has failed. */
@@ -94,5 +131,8 @@ void weir__channel_detached(weir_channel *channel);
 
 /* The transport cannot go on: the channel gets the error and is aborted. */
 void weir__channel_failed(weir_channel *channel, int err, const char *detail);
+
+/* An error that the channel survives, such as that of an accept: goes through the pipeline. */
+void weir__channel_troubled(weir_channel *channel, int err, const char *detail);
 
 #endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a channel.
+ *
+ * Who may touch what: the loop - the thread of `executor` - everything; before the first
+ * registration, when there is no executor, the thread that made the channel. Other threads read
+ * what is atomic, and post calls (call.h).
+ *
+ * A channel is small because most of them are idle: what few channels need, or all of them seldom,
+ * is allocated when it is needed (weir__rare).
+ */
+#ifndef WEIR_CHANNEL_CHANNEL_H
+#define WEIR_CHANNEL_CHANNEL_H
+
+#include <assert.h>
+#include <stdatomic.h>
+
+#include <weir/channel.h>
+#include <weir/timer.h>
+
+#include "base/list.h"
+#include "channel/config.h"
+#include "channel/outbound.h"
+#include "channel/pipeline.h"
+#include "channel/transport.h"
+#include "executor/executor.h"
+
+typedef struct weir__rare weir__rare;
+typedef struct weir__attribute weir__attribute;
+
+/* How far a channel is from its end: the lowest bits of `state`. life.c has the transitions. */
+enum {
+    WEIR__OPEN,
+    WEIR__SENDING,   /* close was asked for: sends what was written before; input is discarded */
+    WEIR__LINGERING, /* the sending side is shut; waits for the peer's end of stream */
+    WEIR__CLOSING,   /* the transport ends */
+    WEIR__CLOSED,
+    WEIR__PHASE = 7,
+
+    /* Further bits of `state`: also read by other threads. */
+    WEIR__IS_REGISTERED = 1 << 3,
+    WEIR__IS_ACTIVE = 1 << 4,
+};
+
+/* Bits of `flags`: the loop's own. */
+enum {
+    WEIR__TOLD_ACTIVE = 1 << 0,    /* `active` was fired, and `inactive` not yet */
+    WEIR__READING = 1 << 1,        /* the transport reads, */
+    WEIR__READING_ONCE = 1 << 2,   /* one message */
+    WEIR__READ_REQUESTED = 1 << 3, /* one read was asked for, and has not begun */
+    WEIR__INPUT_PAUSED = 1 << 4,   /* too much is under way to handlers elsewhere */
+    WEIR__INPUT_SHUT = 1 << 5,     /* nothing more will come */
+    WEIR__OUTPUT_CLOSED = 1 << 6,  /* writes are refused: shut_output waits for what was flushed */
+    WEIR__OUTPUT_SHUT = 1 << 7,    /* the peer has been told so */
+    WEIR__FLUSHING = 1 << 8,       /* the transport's flush is on the stack */
+    WEIR__OUTPUT_FULL = 1 << 9,    /* the transport will tell weir__channel_writable */
+    WEIR__OUTPUT_OVER = 1 << 10,   /* the outbound queue has nothing for the transport any more */
+    WEIR__TOLD_FAILURE = 1 << 11,  /* a failure that nobody waited for has been fired */
+    WEIR__TOLD_DRAINING = 1 << 12, /* `draining` was fired */
+    WEIR__DETACHING = 1 << 13,     /* on the way out of its loop */
+    WEIR__ENDING = 1 << 14,        /* closed: its handlers are being removed */
+    WEIR__MEMBER = 1 << 15,        /* the loop holds a reference */
+};
+
+/* Bits of `due`: what the channel's task has to do, in this order. */
+enum {
+    WEIR__DUE_ACTIVE = 1 << 0,
+    WEIR__DUE_WRITABILITY = 1 << 1,
+    WEIR__DUE_FLUSH = 1 << 2,
+    WEIR__DUE_READING = 1 << 3,    /* auto_read has changed, or what is under way elsewhere */
+    WEIR__DUE_INACTIVE = 1 << 4,   /* disconnected */
+    WEIR__DUE_DEREGISTER = 1 << 5, /* asked for */
+    WEIR__DUE_END = 1 << 6,        /* closed: inactive, unregistered, all handlers go */
+    WEIR__DUE_SWEEP = 1 << 7,      /* handlers were removed */
+};
+
+struct weir_channel {
+    weir_msg msg; /* a channel travels as a message when it is accepted: the count is its own */
+    const weir__transport *transport;
+    _Atomic(weir__config *) config;    /* the loop's to change */
+    _Atomic(weir_executor *) executor; /* its memory is kept; NULL = never registered */
+    uint64_t id;
+    weir_channel *parent;
+    _Atomic uint32_t state; /* the loop's to change */
+    uint32_t flags;
+    weir_pipeline pipeline;
+    _Atomic bool auto_read;
+    weir__outbound outbound;
+    _Atomic uint32_t due; /* who sets the first bit posts due_task */
+    weir_task due_task;
+    weir_timer *timers;             /* of its handlers that run on the loop */
+    _Atomic(weir_promise *) closed; /* made when somebody asks for it */
+    _Atomic(weir__attribute *) attributes;
+    _Atomic(weir__rare *) rare;
+};
+
+/* ---- state ---- */
+
+static inline uint32_t weir__channel_state(const weir_channel *channel)
+{
+    return atomic_load_explicit(&channel->state, memory_order_relaxed);
+}
+
+static inline unsigned weir__channel_phase(const weir_channel *channel)
+{
+    return weir__channel_state(channel) & WEIR__PHASE;
+}
+
+static inline bool weir__channel_is(const weir_channel *channel, uint32_t bits)
+{
+    return (weir__channel_state(channel) & bits) == bits;
+}
+
+static inline bool weir__channel_has(const weir_channel *channel, uint32_t flags)
+{
+    return (channel->flags & flags) != 0;
+}
+
+static inline weir_executor *weir__channel_executor(const weir_channel *channel)
+{
+    /* Acquire: what the registering thread did to the channel comes before what the loop does. */
+    return atomic_load_explicit(&channel->executor, memory_order_acquire);
+}
+
+static inline const weir_channel_options *weir__channel_options(const weir_channel *channel)
+{
+    return &atomic_load_explicit(&channel->config, memory_order_relaxed)->options;
+}
+
+/* Whether this thread may touch everything: it is the loop's, or there is no loop yet. */
+static inline bool weir__channel_is_here(const weir_channel *channel)
+{
+    weir_executor *executor = weir__channel_executor(channel);
+
+    return executor == NULL || weir__in_executor(executor);
+}
+
+static inline weir_ctx *weir__channel_ends(weir_channel *channel)
+{
+    return &channel->pipeline.ends;
+}
+
+/* ---- what few channels need (channel.c) ---- */
+
+/* Promises that wait for one thing. */
+typedef struct weir__waiting {
+    struct weir__waiter *first;
+} weir__waiting;
+
+/* Something that other threads may still be looking at: kept until the channel's memory goes. */
+typedef struct weir__kept {
+    struct weir__kept *next;
+    weir_executor *executor; /* one of the two */
+    weir__config *config;
+} weir__kept;
+
+typedef struct weir__addresses {
+    _Atomic bool has_local;
+    _Atomic bool has_remote;
+    weir_address local;
+    weir_address remote;
+} weir__addresses;
+
+struct weir__rare {
+    /* The loop's. */
+    weir_timer timer;                    /* of connecting, then of closing */
+    struct weir__connecting *connecting; /* life.c */
+    weir__waiting closers;               /* who called close, */
+    weir__waiting deregisterers;
+    weir__waiting output_closers;
+    struct weir__holder *holders; /* ctx.c: handlers that hold back bytes */
+
+    /* Any thread's. */
+    _Atomic(weir__kept *) kept;
+    _Atomic(weir__addresses *) addresses;
+
+    struct weir__elsewhere_pins *pins; /* hop.c: which executor of a group its handlers run on */
+    _Atomic int64_t under_way;         /* bytes on their way to and from handlers elsewhere */
+    weir_channel *channel;
+};
+
+/* Any thread: makes it if need be; NULL if there is no memory. */
+weir__rare *weir__channel_rare(weir_channel *channel);
+
+static inline weir__rare *weir__channel_rare_if_any(const weir_channel *channel)
+{
+    return atomic_load_explicit(&channel->rare, memory_order_acquire);
+}
+
+/* Adds a promise, which is kept; false if there is no memory. NULL is not added. */
+bool weir__waiting_add(weir__waiting *waiting, weir_promise *promise);
+
+/* Completes all of them, in the order added. */
+void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail);
+
+/* ---- reports ---- */
+
+/*
+ * The end of an operation. Where nobody waits the first failure of a channel is fired as `error`,
+ * unless it failed because the channel is closing.
+ */
+void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail);
+
+/*
+ * Whether an operation may begin with this promise: NULL, or one that is pending. One that was
+ * cancelled is silently not performed; one that is complete is a mistake, and logged.
+ */
+bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
+
+/* ---- the channel's own task (life.c) ---- */
+
+/* Any thread: the bits will be seen to by the loop. Cannot fail. */
+void weir__channel_make_due(weir_channel *channel, uint32_t bits);
+
+/* ---- the head's side of the operations (life.c, reading.c, writing.c); on the loop ---- */
+
+void weir__channel_do_register(weir_channel *channel, weir_promise *done);
+void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done);
+void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
+                              const weir_address *local, weir_promise *done);
+void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done);
+void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
+void weir__channel_do_close(weir_channel *channel, weir_promise *done);
+void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err, const char *detail);
+void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
+void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done);
+void weir__channel_do_request_read(weir_channel *channel);
+void weir__channel_do_flush(weir_channel *channel);
+
+/* What is wanted of reading has changed: starts or stops the transport. */
+void weir__channel_look_at_reading(weir_channel *channel);
+
+/* The group shuts down: listeners close; others hear `draining`, and close if nobody listens. */
+void weir__channel_drain(weir_channel *channel);
+
+/* Everything written before a close has been sent (writing.c says so, life.c goes on). */
+void weir__channel_sent_all(weir_channel *channel);
+
+/* All handlers are gone: the loop lets go of the channel. */
+void weir__channel_ended(weir_channel *channel);
+
+/* Keeps others from asking the transport of a channel that is being closed. */
+void weir__channel_lock(const weir_channel *channel);
+void weir__channel_unlock(const weir_channel *channel);
+
+#endif

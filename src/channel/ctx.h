@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A handler's place in a pipeline: one allocation for the context, the handler's state, and a name
+ * if it is not the table's.
+ *
+ *      [ elsewhere ] weir_ctx | state | name          elsewhere: only if it runs on another
+ * executor
+ *
+ * `mask` has a bit for each slot that events may be brought to now: none before `added` and after
+ * removal, so that looking for the next handler needs no other question. Marks share the word.
+ */
+#ifndef WEIR_CHANNEL_CTX_H
+#define WEIR_CHANNEL_CTX_H
+
+#include <assert.h>
+
+#include <weir/ctx.h>
+
+/* The slots of a weir_handler, as bits of a mask. */
+enum {
+    WEIR__REGISTERED = 1 << 0,
+    WEIR__UNREGISTERED = 1 << 1,
+    WEIR__ACTIVE = 1 << 2,
+    WEIR__INACTIVE = 1 << 3,
+    WEIR__READ = 1 << 4,
+    WEIR__READ_COMPLETE = 1 << 5,
+    WEIR__EVENT = 1 << 6,
+    WEIR__WRITABILITY = 1 << 7,
+    WEIR__ERROR = 1 << 8,
+    WEIR__DRAINING = 1 << 9,
+    WEIR__BIND = 1 << 10,
+    WEIR__CONNECT = 1 << 11,
+    WEIR__DISCONNECT = 1 << 12,
+    WEIR__CLOSE = 1 << 13,
+    WEIR__DEREGISTER = 1 << 14,
+    WEIR__REQUEST_READ = 1 << 15,
+    WEIR__WRITE = 1 << 16,
+    WEIR__FLUSH = 1 << 17,
+    WEIR__SLOTS = (1 << 18) - 1,
+
+    /* Marks. */
+    WEIR__CTX_ELSEWHERE = 1 << 24, /* runs on another executor: hop.h */
+    WEIR__CTX_NAMED = 1 << 25,     /* has a name of its own, behind the state */
+    WEIR__CTX_ADDED = 1 << 26,     /* `added` has been called, or is being */
+    WEIR__CTX_REMOVED = 1 << 27,   /* out of the pipeline; unlinked when nothing uses it any more */
+};
+
+struct weir_ctx {
+    weir_ctx *prev;
+    weir_ctx *next;
+    weir_channel *channel;
+    const weir_handler *handler;
+    uint32_t mask;
+    uint32_t offloads; /* under way: its memory is kept until they are back */
+};
+
+/* Which slots a table has. */
+uint32_t weir__handler_mask(const weir_handler *handler);
+
+/*
+ * Makes a context, linked to nothing, and inits its state. The name is copied; NULL: the table's.
+ * `group` is where it runs, NULL on the channel's loop. Fails with -ENOMEM, or as `init` does.
+ */
+int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
+                     const char *name, weir_group *group, weir_ctx **ret_ctx);
+
+/* Deinits and frees a context that is linked to nothing. Any thread. */
+void weir__ctx_destroy(weir_ctx *ctx);
+
+/* Stops the timers of a context; of all of them that run on the loop. */
+void weir__ctx_stop_timers(weir_ctx *ctx);
+void weir__channel_stop_timers(weir_channel *channel);
+
+/* What it holds back is not counted any more. */
+void weir__ctx_let_go(weir_ctx *ctx);
+
+/*
+ * A state of 16 bytes, or a multiple, may hold what must lie on a boundary of 16; others can not,
+ * and need not pay for it.
+ */
+static inline size_t weir__ctx_state_offset(const weir_handler *handler)
+{
+    return handler->state_size % 16 == 0 ? (sizeof(weir_ctx) + 15) / 16 * 16 : sizeof(weir_ctx);
+}
+
+static inline void *weir__ctx_state(weir_ctx *ctx)
+{
+    return (char *)ctx + weir__ctx_state_offset(ctx->handler);
+}
+
+/* Whether this thread is the one that the context's slots run on. */
+bool weir__ctx_is_here(const weir_ctx *ctx);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outbound queue of a channel: what was written and has not been sent.
+ *
+ *      first ........ unflushed ........ last
+ *      <-- flushed --><-- not flushed -->
+ *
+ * A write is appended, and can be cancelled until it is flushed. A transport sends the flushed
+ * part, from the front:
+ *
+ *      while ((count = weir__outbound_gather(channel, vectors, IOV_MAX, &bytes)) > 0) {
+ *          sent = send(vectors, count);
+ *          weir__outbound_advance(channel, sent);
+ *      }
+ *
+ * Each message counts as its size and WEIR__OUTBOUND_COST against the channel's marks, from its
+ * submission, on whatever thread, until it leaves the queue.
+ *
+ * Whatever completes a promise or crosses a mark runs handlers and listeners, which may write,
+ * flush and close. After a close the queue has nothing for a transport.
+ */
+#ifndef WEIR_CHANNEL_OUTBOUND_H
+#define WEIR_CHANNEL_OUTBOUND_H
+
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include <weir/channel.h>
+
+/* What a message costs besides its bytes: its place in the queue and its header. As Netty's, so
+ * that the same marks mean the same. */
+#define WEIR__OUTBOUND_COST 96
+
+typedef struct weir__entry weir__entry;
+
+typedef struct weir__outbound {
+    weir__entry *first;
+    weir__entry *unflushed;
+    weir__entry *last;
+
+    /* Bytes that count: of the loop's own (only it writes), and of what is under way to it. */
+    _Atomic int64_t here;
+    _Atomic int64_t away;
+
+    /* Why it is not writable: bit 0 the marks, the others the user's reasons. */
+    _Atomic uint32_t unwritable;
+} weir__outbound;
+
+/* ---- the channel's ---- */
+
+/* Appends a message. A failure is the promise's. Takes: msg. Keeps: done. */
+void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done);
+
+/* All that is in the queue is flushed now; what was cancelled leaves it. */
+void weir__outbound_flush(weir_channel *channel);
+
+/* Fails what is not flushed; or everything, the flushed ones first. Also what is added meanwhile.
+ */
+void weir__outbound_fail_unflushed(weir_channel *channel, int err, const char *detail);
+void weir__outbound_fail_all(weir_channel *channel, int err, const char *detail);
+
+static inline bool weir__outbound_is_empty(const weir__outbound *outbound)
+{
+    return outbound->first == NULL;
+}
+
+/* ---- counting ---- */
+
+/* The bytes that a message counts as. */
+int64_t weir__outbound_cost(const weir_msg *msg);
+
+/* Any thread: a write is under way to the loop. Fails with WEIR_EFULL beyond the channel's cap. */
+int weir__outbound_depart(weir_channel *channel, int64_t bytes);
+
+/* The loop: it has come. Any thread: it will not come. */
+void weir__outbound_arrive(weir_channel *channel, int64_t bytes);
+void weir__outbound_turn_back(weir_channel *channel, int64_t bytes);
+
+/* The loop: a handler holds back so many bytes more, or fewer. */
+void weir__outbound_hold(weir_channel *channel, int64_t bytes);
+
+/* Any thread: all bytes that count. */
+int64_t weir__outbound_bytes(const weir_channel *channel);
+
+/* Any thread: sets or clears reasons; `writability` follows if that changes the answer. */
+void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on);
+
+/* The marks have changed, or the bytes: looks at both. The loop. */
+void weir__outbound_look(weir_channel *channel);
+
+static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
+{
+    return atomic_load_explicit(&outbound->unwritable, memory_order_relaxed) == 0;
+}
+
+/* ---- a transport's ---- */
+
+/* The first flushed message, borrowed; NULL if there is nothing to send. */
+weir_msg *weir__outbound_current(weir_channel *channel);
+
+/*
+ * The bytes of the first flushed messages, as far as they are buffers and composites: at most
+ * `count` vectors. Empty messages at the front are completed. Returns how many vectors; 0 if there
+ * is nothing to send, or if the first is something else: weir__outbound_current says.
+ */
+size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, size_t count,
+                             size_t *ret_bytes);
+
+/*
+ * So many bytes, from the front, have been sent: of buffers, composites and file ranges. Messages
+ * that are through leave the queue, and their promises succeed.
+ */
+void weir__outbound_advance(weir_channel *channel, size_t bytes);
+
+/* The current message has been dealt with as a whole, or has failed alone. */
+void weir__outbound_drop(weir_channel *channel, int err, const char *detail);
+
+/*
+ * Takes the current message, which is the caller's then; its place in the queue stays until
+ * weir__outbound_drop, so that it can be delivered before its promise completes. NULL if there is
+ * nothing to send.
+ */
+weir_msg *weir__outbound_take(weir_channel *channel);
+
+#endif
