@@ -37,7 +37,7 @@ WEIR_API const weir_handler *weir_ctx_handler(const weir_ctx *ctx);
 
 /*
  * Its name in the pipeline.
- * Thread: any.
+ * Thread: the handler's.
  */
 WEIR_API const char *weir_ctx_name(const weir_ctx *ctx);
 

@@ -23,7 +23,9 @@ struct weir_timer {
     weir_timer_node node; /* private, as all of it */
     weir_timer_fn *fn;
     weir_executor *executor;
-    void *reserved[2];
+    struct weir_ctx *ctx; /* the handler that started it, and what it calls then */
+    void (*ctx_fn)(struct weir_ctx *ctx, weir_timer *timer);
+    weir_timer *ctx_next;
 };
 
 /*
@@ -36,6 +38,9 @@ static inline void weir_timer_init(weir_timer *timer)
     timer->node.pprev = NULL;
     timer->fn = NULL;
     timer->executor = NULL;
+    timer->ctx = NULL;
+    timer->ctx_fn = NULL;
+    timer->ctx_next = NULL;
 }
 
 /*

@@ -44,34 +44,38 @@ enum {
 
 /* Bits of `flags`: the loop's own. */
 enum {
-    WEIR__TOLD_ACTIVE = 1 << 0,    /* `active` was fired, and `inactive` not yet */
-    WEIR__READING = 1 << 1,        /* the transport reads, */
-    WEIR__READING_ONCE = 1 << 2,   /* one message */
-    WEIR__READ_REQUESTED = 1 << 3, /* one read was asked for, and has not begun */
-    WEIR__INPUT_PAUSED = 1 << 4,   /* too much is under way to handlers elsewhere */
-    WEIR__INPUT_SHUT = 1 << 5,     /* nothing more will come */
-    WEIR__OUTPUT_CLOSED = 1 << 6,  /* writes are refused: shut_output waits for what was flushed */
-    WEIR__OUTPUT_SHUT = 1 << 7,    /* the peer has been told so */
-    WEIR__FLUSHING = 1 << 8,       /* the transport's flush is on the stack */
-    WEIR__OUTPUT_FULL = 1 << 9,    /* the transport will tell weir__channel_writable */
-    WEIR__OUTPUT_OVER = 1 << 10,   /* the outbound queue has nothing for the transport any more */
-    WEIR__TOLD_FAILURE = 1 << 11,  /* a failure that nobody waited for has been fired */
-    WEIR__TOLD_DRAINING = 1 << 12, /* `draining` was fired */
-    WEIR__DETACHING = 1 << 13,     /* on the way out of its loop */
-    WEIR__ENDING = 1 << 14,        /* closed: its handlers are being removed */
-    WEIR__MEMBER = 1 << 15,        /* the loop holds a reference */
+    WEIR__BEGUN = 1 << 0,        /* it was registered once: handlers are told when they are added */
+    WEIR__TOLD_ACTIVE = 1 << 1,  /* `active` was fired, and `inactive` not yet */
+    WEIR__AUTO_READING = 1 << 2, /* what `auto_read` was when the loop last looked */
+    WEIR__READ_REQUESTED = 1 << 3, /* reading was asked for: once, or for good with auto_read */
+    WEIR__READING = 1 << 4,        /* the transport reads, */
+    WEIR__READING_ONCE = 1 << 5,   /* one message */
+    WEIR__INPUT_PAUSED = 1 << 6,   /* too much is under way to handlers elsewhere */
+    WEIR__INPUT_SHUT = 1 << 7,     /* nothing more will come */
+    WEIR__OUTPUT_CLOSED = 1 << 8,  /* writes are refused: shut_output waits for what was flushed */
+    WEIR__OUTPUT_SHUT = 1 << 9,    /* the peer has been told so */
+    WEIR__OUTPUT_FULL = 1 << 10,   /* the transport will tell weir__channel_writable */
+    WEIR__OUTPUT_OVER = 1 << 11,   /* the outbound queue has nothing for the transport any more */
+    WEIR__FLUSHING = 1 << 12,      /* the transport's flush is on the stack */
+    WEIR__TOLD_FAILURE = 1 << 13,  /* a failure that nobody waited for has been fired */
+    WEIR__TOLD_DRAINING = 1 << 14, /* `draining` was fired */
+    WEIR__DETACHING = 1 << 15,     /* on the way out of its loop */
+    WEIR__ENDING = 1 << 16,        /* closed: its handlers are being removed */
+    WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
 enum {
     WEIR__DUE_ACTIVE = 1 << 0,
-    WEIR__DUE_WRITABILITY = 1 << 1,
-    WEIR__DUE_FLUSH = 1 << 2,
-    WEIR__DUE_READING = 1 << 3,    /* auto_read has changed, or what is under way elsewhere */
-    WEIR__DUE_INACTIVE = 1 << 4,   /* disconnected */
-    WEIR__DUE_DEREGISTER = 1 << 5, /* asked for */
-    WEIR__DUE_END = 1 << 6,        /* closed: inactive, unregistered, all handlers go */
-    WEIR__DUE_SWEEP = 1 << 7,      /* handlers were removed */
+    WEIR__DUE_MARKS = 1 << 1, /* look at them */
+    WEIR__DUE_WRITABILITY = 1 << 2,
+    WEIR__DUE_FLUSH = 1 << 3,
+    WEIR__DUE_READING = 1 << 4,    /* auto_read has changed, or what is under way elsewhere */
+    WEIR__DUE_INACTIVE = 1 << 5,   /* disconnected */
+    WEIR__DUE_DEREGISTER = 1 << 6, /* asked for */
+    WEIR__DUE_ABORT = 1 << 7,      /* asked for, or there was no memory to pass something on */
+    WEIR__DUE_END = 1 << 8,        /* closed: inactive, unregistered, all handlers go */
+    WEIR__DUE_SWEEP = 1 << 9,      /* handlers were removed */
 };
 
 struct weir_channel {
@@ -86,6 +90,7 @@ struct weir_channel {
     weir_pipeline pipeline;
     _Atomic bool auto_read;
     weir__outbound outbound;
+    int32_t cause;        /* why it closes: what is not sent fails with it */
     _Atomic uint32_t due; /* who sets the first bit posts due_task */
     weir_task due_task;
     weir_timer *timers;             /* of its handlers that run on the loop */
@@ -122,9 +127,16 @@ static inline weir_executor *weir__channel_executor(const weir_channel *channel)
     return atomic_load_explicit(&channel->executor, memory_order_acquire);
 }
 
+static inline weir__config *weir__channel_config(const weir_channel *channel)
+{
+    /* Acquire: other threads may meet a config that was made after the channel. */
+    return atomic_load_explicit(&channel->config, memory_order_acquire);
+}
+
+/* The loop's: it is the loop that changes them. */
 static inline const weir_channel_options *weir__channel_options(const weir_channel *channel)
 {
-    return &atomic_load_explicit(&channel->config, memory_order_relaxed)->options;
+    return &weir__channel_config(channel)->options;
 }
 
 /* Whether this thread may touch everything: it is the loop's, or there is no loop yet. */
@@ -140,9 +152,9 @@ static inline weir_ctx *weir__channel_ends(weir_channel *channel)
     return &channel->pipeline.ends;
 }
 
-/* ---- what few channels need (channel.c) ---- */
+/* ---- what few channels need (rare.c) ---- */
 
-/* Promises that wait for one thing. */
+/* Promises that wait for one thing, in the order they came. */
 typedef struct weir__waiting {
     struct weir__waiter *first;
 } weir__waiting;
@@ -154,43 +166,47 @@ typedef struct weir__kept {
     weir__config *config;
 } weir__kept;
 
+/* What a channel's addresses were, when somebody asked. */
 typedef struct weir__addresses {
-    _Atomic bool has_local;
-    _Atomic bool has_remote;
-    weir_address local;
-    weir_address remote;
+    _Atomic(weir_address *) local;
+    _Atomic(weir_address *) remote;
 } weir__addresses;
 
 struct weir__rare {
+    weir_channel *channel;
+
     /* The loop's. */
     weir_timer timer;                    /* of connecting, then of closing */
-    struct weir__connecting *connecting; /* life.c */
-    weir__waiting closers;               /* who called close, */
+    struct weir__connecting *connecting; /* connect.c */
+    weir__waiting closers;
     weir__waiting deregisterers;
     weir__waiting output_closers;
     struct weir__holder *holders; /* ctx.c: handlers that hold back bytes */
+    bool has_own_config;          /* nobody shares it */
 
     /* Any thread's. */
     _Atomic(weir__kept *) kept;
-    _Atomic(weir__addresses *) addresses;
-
-    struct weir__elsewhere_pins *pins; /* hop.c: which executor of a group its handlers run on */
-    _Atomic int64_t under_way;         /* bytes on their way to and from handlers elsewhere */
-    weir_channel *channel;
+    weir__addresses addresses;
+    _Atomic(struct weir__pin *) pins; /* hop.c: which executor of a group handlers run on */
+    _Atomic int64_t under_way;        /* bytes on their way to and from handlers elsewhere */
 };
 
 /* Any thread: makes it if need be; NULL if there is no memory. */
 weir__rare *weir__channel_rare(weir_channel *channel);
+void weir__rare_destroy(weir__rare *rare); /* NULL is fine */
 
 static inline weir__rare *weir__channel_rare_if_any(const weir_channel *channel)
 {
     return atomic_load_explicit(&channel->rare, memory_order_acquire);
 }
 
-/* Adds a promise, which is kept; false if there is no memory. NULL is not added. */
-bool weir__waiting_add(weir__waiting *waiting, weir_promise *promise);
+/* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
+void weir__rare_keep(weir__rare *rare, weir__kept *kept);
 
-/* Completes all of them, in the order added. */
+/* Adds a promise, which is kept; NULL is not added. Fails with -ENOMEM. */
+int weir__waiting_add(weir__waiting *waiting, weir_promise *promise);
+
+/* Completes all of them. */
 void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail);
 
 /* ---- reports ---- */
@@ -207,37 +223,71 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
  */
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
 
-/* ---- the channel's own task (life.c) ---- */
+/* ---- the channel's own task (due.c) ---- */
 
 /* Any thread: the bits will be seen to by the loop. Cannot fail. */
 void weir__channel_make_due(weir_channel *channel, uint32_t bits);
 
-/* ---- the head's side of the operations (life.c, reading.c, writing.c); on the loop ---- */
+/* What they stand for, each in its file. */
+void weir__channel_do_active(weir_channel *channel);
+void weir__channel_do_inactive(weir_channel *channel);
+void weir__channel_do_detach(weir_channel *channel);
+void weir__channel_do_end(weir_channel *channel);
 
+/* ---- the head's side of the operations; on the loop ---- */
+
+/* life.c */
 void weir__channel_do_register(weir_channel *channel, weir_promise *done);
+void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
+void weir__channel_do_close(weir_channel *channel, weir_promise *done);
+void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err);
+
+/* connect.c */
 void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done);
 void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
                               const weir_address *local, weir_promise *done);
 void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done);
-void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
-void weir__channel_do_close(weir_channel *channel, weir_promise *done);
-void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err, const char *detail);
-void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
-void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done);
-void weir__channel_do_request_read(weir_channel *channel);
-void weir__channel_do_flush(weir_channel *channel);
 
-/* What is wanted of reading has changed: starts or stops the transport. */
+/* reading.c */
+void weir__channel_do_request_read(weir_channel *channel);
+void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done);
+
+/* writing.c */
+void weir__channel_do_flush(weir_channel *channel);
+void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
+
+/* ---- between the files of this layer; on the loop ---- */
+
+static inline void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear)
+{
+    /* Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
+     * promise and then looks at the state, the loop does it the other way round. */
+    atomic_store_explicit(&channel->state, (weir__channel_state(channel) & ~clear) | set,
+                          memory_order_seq_cst);
+}
+
+/* auto_read, or what reading depends on, has changed. */
+void weir__channel_look_at_auto_read(weir_channel *channel);
 void weir__channel_look_at_reading(weir_channel *channel);
 
-/* The group shuts down: listeners close; others hear `draining`, and close if nobody listens. */
-void weir__channel_drain(weir_channel *channel);
+/* It is active now, or on a loop again: reads if it is to read by itself. */
+void weir__channel_begin_reading(weir_channel *channel);
 
-/* Everything written before a close has been sent (writing.c says so, life.c goes on). */
+/* Everything written before a close has been sent. */
 void weir__channel_sent_all(weir_channel *channel);
+
+/* Ends the channel: the transport goes, and what is not sent fails with `err`. */
+void weir__channel_end(weir_channel *channel, int err);
+
+/* A connection attempt is given up: its promise fails, its timer stops. */
+void weir__channel_stop_connecting(weir_channel *channel, int err);
+bool weir__channel_is_connecting(const weir_channel *channel);
 
 /* All handlers are gone: the loop lets go of the channel. */
 void weir__channel_ended(weir_channel *channel);
+
+/* The group shuts down: listeners close; others hear `draining`, and close if nobody listens. */
+void weir__channel_drain(weir_channel *channel);
 
 /* Keeps others from asking the transport of a channel that is being closed. */
 void weir__channel_lock(const weir_channel *channel);

@@ -22,7 +22,7 @@ typedef struct weir__config {
     _Atomic int64_t write_cap;
 
     /* No field is 0 for "default" any more; WEIR_NEVER for a time that was switched off. Changed by
-     * the loop of the only channel that has it, under weir__config_lock. */
+     * the loop of the only channel that has it. */
     weir_channel_options options;
 } weir__config;
 

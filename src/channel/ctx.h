@@ -40,7 +40,8 @@ enum {
 
     /* Marks. */
     WEIR__CTX_ELSEWHERE = 1 << 24, /* runs on another executor: hop.h */
-    WEIR__CTX_NAMED = 1 << 25,     /* has a name of its own, behind the state */
+    WEIR__CTX_ROOM = 1 << 28,      /* for a name of its own, behind the state */
+    WEIR__CTX_NAMED = 1 << 25,     /* has one */
     WEIR__CTX_ADDED = 1 << 26,     /* `added` has been called, or is being */
     WEIR__CTX_REMOVED = 1 << 27,   /* out of the pipeline; unlinked when nothing uses it any more */
 };
@@ -58,11 +59,15 @@ struct weir_ctx {
 uint32_t weir__handler_mask(const weir_handler *handler);
 
 /*
- * Makes a context, linked to nothing, and inits its state. The name is copied; NULL: the table's.
- * `group` is where it runs, NULL on the channel's loop. Fails with -ENOMEM, or as `init` does.
+ * Makes a context, linked to nothing, and inits its state; with room for a name of its own, its 0
+ * included. `group` is where it runs, NULL on the channel's loop. Fails with -ENOMEM, or as `init`
+ * does.
  */
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
-                     const char *name, weir_group *group, weir_ctx **ret_ctx);
+                     size_t name_room, weir_group *group, weir_ctx **ret_ctx);
+
+/* Gives it a name of its own, for which it was made with room. */
+void weir__ctx_set_name(weir_ctx *ctx, const char *name);
 
 /* Deinits and frees a context that is linked to nothing. Any thread. */
 void weir__ctx_destroy(weir_ctx *ctx);

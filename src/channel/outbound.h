@@ -2,7 +2,7 @@
 /*
  * The outbound queue of a channel: what was written and has not been sent.
  *
- *      first ........ unflushed ........ last
+ *      first ........ unflushed ........ end
  *      <-- flushed --><-- not flushed -->
  *
  * A write is appended, and can be cancelled until it is flushed. A transport sends the flushed
@@ -35,8 +35,8 @@ typedef struct weir__entry weir__entry;
 
 typedef struct weir__outbound {
     weir__entry *first;
-    weir__entry *unflushed;
-    weir__entry *last;
+    weir__entry **unflushed; /* the link to the first that is not flushed */
+    weir__entry **end;       /* the link that ends the list */
 
     /* Bytes that count: of the loop's own (only it writes), and of what is under way to it. */
     _Atomic int64_t here;
@@ -48,20 +48,28 @@ typedef struct weir__outbound {
 
 /* ---- the channel's ---- */
 
+void weir__outbound_init(weir__outbound *outbound);
+
 /* Appends a message. A failure is the promise's. Takes: msg. Keeps: done. */
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done);
 
 /* All that is in the queue is flushed now; what was cancelled leaves it. */
 void weir__outbound_flush(weir_channel *channel);
 
-/* Fails what is not flushed; or everything, the flushed ones first. Also what is added meanwhile.
- */
+/* Fails what is flushed, what is not, or everything, the flushed ones first. */
+void weir__outbound_fail_flushed(weir_channel *channel, int err, const char *detail);
 void weir__outbound_fail_unflushed(weir_channel *channel, int err, const char *detail);
 void weir__outbound_fail_all(weir_channel *channel, int err, const char *detail);
 
 static inline bool weir__outbound_is_empty(const weir__outbound *outbound)
 {
     return outbound->first == NULL;
+}
+
+/* Whether something waits to be sent. */
+static inline bool weir__outbound_has_flushed(const weir__outbound *outbound)
+{
+    return outbound->unflushed != &outbound->first;
 }
 
 /* ---- counting ---- */

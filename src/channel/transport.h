@@ -90,8 +90,8 @@ typedef struct weir__transport {
     /* The channel has other options than before: applies them to what there is; NULL = nothing. */
     int (*configure)(weir_channel *channel);
 
-    /* What reached the tail, and what error did, before it is released or logged. True: taken, or
-     * dealt with. NULL = false. */
+    /* A message or an error has reached the tail. True: the message is taken, the error need not be
+     * logged. NULL = false. */
     bool (*unhandled)(weir_channel *channel, weir_msg *msg);
     bool (*unhandled_error)(weir_channel *channel, int err, const char *detail);
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel's attributes: a list that only grows, a node per key, and in each node a value that is
+ * exchanged. So nobody needs a lock: a node that was seen stays, and whoever exchanges a value out
+ * is the only one who has it.
+ *
+ * Memory order. A node is written before the release that publishes it; a value before the release
+ * that stores it. Both are read with acquire.
+ */
+#include "channel/attribute.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "base/memory.h"
+#include "channel/channel.h"
+
+struct weir__attribute {
+    weir__attribute *next;
+    const weir_attribute *key;
+    _Atomic(void *) value;
+};
+
+/* Looks from `node` to before `end`. */
+static weir__attribute *find(weir__attribute *node, const weir__attribute *end,
+                             const weir_attribute *key)
+{
+    while (node != end && node->key != key)
+        node = node->next;
+    return node != end ? node : NULL;
+}
+
+static weir__attribute *find_in(weir_channel *channel, const weir_attribute *key)
+{
+    return find(atomic_load_explicit(&channel->attributes, memory_order_acquire), NULL, key);
+}
+
+/* Nodes come only at the front: after a lost race those before the old first one are the new ones.
+ */
+static weir__attribute *find_or_add(weir_channel *channel, const weir_attribute *key)
+{
+    weir__attribute *first = atomic_load_explicit(&channel->attributes, memory_order_acquire),
+                    *node = find(first, NULL, key), *seen, *mine;
+
+    if (node != NULL)
+        return node;
+    mine = weir__zalloc(sizeof(*mine));
+    if (mine == NULL)
+        return NULL;
+    mine->key = key;
+    do {
+        mine->next = seen = first;
+        if (atomic_compare_exchange_strong_explicit(&channel->attributes, &first, mine,
+                                                    memory_order_acq_rel, memory_order_acquire))
+            return mine;
+        node = find(first, seen, key);
+    } while (node == NULL);
+    weir__free(mine);
+    return node;
+}
+
+static void free_value(const weir_attribute *key, void *value)
+{
+    if (value != NULL && key->free != NULL)
+        key->free(value);
+}
+
+int weir_attribute_set(weir_channel *channel, const weir_attribute *attribute, void *value)
+{
+    weir__attribute *node =
+        value != NULL ? find_or_add(channel, attribute) : find_in(channel, attribute);
+
+    if (node == NULL)
+        return value != NULL ? -ENOMEM : 0;
+    free_value(attribute, atomic_exchange_explicit(&node->value, value, memory_order_acq_rel));
+    return 0;
+}
+
+void *weir_attribute_set_if_absent(weir_channel *channel, const weir_attribute *attribute,
+                                   void *value)
+{
+    weir__attribute *node = find_or_add(channel, attribute);
+    void *there = NULL;
+
+    if (node == NULL)
+        return NULL;
+    if (atomic_compare_exchange_strong_explicit(&node->value, &there, value, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return value;
+    return there;
+}
+
+void *weir_attribute_get(weir_channel *channel, const weir_attribute *attribute)
+{
+    weir__attribute *node = find_in(channel, attribute);
+
+    return node != NULL ? atomic_load_explicit(&node->value, memory_order_acquire) : NULL;
+}
+
+void *weir_attribute_take(weir_channel *channel, const weir_attribute *attribute)
+{
+    weir__attribute *node = find_in(channel, attribute);
+
+    return node != NULL ? atomic_exchange_explicit(&node->value, NULL, memory_order_acq_rel) : NULL;
+}
+
+void weir__attributes_destroy(weir_channel *channel)
+{
+    weir__attribute *node = atomic_load_explicit(&channel->attributes, memory_order_acquire), *next;
+
+    for (; node != NULL; node = next) {
+        next = node->next;
+        free_value(node->key, atomic_load_explicit(&node->value, memory_order_acquire));
+        weir__free(node);
+    }
+}

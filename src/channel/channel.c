@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel's memory, and what anyone may ask it.
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "channel/attribute.h"
+#include "channel/call.h"
+
+#define LOCKS 16 /* a power of two; for all channels together */
+
+static _Atomic uint64_t last_id;
+
+/* ---- life ---- */
+
+static void destroy(weir_msg *msg);
+
+static const weir_msg_type channel_type = {.name = "channel", .destroy = destroy};
+
+int weir__channel_create(const weir__transport *transport, weir__config *config,
+                         weir_channel *parent, weir_channel **ret_channel)
+{
+    weir_channel *channel = weir__zalloc(transport->size);
+
+    if (channel == NULL)
+        return -ENOMEM;
+    weir_msg_init(&channel->msg, &channel_type);
+    channel->transport = transport;
+    atomic_init(&channel->config, weir__config_retain(config));
+    channel->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
+    channel->parent = parent != NULL ? weir_channel_retain(parent) : NULL;
+    atomic_init(&channel->auto_read, !config->options.read_on_demand);
+    if (!config->options.read_on_demand)
+        channel->flags = WEIR__AUTO_READING;
+    weir__pipeline_init(&channel->pipeline, channel);
+    weir__outbound_init(&channel->outbound);
+    *ret_channel = channel;
+    return 0;
+}
+
+weir_channel *weir_channel_retain(weir_channel *channel)
+{
+    weir_msg_retain(&channel->msg);
+    return channel;
+}
+
+void weir_channel_release(weir_channel *channel)
+{
+    if (channel != NULL)
+        weir_msg_release(&channel->msg);
+}
+
+weir_msg *weir__channel_msg(weir_channel *channel)
+{
+    return &channel->msg;
+}
+
+weir_channel *weir_channel_of(weir_msg *msg)
+{
+    return msg != NULL && weir_msg_is(msg, &channel_type) ? (weir_channel *)(void *)msg : NULL;
+}
+
+/*
+ * Released for good while it was open, and out of its loop. If its handlers were told that they are
+ * there they are told that they are not: on the loop, which gets one more reference to do it with.
+ */
+static void end_unowned(weir_channel *channel)
+{
+    weir_msg_init(&channel->msg, &channel_type);
+    if (weir__channel_has(channel, WEIR__BEGUN))
+        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+    else
+        weir__channel_end(channel, WEIR_ECLOSED);
+    weir_channel_release(channel);
+}
+
+static void destroy(weir_msg *msg)
+{
+    weir_channel *channel = weir_channel_of(msg);
+    weir_executor *executor;
+
+    if (weir__channel_phase(channel) != WEIR__CLOSED) {
+        end_unowned(channel);
+        return;
+    }
+    executor = weir__channel_executor(channel);
+    weir__pipeline_destroy(&channel->pipeline);
+    weir__attributes_destroy(channel);
+    weir__rare_destroy(weir__channel_rare_if_any(channel));
+    weir_promise_release(atomic_load_explicit(&channel->closed, memory_order_acquire));
+    if (channel->transport->destroy != NULL)
+        channel->transport->destroy(channel);
+    weir__config_release(weir__channel_config(channel));
+    weir_channel_release(channel->parent);
+    if (executor != NULL)
+        weir__executor_drop(executor);
+    weir__free(channel);
+}
+
+/* ---- what it is ---- */
+
+uint64_t weir_channel_id(const weir_channel *channel)
+{
+    return channel->id;
+}
+
+weir_pipeline *weir_channel_pipeline(weir_channel *channel)
+{
+    return &channel->pipeline;
+}
+
+weir_executor *weir_channel_executor(const weir_channel *channel)
+{
+    return weir__channel_executor(channel);
+}
+
+weir_channel *weir_channel_parent(const weir_channel *channel)
+{
+    return channel->parent;
+}
+
+bool weir_channel_is_open(const weir_channel *channel)
+{
+    return weir__channel_phase(channel) == WEIR__OPEN;
+}
+
+bool weir_channel_is_registered(const weir_channel *channel)
+{
+    return weir__channel_is(channel, WEIR__IS_REGISTERED);
+}
+
+bool weir_channel_is_active(const weir_channel *channel)
+{
+    return weir__channel_is(channel, WEIR__IS_ACTIVE);
+}
+
+bool weir_channel_is_writable(const weir_channel *channel)
+{
+    return weir__channel_phase(channel) == WEIR__OPEN &&
+           weir__outbound_is_writable(&channel->outbound);
+}
+
+/* ---- the transport, from any thread ---- */
+
+static weir__mutex locks[LOCKS] = {
+    WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT,
+    WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT,
+    WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT,
+    WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT, WEIR__MUTEX_INIT,
+};
+
+void weir__channel_lock(const weir_channel *channel)
+{
+    weir__mutex_lock(&locks[channel->id % LOCKS]);
+}
+
+void weir__channel_unlock(const weir_channel *channel)
+{
+    weir__mutex_unlock(&locks[channel->id % LOCKS]);
+}
+
+typedef int address_fn(weir_channel *channel, weir_address *ret_address);
+
+static int ask_transport(weir_channel *channel, address_fn *ask, weir_address *ret_address)
+{
+    int err = -ENOTCONN;
+
+    weir__channel_lock(channel);
+    if (ask != NULL && weir__channel_phase(channel) < WEIR__CLOSING)
+        err = ask(channel, ret_address);
+    weir__channel_unlock(channel);
+    return err;
+}
+
+/* An address that was found is remembered, if there is memory: for later, when it is closed. */
+static void remember(_Atomic(weir_address *) *place, const weir_address *address)
+{
+    weir_address *copy = weir__alloc(sizeof(*copy)), *none = NULL;
+
+    if (copy == NULL)
+        return;
+    *copy = *address;
+    if (!atomic_compare_exchange_strong_explicit(place, &none, copy, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        weir__free(copy);
+}
+
+static int find_address(weir_channel *channel, address_fn *ask, bool remote,
+                        weir_address *ret_address)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    _Atomic(weir_address *) *place;
+    const weir_address *known;
+    int err;
+
+    if (rare == NULL)
+        return ask_transport(channel, ask, ret_address);
+    place = remote ? &rare->addresses.remote : &rare->addresses.local;
+    known = atomic_load_explicit(place, memory_order_acquire);
+    if (known != NULL) {
+        *ret_address = *known;
+        return 0;
+    }
+    err = ask_transport(channel, ask, ret_address);
+    if (err == 0 && weir_channel_is_active(channel)) /* it will not change any more */
+        remember(place, ret_address);
+    return err;
+}
+
+int weir_channel_local_address(weir_channel *channel, weir_address *ret_address)
+{
+    return find_address(channel, channel->transport->local_address, false, ret_address);
+}
+
+int weir_channel_remote_address(weir_channel *channel, weir_address *ret_address)
+{
+    return find_address(channel, channel->transport->remote_address, true, ret_address);
+}
+
+char *weir_channel_format(weir_channel *channel, char *buffer, size_t size)
+{
+    char local[WEIR_ADDRESS_TEXT_SIZE] = "-", remote[WEIR_ADDRESS_TEXT_SIZE] = "-";
+    weir_address address;
+
+    if (weir_channel_local_address(channel, &address) == 0)
+        (void)weir_address_format(&address, local, sizeof(local));
+    if (weir_channel_remote_address(channel, &address) == 0)
+        (void)weir_address_format(&address, remote, sizeof(remote));
+    (void)snprintf(buffer, size, "[%llu %s %c %s]", (unsigned long long)channel->id, local,
+                   weir_channel_is_active(channel) ? '-' : '!', remote);
+    return buffer;
+}
+
+int weir_channel_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                   size_t length)
+{
+    int err = WEIR_ECLOSED;
+
+    if (channel->transport->set_socket_option == NULL)
+        return -ENOTSUP;
+    weir__channel_lock(channel);
+    if (weir__channel_phase(channel) < WEIR__CLOSING)
+        err = channel->transport->set_socket_option(channel, level, name, value, length);
+    weir__channel_unlock(channel);
+    return err;
+}
+
+int weir_channel_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                   size_t *length)
+{
+    int err = WEIR_ECLOSED;
+
+    if (channel->transport->get_socket_option == NULL)
+        return -ENOTSUP;
+    weir__channel_lock(channel);
+    if (weir__channel_phase(channel) < WEIR__CLOSING)
+        err = channel->transport->get_socket_option(channel, level, name, ret_value, length);
+    weir__channel_unlock(channel);
+    return err;
+}
+
+/* ---- options ---- */
+
+void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_options)
+{
+    weir__config_read(weir__channel_config(channel), ret_options);
+}
+
+/*
+ * A config that others share is left to them; they may be reading it right now, so it is kept. From
+ * then on the channel has one of its own, which changes.
+ */
+static int change_config(weir_channel *channel, weir__config *config)
+{
+    weir__config *before = weir__channel_config(channel);
+    weir__rare *rare = weir__channel_rare(channel);
+    weir__kept *kept;
+
+    if (rare == NULL)
+        return -ENOMEM;
+    if (rare->has_own_config) {
+        weir__config_replace(before, config);
+        return 0;
+    }
+    kept = weir__zalloc(sizeof(*kept));
+    if (kept == NULL)
+        return -ENOMEM;
+    kept->config = before;
+    weir__rare_keep(rare, kept);
+    atomic_store_explicit(&channel->config, config, memory_order_release);
+    rare->has_own_config = true;
+    return 0;
+}
+
+static int apply_config(weir_channel *channel, weir__config *config)
+{
+    int err = change_config(channel, config);
+
+    if (err < 0) {
+        weir__config_release(config);
+        return err;
+    }
+    weir_channel_set_auto_read(channel, !weir__channel_options(channel)->read_on_demand);
+    weir__outbound_look(channel);
+    return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
+}
+
+static void on_options(weir_channel *channel, weir__call *call, int status)
+{
+    if (status < 0) {
+        weir__config_release(call->arg);
+        return;
+    }
+    status = apply_config(channel, call->arg);
+    if (status < 0)
+        weir_fire_error(weir__channel_ends(channel), status, "options could not be set");
+}
+
+int weir_channel_set_options(weir_channel *channel, const weir_channel_options *options)
+{
+    weir__config *config;
+    int err = weir__config_create(options, &config);
+
+    if (err < 0)
+        return err;
+    if (weir__channel_is_here(channel))
+        return apply_config(channel, config);
+    err = weir__call_post(channel, &(const weir__call){.fn = on_options, .arg = config}, false);
+    if (err < 0)
+        weir__config_release(config);
+    return err;
+}
+
+bool weir_channel_auto_read(const weir_channel *channel)
+{
+    return atomic_load_explicit(&channel->auto_read, memory_order_relaxed);
+}
+
+void weir_channel_set_auto_read(weir_channel *channel, bool on)
+{
+    atomic_store_explicit(&channel->auto_read, on, memory_order_relaxed);
+    if (weir__channel_is_here(channel))
+        weir__channel_look_at_auto_read(channel);
+    else
+        weir__channel_make_due(channel, WEIR__DUE_READING);
+}
+
+/* ---- flow ---- */
+
+int64_t weir_channel_pending_bytes(const weir_channel *channel)
+{
+    return weir__outbound_bytes(channel);
+}
+
+int64_t weir_channel_bytes_before_unwritable(const weir_channel *channel)
+{
+    int64_t high =
+        atomic_load_explicit(&weir__channel_config(channel)->high_mark, memory_order_relaxed);
+    int64_t bytes = high - weir__outbound_bytes(channel) + 1;
+
+    return bytes > 0 && weir_channel_is_writable(channel) ? bytes : 0;
+}
+
+int64_t weir_channel_bytes_before_writable(const weir_channel *channel)
+{
+    int64_t low =
+        atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
+    int64_t bytes = weir__outbound_bytes(channel) - low + 1;
+
+    return bytes > 0 && !weir_channel_is_writable(channel) ? bytes : 0;
+}
+
+int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool writable)
+{
+    if (reason < 1 || reason > 31)
+        return -EINVAL;
+    weir__outbound_object(channel, 1u << reason, !writable);
+    return 0;
+}
+
+/* ---- reports ---- */
+
+bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
+{
+    if (done == NULL || !weir_promise_is_done(done))
+        return true;
+    if (!weir_promise_is_cancelled(done))
+        weir__error("channel", "-",
+                    "%llu was asked to do something with a promise that is complete",
+                    (unsigned long long)channel->id);
+    return false;
+}
+
+void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail)
+{
+    if (done != NULL) {
+        if (err < 0)
+            (void)weir_promise_fail(done, err, detail);
+        else
+            (void)weir_promise_succeed(done, NULL);
+        return;
+    }
+    if (err == 0 || err == WEIR_ECLOSED || weir__channel_phase(channel) != WEIR__OPEN ||
+        weir__channel_has(channel, WEIR__TOLD_FAILURE))
+        return;
+    channel->flags |= WEIR__TOLD_FAILURE;
+    weir_fire_error(weir__channel_ends(channel), err, detail);
+}
+
+/* ---- the end, as a promise ---- */
+
+/*
+ * Made by the first who asks. It is published before the state is looked at, and the loop looks for
+ * it after it has changed the state, both sequentially consistent: one of the two completes it.
+ */
+weir_promise *weir_channel_closed(weir_channel *channel)
+{
+    weir_promise *promise = atomic_load_explicit(&channel->closed, memory_order_acquire),
+                 *before = NULL;
+
+    if (promise == NULL) {
+        if (weir_promise_create(weir__channel_executor(channel), &promise) < 0)
+            return NULL;
+        if (!atomic_compare_exchange_strong_explicit(&channel->closed, &before, promise,
+                                                     memory_order_seq_cst, memory_order_acquire)) {
+            weir_promise_release(promise);
+            promise = before;
+        }
+    }
+    if ((atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__PHASE) == WEIR__CLOSED)
+        (void)weir_promise_succeed(promise, NULL);
+    return promise;
+}
+
+int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns)
+{
+    weir_promise *closed = weir_channel_closed(channel);
+
+    return closed != NULL ? weir_promise_await(closed, timeout_ns) : -ENOMEM;
+}

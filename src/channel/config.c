@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Channel options: checks, defaults, and copies.
+ */
+#include "channel/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/thread.h"
+
+#define CONNECT_TIMEOUT_NS weir_seconds(30)
+#define CLOSE_TIMEOUT_NS weir_seconds(3)
+#define HIGH_MARK (64 * 1024)
+#define READS_PER_TURN 16
+#define WRITES_PER_FLUSH 16
+#define RECEIVE_MIN 64
+#define RECEIVE_INITIAL 2048
+#define RECEIVE_MAX 65536
+#define BACKLOG 4096
+#define SOCKET_OPTIONS_MAX 1024
+
+/* Between a thread that asks for a channel's options and the loop that changes them: both seldom.
+ */
+static weir__mutex lock = WEIR__MUTEX_INIT;
+
+void weir_channel_options_init(weir_channel_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ---- checks ---- */
+
+static bool has_no_negatives(const weir_channel_options *options)
+{
+    return options->low_mark >= 0 && options->high_mark >= 0 && options->reads_per_turn >= 0 &&
+           options->writes_per_flush >= 0 && options->receive_min >= 0 &&
+           options->receive_initial >= 0 && options->receive_max >= 0 && options->backlog >= 0 &&
+           options->send_buffer >= 0 && options->receive_buffer >= 0 &&
+           options->user_timeout_ns >= 0;
+}
+
+/* Those that can be switched off. */
+static bool has_no_nonsense(const weir_channel_options *options)
+{
+    return options->connect_timeout_ns >= WEIR_OFF && options->close_timeout_ns >= WEIR_OFF &&
+           options->write_cap >= WEIR_OFF && options->socket_option_count <= SOCKET_OPTIONS_MAX &&
+           (options->socket_option_count == 0 || options->socket_options != NULL);
+}
+
+static bool is_in_order(const weir_channel_options *options)
+{
+    return options->low_mark <= options->high_mark &&
+           options->receive_min <= options->receive_initial &&
+           options->receive_initial <= options->receive_max;
+}
+
+/* ---- defaults ---- */
+
+static int64_t number_or(int64_t given, int64_t fallback)
+{
+    return given == WEIR_OFF ? WEIR_NEVER : given != 0 ? given : fallback;
+}
+
+static int int_or(int given, int fallback)
+{
+    return given != 0 ? given : fallback;
+}
+
+static int at_most(int value, int limit)
+{
+    return value < limit ? value : limit;
+}
+
+static int at_least(int value, int limit)
+{
+    return value > limit ? value : limit;
+}
+
+/* The low mark is half the high one, whichever was given. */
+static void fill_in_marks(weir_channel_options *options)
+{
+    if (options->high_mark == 0 && options->low_mark > HIGH_MARK / 2)
+        options->high_mark =
+            options->low_mark > WEIR_NEVER / 2 ? WEIR_NEVER : options->low_mark * 2;
+    options->high_mark = number_or(options->high_mark, HIGH_MARK);
+    options->low_mark = number_or(options->low_mark, options->high_mark / 2);
+    options->write_cap = number_or(options->write_cap, WEIR_NEVER);
+}
+
+/* A border that was given moves the defaults of the others. */
+static void fill_in_receive(weir_channel_options *options)
+{
+    int min = options->receive_min, initial = options->receive_initial, max = options->receive_max;
+
+    max = int_or(max, at_least(RECEIVE_MAX, at_least(min, initial)));
+    min = int_or(min, at_most(RECEIVE_MIN, initial > 0 ? at_most(initial, max) : max));
+    initial = int_or(initial, at_least(min, at_most(RECEIVE_INITIAL, max)));
+    options->receive_min = min;
+    options->receive_initial = initial;
+    options->receive_max = max;
+}
+
+static void fill_in(weir_channel_options *options)
+{
+    options->connect_timeout_ns = number_or(options->connect_timeout_ns, CONNECT_TIMEOUT_NS);
+    options->close_timeout_ns = number_or(options->close_timeout_ns, CLOSE_TIMEOUT_NS);
+    options->reads_per_turn = int_or(options->reads_per_turn, READS_PER_TURN);
+    options->writes_per_flush = int_or(options->writes_per_flush, WRITES_PER_FLUSH);
+    options->backlog = int_or(options->backlog, BACKLOG);
+    fill_in_marks(options);
+    fill_in_receive(options);
+}
+
+/* ---- life ---- */
+
+static int copy_socket_options(weir_channel_options *options)
+{
+    size_t size = options->socket_option_count * sizeof(*options->socket_options);
+    weir_socket_option *copy = NULL;
+
+    if (size > 0) {
+        copy = weir__alloc(size);
+        if (copy == NULL)
+            return -ENOMEM;
+        memcpy(copy, options->socket_options, size);
+    }
+    options->socket_options = copy;
+    return 0;
+}
+
+static void free_socket_options(const weir_channel_options *options)
+{
+    weir__free((void *)(uintptr_t)options->socket_options); /* the copy, ours to change */
+}
+
+static void publish_marks(weir__config *config)
+{
+    /* Relaxed: each is a number by itself, and one that is a moment old does no harm. */
+    atomic_store_explicit(&config->low_mark, config->options.low_mark, memory_order_relaxed);
+    atomic_store_explicit(&config->high_mark, config->options.high_mark, memory_order_relaxed);
+    atomic_store_explicit(&config->write_cap, config->options.write_cap, memory_order_relaxed);
+}
+
+int weir__config_create(const weir_channel_options *options, weir__config **ret_config)
+{
+    weir_channel_options given;
+    weir__config *config;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    if (!has_no_negatives(&given) || !has_no_nonsense(&given))
+        return -EINVAL;
+    fill_in(&given);
+    if (!is_in_order(&given))
+        return -EINVAL;
+    config = weir__zalloc(sizeof(*config));
+    if (config == NULL)
+        return -ENOMEM;
+    err = copy_socket_options(&given);
+    if (err < 0) {
+        weir__free(config);
+        return err;
+    }
+    weir__refs_init(&config->refs);
+    config->options = given;
+    publish_marks(config);
+    *ret_config = config;
+    return 0;
+}
+
+weir__config *weir__config_retain(weir__config *config)
+{
+    weir__refs_retain(&config->refs);
+    return config;
+}
+
+void weir__config_release(weir__config *config)
+{
+    if (config == NULL || !weir__refs_release(&config->refs))
+        return;
+    free_socket_options(&config->options);
+    weir__free(config);
+}
+
+void weir__config_replace(weir__config *config, weir__config *other)
+{
+    weir_channel_options before;
+
+    weir__mutex_lock(&lock);
+    before = config->options;
+    config->options = other->options;
+    other->options = before;
+    publish_marks(config);
+    weir__mutex_unlock(&lock);
+    weir__config_release(other);
+}
+
+void weir__config_read(const weir__config *config, weir_channel_options *ret_options)
+{
+    weir__mutex_lock(&lock);
+    *ret_options = config->options;
+    weir__mutex_unlock(&lock);
+}

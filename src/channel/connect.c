@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binding, connecting, disconnecting.
+ *
+ * A connection attempt lives in memory of its own, with the listener that hears of its promise's
+ * cancellation. That runs on the promise's executor, and may run late; so the memory is the
+ * listener's, if there is one, and the loop only forgets it.
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+
+struct weir__connecting {
+    weir_promise *done; /* kept; may be NULL */
+    weir_listener listener;
+    weir_channel *channel; /* the listener's reference */
+};
+
+bool weir__channel_is_connecting(const weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    return rare != NULL && rare->connecting != NULL;
+}
+
+/* ---- an attempt ---- */
+
+static void on_promise(weir_promise *promise, void *arg)
+{
+    struct weir__connecting *connecting = arg;
+
+    if (weir_promise_is_cancelled(promise))
+        weir__channel_make_due(connecting->channel, WEIR__DUE_ABORT);
+    weir_channel_release(connecting->channel);
+    weir_promise_release(connecting->done);
+    weir__free(connecting);
+}
+
+static int begin(weir_channel *channel, weir_promise *done)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    struct weir__connecting *connecting;
+
+    if (rare == NULL)
+        return -ENOMEM;
+    connecting = weir__zalloc(sizeof(*connecting));
+    if (connecting == NULL)
+        return -ENOMEM;
+    rare->connecting = connecting;
+    if (done == NULL)
+        return 0;
+    connecting->done = weir_promise_retain(done);
+    connecting->channel = weir_channel_retain(channel);
+    connecting->listener = (weir_listener){.fn = on_promise, .user_data = connecting};
+    weir_promise_listen(done, &connecting->listener);
+    return 0;
+}
+
+/* The attempt is over: its promise, with one reference for the caller, or NULL. */
+static weir_promise *end(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    struct weir__connecting *connecting = rare->connecting;
+    weir_promise *done = connecting->done;
+
+    rare->connecting = NULL;
+    (void)weir_timer_stop(&rare->timer);
+    if (done == NULL)
+        weir__free(connecting);
+    else
+        weir_promise_retain(done);
+    return done;
+}
+
+static void fail(weir_channel *channel, int err, const char *detail)
+{
+    weir_promise *done = end(channel);
+
+    weir__channel_report(channel, done, err, detail);
+    weir_promise_release(done);
+}
+
+void weir__channel_stop_connecting(weir_channel *channel, int err)
+{
+    if (weir__channel_is_connecting(channel))
+        fail(channel, err, NULL);
+}
+
+static void on_timeout(weir_timer *timer)
+{
+    weir_channel *channel = container_of(timer, weir__rare, timer)->channel;
+
+    fail(channel, -ETIMEDOUT, "the connection was not made in time");
+    weir__channel_end(channel, -ETIMEDOUT);
+}
+
+static int start_timer(weir_channel *channel)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->connect_timeout_ns;
+
+    if (timeout_ns == WEIR_NEVER)
+        return 0;
+    return weir_timer_start(weir__channel_executor(channel),
+                            &weir__channel_rare_if_any(channel)->timer, timeout_ns, on_timeout);
+}
+
+static int check(const weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return WEIR_ECLOSED;
+    if (!weir__channel_is(channel, WEIR__IS_REGISTERED))
+        return -ENOTCONN;
+    return weir__channel_has(channel, WEIR__DETACHING) ? -EBUSY : 0;
+}
+
+static int check_connect(const weir_channel *channel, const weir_address *remote)
+{
+    int err = check(channel);
+
+    if (err < 0)
+        return err;
+    if (remote == NULL || channel->transport->connect == NULL)
+        return remote == NULL ? -EINVAL : -ENOTSUP;
+    if (weir__channel_is_connecting(channel))
+        return -EALREADY;
+    return weir__channel_is(channel, WEIR__IS_ACTIVE) ? -EISCONN : 0;
+}
+
+/* A channel that could not be connected is of no use: it is closed. */
+void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
+                              const weir_address *local, weir_promise *done)
+{
+    int err = check_connect(channel, remote);
+
+    if (err == 0)
+        err = begin(channel, done);
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    err = start_timer(channel);
+    if (err == 0)
+        err = channel->transport->connect(channel, remote, local);
+    if (err == 0)
+        return;
+    fail(channel, err, NULL);
+    weir__channel_end(channel, err);
+}
+
+/*
+ * The promise is told before the handlers are; who closes the channel there, or has cancelled it,
+ * still sees it become active first.
+ */
+void weir__channel_connected(weir_channel *channel, int err)
+{
+    weir_promise *done;
+
+    if (!weir__channel_is_connecting(channel))
+        return;
+    if (err < 0) {
+        fail(channel, err, NULL);
+        weir__channel_end(channel, err);
+        return;
+    }
+    done = end(channel);
+    weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
+    weir__channel_report(channel, done, 0, NULL);
+    weir_promise_release(done);
+    weir__channel_do_active(channel);
+}
+
+/* ---- binding ---- */
+
+/* A listener is active once it is bound; its handlers hear of that in a task of its own. */
+void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
+{
+    int err = check(channel);
+
+    if (err == 0 && local == NULL)
+        err = -EINVAL;
+    if (err == 0 && channel->transport->bind == NULL)
+        err = -ENOTSUP;
+    if (err == 0 && channel->transport->accepts && weir__channel_is(channel, WEIR__IS_ACTIVE))
+        err = -EALREADY;
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    if (done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    err = channel->transport->bind(channel, local);
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        weir__channel_end(channel, err);
+        return;
+    }
+    if (channel->transport->accepts) {
+        weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
+        weir__channel_make_due(channel, WEIR__DUE_ACTIVE);
+    }
+    weir__channel_report(channel, done, 0, NULL);
+}
+
+void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
+{
+    int err = check(channel);
+
+    if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (err == 0)
+        err = channel->transport->disconnect(channel);
+    if (err == 0 && weir__channel_is(channel, WEIR__IS_ACTIVE)) {
+        weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
+        weir__channel_look_at_reading(channel);
+        weir__channel_make_due(channel, WEIR__DUE_INACTIVE);
+    }
+    weir__channel_report(channel, done, err, NULL);
+}

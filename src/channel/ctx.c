@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts: their memory, and what a handler asks of its own.
+ */
+#include "channel/ctx.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "channel/channel.h"
+#include "channel/hop.h"
+#include "channel/node.h"
+
+/* A handler that holds back bytes. */
+struct weir__holder {
+    struct weir__holder *next;
+    weir_ctx *ctx;
+    int64_t bytes;
+};
+
+/* ---- memory ---- */
+
+static size_t name_offset(const weir_handler *handler)
+{
+    return handler->state_size > 0 ? weir__ctx_state_offset(handler) + handler->state_size
+                                   : sizeof(weir_ctx);
+}
+
+static void *memory_of(weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) ? (void *)weir__hop_of(ctx) : ctx;
+}
+
+static weir_ctx *allocate(const weir_handler *handler, size_t name_room, bool elsewhere)
+{
+    size_t in_front = elsewhere ? sizeof(weir__hop) : 0;
+    char *memory = weir__zalloc(in_front + name_offset(handler) + name_room);
+
+    return memory != NULL ? (weir_ctx *)(void *)(memory + in_front) : NULL;
+}
+
+int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
+                     size_t name_room, weir_group *group, weir_ctx **ret_ctx)
+{
+    weir_ctx *ctx = allocate(handler, name_room, group != NULL);
+    int err = 0;
+
+    if (ctx == NULL)
+        return -ENOMEM;
+    ctx->channel = channel;
+    ctx->handler = handler;
+    ctx->mask = name_room > 0 ? WEIR__CTX_ROOM : 0;
+    if (group != NULL) {
+        ctx->mask |= WEIR__CTX_ELSEWHERE;
+        err = weir__hop_init(ctx, group);
+        if (err < 0)
+            goto fail;
+    }
+    err = handler->init != NULL ? handler->init(weir__ctx_state(ctx), options) : 0;
+    if (err == 0) {
+        *ret_ctx = ctx;
+        return 0;
+    }
+    if (group != NULL)
+        weir__hop_deinit(ctx);
+fail:
+    weir__free(memory_of(ctx));
+    return err;
+}
+
+void weir__ctx_destroy(weir_ctx *ctx)
+{
+    if (ctx->handler->deinit != NULL)
+        ctx->handler->deinit(weir__ctx_state(ctx));
+    if (weir__ctx_is_elsewhere(ctx))
+        weir__hop_deinit(ctx);
+    weir__free(memory_of(ctx));
+}
+
+void weir__ctx_set_name(weir_ctx *ctx, const char *name)
+{
+    char *place = (char *)ctx + name_offset(ctx->handler);
+
+    assert((ctx->mask & WEIR__CTX_ROOM) != 0);
+    memcpy(place, name, strlen(name) + 1);
+    ctx->mask |= WEIR__CTX_NAMED;
+}
+
+/* ---- where it is ---- */
+
+bool weir__ctx_is_here(const weir_ctx *ctx)
+{
+    const weir_executor *executor;
+
+    if (!weir__ctx_is_elsewhere(ctx))
+        return weir__channel_is_here(ctx->channel);
+    executor = weir__hop_of(ctx)->executor;
+    return weir__in_executor(executor) || weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN;
+}
+
+void *weir_ctx_state(weir_ctx *ctx)
+{
+    return weir__ctx_state(ctx);
+}
+
+const weir_handler *weir_ctx_handler(const weir_ctx *ctx)
+{
+    return ctx->handler;
+}
+
+const char *weir_ctx_name(const weir_ctx *ctx)
+{
+    if ((ctx->mask & WEIR__CTX_NAMED) != 0)
+        return (const char *)ctx + name_offset(ctx->handler);
+    return ctx->handler->name != NULL ? ctx->handler->name : "handler";
+}
+
+weir_channel *weir_ctx_channel(const weir_ctx *ctx)
+{
+    return ctx->channel;
+}
+
+weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx)
+{
+    return &ctx->channel->pipeline;
+}
+
+weir_executor *weir_ctx_executor(const weir_ctx *ctx)
+{
+    if (weir__ctx_is_elsewhere(ctx))
+        return weir__hop_of(ctx)->executor;
+    return weir__channel_executor(ctx->channel);
+}
+
+bool weir_ctx_is_removed(const weir_ctx *ctx)
+{
+    if (weir__ctx_is_elsewhere(ctx))
+        return weir__hop_of(ctx)->is_over;
+    return (ctx->mask & WEIR__CTX_REMOVED) != 0;
+}
+
+/* ---- flow ---- */
+
+bool weir_is_writable(const weir_ctx *ctx)
+{
+    return weir_channel_is_writable(ctx->channel);
+}
+
+void weir_set_auto_read(weir_ctx *ctx, bool on)
+{
+    weir_channel_set_auto_read(ctx->channel, on);
+}
+
+static struct weir__holder **find_holder(weir__rare *rare, const weir_ctx *ctx)
+{
+    struct weir__holder **link = &rare->holders;
+
+    while (*link != NULL && (*link)->ctx != ctx)
+        link = &(*link)->next;
+    return link;
+}
+
+/* What a handler on the loop holds; NULL if there is no memory to know it. */
+static int64_t *held_by(weir_ctx *ctx)
+{
+    weir__rare *rare = weir__channel_rare(ctx->channel);
+    struct weir__holder **link, *holder;
+
+    if (rare == NULL)
+        return NULL;
+    link = find_holder(rare, ctx);
+    if (*link == NULL) {
+        holder = weir__node_take();
+        if (holder == NULL)
+            return NULL;
+        *holder = (struct weir__holder){.ctx = ctx};
+        *link = holder;
+    }
+    return &(*link)->bytes;
+}
+
+void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
+{
+    int64_t *held;
+
+    assert(weir__ctx_is_here(ctx));
+    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx);
+    if (held == NULL)
+        return; /* what is not known cannot be taken off again */
+    *held += bytes;
+    weir__outbound_hold(ctx->channel, bytes);
+}
+
+void weir__ctx_let_go(weir_ctx *ctx)
+{
+    weir__rare *rare = weir__channel_rare_if_any(ctx->channel);
+    struct weir__holder **link, *holder;
+    int64_t bytes = 0;
+
+    if (weir__ctx_is_elsewhere(ctx)) {
+        bytes = weir__hop_of(ctx)->held;
+        weir__hop_of(ctx)->held = 0;
+    } else if (rare != NULL) {
+        link = find_holder(rare, ctx);
+        holder = *link;
+        if (holder == NULL)
+            return;
+        bytes = holder->bytes;
+        *link = holder->next;
+        weir__node_give(holder);
+    }
+    if (bytes != 0)
+        weir__outbound_hold(ctx->channel, -bytes);
+}
+
+/* ---- timers ---- */
+
+static void on_timer(weir_timer *timer)
+{
+    timer->ctx_fn(timer->ctx, timer);
+}
+
+static weir_timer **timers_of(weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->timers : &ctx->channel->timers;
+}
+
+/* A timer that was started once stays in the list: it lives as long as the context. */
+int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
+                         void (*fn)(weir_ctx *ctx, weir_timer *timer))
+{
+    weir_timer **timers = timers_of(ctx);
+
+    assert(weir__ctx_is_here(ctx));
+    if (fn == NULL || (timer->ctx != NULL && timer->ctx != ctx))
+        return -EINVAL;
+    if (weir_ctx_is_removed(ctx))
+        return WEIR_ECLOSED;
+    if (timer->ctx == NULL) {
+        timer->ctx = ctx;
+        timer->ctx_next = *timers;
+        *timers = timer;
+    }
+    timer->ctx_fn = fn;
+    return weir_timer_start(weir_ctx_executor(ctx), timer, delay_ns, on_timer);
+}
+
+void weir__ctx_stop_timers(weir_ctx *ctx)
+{
+    weir_timer **link = timers_of(ctx), *timer;
+
+    while ((timer = *link) != NULL) {
+        if (timer->ctx != ctx) {
+            link = &timer->ctx_next;
+            continue;
+        }
+        *link = timer->ctx_next;
+        (void)weir_timer_stop(timer);
+        timer->ctx = NULL;
+    }
+}
+
+void weir__channel_stop_timers(weir_channel *channel)
+{
+    for (weir_timer *timer = channel->timers; timer != NULL; timer = timer->ctx_next)
+        (void)weir_timer_stop(timer);
+}

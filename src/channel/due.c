@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel's own task: what has to be done later, or on the loop, and must not fail. There is
+ * one, and a word of bits that say what it is for. Who sets a bit of a word that was zero posts the
+ * task, and holds a reference for it. While the task runs the word is not zero: what is set then is
+ * done by the same task, posted again.
+ *
+ * Where the loop has ended before the channel was closed - a manual executor that was given up -
+ * the global executor takes its place: nobody else runs the channel any more.
+ */
+#include "channel/channel.h"
+
+#include <weir/error.h>
+
+#include "base/log.h"
+
+#define BUSY (1u << 31)
+
+static void post(weir_channel *channel);
+
+static void do_due(weir_channel *channel, uint32_t bits)
+{
+    if (bits & WEIR__DUE_ACTIVE)
+        weir__channel_do_active(channel);
+    if (bits & WEIR__DUE_MARKS)
+        weir__outbound_look(channel);
+    if (bits & WEIR__DUE_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_writability(weir__channel_ends(channel));
+    if (bits & WEIR__DUE_FLUSH)
+        weir__channel_do_flush(channel);
+    if (bits & WEIR__DUE_READING)
+        weir__channel_look_at_auto_read(channel);
+    if (bits & WEIR__DUE_INACTIVE)
+        weir__channel_do_inactive(channel);
+    if (bits & WEIR__DUE_DEREGISTER)
+        weir__channel_do_detach(channel);
+    if (bits & WEIR__DUE_ABORT)
+        weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
+    if (bits & WEIR__DUE_END)
+        weir__channel_do_end(channel);
+    if (bits & WEIR__DUE_SWEEP)
+        weir__pipeline_sweep(&channel->pipeline);
+}
+
+static bool has_moved(const weir_channel *channel)
+{
+    const weir_executor *executor = weir__channel_executor(channel);
+
+    return !weir__in_executor(executor) && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
+}
+
+/* Cancelled or not: it is done on the executor's thread in either case, and must be done. */
+static void on_due(void *arg, int status)
+{
+    weir_channel *channel = arg;
+    uint32_t busy = BUSY;
+
+    (void)status;
+    if (has_moved(channel)) {
+        post(channel); /* with the reference that it has */
+        return;
+    }
+    /* Acquire: what the setters did before they set their bits. */
+    do_due(channel, atomic_exchange_explicit(&channel->due, BUSY, memory_order_acquire));
+    if (atomic_compare_exchange_strong_explicit(&channel->due, &busy, 0, memory_order_acq_rel,
+                                                memory_order_relaxed))
+        weir_channel_release(channel);
+    else
+        post(channel);
+}
+
+static void post(weir_channel *channel)
+{
+    weir_executor *executor = weir__channel_executor(channel);
+
+    weir_task_init(&channel->due_task, on_due, channel);
+    if (executor != NULL && weir__executor_post(executor, &channel->due_task, WEIR__NOW) == 0)
+        return;
+    if (weir__executor_post(weir_executor_global(), &channel->due_task, WEIR__NOW) == 0)
+        return;
+    weir__error("channel", "-", "no executor takes its task; it runs where it was asked for");
+    on_due(channel, 0);
+}
+
+void weir__channel_make_due(weir_channel *channel, uint32_t bits)
+{
+    if (weir__channel_executor(channel) == NULL)
+        return; /* before the first registration there is nobody to tell, and nothing to sweep */
+    if (atomic_fetch_or_explicit(&channel->due, bits, memory_order_acq_rel) != 0)
+        return;
+    weir_channel_retain(channel);
+    post(channel);
+}

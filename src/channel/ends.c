@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ends of a pipeline, which are one context: the head, that what goes out arrives at, hands it
+ * to the channel; the tail, that what came in arrives at, releases it and says so.
+ */
+#include "channel/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "channel/channel.h"
+
+/* ---- the tail ---- */
+
+static void ignore(weir_ctx *ctx)
+{
+    (void)ctx;
+}
+
+/* A connection that no handler of the listener wants is turned away. */
+static void on_unhandled(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_channel *channel = ctx->channel, *accepted = weir_channel_of(msg);
+
+    if (channel->transport->unhandled != NULL && channel->transport->unhandled(channel, msg))
+        return;
+    if (accepted != NULL)
+        weir_channel_abort(accepted, NULL);
+    else
+        weir__debug("channel", "-", "a %s reached the tail of %llu's pipeline and was released",
+                    msg->type->name, (unsigned long long)channel->id);
+    weir_msg_release(msg);
+}
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    (void)ctx;
+    weir_msg_release(event);
+}
+
+/* What a peer does to us is its business, and no news. */
+static bool is_everyday(int err)
+{
+    return err == -ECONNRESET || err == -EPIPE || err == -ETIMEDOUT;
+}
+
+static void log_error(weir_channel *channel, int err, const char *detail)
+{
+    char id[24];
+
+    (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)channel->id);
+    weir__log(is_everyday(err) ? WEIR_LOG_DEBUG : WEIR_LOG_WARN, "channel", id,
+              "an error reached the tail of the pipeline: %s",
+              detail != NULL ? detail : weir_error_text(err));
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    weir_channel *channel = ctx->channel;
+
+    if (channel->transport->unhandled_error == NULL ||
+        !channel->transport->unhandled_error(channel, err, detail))
+        log_error(channel, err, detail);
+    if (!weir__channel_options(channel)->keep_open_on_error)
+        weir_close(ctx, NULL);
+}
+
+/* ---- the head ---- */
+
+static void on_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done)
+{
+    weir__channel_do_bind(ctx->channel, local, done);
+}
+
+static void on_connect(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
+                       weir_promise *done)
+{
+    weir__channel_do_connect(ctx->channel, remote, local, done);
+}
+
+static void on_disconnect(weir_ctx *ctx, weir_promise *done)
+{
+    weir__channel_do_disconnect(ctx->channel, done);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    weir__channel_do_close(ctx->channel, done);
+}
+
+static void on_deregister(weir_ctx *ctx, weir_promise *done)
+{
+    weir__channel_do_deregister(ctx->channel, done);
+}
+
+static void on_request_read(weir_ctx *ctx)
+{
+    weir__channel_do_request_read(ctx->channel);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir__outbound_add(ctx->channel, msg, done);
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    weir__channel_do_flush(ctx->channel);
+}
+
+const weir_handler weir__ends = {
+    .name = "ends",
+    .registered = ignore,
+    .unregistered = ignore,
+    .active = ignore,
+    .inactive = ignore,
+    .read = on_unhandled,
+    .read_complete = ignore,
+    .event = on_event,
+    .writability = ignore,
+    .error = on_error,
+    .draining = ignore,
+    .bind = on_bind,
+    .connect = on_connect,
+    .disconnect = on_disconnect,
+    .close = on_close,
+    .deregister = on_deregister,
+    .request_read = on_request_read,
+    .write = on_write,
+    .flush = on_flush,
+};

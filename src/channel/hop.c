@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers on other executors.
+ *
+ * The loop is the only one that walks and changes the pipeline. So an event that leaves such a
+ * handler goes to the loop, through the outbox, and from there to the next one, wherever that is.
+ * The exception are neighbours on the same executor, which the loop writes down for them: they call
+ * each other. A context that is in nobody's list any more is freed only after its executor has run
+ * `removed`, so what one of its neighbours finds written down is alive.
+ *
+ *      who             inbox                       outbox
+ *      the loop        enter: pushes               runs: passes on what comes out of it
+ *      the executor    runs: calls the handler     leave: pushes
+ *
+ * Removal. The loop pushes `removed` behind everything that is on the way in, and goes on pushing:
+ * the handler passes on what comes after. When its executor finds the inbox empty it closes it, and
+ * says so through the outbox; from there on the loop pushes to the outbox directly, behind what is
+ * still there. When that is empty too the context is freed. So nothing is lost or overtaken.
+ *
+ * Bytes. A message counts while it is under way: one that was read against the marks that pause
+ * reading (rare->under_way), one that was written against those of the outbound queue.
+ */
+#include "channel/hop.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "channel/change.h"
+#include "channel/channel.h"
+#include "channel/node.h"
+
+#define BATCH 64 /* nodes that a port runs before others get their turn */
+
+/* Besides the slots: to the handler, and from it. */
+enum {
+    ADDED = 1 << 18,
+    REMOVED = 1 << 19, /* to: you are removed; from: I am through */
+    LEAVE = 1 << 20,   /* from: remove me */
+};
+
+/* What travels in nodes of the port itself. */
+static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
+    WEIR__REGISTERED,    WEIR__UNREGISTERED, WEIR__ACTIVE,   WEIR__INACTIVE,
+    WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
+    WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,
+};
+
+/* What brings something travels in memory of its own. */
+struct parcel {
+    weir__hop_node node;
+    int err;
+    weir_msg *msg;
+    weir_promise *done;
+    int64_t bytes;
+    void *extra; /* the sentence of an error, or addresses */
+};
+
+_Static_assert(sizeof(struct parcel) <= WEIR__NODE_SIZE, "a parcel is a node");
+
+/* Which executor of a group the handlers of a channel run on. */
+struct weir__pin {
+    struct weir__pin *next;
+    weir_group *group;
+    weir_executor *executor;
+};
+
+/* ---- executors ---- */
+
+static struct weir__pin *find_pin(weir__rare *rare, const weir_group *group)
+{
+    struct weir__pin *pin = atomic_load_explicit(&rare->pins, memory_order_acquire);
+
+    while (pin != NULL && pin->group != group)
+        pin = pin->next;
+    return pin;
+}
+
+/* A pin keeps the group, and with it its executors: also those of handlers that chose their own. */
+static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin **ret_pin)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    struct weir__pin *pin;
+
+    if (rare == NULL)
+        return -ENOMEM;
+    *ret_pin = find_pin(rare, group);
+    if (*ret_pin != NULL)
+        return 0;
+    pin = weir__alloc(sizeof(*pin));
+    if (pin == NULL)
+        return -ENOMEM;
+    pin->group = weir_group_retain(group);
+    pin->executor = weir_group_next(group);
+    pin->next = atomic_load_explicit(&rare->pins, memory_order_relaxed);
+    /* Two threads that come at the same time may pin the group twice: the later pin counts. */
+    while (!atomic_compare_exchange_weak_explicit(&rare->pins, &pin->next, pin,
+                                                  memory_order_acq_rel, memory_order_relaxed))
+        ;
+    *ret_pin = pin;
+    return 0;
+}
+
+static void free_pins(struct weir__pin *pin)
+{
+    struct weir__pin *next;
+
+    for (; pin != NULL; pin = next) {
+        next = pin->next;
+        weir_group_release(pin->group);
+        weir__free(pin);
+    }
+}
+
+void weir__hop_forget(weir__rare *rare)
+{
+    free_pins(atomic_load_explicit(&rare->pins, memory_order_acquire));
+}
+
+/* ---- life ---- */
+
+static weir_task_fn run_inbox, run_outbox;
+
+static void port_init(weir__port *port, weir_task_fn *run, weir__hop *hop)
+{
+    weir__mutex_init(&port->lock);
+    weir__list_init(&port->nodes);
+    weir_task_init(&port->task, run, hop);
+    for (int i = 0; i < WEIR__HOP_FIXED; i++) {
+        weir__list_init(&port->fixed[i].link);
+        port->fixed[i].is_fixed = true;
+    }
+}
+
+int weir__hop_init(weir_ctx *ctx, weir_group *group)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+    weir_channel_options options;
+    struct weir__pin *pin;
+    int err = pin_group(ctx->channel, group, &pin);
+
+    if (err < 0)
+        return err;
+    weir__config_read(weir__channel_config(ctx->channel), &options);
+    hop->executor = options.executor_per_handler ? weir_group_next(group) : pin->executor;
+    weir__executor_keep(hop->executor);
+    port_init(&hop->inbox, run_inbox, hop);
+    port_init(&hop->outbox, run_outbox, hop);
+    return 0;
+}
+
+void weir__hop_deinit(weir_ctx *ctx)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+
+    assert(weir__list_is_empty(&hop->inbox.nodes) && weir__list_is_empty(&hop->outbox.nodes));
+    weir__mutex_deinit(&hop->inbox.lock);
+    weir__mutex_deinit(&hop->outbox.lock);
+    weir__executor_drop(hop->executor);
+}
+
+static bool are_together(const weir_ctx *a, const weir_ctx *b)
+{
+    return weir__ctx_is_elsewhere(a) && weir__ctx_is_elsewhere(b) &&
+           weir__hop_of(a)->executor == weir__hop_of(b)->executor;
+}
+
+/* Release: whoever finds a neighbour here finds all of it. */
+static void write_down(weir_ctx *prev, weir_ctx *next)
+{
+    bool together = are_together(prev, next);
+
+    if (weir__ctx_is_elsewhere(prev))
+        atomic_store_explicit(&weir__hop_of(prev)->next, together ? next : NULL,
+                              memory_order_release);
+    if (weir__ctx_is_elsewhere(next))
+        atomic_store_explicit(&weir__hop_of(next)->prev, together ? prev : NULL,
+                              memory_order_release);
+}
+
+void weir__hop_relink(weir_ctx *ctx)
+{
+    write_down(ctx->prev, ctx);
+    write_down(ctx, ctx->next);
+}
+
+/* ---- bytes under way ---- */
+
+static int64_t low_mark(const weir_channel *channel)
+{
+    return atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
+}
+
+bool weir__hop_may_read(const weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    return atomic_load_explicit(&rare->under_way, memory_order_relaxed) < low_mark(channel);
+}
+
+/* The loop: more is under way. It comes before what takes it off, in the order of the counter. */
+static void count_read(weir_channel *channel, int64_t bytes)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int64_t before = atomic_fetch_add_explicit(&rare->under_way, bytes, memory_order_relaxed);
+
+    if (before + bytes <= weir__channel_options(channel)->high_mark ||
+        !weir__channel_is_here(channel))
+        return;
+    channel->flags |= WEIR__INPUT_PAUSED;
+    weir__channel_look_at_reading(channel);
+}
+
+/* Who brings it below the low mark tells the loop, which may have paused. */
+static void uncount_read(weir_channel *channel, int64_t bytes)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int64_t before = atomic_fetch_sub_explicit(&rare->under_way, bytes, memory_order_relaxed);
+    int64_t low = low_mark(channel);
+
+    if (before >= low && before - bytes < low)
+        weir__channel_make_due(channel, WEIR__DUE_READING);
+}
+
+static int depart(weir_channel *channel, const struct parcel *parcel)
+{
+    if (parcel->node.slot == WEIR__WRITE)
+        return weir__outbound_depart(channel, parcel->bytes);
+    if (parcel->node.slot == WEIR__READ)
+        count_read(channel, parcel->bytes);
+    return 0;
+}
+
+static void arrive(weir_channel *channel, const struct parcel *parcel)
+{
+    if (parcel->node.slot == WEIR__WRITE)
+        weir__outbound_turn_back(channel, parcel->bytes);
+    else if (parcel->node.slot == WEIR__READ)
+        uncount_read(channel, parcel->bytes);
+}
+
+/* ---- parcels ---- */
+
+static bool is_fixed_slot(uint32_t slot)
+{
+    for (int i = 0; i < WEIR__HOP_FIXED; i++)
+        if ((fixed_slots[i] & slot) != 0)
+            return true;
+    return false;
+}
+
+static void *copy_addresses(const weir__event *event)
+{
+    weir_address *copy = weir__zalloc(2 * sizeof(*copy));
+
+    if (copy == NULL)
+        return NULL;
+    if (event->remote != NULL)
+        copy[0] = *event->remote;
+    if (event->local != NULL)
+        copy[1] = *event->local;
+    return copy;
+}
+
+/* Only an error, a bind and a connect bring what has to be copied. */
+static int copy_extra(const weir__event *event, void **ret_extra)
+{
+    *ret_extra = NULL;
+    if (event->detail != NULL)
+        *ret_extra = weir__strdup(event->detail);
+    else if ((event->slot & (WEIR__BIND | WEIR__CONNECT)) != 0)
+        *ret_extra = copy_addresses(event);
+    else
+        return 0;
+    return *ret_extra != NULL ? 0 : -ENOMEM;
+}
+
+static int parcel_create(weir_channel *channel, const weir__event *event,
+                         struct parcel **ret_parcel)
+{
+    struct parcel *parcel = weir__node_take();
+    int err;
+
+    if (parcel == NULL)
+        return -ENOMEM;
+    memset(parcel, 0, sizeof(*parcel));
+    weir__list_init(&parcel->node.link);
+    parcel->node.slot = event->slot;
+    parcel->err = event->err;
+    parcel->msg = event->msg;
+    parcel->bytes = event->msg != NULL ? weir__outbound_cost(event->msg) : 0;
+    err = copy_extra(event, &parcel->extra);
+    if (err == 0)
+        err = depart(channel, parcel);
+    if (err < 0) {
+        weir__free(parcel->extra);
+        weir__node_give(parcel);
+        return err;
+    }
+    parcel->done = event->done != NULL ? weir_promise_retain(event->done) : NULL;
+    *ret_parcel = parcel;
+    return 0;
+}
+
+static weir__event event_of(const struct parcel *parcel)
+{
+    weir__event event = {
+        .slot = parcel->node.slot, .err = parcel->err, .msg = parcel->msg, .done = parcel->done};
+    const weir_address *addresses = parcel->extra;
+
+    if (event.slot == WEIR__ERROR) {
+        event.detail = parcel->extra;
+    } else if (addresses != NULL) {
+        event.remote = &addresses[0];
+        event.local = addresses[1].length > 0 ? &addresses[1] : NULL;
+    }
+    return event;
+}
+
+static void parcel_destroy(struct parcel *parcel)
+{
+    weir_promise_release(parcel->done);
+    weir__free(parcel->extra);
+    weir__node_give(parcel);
+}
+
+/* It could not go on: nothing of it is left, and a channel that loses something is not kept. */
+static void lose(weir_channel *channel, const weir__event *event, int err)
+{
+    weir_msg_release(event->msg);
+    if (event->done != NULL)
+        (void)weir_promise_fail(event->done, err, NULL);
+    if (err == -ENOMEM)
+        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+}
+
+/* ---- ports ---- */
+
+static weir__hop_node *fixed_node(weir__port *port, uint32_t slot)
+{
+    int i = 0;
+
+    while ((fixed_slots[i] & slot) == 0)
+        i++;
+    port->fixed[i].slot = slot;
+    return &port->fixed[i];
+}
+
+/* The executor has ended: the global one runs what is left, and it alone. */
+static void post(weir_executor *executor, weir_task *task)
+{
+    if (weir__executor_post(executor, task, WEIR__NOW) < 0)
+        (void)weir__executor_post(weir_executor_global(), task, WEIR__NOW);
+}
+
+/* False: the port is closed. A port that is to be run holds a reference of the channel. */
+static bool push(weir__port *port, weir__hop_node *node, uint32_t fixed, weir_channel *channel,
+                 weir_executor *executor)
+{
+    bool is_first;
+
+    weir__mutex_lock(&port->lock);
+    if (port->closed) {
+        weir__mutex_unlock(&port->lock);
+        return false;
+    }
+    if (node == NULL)
+        node = fixed_node(port, fixed);
+    weir__list_remove(&node->link); /* one that is under way moves to the end */
+    weir__list_append(&port->nodes, &node->link);
+    is_first = !port->posted;
+    port->posted = true;
+    weir__mutex_unlock(&port->lock);
+    if (is_first) {
+        weir_channel_retain(channel);
+        post(executor, &port->task);
+    }
+    return true;
+}
+
+/* The next node and its slot, for a fixed one may be pushed again at once; NULL if there is none:
+ * then the port is not to be run any more, and closed if so asked. */
+static weir__hop_node *take(weir__port *port, bool close, uint32_t *ret_slot)
+{
+    weir__list *link;
+    weir__hop_node *node = NULL;
+
+    weir__mutex_lock(&port->lock);
+    link = weir__list_pop(&port->nodes);
+    if (link != NULL) {
+        node = container_of(link, weir__hop_node, link);
+        *ret_slot = node->slot;
+    } else {
+        port->posted = false;
+        port->closed = close;
+    }
+    weir__mutex_unlock(&port->lock);
+    return node;
+}
+
+static void push_out(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed)
+{
+    (void)push(&weir__hop_of(ctx)->outbox, node, fixed, ctx->channel,
+               weir__channel_executor(ctx->channel)); /* never closed */
+}
+
+static void push_in(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+
+    if (!push(&hop->inbox, node, fixed, ctx->channel, hop->executor))
+        push_out(ctx, node, fixed);
+}
+
+static void dispatch(weir_ctx *ctx, const weir__event *event,
+                     void (*push_there)(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed))
+{
+    struct parcel *parcel;
+    int err;
+
+    if (is_fixed_slot(event->slot)) {
+        push_there(ctx, NULL, event->slot);
+        return;
+    }
+    err = parcel_create(ctx->channel, event, &parcel);
+    if (err < 0)
+        lose(ctx->channel, event, err);
+    else
+        push_there(ctx, &parcel->node, 0);
+}
+
+/* ---- to the handler ---- */
+
+void weir__hop_enter(weir_ctx *ctx, const weir__event *event)
+{
+    dispatch(ctx, event, push_in);
+}
+
+void weir__hop_add(weir_ctx *ctx)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+
+    hop->was_added = true;
+    push_in(ctx, NULL, ADDED);
+    if (hop->was_removed)
+        push_in(ctx, NULL, REMOVED);
+}
+
+void weir__hop_remove(weir_ctx *ctx)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+
+    hop->was_removed = true;
+    if (hop->was_added)
+        push_in(ctx, NULL, REMOVED);
+}
+
+static bool takes(const weir_ctx *ctx, uint32_t slot)
+{
+    const weir__hop *hop = weir__hop_of(ctx);
+
+    return hop->is_ready && !hop->is_over && (weir__handler_mask(ctx->handler) & slot) != 0;
+}
+
+static void deliver(weir_ctx *ctx, const weir__event *event)
+{
+    if (takes(ctx, event->slot))
+        weir__invoke(ctx, event);
+    else
+        weir__hop_leave(ctx, event);
+}
+
+static void tell_added(weir_ctx *ctx)
+{
+    weir__hop_of(ctx)->is_ready = true;
+    if (ctx->handler->added != NULL)
+        ctx->handler->added(ctx);
+}
+
+static void tell_removed(weir_ctx *ctx)
+{
+    weir__ctx_stop_timers(ctx);
+    weir__ctx_let_go(ctx);
+    if (ctx->handler->removed != NULL)
+        ctx->handler->removed(ctx);
+    weir__hop_of(ctx)->is_over = true;
+}
+
+static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
+{
+    struct parcel *parcel;
+    weir__event event = {.slot = slot};
+
+    if (slot == ADDED) {
+        if (!weir__hop_of(ctx)->is_ready)
+            tell_added(ctx);
+    } else if (slot == REMOVED) {
+        tell_removed(ctx);
+    } else if (node->is_fixed) {
+        deliver(ctx, &event);
+    } else {
+        parcel = container_of(node, struct parcel, node);
+        event = event_of(parcel);
+        deliver(ctx, &event);
+        arrive(ctx->channel, parcel);
+        parcel_destroy(parcel);
+    }
+}
+
+/* ---- from the handler ---- */
+
+/* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
+void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
+{
+    weir_ctx *next;
+    bool in = event->slot < WEIR__BIND;
+
+    while ((next = atomic_load_explicit(in ? &weir__hop_of(ctx)->next : &weir__hop_of(ctx)->prev,
+                                        memory_order_acquire)) != NULL) {
+        if (takes(next, event->slot)) {
+            weir__invoke(next, event);
+            return;
+        }
+        ctx = next;
+    }
+    dispatch(ctx, event, push_out);
+}
+
+void weir__hop_ask_removal(weir_ctx *ctx)
+{
+    push_out(ctx, NULL, LEAVE);
+}
+
+static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
+{
+    struct parcel *parcel;
+    weir__event event = {.slot = slot};
+
+    if (slot == LEAVE) {
+        weir__pipeline_remove(ctx);
+    } else if (slot == REMOVED) {
+        weir__hop_of(ctx)->is_gone = true;
+    } else if (node->is_fixed) {
+        weir__pass(ctx, &event);
+    } else {
+        parcel = container_of(node, struct parcel, node);
+        event = event_of(parcel);
+        arrive(ctx->channel, parcel);
+        weir__pass(ctx, &event);
+        parcel_destroy(parcel);
+    }
+}
+
+/* ---- running ---- */
+
+static void run_inbox(void *arg, int status)
+{
+    weir__hop *hop = arg;
+    weir_ctx *ctx = weir__hop_ctx(hop);
+    weir_channel *channel = ctx->channel;
+    weir__hop_node *node;
+    uint32_t slot;
+
+    (void)status; /* run or cancelled: what is on the way must arrive */
+    for (int i = 0; i < BATCH; i++) {
+        node = take(&hop->inbox, hop->is_over && ctx->offloads == 0, &slot);
+        if (node == NULL) {
+            if (hop->is_over && ctx->offloads == 0)
+                push_out(ctx, NULL, REMOVED);
+            weir_channel_release(channel);
+            return;
+        }
+        deliver_node(ctx, node, slot);
+    }
+    post(hop->executor, &hop->inbox.task);
+}
+
+/* An empty run: it closes the inbox, if that is all that is left. */
+void weir__hop_look(weir_ctx *ctx)
+{
+    push_in(ctx, NULL, ADDED);
+}
+
+static bool has_moved(const weir_channel *channel)
+{
+    return !weir__channel_is_here(channel) &&
+           weir__executor_state(weir__channel_executor(channel)) < WEIR_EXECUTOR_SHUTDOWN;
+}
+
+static void run_outbox(void *arg, int status)
+{
+    weir__hop *hop = arg;
+    weir_ctx *ctx = weir__hop_ctx(hop);
+    weir_channel *channel = ctx->channel;
+    weir__hop_node *node = NULL;
+    uint32_t slot;
+
+    (void)status;
+    if (!has_moved(channel)) {
+        for (int i = 0; i < BATCH; i++) {
+            node = take(&hop->outbox, false, &slot);
+            if (node == NULL)
+                break;
+            pass_node(ctx, node, slot);
+        }
+        if (node == NULL) {
+            if (hop->is_gone)
+                weir__pipeline_gone(ctx);
+            weir_channel_release(channel);
+            return;
+        }
+    }
+    post(weir__channel_executor(channel), &hop->outbox.task);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler that gives a channel its handlers, once, and goes. While it runs, what is added last
+ * comes before it: in its place, also if others were added behind it, and if it adds initialisers
+ * itself.
+ */
+#include "channel/change.h"
+#include "channel/channel.h"
+
+#include <weir/error.h>
+
+#include "base/log.h"
+
+struct initializer {
+    int (*init)(weir_channel *channel, void *user_data);
+    void *user_data;
+};
+
+/* The one that runs on this thread now. */
+static _Thread_local weir_ctx *running __attribute__((tls_model("initial-exec")));
+
+weir_ctx *weir__initializer_place(weir_pipeline *pipeline)
+{
+    return running != NULL && running->channel == pipeline->ends.channel ? running
+                                                                         : &pipeline->ends;
+}
+
+static int init(void *state, const void *options)
+{
+    *(struct initializer *)state = *(const struct initializer *)options;
+    return 0;
+}
+
+static void on_added(weir_ctx *ctx)
+{
+    struct initializer *initializer = weir_ctx_state(ctx);
+    weir_ctx *outer = running;
+    int err;
+
+    running = ctx;
+    err = initializer->init(ctx->channel, initializer->user_data);
+    running = outer;
+    weir_ctx_remove(ctx);
+    if (err == 0)
+        return;
+    weir__warn("channel", "-", "is closed, since it could not be given its handlers: %s",
+               weir_error_text(err));
+    weir__channel_do_abort(ctx->channel, NULL, err);
+}
+
+static const weir_handler handler = {
+    .name = "initializer",
+    .state_size = sizeof(struct initializer),
+    .init = init,
+    .added = on_added,
+};
+
+int weir_pipeline_add_initializer(weir_pipeline *pipeline,
+                                  int (*init_channel)(weir_channel *channel, void *user_data),
+                                  void *user_data)
+{
+    return weir_pipeline_add_last(
+        pipeline, &handler,
+        &(const struct initializer){.init = init_channel, .user_data = user_data});
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Passing events from handler to handler.
+ *
+ * The hot ones - read, read_complete, write, flush - are written out: find the next context with
+ * the bit, call its function; no allocation, no atomic operation, no question that the mask does
+ * not answer. A context that runs on another executor has the mark WEIR__CTX_ELSEWHERE and stops
+ * every search, since it may not be overtaken. The ends of the pipeline have every slot, so a
+ * search always ends.
+ */
+#include "channel/invoke.h"
+
+#include <weir/error.h>
+
+#include "channel/channel.h"
+#include "channel/hop.h"
+
+#define COLD __attribute__((noinline, cold))
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static inline weir_ctx *next_with(const weir_ctx *ctx, uint32_t slot)
+{
+    weir_ctx *next = ctx->next;
+
+    while ((next->mask & (slot | WEIR__CTX_ELSEWHERE)) == 0)
+        next = next->next;
+    return next;
+}
+
+static inline weir_ctx *prev_with(const weir_ctx *ctx, uint32_t slot)
+{
+    weir_ctx *prev = ctx->prev;
+
+    while ((prev->mask & (slot | WEIR__CTX_ELSEWHERE)) == 0)
+        prev = prev->prev;
+    return prev;
+}
+
+static inline bool is_elsewhere(const weir_ctx *ctx)
+{
+    return UNLIKELY((ctx->mask & WEIR__CTX_ELSEWHERE) != 0);
+}
+
+/* ---- events in their form ---- */
+
+static void invoke_in(weir_ctx *ctx, const weir__event *event)
+{
+    const weir_handler *handler = ctx->handler;
+
+    switch (event->slot) {
+    case WEIR__REGISTERED:
+        handler->registered(ctx);
+        break;
+    case WEIR__UNREGISTERED:
+        handler->unregistered(ctx);
+        break;
+    case WEIR__ACTIVE:
+        handler->active(ctx);
+        break;
+    case WEIR__INACTIVE:
+        handler->inactive(ctx);
+        break;
+    case WEIR__READ:
+        handler->read(ctx, event->msg);
+        break;
+    case WEIR__READ_COMPLETE:
+        handler->read_complete(ctx);
+        break;
+    case WEIR__EVENT:
+        handler->event(ctx, event->msg);
+        break;
+    case WEIR__WRITABILITY:
+        handler->writability(ctx);
+        break;
+    case WEIR__ERROR:
+        handler->error(ctx, event->err, event->detail);
+        break;
+    default:
+        handler->draining(ctx);
+    }
+}
+
+static void invoke_out(weir_ctx *ctx, const weir__event *event)
+{
+    const weir_handler *handler = ctx->handler;
+
+    switch (event->slot) {
+    case WEIR__BIND:
+        handler->bind(ctx, event->local, event->done);
+        break;
+    case WEIR__CONNECT:
+        handler->connect(ctx, event->remote, event->local, event->done);
+        break;
+    case WEIR__DISCONNECT:
+        handler->disconnect(ctx, event->done);
+        break;
+    case WEIR__CLOSE:
+        handler->close(ctx, event->done);
+        break;
+    case WEIR__DEREGISTER:
+        handler->deregister(ctx, event->done);
+        break;
+    case WEIR__REQUEST_READ:
+        handler->request_read(ctx);
+        break;
+    case WEIR__WRITE:
+        handler->write(ctx, event->msg, event->done);
+        break;
+    default:
+        handler->flush(ctx);
+    }
+}
+
+void weir__invoke(weir_ctx *ctx, const weir__event *event)
+{
+    if (event->slot < WEIR__BIND)
+        invoke_in(ctx, event);
+    else
+        invoke_out(ctx, event);
+}
+
+void weir__pass(weir_ctx *ctx, const weir__event *event)
+{
+    weir_ctx *target =
+        event->slot < WEIR__BIND ? next_with(ctx, event->slot) : prev_with(ctx, event->slot);
+
+    if (is_elsewhere(target))
+        weir__hop_enter(target, event);
+    else
+        weir__invoke(target, event);
+}
+
+static COLD void fire(weir_ctx *ctx, const weir__event *event)
+{
+    assert(weir__ctx_is_here(ctx));
+    if (is_elsewhere(ctx))
+        weir__hop_leave(ctx, event);
+    else
+        weir__pass(ctx, event);
+}
+
+/* ---- in ---- */
+
+void weir_fire_registered(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__REGISTERED});
+}
+
+void weir_fire_unregistered(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__UNREGISTERED});
+}
+
+void weir_fire_active(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__ACTIVE});
+}
+
+void weir_fire_inactive(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__INACTIVE});
+}
+
+void weir_fire_writability(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__WRITABILITY});
+}
+
+void weir_fire_draining(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__DRAINING});
+}
+
+void weir_fire_event(weir_ctx *ctx, weir_msg *event)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__EVENT, .msg = event});
+}
+
+void weir_fire_error(weir_ctx *ctx, int err, const char *detail)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__ERROR, .err = err, .detail = detail});
+}
+
+static COLD void fire_read_elsewhere(weir_ctx *ctx, weir_msg *msg)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__READ, .msg = msg});
+}
+
+void weir_fire_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_ctx *next;
+
+    assert(weir__ctx_is_here(ctx));
+    if (!is_elsewhere(ctx)) {
+        next = next_with(ctx, WEIR__READ);
+        if (!is_elsewhere(next)) {
+            next->handler->read(next, msg);
+            return;
+        }
+    }
+    fire_read_elsewhere(ctx, msg);
+}
+
+static COLD void fire_read_complete_elsewhere(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__READ_COMPLETE});
+}
+
+void weir_fire_read_complete(weir_ctx *ctx)
+{
+    weir_ctx *next;
+
+    assert(weir__ctx_is_here(ctx));
+    if (!is_elsewhere(ctx)) {
+        next = next_with(ctx, WEIR__READ_COMPLETE);
+        if (!is_elsewhere(next)) {
+            next->handler->read_complete(next);
+            return;
+        }
+    }
+    fire_read_complete_elsewhere(ctx);
+}
+
+/* ---- out ---- */
+
+static inline bool may_begin(weir_ctx *ctx, weir_promise *done)
+{
+    return done == NULL || weir__channel_may_begin(ctx->channel, done);
+}
+
+static COLD void write_elsewhere(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
+}
+
+void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_ctx *prev;
+
+    assert(weir__ctx_is_here(ctx));
+    if (!may_begin(ctx, done)) {
+        weir_msg_release(msg);
+        return;
+    }
+    if (!is_elsewhere(ctx)) {
+        prev = prev_with(ctx, WEIR__WRITE);
+        if (!is_elsewhere(prev)) {
+            prev->handler->write(prev, msg, done);
+            return;
+        }
+    }
+    write_elsewhere(ctx, msg, done);
+}
+
+static COLD void flush_elsewhere(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__FLUSH});
+}
+
+void weir_flush(weir_ctx *ctx)
+{
+    weir_ctx *prev;
+
+    assert(weir__ctx_is_here(ctx));
+    if (!is_elsewhere(ctx)) {
+        prev = prev_with(ctx, WEIR__FLUSH);
+        if (!is_elsewhere(prev)) {
+            prev->handler->flush(prev);
+            return;
+        }
+    }
+    flush_elsewhere(ctx);
+}
+
+void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_write(ctx, msg, done);
+    weir_flush(ctx);
+}
+
+void weir_request_read(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ});
+}
+
+void weir_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){.slot = WEIR__BIND, .local = local, .done = done});
+}
+
+void weir_connect(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
+                  weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){
+                      .slot = WEIR__CONNECT, .remote = remote, .local = local, .done = done});
+}
+
+void weir_disconnect(weir_ctx *ctx, weir_promise *done)
+{
+    if (!ctx->channel->transport->has_disconnect)
+        weir_close(ctx, done);
+    else if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){.slot = WEIR__DISCONNECT, .done = done});
+}
+
+void weir_close(weir_ctx *ctx, weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){.slot = WEIR__CLOSE, .done = done});
+}
+
+void weir_deregister(weir_ctx *ctx, weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){.slot = WEIR__DEREGISTER, .done = done});
+}
+
+/* ---- in at the head ---- */
+
+void weir_pipeline_fire_read(weir_pipeline *pipeline, weir_msg *msg)
+{
+    weir_fire_read(&pipeline->ends, msg);
+}
+
+void weir_pipeline_fire_read_complete(weir_pipeline *pipeline)
+{
+    weir_fire_read_complete(&pipeline->ends);
+}
+
+void weir_pipeline_fire_event(weir_pipeline *pipeline, weir_msg *event)
+{
+    weir_fire_event(&pipeline->ends, event);
+}
+
+void weir_pipeline_fire_error(weir_pipeline *pipeline, int err, const char *detail)
+{
+    weir_fire_error(&pipeline->ends, err, detail);
+}

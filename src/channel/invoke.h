@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How an event gets from one handler to the next.
+ *
+ * On one executor it is a call: invoke.c looks for the next context that has the slot, and calls
+ * it. To a handler on another executor, and away from one, it travels as a node (hop.h), and then
+ * needs a form: weir__event.
+ */
+#ifndef WEIR_CHANNEL_INVOKE_H
+#define WEIR_CHANNEL_INVOKE_H
+
+#include <weir/ctx.h>
+
+/* An event, or something asked for; what it brings is its receiver's. */
+typedef struct weir__event {
+    uint32_t slot; /* one bit */
+    int err;
+    weir_msg *msg;
+    weir_promise *done;
+    const char *detail;
+    const weir_address *remote;
+    const weir_address *local;
+} weir__event;
+
+/* Calls the slot of this very context. */
+void weir__invoke(weir_ctx *ctx, const weir__event *event);
+
+/* Passes an event on from this context, on the channel's loop. */
+void weir__pass(weir_ctx *ctx, const weir__event *event);
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel's life: how it comes to a loop, and how it ends.
+ *
+ *      phase from                 to          by                       when
+ *      -                          OPEN        weir__channel_create
+ *      OPEN                       SENDING     weir__channel_do_close   it is active: there may be
+ *                                                                      something to send or to hear
+ *      SENDING                    LINGERING   weir__channel_sent_all   the peer has not ended its
+ *                                                                      stream
+ *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_end        close of what is not active,
+ *                                                                      abort, an error, all sent
+ *                                                                      and the peer's end seen, or
+ *                                                                      the deadline
+ *      CLOSING                    CLOSED      become_closed            the transport is through
+ *
+ *      registered from   to    by
+ *      no                yes   weir__channel_do_register    attach
+ *      yes               no    leave_loop                   deregister: detach is through
+ *      yes               no    weir__channel_do_end         closed
+ *
+ * Invariants:
+ *   - Writes are taken in OPEN only. From SENDING on what is received is discarded.
+ *   - The transport's `close` is called once, when CLOSING begins; it sends nothing from there on.
+ *   - While it is registered the loop holds a reference (WEIR__MEMBER), until all handlers are
+ *     gone or it was deregistered; so nobody needs one to run the channel on its loop.
+ *   - `active` and `inactive` come in pairs, and so do `registered` and `unregistered`.
+ *
+ * The end, in this order: the transport - the closed promise - the promises of those who closed -
+ * what was not sent fails - then, in a task, `inactive`, `unregistered`, and all handlers go, from
+ * the tail on.
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+/* ---- coming to a loop ---- */
+
+static int check_registration(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return WEIR_ECLOSED;
+    if (weir__channel_is(channel, WEIR__IS_REGISTERED))
+        return -EALREADY;
+    return 0;
+}
+
+/* Accepting and connecting make it active later; a channel that comes again is active already. */
+static void go_on(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN || !channel->transport->is_active(channel))
+        return;
+    if (weir__channel_has(channel, WEIR__TOLD_ACTIVE)) {
+        weir__channel_begin_reading(channel);
+        return;
+    }
+    weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
+    weir__channel_do_active(channel);
+}
+
+void weir__channel_do_register(weir_channel *channel, weir_promise *done)
+{
+    int err = check_registration(channel);
+
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    if (done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    err = channel->transport->attach(channel);
+    if (err < 0) {
+        weir__channel_end(channel, err);
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    weir_channel_retain(channel);
+    channel->flags |= WEIR__MEMBER;
+    weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
+    weir__pipeline_begin(&channel->pipeline);
+    weir__channel_report(channel, done, 0, NULL);
+    weir_fire_registered(weir__channel_ends(channel));
+    go_on(channel);
+}
+
+/* ---- leaving it ---- */
+
+static void leave_loop(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__MEMBER);
+    weir__channel_stop_timers(channel);
+    weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+    weir_fire_unregistered(weir__channel_ends(channel));
+    if (rare != NULL)
+        weir__waiting_complete(&rare->deregisterers, 0, NULL);
+    weir_channel_release(channel); /* the loop's */
+}
+
+void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (rare == NULL || weir__waiting_add(&rare->deregisterers, done) < 0)
+        weir__channel_report(channel, done, -ENOMEM, NULL);
+    else
+        weir__channel_make_due(channel, WEIR__DUE_DEREGISTER);
+}
+
+static bool may_leave(const weir_channel *channel)
+{
+    return weir__channel_is(channel, WEIR__IS_REGISTERED) &&
+           weir__channel_phase(channel) == WEIR__OPEN &&
+           !weir__channel_has(channel, WEIR__DETACHING);
+}
+
+/* Whoever closes it meanwhile completes what waits for this. */
+void weir__channel_do_detach(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    if (weir__channel_is_connecting(channel)) {
+        weir__waiting_complete(&rare->deregisterers, -EBUSY, "it is connecting");
+        return;
+    }
+    if (!may_leave(channel)) {
+        if (!weir__channel_is(channel, WEIR__IS_REGISTERED))
+            weir__waiting_complete(&rare->deregisterers, 0, NULL);
+        return;
+    }
+    channel->flags |= WEIR__DETACHING;
+    weir__channel_look_at_reading(channel);
+    if (channel->transport->detach(channel))
+        leave_loop(channel);
+}
+
+/* ---- closing ---- */
+
+static void stop_timer(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    if (rare != NULL)
+        (void)weir_timer_stop(&rare->timer);
+}
+
+static void complete_waiting(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    if (rare == NULL)
+        return;
+    weir__waiting_complete(&rare->closers, 0, NULL);
+    weir__waiting_complete(&rare->deregisterers, 0, NULL);
+    weir__waiting_complete(&rare->output_closers, WEIR_ECLOSED, NULL);
+}
+
+static void become_closed(weir_channel *channel)
+{
+    weir_promise *closed;
+
+    weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
+    closed = atomic_load_explicit(&channel->closed, memory_order_seq_cst);
+    if (closed != NULL)
+        (void)weir_promise_succeed(closed, NULL);
+    complete_waiting(channel);
+    weir__outbound_fail_all(channel, channel->cause, NULL);
+    if (weir__channel_has(channel, WEIR__BEGUN))
+        weir__channel_make_due(channel, WEIR__DUE_END);
+}
+
+void weir__channel_end(weir_channel *channel, int err)
+{
+    if (weir__channel_phase(channel) >= WEIR__CLOSING)
+        return;
+    channel->cause = err;
+    weir__channel_lock(channel);
+    weir__channel_set_state(channel, WEIR__CLOSING, WEIR__PHASE);
+    weir__channel_unlock(channel);
+    channel->flags |= WEIR__OUTPUT_OVER;
+    channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
+    stop_timer(channel);
+    weir__channel_stop_connecting(channel, err);
+    if (channel->transport->close(channel))
+        become_closed(channel);
+}
+
+static bool has_time(const weir_channel *channel)
+{
+    const weir_channel_options *options = weir__channel_options(channel);
+
+    return channel->transport->lingers && !options->reset_on_close && options->close_timeout_ns > 0;
+}
+
+/* Whether the peer has to be waited for, so that what was sent is not lost to a reset. */
+static bool has_to_linger(const weir_channel *channel)
+{
+    return has_time(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           channel->transport->shut_output != NULL;
+}
+
+static void on_close_timeout(weir_timer *timer)
+{
+    weir__channel_end(container_of(timer, weir__rare, timer)->channel, WEIR_ECLOSED);
+}
+
+/* Without memory for a deadline there is none to wait for: it ends at once. */
+static bool set_deadline(weir_channel *channel)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (timeout_ns == WEIR_NEVER)
+        return true;
+    return rare != NULL && weir_timer_start(weir__channel_executor(channel), &rare->timer,
+                                            timeout_ns, on_close_timeout) == 0;
+}
+
+void weir__channel_sent_all(weir_channel *channel)
+{
+    int err = 0;
+
+    if (!has_to_linger(channel)) {
+        weir__channel_end(channel, WEIR_ECLOSED);
+        return;
+    }
+    weir__channel_set_state(channel, WEIR__LINGERING, WEIR__PHASE);
+    if (!weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+        err = channel->transport->shut_output(channel);
+    channel->flags |= WEIR__OUTPUT_SHUT;
+    if (err < 0)
+        weir__channel_end(channel, err);
+    else
+        weir__channel_look_at_reading(channel);
+}
+
+/* What was written is sent; and what comes is discarded, so that the peer can go on sending. */
+static void send_rest(weir_channel *channel)
+{
+    weir__channel_set_state(channel, WEIR__SENDING, WEIR__PHASE);
+    weir__outbound_flush(channel);
+    if (weir__outbound_is_empty(&channel->outbound) && !has_to_linger(channel)) {
+        weir__channel_end(channel, WEIR_ECLOSED);
+        return;
+    }
+    if (!set_deadline(channel)) {
+        weir__channel_end(channel, WEIR_ECLOSED);
+        return;
+    }
+    weir__channel_look_at_reading(channel);
+    weir__channel_do_flush(channel);
+}
+
+/* False: it is closed already, or the promise was cancelled. */
+static bool wait_for_close(weir_channel *channel, weir_promise *done)
+{
+    weir__rare *rare;
+
+    if (done == NULL)
+        return true;
+    if (!weir_promise_set_uncancellable(done))
+        return false;
+    if (weir__channel_phase(channel) == WEIR__CLOSED) {
+        weir__channel_report(channel, done, 0, NULL);
+        return false;
+    }
+    rare = weir__channel_rare(channel);
+    if (rare == NULL || weir__waiting_add(&rare->closers, done) < 0)
+        weir__channel_report(channel, done, -ENOMEM, "it closes all the same");
+    return true;
+}
+
+void weir__channel_do_close(weir_channel *channel, weir_promise *done)
+{
+    if (!wait_for_close(channel, done) || weir__channel_phase(channel) != WEIR__OPEN)
+        return;
+    if (weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) &&
+        !channel->transport->accepts && !weir__channel_has(channel, WEIR__DETACHING))
+        send_rest(channel);
+    else
+        weir__channel_end(channel, WEIR_ECLOSED);
+}
+
+void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err)
+{
+    if (wait_for_close(channel, done))
+        weir__channel_end(channel, err);
+}
+
+void weir__channel_detached(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) == WEIR__CLOSING)
+        become_closed(channel);
+    else if (weir__channel_has(channel, WEIR__DETACHING))
+        leave_loop(channel);
+}
+
+void weir__channel_failed(weir_channel *channel, int err, const char *detail)
+{
+    if (weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_error(weir__channel_ends(channel), err, detail);
+    weir__channel_end(channel, err);
+}
+
+void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
+{
+    if (weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_error(weir__channel_ends(channel), err, detail);
+}
+
+/* ---- the end ---- */
+
+void weir__channel_do_inactive(weir_channel *channel)
+{
+    if (!weir__channel_has(channel, WEIR__TOLD_ACTIVE))
+        return;
+    channel->flags &= ~(uint32_t)WEIR__TOLD_ACTIVE;
+    weir_fire_inactive(weir__channel_ends(channel));
+}
+
+void weir__channel_do_end(weir_channel *channel)
+{
+    weir__channel_do_inactive(channel);
+    weir__channel_stop_timers(channel);
+    if (weir__channel_is(channel, WEIR__IS_REGISTERED)) {
+        weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+        weir_fire_unregistered(weir__channel_ends(channel));
+    }
+    weir__pipeline_end(&channel->pipeline);
+}
+
+void weir__channel_ended(weir_channel *channel)
+{
+    if (!weir__channel_has(channel, WEIR__MEMBER))
+        return;
+    channel->flags &= ~(uint32_t)WEIR__MEMBER;
+    weir_channel_release(channel); /* the loop's; the task that we are in has one of its own */
+}
+
+/* ---- shutdown ---- */
+
+void weir__channel_drain(weir_channel *channel)
+{
+    weir_ctx *ends = weir__channel_ends(channel);
+
+    if (weir__channel_phase(channel) != WEIR__OPEN ||
+        weir__channel_has(channel, WEIR__TOLD_DRAINING))
+        return;
+    channel->flags |= WEIR__TOLD_DRAINING;
+    if (channel->transport->accepts || (channel->pipeline.mask & WEIR__DRAINING) == 0)
+        weir_close(ends, NULL);
+    else
+        weir_fire_draining(ends);
+}

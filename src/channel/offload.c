@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work that a handler does elsewhere. It holds the channel, and the handler's context stays in
+ * memory until it is back: removed or not, its executor can then look.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "channel/channel.h"
+#include "channel/hop.h"
+
+struct offload {
+    weir_task task;
+    weir_ctx *ctx;
+    weir_channel *channel;    /* kept */
+    weir_executor *elsewhere; /* the handler's own, if it is not the channel's loop */
+    weir_offload_work_fn *work;
+    weir_offload_done_fn *done;
+    void *arg;
+    void *result;
+    int err;
+};
+
+static weir_task_fn on_work, on_return;
+
+static void finish(struct offload *offload, weir_ctx *ctx)
+{
+    weir_channel *channel = offload->channel;
+
+    offload->done(ctx, offload->err, offload->result, offload->arg);
+    weir__free(offload);
+    weir_channel_release(channel);
+}
+
+/* If nobody runs the context any more it is gone for all that matters, and is freed with the
+ * channel. */
+static void go_back(struct offload *offload)
+{
+    weir_executor *executor =
+        offload->elsewhere != NULL ? offload->elsewhere : weir__channel_executor(offload->channel);
+
+    weir_task_init(&offload->task, on_return, offload);
+    if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0)
+        finish(offload, NULL);
+}
+
+static void on_work(void *arg, int status)
+{
+    struct offload *offload = arg;
+
+    if (status == 0)
+        offload->result = offload->work(offload->arg);
+    else
+        offload->err = WEIR_ECANCELED;
+    go_back(offload);
+}
+
+static void on_return(void *arg, int status)
+{
+    struct offload *offload = arg;
+    weir_ctx *ctx = offload->ctx;
+
+    if (status == 0 && !weir__ctx_is_here(ctx)) {
+        go_back(offload); /* the channel has moved */
+        return;
+    }
+    ctx->offloads--;
+    if (!weir_ctx_is_removed(ctx)) {
+        finish(offload, ctx);
+        return;
+    }
+    if (weir__ctx_is_elsewhere(ctx))
+        weir__hop_look(ctx);
+    else
+        weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
+    finish(offload, NULL);
+}
+
+int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
+                 weir_offload_done_fn *done, void *arg)
+{
+    struct offload *offload;
+    int err;
+
+    assert(weir__ctx_is_here(ctx));
+    if (group == NULL || work == NULL || done == NULL)
+        return -EINVAL;
+    offload = weir__zalloc(sizeof(*offload));
+    if (offload == NULL)
+        return -ENOMEM;
+    offload->ctx = ctx;
+    offload->channel = weir_channel_retain(ctx->channel);
+    if (weir__ctx_is_elsewhere(ctx))
+        offload->elsewhere = weir__hop_of(ctx)->executor;
+    offload->work = work;
+    offload->done = done;
+    offload->arg = arg;
+    weir_task_init(&offload->task, on_work, offload);
+    ctx->offloads++;
+    err = weir_execute_task(weir_group_next(group), &offload->task);
+    if (err == 0)
+        return 0;
+    ctx->offloads--;
+    weir_channel_release(offload->channel);
+    weir__free(offload);
+    return err;
+}

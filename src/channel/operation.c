@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What anyone may ask of a channel: on its loop at once, from other threads as a call. Each begins
+ * at the tail of the pipeline.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "channel/call.h"
+#include "channel/channel.h"
+
+/* Posts a call that brings nothing but a promise. */
+static void post(weir_channel *channel, weir__call_fn *fn, weir_promise *done)
+{
+    int err;
+
+    if (!weir__channel_may_begin(channel, done))
+        return;
+    err = weir__call_post(channel, &(const weir__call){.fn = fn, .done = done}, false);
+    if (err < 0)
+        weir__call_fail(channel, done, err);
+}
+
+/* ---- registration ---- */
+
+static void keep_executor(weir_channel *channel, weir_executor *loop)
+{
+    weir__executor_keep(loop);
+    /* Release: what was done to the channel comes before what the new loop does to it. */
+    atomic_store_explicit(&channel->executor, loop, memory_order_release);
+}
+
+static bool claim(weir_channel *channel, weir_executor *loop)
+{
+    weir_executor *none = NULL;
+
+    weir__executor_keep(loop);
+    if (atomic_compare_exchange_strong_explicit(&channel->executor, &none, loop,
+                                                memory_order_acq_rel, memory_order_relaxed))
+        return true;
+    weir__executor_drop(loop);
+    return false;
+}
+
+/* No loop has it: whoever asked for the registration ends it. */
+static void on_register(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0) {
+        weir__channel_do_register(channel, call->done);
+        return;
+    }
+    weir__channel_end(channel, status);
+    if (call->done != NULL)
+        (void)weir_promise_fail(call->done, status, "the loop did not take the channel");
+}
+
+static void register_there(weir_channel *channel, weir_promise *done)
+{
+    weir__call call = {.fn = on_register, .done = done};
+    int err;
+
+    if (weir__channel_is_here(channel)) {
+        weir__channel_do_register(channel, done);
+        return;
+    }
+    err = weir__call_post(channel, &call, false);
+    if (err < 0)
+        on_register(channel, &call, err);
+}
+
+static int check_move(const weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return WEIR_ECLOSED;
+    return weir__channel_is(channel, WEIR__IS_REGISTERED) ? -EALREADY : 0;
+}
+
+/*
+ * The loop that the channel was on hands it over: from here on it is the other's. What other
+ * threads have posted to this one is passed on; they may be posting right now, so it is kept.
+ */
+static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
+{
+    weir__rare *rare;
+    weir__kept *kept = NULL;
+    int err = check_move(channel);
+
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    if (loop != weir__channel_executor(channel)) {
+        rare = weir__channel_rare(channel);
+        kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
+        if (kept == NULL) {
+            weir__channel_end(channel, -ENOMEM);
+            weir__channel_report(channel, done, -ENOMEM, NULL);
+            return;
+        }
+        kept->executor = weir__channel_executor(channel);
+        weir__rare_keep(rare, kept);
+        keep_executor(channel, loop);
+    }
+    register_there(channel, done);
+}
+
+static void on_move(weir_channel *channel, weir__call *call, int status)
+{
+    weir_executor *loop = call->arg;
+
+    if (status == 0)
+        move(channel, loop, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+    weir__executor_drop(loop);
+}
+
+static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *done)
+{
+    int err;
+
+    weir__executor_keep(loop);
+    err = weir__call_post(channel, &(const weir__call){.fn = on_move, .arg = loop, .done = done},
+                          false);
+    if (err < 0) {
+        weir__executor_drop(loop);
+        weir__call_fail(channel, done, err);
+    }
+}
+
+static bool suits(const weir_channel *channel, const weir_executor *loop)
+{
+    return loop->type->run_here == NULL && channel->transport->suits(channel, loop);
+}
+
+void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_promise *done)
+{
+    if (!weir__channel_may_begin(channel, done))
+        return;
+    if (loop == NULL) {
+        weir__call_fail(channel, done, -EINVAL);
+    } else if (!suits(channel, loop)) {
+        if (done != NULL)
+            (void)weir_promise_fail(done, -EINVAL, "the executor does not suit the channel");
+        weir_channel_abort(channel, NULL);
+    } else if (claim(channel, loop)) {
+        register_there(channel, done);
+    } else if (weir__channel_is_here(channel)) {
+        move(channel, loop, done);
+    } else {
+        post_move(channel, loop, done);
+    }
+}
+
+void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done)
+{
+    weir_channel_register(channel, group != NULL ? weir_group_next(group) : NULL, done);
+}
+
+/* ---- calls with a promise alone ---- */
+
+static void on_deregister(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir_deregister(weir__channel_ends(channel), call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+}
+
+void weir_channel_deregister(weir_channel *channel, weir_promise *done)
+{
+    if (weir__channel_is_here(channel))
+        weir_deregister(weir__channel_ends(channel), done);
+    else
+        post(channel, on_deregister, done);
+}
+
+static void on_disconnect(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir_disconnect(weir__channel_ends(channel), call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+}
+
+void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
+{
+    if (weir__channel_is_here(channel))
+        weir_disconnect(weir__channel_ends(channel), done);
+    else
+        post(channel, on_disconnect, done);
+}
+
+/* A channel that is closed, on a loop that has ended, has been closed for this one too. */
+static void fail_close(weir_channel *channel, weir_promise *done, int err)
+{
+    if (done != NULL && weir__channel_phase(channel) == WEIR__CLOSED)
+        (void)weir_promise_succeed(done, NULL);
+    else
+        weir__call_fail(channel, done, err);
+}
+
+static void on_close(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir_close(weir__channel_ends(channel), call->done);
+    else
+        fail_close(channel, call->done, status);
+}
+
+void weir_channel_close(weir_channel *channel, weir_promise *done)
+{
+    if (weir__channel_is_here(channel))
+        weir_close(weir__channel_ends(channel), done);
+    else
+        post(channel, on_close, done);
+}
+
+static void on_abort(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir__channel_do_abort(channel, call->done, WEIR_ECLOSED);
+    else
+        fail_close(channel, call->done, status);
+}
+
+/* Needs no memory unless somebody waits for it. */
+void weir_channel_abort(weir_channel *channel, weir_promise *done)
+{
+    if (!weir__channel_may_begin(channel, done))
+        return;
+    if (weir__channel_is_here(channel))
+        weir__channel_do_abort(channel, done, WEIR_ECLOSED);
+    else if (done == NULL)
+        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+    else
+        post(channel, on_abort, done);
+}
+
+static void on_shut_output(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir__channel_do_shut_output(channel, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+}
+
+void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done)
+{
+    if (!weir__channel_is_here(channel))
+        post(channel, on_shut_output, done);
+    else if (weir__channel_may_begin(channel, done))
+        weir__channel_do_shut_output(channel, done);
+}
+
+static void on_shut_input(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir__channel_do_shut_input(channel, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+}
+
+void weir_channel_shutdown_input(weir_channel *channel, weir_promise *done)
+{
+    if (!weir__channel_is_here(channel))
+        post(channel, on_shut_input, done);
+    else if (weir__channel_may_begin(channel, done))
+        weir__channel_do_shut_input(channel, done);
+}
+
+static void on_flush(weir_channel *channel, weir__call *call, int status)
+{
+    (void)call;
+    if (status == 0)
+        weir_flush(weir__channel_ends(channel));
+}
+
+void weir_channel_flush(weir_channel *channel)
+{
+    if (weir__channel_is_here(channel))
+        weir_flush(weir__channel_ends(channel));
+    else
+        post(channel, on_flush, NULL);
+}
+
+static void on_request_read(weir_channel *channel, weir__call *call, int status)
+{
+    (void)call;
+    if (status == 0)
+        weir_request_read(weir__channel_ends(channel));
+}
+
+void weir_channel_request_read(weir_channel *channel)
+{
+    if (weir__channel_is_here(channel))
+        weir_request_read(weir__channel_ends(channel));
+    else
+        post(channel, on_request_read, NULL);
+}
+
+/* ---- calls with addresses ---- */
+
+struct addresses {
+    weir_address remote;
+    weir_address local;
+    bool has_local;
+};
+
+static void on_bind(weir_channel *channel, weir__call *call, int status)
+{
+    struct addresses *addresses = call->arg;
+
+    if (status == 0)
+        weir_bind(weir__channel_ends(channel), &addresses->local, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+    weir__free(addresses);
+}
+
+static void on_connect(weir_channel *channel, weir__call *call, int status)
+{
+    struct addresses *addresses = call->arg;
+
+    if (status == 0)
+        weir_connect(weir__channel_ends(channel), &addresses->remote,
+                     addresses->has_local ? &addresses->local : NULL, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+    weir__free(addresses);
+}
+
+static void post_addresses(weir_channel *channel, weir__call_fn *fn, const weir_address *remote,
+                           const weir_address *local, weir_promise *done)
+{
+    struct addresses *addresses;
+    int err = -ENOMEM;
+
+    if (!weir__channel_may_begin(channel, done))
+        return;
+    addresses = weir__zalloc(sizeof(*addresses));
+    if (addresses != NULL) {
+        if (remote != NULL)
+            addresses->remote = *remote;
+        if (local != NULL)
+            addresses->local = *local;
+        addresses->has_local = local != NULL;
+        err = weir__call_post(channel,
+                              &(const weir__call){.fn = fn, .arg = addresses, .done = done}, false);
+    }
+    if (err < 0) {
+        weir__free(addresses);
+        weir__call_fail(channel, done, err);
+    }
+}
+
+void weir_channel_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
+{
+    if (local == NULL)
+        weir__call_fail(channel, done, -EINVAL);
+    else if (weir__channel_is_here(channel))
+        weir_bind(weir__channel_ends(channel), local, done);
+    else
+        post_addresses(channel, on_bind, NULL, local, done);
+}
+
+void weir_channel_connect(weir_channel *channel, const weir_address *remote,
+                          const weir_address *local, weir_promise *done)
+{
+    if (remote == NULL)
+        weir__call_fail(channel, done, -EINVAL);
+    else if (weir__channel_is_here(channel))
+        weir_connect(weir__channel_ends(channel), remote, local, done);
+    else
+        post_addresses(channel, on_connect, remote, local, done);
+}
+
+/* ---- calls with a message ---- */
+
+/* Counted again by the queue that it comes to, unless a handler keeps it: then it is looked at. */
+static void on_write(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0) {
+        weir__outbound_arrive(channel, call->number);
+        weir_write(weir__channel_ends(channel), call->arg, call->done);
+        weir__outbound_look(channel);
+        return;
+    }
+    weir__outbound_turn_back(channel, call->number);
+    weir_msg_release(call->arg);
+    weir__call_fail(channel, call->done, status);
+}
+
+static void on_write_and_flush(weir_channel *channel, weir__call *call, int status)
+{
+    on_write(channel, call, status);
+    if (status == 0)
+        weir_flush(weir__channel_ends(channel));
+}
+
+static void post_write(weir_channel *channel, weir__call_fn *fn, weir_msg *msg, weir_promise *done)
+{
+    int64_t cost = weir__outbound_cost(msg);
+    int err = weir__outbound_depart(channel, cost);
+
+    if (err == 0) {
+        err = weir__call_post(
+            channel, &(const weir__call){.fn = fn, .arg = msg, .number = cost, .done = done},
+            fn == on_write);
+        if (err == 0)
+            return;
+        weir__outbound_turn_back(channel, cost);
+    }
+    weir_msg_release(msg);
+    weir__call_fail(channel, done, err);
+}
+
+void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done)
+{
+    if (weir__channel_is_here(channel))
+        weir_write(weir__channel_ends(channel), msg, done);
+    else if (weir__channel_may_begin(channel, done))
+        post_write(channel, on_write, msg, done);
+    else
+        weir_msg_release(msg);
+}
+
+void weir_channel_write_and_flush(weir_channel *channel, weir_msg *msg, weir_promise *done)
+{
+    if (weir__channel_is_here(channel))
+        weir_write_and_flush(weir__channel_ends(channel), msg, done);
+    else if (weir__channel_may_begin(channel, done))
+        post_write(channel, on_write_and_flush, msg, done);
+    else
+        weir_msg_release(msg);
+}
+
+static void on_event(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        weir_fire_event(weir__channel_ends(channel), call->arg);
+    else
+        weir_msg_release(call->arg);
+}
+
+void weir_channel_fire_event(weir_channel *channel, weir_msg *event)
+{
+    if (weir__channel_is_here(channel))
+        weir_fire_event(weir__channel_ends(channel), event);
+    else if (weir__call_post(channel, &(const weir__call){.fn = on_event, .arg = event}, false) < 0)
+        weir_msg_release(event);
+}

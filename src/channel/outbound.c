@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outbound queue.
+ *
+ * Invariants:
+ *   - `here` is the sum of the costs of the entries and of what handlers hold back; only the loop
+ *     writes it, so that a write of the loop's own needs no locked instruction. `away` is the sum
+ *     of what is under way to the loop; everybody writes that.
+ *   - A promise completes after its entry has left the list, so a listener may write, flush, close.
+ *   - From `first` to `unflushed` all promises are uncancellable.
+ *
+ * The marks. Bit 0 of `unwritable` is set by whoever finds more than the high mark, and cleared by
+ * the loop when it finds less than the low one. A thread that counts a write of its own sets the
+ * bit before it posts the write, and the loop looks again when that comes: so a bit that was set
+ * too late, by a thread that was overtaken, does not stay.
+ *
+ * Not here: when to flush (writing.c), and how to send (the transport).
+ */
+#include "channel/outbound.h"
+
+#include <errno.h>
+
+#include <weir/buf.h>
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "channel/channel.h"
+#include "channel/node.h"
+
+#define MARKS 1u /* the bit of `unwritable` that is ours */
+
+struct weir__entry {
+    weir__entry *next;
+    weir_msg *msg; /* NULL = taken by the transport */
+    weir_promise *done;
+    int64_t cost;
+};
+
+_Static_assert(sizeof(weir__entry) <= WEIR__NODE_SIZE, "an entry is a node");
+
+/* ---- counting ---- */
+
+int64_t weir__outbound_cost(const weir_msg *msg)
+{
+    return (int64_t)weir_msg_size(msg) + WEIR__OUTBOUND_COST;
+}
+
+/* Only the loop writes it: no read-modify-write is needed. */
+static void count_here(weir_channel *channel, int64_t bytes)
+{
+    _Atomic int64_t *here = &channel->outbound.here;
+
+    atomic_store_explicit(here, atomic_load_explicit(here, memory_order_relaxed) + bytes,
+                          memory_order_relaxed);
+}
+
+/* Relaxed, as all of it: the bytes are numbers that say nothing of other memory. */
+static void count_away(weir_channel *channel, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&channel->outbound.away, bytes, memory_order_relaxed);
+}
+
+int64_t weir__outbound_bytes(const weir_channel *channel)
+{
+    return atomic_load_explicit(&channel->outbound.here, memory_order_relaxed) +
+           atomic_load_explicit(&channel->outbound.away, memory_order_relaxed);
+}
+
+static int64_t cap_of(const weir_channel *channel)
+{
+    return atomic_load_explicit(&weir__channel_config(channel)->write_cap, memory_order_relaxed);
+}
+
+static int64_t high_mark_of(const weir_channel *channel)
+{
+    return atomic_load_explicit(&weir__channel_config(channel)->high_mark, memory_order_relaxed);
+}
+
+static int64_t low_mark_of(const weir_channel *channel)
+{
+    return atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
+}
+
+static bool change_reasons(weir_channel *channel, uint32_t reasons, bool on)
+{
+    _Atomic uint32_t *unwritable = &channel->outbound.unwritable;
+    uint32_t before, after;
+
+    if (on) {
+        before = atomic_fetch_or_explicit(unwritable, reasons, memory_order_relaxed);
+        after = before | reasons;
+    } else {
+        before = atomic_fetch_and_explicit(unwritable, ~reasons, memory_order_relaxed);
+        after = before & ~reasons;
+    }
+    return (before == 0) != (after == 0);
+}
+
+void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on)
+{
+    if (change_reasons(channel, reasons, on))
+        weir__channel_make_due(channel, WEIR__DUE_WRITABILITY);
+}
+
+static void set_marked(weir_channel *channel, bool on)
+{
+    if (change_reasons(channel, MARKS, on) && weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_writability(weir__channel_ends(channel));
+}
+
+void weir__outbound_look(weir_channel *channel)
+{
+    int64_t bytes = weir__outbound_bytes(channel);
+    bool marked =
+        (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) & MARKS) != 0;
+
+    if (!marked && bytes > high_mark_of(channel))
+        set_marked(channel, true);
+    else if (marked && bytes < low_mark_of(channel))
+        set_marked(channel, false);
+}
+
+int weir__outbound_depart(weir_channel *channel, int64_t bytes)
+{
+    count_away(channel, bytes);
+    if (weir__outbound_bytes(channel) > cap_of(channel)) {
+        count_away(channel, -bytes);
+        return WEIR_EFULL;
+    }
+    if (weir__outbound_bytes(channel) > high_mark_of(channel))
+        weir__outbound_object(channel, MARKS, true);
+    return 0;
+}
+
+void weir__outbound_arrive(weir_channel *channel, int64_t bytes)
+{
+    count_away(channel, -bytes);
+}
+
+void weir__outbound_turn_back(weir_channel *channel, int64_t bytes)
+{
+    count_away(channel, -bytes);
+    weir__channel_make_due(channel, WEIR__DUE_MARKS);
+}
+
+void weir__outbound_hold(weir_channel *channel, int64_t bytes)
+{
+    if (weir__channel_is_here(channel)) {
+        count_here(channel, bytes);
+        weir__outbound_look(channel);
+    } else {
+        count_away(channel, bytes);
+        weir__channel_make_due(channel, WEIR__DUE_MARKS);
+    }
+}
+
+/* ---- entries ---- */
+
+void weir__outbound_init(weir__outbound *outbound)
+{
+    outbound->unflushed = &outbound->first;
+    outbound->end = &outbound->first;
+}
+
+static weir__entry *pop(weir__outbound *outbound)
+{
+    weir__entry *entry = outbound->first;
+
+    outbound->first = entry->next;
+    if (outbound->unflushed == &entry->next)
+        outbound->unflushed = &outbound->first;
+    if (outbound->end == &entry->next)
+        outbound->end = &outbound->first;
+    return entry;
+}
+
+/* The entry has left the list. */
+static void finish(weir_channel *channel, weir__entry *entry, int err, const char *detail)
+{
+    weir_promise *done = entry->done;
+
+    count_here(channel, -entry->cost);
+    weir_msg_release(entry->msg);
+    weir__node_give(entry);
+    if (done != NULL || err < 0)
+        weir__channel_report(channel, done, err, detail);
+    weir_promise_release(done);
+}
+
+static int why_not(weir_channel *channel, const weir_msg *msg, int64_t cost)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN ||
+        weir__channel_has(channel, WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT))
+        return WEIR_ECLOSED;
+    if (weir__outbound_bytes(channel) + cost > cap_of(channel))
+        return WEIR_EFULL;
+    return channel->transport->admit != NULL ? channel->transport->admit(channel, msg) : 0;
+}
+
+void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
+{
+    int64_t cost = weir__outbound_cost(msg);
+    int err = why_not(channel, msg, cost);
+    weir__entry *entry = err == 0 ? weir__node_take() : NULL;
+
+    if (entry == NULL) {
+        weir_msg_release(msg);
+        weir__channel_report(channel, done, err < 0 ? err : -ENOMEM, NULL);
+        return;
+    }
+    entry->msg = msg;
+    entry->done = done != NULL ? weir_promise_retain(done) : NULL;
+    entry->cost = cost;
+    entry->next = NULL;
+    *channel->outbound.end = entry;
+    channel->outbound.end = &entry->next;
+    count_here(channel, cost);
+    weir__outbound_look(channel);
+}
+
+/* Takes a cancelled entry out; its promise has told its listeners already. */
+static void forget(weir_channel *channel, weir__entry *entry)
+{
+    count_here(channel, -entry->cost);
+    weir_msg_release(entry->msg);
+    weir_promise_release(entry->done);
+    weir__node_give(entry);
+}
+
+static bool is_cancelled(const weir__entry *entry)
+{
+    return entry->done != NULL && !weir_promise_set_uncancellable(entry->done);
+}
+
+void weir__outbound_flush(weir_channel *channel)
+{
+    weir__outbound *outbound = &channel->outbound;
+    weir__entry **link = outbound->unflushed, *entry;
+    bool changed = false;
+
+    while ((entry = *link) != NULL) {
+        if (is_cancelled(entry)) {
+            *link = entry->next;
+            forget(channel, entry);
+            changed = true;
+        } else {
+            link = &entry->next;
+        }
+    }
+    outbound->unflushed = link;
+    outbound->end = link;
+    if (changed)
+        weir__outbound_look(channel);
+}
+
+void weir__outbound_fail_unflushed(weir_channel *channel, int err, const char *detail)
+{
+    weir__outbound *outbound = &channel->outbound;
+    weir__entry *entry;
+
+    while ((entry = *outbound->unflushed) != NULL) {
+        *outbound->unflushed = entry->next;
+        if (outbound->end == &entry->next)
+            outbound->end = outbound->unflushed;
+        finish(channel, entry, err, detail);
+    }
+    weir__outbound_look(channel);
+}
+
+void weir__outbound_fail_flushed(weir_channel *channel, int err, const char *detail)
+{
+    weir__outbound *outbound = &channel->outbound;
+
+    while (outbound->unflushed != &outbound->first)
+        finish(channel, pop(outbound), err, detail);
+    weir__outbound_look(channel);
+}
+
+void weir__outbound_fail_all(weir_channel *channel, int err, const char *detail)
+{
+    while (channel->outbound.first != NULL)
+        finish(channel, pop(&channel->outbound), err, detail);
+    weir__outbound_look(channel);
+}
+
+/* ---- sending ---- */
+
+/* The first entry that a transport may send. */
+static weir__entry *sendable(const weir_channel *channel)
+{
+    const weir__outbound *outbound = &channel->outbound;
+
+    if (!weir__outbound_has_flushed(outbound) || weir__channel_has(channel, WEIR__OUTPUT_OVER))
+        return NULL;
+    return outbound->first;
+}
+
+weir_msg *weir__outbound_current(weir_channel *channel)
+{
+    weir__entry *entry = sendable(channel);
+
+    return entry != NULL ? entry->msg : NULL;
+}
+
+/* How many bytes of it are still to be sent; -1 if it does not consist of bytes. */
+static int64_t remaining(weir_msg *msg)
+{
+    if (msg == NULL)
+        return -1;
+    if (weir_buf_of(msg) != NULL)
+        return (int64_t)weir_buf_readable(weir_buf_of(msg));
+    if (weir_composite_of(msg) != NULL)
+        return (int64_t)weir_composite_readable(weir_composite_of(msg));
+    if (weir_file_range_of(msg) != NULL)
+        return weir_file_range_remaining(weir_file_range_of(msg));
+    return -1;
+}
+
+/* The bytes are there: remaining() said so. */
+static void skip(weir_msg *msg, int64_t bytes)
+{
+    if (weir_buf_of(msg) != NULL)
+        (void)weir_buf_skip(weir_buf_of(msg), (size_t)bytes);
+    else if (weir_composite_of(msg) != NULL)
+        (void)weir_composite_skip(weir_composite_of(msg), (size_t)bytes);
+    else
+        (void)weir_file_range_advance(weir_file_range_of(msg), bytes);
+}
+
+void weir__outbound_advance(weir_channel *channel, size_t bytes)
+{
+    int64_t left = (int64_t)bytes, there;
+    weir__entry *entry;
+
+    while ((entry = sendable(channel)) != NULL && (there = remaining(entry->msg)) >= 0) {
+        if (there > left) {
+            if (left > 0)
+                skip(entry->msg, left);
+            break;
+        }
+        left -= there;
+        finish(channel, pop(&channel->outbound), 0, NULL);
+    }
+    weir__outbound_look(channel);
+}
+
+static size_t bytes_of(const struct iovec *vectors, size_t count)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += vectors[i].iov_len;
+    return bytes;
+}
+
+/* Appends the bytes of a message; returns how many vectors that took. */
+static size_t vectors_of(weir_msg *msg, struct iovec *ret_vectors, size_t count)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf == NULL)
+        return weir_composite_iovecs(weir_composite_of(msg), ret_vectors, count);
+    if (weir_buf_readable(buf) == 0)
+        return 0;
+    ret_vectors->iov_base = (void *)(uintptr_t)weir_buf_bytes(buf); /* only to be read */
+    ret_vectors->iov_len = weir_buf_readable(buf);
+    return 1;
+}
+
+static bool has_vectors(weir_msg *msg)
+{
+    return weir_buf_of(msg) != NULL || weir_composite_of(msg) != NULL;
+}
+
+size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, size_t count,
+                             size_t *ret_bytes)
+{
+    weir__entry *entry;
+    size_t used = 0, bytes = 0, taken, added;
+
+    weir__outbound_advance(channel, 0);
+    for (entry = sendable(channel); entry != NULL && entry != *channel->outbound.unflushed;
+         entry = entry->next) {
+        if (used == count || !has_vectors(entry->msg))
+            break;
+        taken = vectors_of(entry->msg, ret_vectors + used, count - used);
+        added = bytes_of(ret_vectors + used, taken);
+        used += taken;
+        bytes += added;
+        if ((int64_t)added < remaining(entry->msg))
+            break; /* a composite of more pieces than there is room for */
+    }
+    *ret_bytes = bytes;
+    return used;
+}
+
+void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
+{
+    if (sendable(channel) == NULL)
+        return;
+    finish(channel, pop(&channel->outbound), err, detail);
+    weir__outbound_look(channel);
+}
+
+weir_msg *weir__outbound_take(weir_channel *channel)
+{
+    weir__entry *entry = sendable(channel);
+    weir_msg *msg = entry != NULL ? entry->msg : NULL;
+
+    if (msg != NULL)
+        entry->msg = NULL;
+    return msg;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ring of handlers, on the loop: adding, removing, finding. Calls from other threads come here
+ * by way of change.c.
+ *
+ * The life of a context:
+ *
+ *      created           change.c, in the caller: `init`
+ *      linked            weir__pipeline_insert
+ *      added             tell_added: when linked, or by weir__pipeline_begin if that was before the
+ *                        first registration; from here on it has its slots
+ *      removed           weir__pipeline_remove: no slots from here on
+ *      unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
+ *
+ * One that runs elsewhere is told through its inbox, and is unlinked when it is through with what
+ * was on the way to it (weir__pipeline_gone).
+ */
+#include "channel/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "channel/change.h"
+#include "channel/channel.h"
+#include "channel/hop.h"
+
+/* ---- the ring ---- */
+
+void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
+{
+    pipeline->ends = (weir_ctx){
+        .prev = &pipeline->ends,
+        .next = &pipeline->ends,
+        .channel = channel,
+        .handler = &weir__ends,
+        .mask = WEIR__SLOTS,
+    };
+}
+
+static void link_before(weir_ctx *next, weir_ctx *ctx)
+{
+    ctx->next = next;
+    ctx->prev = next->prev;
+    next->prev->next = ctx;
+    next->prev = ctx;
+    weir__hop_relink(ctx);
+}
+
+static void unlink_ctx(weir_ctx *ctx)
+{
+    ctx->prev->next = ctx->next;
+    ctx->next->prev = ctx->prev;
+    weir__hop_relink(ctx->prev);
+    weir__hop_relink(ctx->next);
+}
+
+static bool is_removed(const weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) ? weir__hop_of(ctx)->was_removed
+                                       : (ctx->mask & WEIR__CTX_REMOVED) != 0;
+}
+
+static void collect_mask(weir_pipeline *pipeline)
+{
+    pipeline->mask = 0;
+    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+        if (!is_removed(ctx))
+            pipeline->mask |= weir__handler_mask(ctx->handler);
+}
+
+/* ---- finding ---- */
+
+weir_ctx *weir_pipeline_find(weir_pipeline *pipeline, const char *name)
+{
+    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+        if (!is_removed(ctx) && strcmp(weir_ctx_name(ctx), name) == 0)
+            return ctx;
+    return NULL;
+}
+
+weir_ctx *weir_pipeline_find_handler(weir_pipeline *pipeline, const weir_handler *handler)
+{
+    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+        if (!is_removed(ctx) && ctx->handler == handler)
+            return ctx;
+    return NULL;
+}
+
+size_t weir_pipeline_count(const weir_pipeline *pipeline)
+{
+    size_t count = 0;
+
+    for (const weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+        count += !is_removed(ctx);
+    return count;
+}
+
+static size_t append_text(char *buffer, size_t size, size_t used, const char *text)
+{
+    (void)snprintf(used < size ? buffer + used : NULL, used < size ? size - used : 0, "%s", text);
+    return used + strlen(text);
+}
+
+size_t weir_pipeline_dump(const weir_pipeline *pipeline, char *buffer, size_t size)
+{
+    size_t used = append_text(buffer, size, 0, "head <-> ");
+
+    for (const weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
+        if (is_removed(ctx))
+            continue;
+        used = append_text(buffer, size, used, weir_ctx_name(ctx));
+        used = append_text(buffer, size, used, " <-> ");
+    }
+    return append_text(buffer, size, used, "tail");
+}
+
+weir_channel *weir_pipeline_channel(const weir_pipeline *pipeline)
+{
+    return pipeline->ends.channel;
+}
+
+/* ---- telling ---- */
+
+static bool has_begun(const weir_pipeline *pipeline)
+{
+    return weir__channel_has(pipeline->ends.channel, WEIR__BEGUN);
+}
+
+/* Its slots are there before `added` runs, so that it can pass events to itself and others. */
+static void tell_added(weir_ctx *ctx)
+{
+    if (weir__ctx_is_elsewhere(ctx)) {
+        weir__hop_add(ctx);
+        return;
+    }
+    ctx->mask |= WEIR__CTX_ADDED;
+    if (!is_removed(ctx))
+        ctx->mask |= weir__handler_mask(ctx->handler);
+    if (ctx->handler->added != NULL)
+        ctx->handler->added(ctx);
+}
+
+static void tell_removed(weir_ctx *ctx)
+{
+    weir__ctx_stop_timers(ctx);
+    weir__ctx_let_go(ctx);
+    if ((ctx->mask & WEIR__CTX_ADDED) != 0 && ctx->handler->removed != NULL)
+        ctx->handler->removed(ctx);
+    weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
+}
+
+/* What handlers add and remove meanwhile stays linked, so that the way to the next is there. */
+void weir__pipeline_begin(weir_pipeline *pipeline)
+{
+    weir_channel *channel = pipeline->ends.channel;
+
+    if (has_begun(pipeline))
+        return;
+    channel->flags |= WEIR__BEGUN;
+    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
+        if ((ctx->mask & WEIR__CTX_ADDED) != 0 ||
+            (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added))
+            continue;
+        tell_added(ctx);
+        if (!weir__ctx_is_elsewhere(ctx) && is_removed(ctx))
+            tell_removed(ctx); /* it was removed before it could be told */
+    }
+}
+
+/* ---- changes ---- */
+
+static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const weir_ctx *except)
+{
+    const char *wanted = weir_ctx_name(ctx);
+    char name[WEIR__NAME_MAX];
+    weir_ctx *other = weir_pipeline_find(pipeline, wanted);
+
+    if (other == NULL || other == except)
+        return 0;
+    if (exactly || (ctx->mask & WEIR__CTX_ROOM) == 0)
+        return -EEXIST;
+    for (unsigned number = 2; other != NULL; number++) {
+        (void)snprintf(name, sizeof(name), "%s#%u", wanted, number);
+        other = weir_pipeline_find(pipeline, name);
+    }
+    weir__ctx_set_name(ctx, name);
+    return 0;
+}
+
+int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot)
+{
+    weir_ctx *anchor = &pipeline->ends;
+    int err;
+
+    if (weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED)
+        return WEIR_ECLOSED;
+    if (spot->anchor != NULL)
+        anchor = weir_pipeline_find(pipeline, spot->anchor);
+    if (anchor == NULL)
+        return -ENOENT;
+    err = pick_name(pipeline, ctx, spot->exactly, spot->kind == WEIR__INSTEAD ? anchor : NULL);
+    if (err < 0)
+        return err;
+    if (spot->kind == WEIR__LAST)
+        anchor = weir__initializer_place(pipeline);
+    link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
+                ctx);
+    pipeline->mask |= weir__handler_mask(ctx->handler);
+    if (has_begun(pipeline))
+        tell_added(ctx);
+    if (spot->kind == WEIR__INSTEAD)
+        weir__pipeline_remove(anchor);
+    return 0;
+}
+
+void weir__pipeline_remove(weir_ctx *ctx)
+{
+    if (is_removed(ctx))
+        return;
+    if (weir__ctx_is_elsewhere(ctx)) {
+        weir__hop_remove(ctx);
+        return;
+    }
+    ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
+    if (has_begun(&ctx->channel->pipeline))
+        tell_removed(ctx);
+}
+
+void weir_ctx_remove(weir_ctx *ctx)
+{
+    assert(weir__ctx_is_here(ctx));
+    if (weir__ctx_is_elsewhere(ctx))
+        weir__hop_ask_removal(ctx);
+    else
+        weir__pipeline_remove(ctx);
+}
+
+/* ---- the end ---- */
+
+void weir__pipeline_sweep(weir_pipeline *pipeline)
+{
+    weir_ctx *ctx = pipeline->ends.next, *next;
+
+    for (; ctx != &pipeline->ends; ctx = next) {
+        next = ctx->next;
+        if (weir__ctx_is_elsewhere(ctx) || !is_removed(ctx) || ctx->offloads > 0)
+            continue;
+        unlink_ctx(ctx);
+        weir__ctx_destroy(ctx);
+    }
+    collect_mask(pipeline);
+}
+
+void weir__pipeline_gone(weir_ctx *ctx)
+{
+    weir_channel *channel = ctx->channel;
+
+    unlink_ctx(ctx);
+    weir__ctx_destroy(ctx);
+    if (weir__channel_has(channel, WEIR__ENDING))
+        weir__pipeline_end(&channel->pipeline);
+    else
+        collect_mask(&channel->pipeline);
+}
+
+void weir__pipeline_end(weir_pipeline *pipeline)
+{
+    weir_channel *channel = pipeline->ends.channel;
+
+    channel->flags |= WEIR__ENDING;
+    for (weir_ctx *ctx = pipeline->ends.prev; ctx != &pipeline->ends; ctx = ctx->prev) {
+        weir__pipeline_remove(ctx);
+        if (weir__ctx_is_elsewhere(ctx))
+            return; /* weir__pipeline_gone goes on */
+    }
+    weir__channel_ended(channel);
+}
+
+void weir__pipeline_destroy(weir_pipeline *pipeline)
+{
+    weir_ctx *ctx = pipeline->ends.next, *next;
+
+    for (; ctx != &pipeline->ends; ctx = next) {
+        next = ctx->next;
+        weir__ctx_destroy(ctx);
+    }
+    weir__pipeline_init(pipeline, pipeline->ends.channel);
+}

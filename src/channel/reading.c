@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading: when the transport reads, and where what it reads goes.
+ *
+ * Reading begins when a request for it arrives at the head. With auto_read the channel makes it
+ * itself, from the tail, when it becomes active and after each read_complete, and it holds until
+ * auto_read is switched off; otherwise it is the user's, and holds for one message. A channel that
+ * closes reads to the end by itself, and throws away what comes.
+ *
+ *      wanted:  active, on a loop, the stream has not ended; and
+ *               OPEN: requested, and not paused for what is under way to handlers elsewhere
+ *               SENDING, LINGERING: always
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/events.h>
+
+#include "channel/hop.h"
+
+/* ---- starting and stopping ---- */
+
+static bool is_wanted(const weir_channel *channel)
+{
+    if (!weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) ||
+        weir__channel_has(channel, WEIR__INPUT_SHUT | WEIR__DETACHING))
+        return false;
+    switch (weir__channel_phase(channel)) {
+    case WEIR__OPEN:
+        return weir__channel_has(channel, WEIR__READ_REQUESTED) &&
+               !weir__channel_has(channel, WEIR__INPUT_PAUSED);
+    case WEIR__SENDING:
+    case WEIR__LINGERING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static uint32_t wanted(const weir_channel *channel)
+{
+    if (!is_wanted(channel))
+        return 0;
+    return weir__channel_phase(channel) == WEIR__OPEN &&
+                   !weir__channel_has(channel, WEIR__AUTO_READING)
+               ? WEIR__READING | WEIR__READING_ONCE
+               : WEIR__READING;
+}
+
+void weir__channel_look_at_reading(weir_channel *channel)
+{
+    const uint32_t both = WEIR__READING | WEIR__READING_ONCE;
+    uint32_t before = channel->flags & both, now = wanted(channel);
+
+    if (before == now)
+        return;
+    channel->flags = (channel->flags & ~both) | now;
+    if (now == 0)
+        channel->transport->read_stop(channel);
+    else
+        channel->transport->read_start(channel, (now & WEIR__READING_ONCE) != 0);
+}
+
+void weir__channel_look_at_auto_read(weir_channel *channel)
+{
+    bool on = weir_channel_auto_read(channel);
+
+    if (weir__channel_has(channel, WEIR__INPUT_PAUSED) && weir__hop_may_read(channel))
+        channel->flags &= ~(uint32_t)WEIR__INPUT_PAUSED;
+    if (on && !weir__channel_has(channel, WEIR__AUTO_READING)) {
+        channel->flags |= WEIR__AUTO_READING;
+        weir_request_read(weir__channel_ends(channel));
+    } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
+        channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
+    }
+    weir__channel_look_at_reading(channel);
+}
+
+void weir__channel_begin_reading(weir_channel *channel)
+{
+    if (weir__channel_has(channel, WEIR__AUTO_READING))
+        weir_request_read(weir__channel_ends(channel));
+    weir__channel_look_at_reading(channel); /* one may have been asked for before */
+}
+
+void weir__channel_do_active(weir_channel *channel)
+{
+    channel->flags |= WEIR__TOLD_ACTIVE;
+    weir_fire_active(weir__channel_ends(channel));
+    weir__channel_begin_reading(channel);
+}
+
+void weir__channel_do_request_read(weir_channel *channel)
+{
+    channel->flags |= WEIR__READ_REQUESTED;
+    weir__channel_look_at_reading(channel);
+}
+
+/* ---- what the transport tells ---- */
+
+bool weir__channel_received(weir_channel *channel, weir_msg *msg)
+{
+    bool once = weir__channel_has(channel, WEIR__READING_ONCE);
+
+    if (weir__channel_phase(channel) != WEIR__OPEN) {
+        weir_msg_release(msg);
+        return weir__channel_has(channel, WEIR__READING);
+    }
+    if (once) /* the handler may ask for the next */
+        channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE | WEIR__READ_REQUESTED);
+    weir_fire_read(weir__channel_ends(channel), msg);
+    return !once && weir__channel_has(channel, WEIR__READING);
+}
+
+void weir__channel_read_complete(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return;
+    weir_fire_read_complete(weir__channel_ends(channel));
+    if (weir__channel_has(channel, WEIR__AUTO_READING) &&
+        (channel->pipeline.mask & WEIR__REQUEST_READ) != 0)
+        weir_request_read(weir__channel_ends(channel));
+}
+
+/* The library's reference stays: what is fired is one more. */
+static void fire_event(weir_channel *channel, weir_msg *event)
+{
+    if (weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_event(weir__channel_ends(channel), weir_msg_retain(event));
+}
+
+static void end_of_stream(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) == WEIR__LINGERING) {
+        weir__channel_end(channel, WEIR_ECLOSED);
+    } else if (weir__channel_phase(channel) == WEIR__OPEN) {
+        if (weir__channel_options(channel)->half_closure) {
+            fire_event(channel, weir_event_input_closed());
+            fire_event(channel, weir_event_input_drained());
+        } else {
+            weir__channel_do_close(channel, NULL);
+        }
+    }
+}
+
+void weir__channel_input_ended(weir_channel *channel, int err)
+{
+    if (weir__channel_has(channel, WEIR__INPUT_SHUT))
+        return;
+    channel->flags |= WEIR__INPUT_SHUT;
+    channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
+    if (err < 0)
+        weir__channel_failed(channel, err, NULL);
+    else
+        end_of_stream(channel);
+}
+
+/* ---- shutting ---- */
+
+void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done)
+{
+    int err = 0;
+
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        err = WEIR_ECLOSED;
+    else if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
+        err = -ENOTCONN;
+    else if (channel->transport->shut_input == NULL)
+        err = -ENOTSUP;
+    if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (err < 0 || weir__channel_has(channel, WEIR__INPUT_SHUT)) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    channel->flags |= WEIR__INPUT_SHUT;
+    weir__channel_look_at_reading(channel);
+    err = channel->transport->shut_input(channel);
+    weir__channel_report(channel, done, err, NULL);
+    if (err == 0) {
+        fire_event(channel, weir_event_input_closed());
+        fire_event(channel, weir_event_input_drained());
+    }
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing: when the transport sends what is flushed.
+ *
+ * A flush goes to the transport at once, unless that is sending already - further out on the stack,
+ * and takes what has come meanwhile - or waits for room. When its budget is used up it goes on in a
+ * task, so that others get their turn.
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/events.h>
+
+/* ---- the end of output ---- */
+
+static void tell_output_closed(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_event(weir__channel_ends(channel), weir_msg_retain(weir_event_output_closed()));
+}
+
+/* What was flushed before has gone out. */
+static void shut_output(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int err = channel->transport->shut_output(channel);
+
+    channel->flags |= WEIR__OUTPUT_SHUT;
+    if (rare != NULL)
+        weir__waiting_complete(&rare->output_closers, err, NULL);
+    if (err == 0)
+        tell_output_closed(channel);
+}
+
+static int check_shut(const weir_channel *channel)
+{
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return WEIR_ECLOSED;
+    if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
+        return -ENOTCONN;
+    return channel->transport->shut_output != NULL ? 0 : -ENOTSUP;
+}
+
+void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
+{
+    int err = check_shut(channel);
+    weir__rare *rare = err == 0 && done != NULL ? weir__channel_rare(channel) : NULL;
+
+    if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (err == 0 && done != NULL &&
+        (rare == NULL || weir__waiting_add(&rare->output_closers, done)))
+        err = -ENOMEM;
+    if (err < 0) {
+        weir__channel_report(channel, done, err, NULL);
+        return;
+    }
+    if (weir__channel_has(channel, WEIR__OUTPUT_SHUT) && rare != NULL)
+        weir__waiting_complete(&rare->output_closers, 0, NULL);
+    if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED))
+        return;
+    channel->flags |= WEIR__OUTPUT_CLOSED;
+    weir__outbound_fail_unflushed(channel, WEIR_ECLOSED, "the output was shut before a flush");
+    if (!weir__outbound_has_flushed(&channel->outbound) &&
+        weir__channel_phase(channel) == WEIR__OPEN &&
+        !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+        shut_output(channel);
+}
+
+/*
+ * Sending has failed, and so has all that was flushed. A channel that is to stay open can still
+ * receive.
+ */
+static void fail_output(weir_channel *channel, int err)
+{
+    bool stays = weir__channel_options(channel)->keep_open_on_error;
+
+    if (stays)
+        channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
+    weir__outbound_fail_flushed(channel, err, NULL);
+    if (!stays || weir__channel_phase(channel) != WEIR__OPEN) {
+        weir__channel_end(channel, err);
+        return;
+    }
+    weir__outbound_fail_unflushed(channel, err, NULL);
+    if (channel->transport->shut_output != NULL)
+        (void)channel->transport->shut_output(channel);
+    tell_output_closed(channel);
+}
+
+/* ---- flushing ---- */
+
+/* Something has been sent: is that what somebody waits for? */
+static void look_at_sent(weir_channel *channel)
+{
+    if (weir__outbound_has_flushed(&channel->outbound))
+        return;
+    if (weir__channel_phase(channel) == WEIR__SENDING)
+        weir__channel_sent_all(channel);
+    else if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED) &&
+             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_OVER))
+        shut_output(channel);
+}
+
+static void send_flushed(weir_channel *channel)
+{
+    int result = 0;
+
+    if (weir__outbound_has_flushed(&channel->outbound)) {
+        channel->flags |= WEIR__FLUSHING;
+        result = channel->transport->flush(channel);
+        channel->flags &= ~(uint32_t)WEIR__FLUSHING;
+    }
+    if (weir__channel_phase(channel) >= WEIR__CLOSING)
+        return;
+    if (result < 0)
+        fail_output(channel, result);
+    else if (result > 0)
+        weir__channel_make_due(channel, WEIR__DUE_FLUSH);
+    else if (weir__outbound_has_flushed(&channel->outbound))
+        channel->flags |= WEIR__OUTPUT_FULL;
+    else
+        look_at_sent(channel);
+}
+
+static bool may_send(const weir_channel *channel)
+{
+    return weir__channel_is(channel, WEIR__IS_REGISTERED) &&
+           !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__DETACHING);
+}
+
+void weir__channel_do_flush(weir_channel *channel)
+{
+    weir__outbound_flush(channel);
+    if (weir__channel_phase(channel) >= WEIR__CLOSING)
+        return;
+    if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
+        weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
+    else if (may_send(channel))
+        send_flushed(channel);
+}
+
+void weir__channel_writable(weir_channel *channel, int err)
+{
+    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    if (weir__channel_phase(channel) >= WEIR__CLOSING)
+        return;
+    if (err < 0)
+        fail_output(channel, err);
+    else if (may_send(channel))
+        send_flushed(channel);
+}
