@@ -19,6 +19,7 @@ struct weir__attribute {
     weir__attribute *next;
     const weir_attribute *key;
     _Atomic(void *) value;
+    const void *lent; /* a value that is not freed: set before anyone else has the channel */
 };
 
 /* Looks from `node` to before `end`. */
@@ -59,10 +60,10 @@ static weir__attribute *find_or_add(weir_channel *channel, const weir_attribute 
     return node;
 }
 
-static void free_value(const weir_attribute *key, void *value)
+static void free_value(const weir__attribute *node, void *value)
 {
-    if (value != NULL && key->free != NULL)
-        key->free(value);
+    if (value != NULL && value != node->lent && node->key->free != NULL)
+        node->key->free(value);
 }
 
 int weir_attribute_set(weir_channel *channel, const weir_attribute *attribute, void *value)
@@ -72,7 +73,7 @@ int weir_attribute_set(weir_channel *channel, const weir_attribute *attribute, v
 
     if (node == NULL)
         return value != NULL ? -ENOMEM : 0;
-    free_value(attribute, atomic_exchange_explicit(&node->value, value, memory_order_acq_rel));
+    free_value(node, atomic_exchange_explicit(&node->value, value, memory_order_acq_rel));
     return 0;
 }
 
@@ -104,13 +105,26 @@ void *weir_attribute_take(weir_channel *channel, const weir_attribute *attribute
     return node != NULL ? atomic_exchange_explicit(&node->value, NULL, memory_order_acq_rel) : NULL;
 }
 
+int weir__attributes_lend(weir_channel *channel, const weir_attribute_value *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        weir__attribute *node = find_or_add(channel, values[i].attribute);
+
+        if (node == NULL)
+            return -ENOMEM;
+        node->lent = values[i].value;
+        atomic_store_explicit(&node->value, values[i].value, memory_order_release);
+    }
+    return 0;
+}
+
 void weir__attributes_destroy(weir_channel *channel)
 {
     weir__attribute *node = atomic_load_explicit(&channel->attributes, memory_order_acquire), *next;
 
     for (; node != NULL; node = next) {
         next = node->next;
-        free_value(node->key, atomic_load_explicit(&node->value, memory_order_acquire));
+        free_value(node, atomic_load_explicit(&node->value, memory_order_acquire));
         weir__free(node);
     }
 }

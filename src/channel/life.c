@@ -47,6 +47,14 @@ static int check_registration(weir_channel *channel)
     return 0;
 }
 
+/* A manual executor that has ended is still its owner's thread. */
+static int attach(weir_channel *channel)
+{
+    if (weir__executor_state(weir__channel_executor(channel)) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    return channel->transport->attach(channel);
+}
+
 /* Accepting and connecting make it active later; a channel that comes again is active already. */
 static void go_on(weir_channel *channel)
 {
@@ -70,7 +78,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
-    err = channel->transport->attach(channel);
+    err = attach(channel);
     if (err < 0) {
         weir__channel_end(channel, err);
         weir__channel_report(channel, done, err, NULL);

@@ -142,9 +142,9 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
     if (loop == NULL) {
         weir__call_fail(channel, done, -EINVAL);
     } else if (!suits(channel, loop)) {
+        weir_channel_abort(channel, NULL);
         if (done != NULL)
             (void)weir_promise_fail(done, -EINVAL, "the executor does not suit the channel");
-        weir_channel_abort(channel, NULL);
     } else if (claim(channel, loop)) {
         register_there(channel, done);
     } else if (weir__channel_is_here(channel)) {

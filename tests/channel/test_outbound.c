@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The outbound queue: what is counted, what is sent, what fails.
+ */
+#include <errno.h>
+
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/messages.h"
+#include "support/memory.h"
+
+#define COST WEIR__OUTBOUND_COST
+
+static void write_sized(struct rig *rig, size_t bytes)
+{
+    weir_channel_write(rig->channel, sized_msg(bytes - COST), NULL);
+}
+
+static void rig_open_marked(struct rig *rig, int64_t low, int64_t high)
+{
+    rig_open_started(rig, &(struct wire_options){.silent = true},
+                     WEIR_CHANNEL_OPTIONS(.low_mark = low, .high_mark = high));
+}
+
+/* The events alone, without what was written. */
+static void assert_writability(struct rig *rig, unsigned unwritable, unsigned writable)
+{
+    assert_int_equal(diary_count(&rig->diary, "a.unwritable"), unwritable);
+    assert_int_equal(diary_count(&rig->diary, "a.writable"), writable);
+}
+
+/* ---- marks ---- */
+
+/* D 61 */
+TEST(outbound, is_unwritable_above_the_high_mark_and_writable_below_the_low_one)
+{
+    struct rig rig;
+
+    rig_open_marked(&rig, 1000, 2000);
+    rig.wire->room = 0;
+    write_sized(&rig, 1001);
+    assert_writability(&rig, 0, 0); /* above the low mark alone */
+    write_sized(&rig, 999);
+    assert_writability(&rig, 0, 0); /* at the high mark */
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2000);
+    assert_int_equal(weir_channel_bytes_before_unwritable(rig.channel), 1);
+    write_sized(&rig, 100);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_bytes_before_unwritable(rig.channel), 0);
+    assert_int_equal(weir_channel_bytes_before_writable(rig.channel), 1101);
+    write_sized(&rig, 100);
+    assert_writability(&rig, 1, 0);
+
+    weir_channel_flush(rig.channel);
+    rig_make_room(&rig, 1001 - COST);
+    assert_writability(&rig, 1, 0); /* 1199 are left */
+    rig_make_room(&rig, 999 - COST);
+    assert_writability(&rig, 1, 1);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 200);
+    rig_close(&rig);
+}
+
+TEST(outbound, is_not_writable_again_at_the_low_mark)
+{
+    struct rig rig;
+
+    rig_open_marked(&rig, 1000, 2000);
+    rig.wire->room = 0;
+    write_sized(&rig, 1001);
+    write_sized(&rig, 1000);
+    weir_channel_flush(rig.channel);
+    rig_make_room(&rig, 1001 - COST);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 1000);
+    assert_writability(&rig, 1, 0);
+    rig_make_room(&rig, -1);
+    assert_writability(&rig, 1, 1);
+    rig_close(&rig);
+}
+
+/* D 62 */
+TEST(outbound, has_an_event_for_the_first_and_the_last_reason_of_the_users)
+{
+    struct rig rig;
+
+    rig_open_marked(&rig, 1000, 2000);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 1, false), 0);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 31, false), 0);
+    assert_false(weir_channel_is_writable(rig.channel));
+    assert_writability(&rig, 0, 0); /* later */
+    rig_run(&rig);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 1, true), 0);
+    rig_run(&rig);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 31, true), 0);
+    rig_run(&rig);
+    assert_writability(&rig, 1, 1);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 0, true), -EINVAL);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 32, true), -EINVAL);
+    rig_close(&rig);
+}
+
+/* D 63 */
+TEST(outbound, combines_marks_and_reasons)
+{
+    struct rig rig;
+
+    rig_open_marked(&rig, 1000, 2000);
+    rig.wire->room = 0;
+    write_sized(&rig, 2001);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 5, false), 0);
+    weir_channel_flush(rig.channel);
+    rig_make_room(&rig, -1);
+    rig_run(&rig);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_set_user_writable(rig.channel, 5, true), 0);
+    rig_run(&rig);
+    assert_writability(&rig, 1, 1);
+    rig_close(&rig);
+}
+
+TEST(outbound, counts_what_handlers_hold_back)
+{
+    struct rig rig;
+    weir_ctx *a;
+
+    rig_open_marked(&rig, 1000, 2000);
+    a = weir_pipeline_find(rig.pipeline, "a");
+    weir_ctx_hold(a, 1500);
+    weir_ctx_hold(a, 501);
+    assert_writability(&rig, 1, 0);
+    weir_ctx_hold(a, -501);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 1500);
+    rig_add(&rig, "b");
+    weir_ctx_remove(a); /* what is left goes with it */
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    assert_true(weir_channel_is_writable(rig.channel));
+    rig_close(&rig);
+}
+
+TEST(outbound, refuses_writes_beyond_its_cap)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.write_cap = 2 * COST + 3));
+    rig_write(&rig, "ab", "first");
+    rig_write(&rig, "cd", "second");
+    assert_diary(&rig.diary, "a.write(ab) a.write(cd) second=WEIR_EFULL");
+    rig_write(&rig, "c", "third");
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "abc");
+    rig_close(&rig);
+}
+
+TEST(outbound, looks_at_the_marks_again_when_they_change)
+{
+    struct rig rig;
+
+    rig_open_marked(&rig, 1000, 2000);
+    write_sized(&rig, 1500);
+    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 1400)),
+                     0);
+    assert_writability(&rig, 1, 0);
+    assert_int_equal(weir_channel_set_options(
+                         rig.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 1501, .high_mark = 2000)),
+                     0);
+    assert_writability(&rig, 1, 1);
+    rig_close(&rig);
+}
+
+/* ---- sending ---- */
+
+TEST(outbound, sends_only_what_is_flushed_in_order)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig_write(&rig, "a", "1");
+    rig_write(&rig, "b", "2");
+    weir_channel_flush(rig.channel);
+    rig_write(&rig, "c", "3");
+    assert_diary(&rig.diary, "a.write(a) a.write(b) a.flush FLUSH 1=ok 2=ok a.write(c)");
+    assert_sent(&rig, "ab");
+    assert_null(weir__outbound_current(rig.channel));
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "c");
+    rig_close(&rig);
+}
+
+TEST(outbound, goes_on_where_a_partial_send_ended)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
+    rig.wire->room = 0;
+    rig_write(&rig, "hello ", "1");
+    rig_write(&rig, "world", "2");
+    weir_channel_flush(rig.channel);
+    for (int i = 0; i < 11; i++)
+        rig_make_room(&rig, 1);
+    assert_sent(&rig, "hello world");
+    assert_diary(&rig.diary, "a.write(hello ) a.write(world) a.flush 1=ok 2=ok");
+    rig_close(&rig);
+}
+
+/* D 65 */
+TEST(outbound, gathers_no_more_vectors_than_there_is_room_for)
+{
+    struct rig rig;
+    struct iovec vectors[4];
+    size_t bytes;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 0;
+    for (int i = 0; i < 6; i++)
+        rig_write(&rig, "ab", NULL);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 4, &bytes), 0);
+    weir_channel_flush(rig.channel);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 4, &bytes), 4);
+    assert_int_equal(bytes, 8);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 1, &bytes), 1);
+    assert_int_equal(bytes, 2);
+    rig_close(&rig);
+}
+
+TEST(outbound, gathers_composites_and_stops_within_one)
+{
+    struct rig rig;
+    struct iovec vectors[4];
+    weir_composite *composite;
+    size_t bytes;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 0;
+    assert_int_equal(weir_composite_create(0, &composite), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("bc")), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("de")), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("fg")), 0);
+    rig_write(&rig, "a", NULL);
+    weir_channel_write(rig.channel, weir_composite_msg(composite), NULL);
+    rig_write(&rig, "h", NULL);
+    weir_channel_flush(rig.channel);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 3, &bytes), 3);
+    assert_int_equal(bytes, 5);
+    rig_make_room(&rig, 4);
+    assert_sent(&rig, "abcd");
+    rig_make_room(&rig, -1);
+    assert_sent(&rig, "efgh");
+    rig_close(&rig);
+}
+
+TEST(outbound, completes_empty_messages_without_sending)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig_write(&rig, "", "empty");
+    weir_channel_flush(rig.channel);
+    assert_diary(&rig.diary, "a.write() a.flush FLUSH empty=ok");
+    rig_write(&rig, "a", NULL);
+    rig_write(&rig, "", "between");
+    rig_write(&rig, "b", NULL);
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "ab");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(outbound, stops_gathering_at_what_does_not_consist_of_bytes)
+{
+    struct rig rig;
+    struct iovec vectors[4];
+    weir_file_range *range;
+    size_t bytes;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 0;
+    assert_int_equal(weir_file_range_create(0, 0, 10, 0, &range), 0);
+    rig_write(&rig, "a", NULL);
+    weir_channel_write(rig.channel, weir_file_range_msg(range), NULL);
+    rig_write(&rig, "b", "b");
+    weir_channel_flush(rig.channel);
+    diary_clear(&rig.diary);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 4, &bytes), 1);
+    weir__outbound_advance(rig.channel, 1);
+    assert_int_equal(weir__outbound_gather(rig.channel, vectors, 4, &bytes), 0);
+    assert_ptr_equal(weir__outbound_current(rig.channel), weir_file_range_msg(range));
+    weir__outbound_advance(rig.channel, 4);
+    assert_int_equal(weir_file_range_remaining(range), 6);
+    weir__outbound_advance(rig.channel, 7);
+    assert_diary(&rig.diary, "b=ok");
+    rig_close(&rig);
+}
+
+TEST(outbound, gives_whole_messages_to_who_takes_them)
+{
+    struct rig rig;
+    weir_msg *msg;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
+    rig.wire->room = 0;
+    assert_null(weir__outbound_take(rig.channel));
+    rig_write(&rig, "a", "1");
+    rig_write(&rig, "b", "2");
+    weir_channel_flush(rig.channel);
+    diary_clear(&rig.diary);
+    msg = weir__outbound_take(rig.channel);
+    assert_memory_equal(weir_buf_bytes(weir_buf_of(msg)), "a", 1);
+    assert_diary(&rig.diary, "");
+    weir__outbound_drop(rig.channel, 0, NULL);
+    assert_diary(&rig.diary, "1=ok");
+    weir__outbound_drop(rig.channel, -EMSGSIZE, NULL);
+    assert_diary(&rig.diary, "2=EMSGSIZE");
+    weir__outbound_drop(rig.channel, 0, NULL);
+    weir_msg_release(msg);
+    rig_close(&rig);
+}
+
+/* ---- cancelling and failing ---- */
+
+/* D 64, D 92 */
+TEST(outbound, leaves_cancelled_writes_out)
+{
+    static const char *const texts[] = {"a", "b", "c", "d", "e"};
+    struct rig rig;
+    weir_promise *promises[5];
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
+    for (int i = 0; i < 5; i++) {
+        promises[i] = rig_promise(&rig, texts[i]);
+        weir_channel_write(rig.channel, text_msg(texts[i]), promises[i]);
+    }
+    diary_clear(&rig.diary);
+    assert_int_equal(weir_promise_cancel(promises[0]), 0);
+    assert_int_equal(weir_promise_cancel(promises[3]), 0);
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "bce");
+    assert_diary(&rig.diary, "a=WEIR_ECANCELED d=WEIR_ECANCELED a.flush b=ok c=ok e=ok");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    for (int i = 0; i < 5; i++)
+        weir_promise_release(promises[i]);
+    rig_close(&rig);
+}
+
+TEST(outbound, cannot_be_cancelled_any_more_once_it_is_flushed)
+{
+    struct rig rig;
+    weir_promise *promise;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 0;
+    promise = rig_promise(&rig, "x");
+    weir_channel_write_and_flush(rig.channel, text_msg("x"), promise);
+    assert_int_equal(weir_promise_cancel(promise), -EBUSY);
+    rig_make_room(&rig, -1);
+    assert_int_equal(weir_promise_result(promise), 0);
+    weir_promise_release(promise);
+    rig_close(&rig);
+}
+
+/* D 51 */
+TEST(outbound, does_nothing_for_a_promise_that_was_cancelled_before)
+{
+    struct rig rig;
+    weir_promise *promise;
+    weir_msg *msg;
+
+    rig_open_started(&rig, NULL, NULL);
+    promise = rig_promise(&rig, "x");
+    msg = weir_msg_retain(text_msg("x"));
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    diary_clear(&rig.diary);
+    weir_channel_write(rig.channel, msg, promise);
+    weir_channel_close(rig.channel, promise);
+    assert_diary(&rig.diary, "");
+    assert_int_equal(weir_msg_refs(msg), 1);
+    assert_true(weir_channel_is_open(rig.channel));
+    weir_msg_release(msg);
+    weir_promise_release(promise);
+    rig_close(&rig);
+}
+
+/* D 52 */
+TEST(outbound, does_nothing_for_a_promise_that_is_complete_and_says_so)
+{
+    struct rig rig;
+    weir_promise *promise;
+
+    messages_catch();
+    rig_open_started(&rig, NULL, NULL);
+    promise = rig_promise(&rig, "x");
+    assert_int_equal(weir_promise_succeed(promise, NULL), 0);
+    diary_clear(&rig.diary);
+    weir_channel_write(rig.channel, text_msg("x"), promise);
+    assert_diary(&rig.diary, "");
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    weir_channel_close(rig.channel, promise);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 2);
+    assert_true(weir_channel_is_open(rig.channel));
+    weir_promise_release(promise);
+    rig_close(&rig);
+}
+
+/* D 50 */
+TEST(outbound, fires_the_first_failure_that_nobody_waits_for)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.admit_err = -EINVAL},
+                     WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    messages_catch();
+    rig_write(&rig, "1", NULL);
+    rig_write(&rig, "2", NULL);
+    rig_write(&rig, "3", "3");
+    assert_diary(&rig.diary, "a.write(1) a.error(EINVAL) a.write(2) a.write(3) 3=EINVAL");
+    rig_close(&rig);
+}
+
+TEST(outbound, is_silent_about_failures_because_it_closes)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig_write(&rig, "1", NULL);
+    weir_channel_abort(rig.channel, NULL);
+    rig_write(&rig, "2", NULL);
+    assert_int_equal(diary_count(&rig.diary, "a.error"), 0);
+    rig_close(&rig);
+}
+
+/* D 53 */
+TEST(outbound, releases_what_it_refuses_or_has_no_memory_for)
+{
+    struct rig rig;
+    weir_msg *msg = weir_msg_retain(text_msg("x"));
+
+    rig_open_started(&rig, NULL, NULL);
+    messages_catch();
+    test_memory_fail_at(1);
+    weir_channel_write(rig.channel, msg, NULL);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    assert_int_equal(weir_msg_refs(msg), 1);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    assert_diary(&rig.diary, "a.write(x) a.error(ENOMEM) a.close FIN");
+    weir_msg_release(msg);
+    rig_close(&rig);
+}
+
+/* ---- what happens inside ---- */
+
+struct echo {
+    struct rig *rig;
+    int left;
+};
+
+static void write_again(weir_promise *promise, void *user_data)
+{
+    struct echo *echo = user_data;
+
+    (void)promise;
+    if (echo->left-- == 0) {
+        weir_channel_close(echo->rig->channel, NULL);
+        return;
+    }
+    assert_int_equal(weir_promise_create(echo->rig->stepper.executor, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, write_again, echo), 0);
+    weir_channel_write_and_flush(echo->rig->channel, text_msg("x"), promise);
+    weir_promise_release(promise);
+}
+
+/* D 67 */
+TEST(outbound, may_be_written_flushed_and_closed_from_within)
+{
+    struct rig rig;
+    struct echo echo = {&rig, 20};
+    weir_promise *promise;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true, .no_linger = true}, NULL);
+    assert_int_equal(weir_promise_create(rig.stepper.executor, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, write_again, &echo), 0);
+    weir_channel_write_and_flush(rig.channel, text_msg("0"), promise);
+    weir_promise_release(promise);
+    rig_run(&rig);
+    assert_sent(&rig, "0xxxxxxxxxxxxxxxxxxxx");
+    assert_false(weir_channel_is_active(rig.channel));
+    assert_int_equal(diary_count(&rig.diary, "a.write"), 21);
+    assert_int_equal(diary_count(&rig.diary, "a.close"), 1);
+    rig_close(&rig);
+}
+
+static void flush_in_writability(weir_ctx *ctx)
+{
+    if (!weir_is_writable(ctx))
+        weir_flush(ctx);
+    weir_fire_writability(ctx);
+}
+
+/* D 67 */
+TEST(outbound, may_be_flushed_when_it_becomes_unwritable)
+{
+    static const weir_handler flusher = {.name = "flusher", .writability = flush_in_writability};
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true},
+                     WEIR_CHANNEL_OPTIONS(.low_mark = 10, .high_mark = 2 * COST));
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &flusher, NULL), 0);
+    rig_write(&rig, "a", "1");
+    rig_write(&rig, "b", "2");
+    assert_diary(&rig.diary, "a.write(a) a.write(b) a.unwritable a.flush 1=ok 2=ok a.writable");
+    assert_sent(&rig, "ab");
+    rig_close(&rig);
+}
+
+static void write_late(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    rig_write(user_data, "late", "late");
+    weir_channel_close(((struct rig *)user_data)->channel, NULL);
+}
+
+/* D 68 */
+TEST(outbound, fails_everything_once_also_what_is_written_meanwhile)
+{
+    struct rig rig;
+    weir_promise *promise;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
+    promise = rig_promise(&rig, "1");
+    assert_int_equal(weir_promise_add_listener(promise, write_late, &rig), 0);
+    weir_channel_write(rig.channel, text_msg("1"), promise);
+    weir_promise_release(promise);
+    rig_write(&rig, "2", "2");
+    rig_write(&rig, "3", "3");
+    diary_clear(&rig.diary);
+    weir_channel_abort(rig.channel, NULL);
+    assert_diary(&rig.diary, "1=WEIR_ECLOSED a.write(late) late=WEIR_ECLOSED a.close "
+                             "2=WEIR_ECLOSED 3=WEIR_ECLOSED");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+/* ---- flushing ---- */
+
+TEST(outbound, goes_on_in_a_task_when_the_budget_is_used_up)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->budget = 1;
+    rig.wire->vectors_max = 1;
+    rig_write(&rig, "a", NULL);
+    rig_write(&rig, "b", NULL);
+    rig_write(&rig, "c", "c");
+    diary_clear(&rig.diary);
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "a");
+    rig_run(&rig);
+    assert_sent(&rig, "bc");
+    assert_diary(&rig.diary, "a.flush FLUSH FLUSH FLUSH c=ok");
+    rig_close(&rig);
+}
+
+TEST(outbound, only_marks_while_the_wire_is_full)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", NULL);
+    diary_clear(&rig.diary);
+    weir_channel_flush(rig.channel);
+    rig_write(&rig, "cd", "cd");
+    weir_channel_flush(rig.channel);
+    assert_diary(&rig.diary, "a.flush FLUSH a.write(cd) a.flush");
+    rig_make_room(&rig, -1);
+    assert_diary(&rig.diary, "FLUSH cd=ok");
+    assert_sent(&rig, "abcd");
+    rig_close(&rig);
+}
+
+TEST(outbound, fails_and_closes_when_sending_fails)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->flush_err = -EPIPE;
+    rig_write(&rig, "a", "a");
+    rig_write(&rig, "b", NULL);
+    diary_clear(&rig.diary);
+    weir_channel_flush(rig.channel);
+    assert_diary(&rig.diary, "a.flush FLUSH a=EPIPE a.error(EPIPE) a.close FIN CLOSE");
+    rig_close(&rig);
+}
+
+/* D 90 */
+TEST(outbound, is_shut_when_sending_fails_and_the_channel_stays_open)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    rig.wire->flush_err = -EPIPE;
+    rig_write(&rig, "a", "a");
+    diary_clear(&rig.diary);
+    weir_channel_flush(rig.channel);
+    assert_diary(&rig.diary, "a.flush FLUSH a=EPIPE FIN a.event(output-closed)");
+    assert_true(weir_channel_is_open(rig.channel));
+    rig_write(&rig, "b", "b");
+    assert_diary(&rig.diary, "a.write(b) b=WEIR_ECLOSED");
+    (void)rig_receive(&rig, "x");
+    assert_diary(&rig.diary, "a.read(x)");
+    rig_close(&rig);
+}
+
+/* D 87 */
+TEST(outbound, is_shut_after_what_was_flushed_has_gone_out)
+{
+    struct rig rig;
+    weir_promise *first, *second;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", "ab");
+    weir_channel_flush(rig.channel);
+    rig_write(&rig, "c", "c");
+    diary_clear(&rig.diary);
+    first = rig_promise(&rig, "first");
+    second = rig_promise(&rig, "second");
+    weir_channel_shutdown_output(rig.channel, first);
+    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
+    rig_make_room(&rig, -1);
+    assert_diary(&rig.diary, "FLUSH ab=ok FIN first=ok a.event(output-closed)");
+    assert_sent(&rig, "ab");
+    weir_channel_shutdown_output(rig.channel, second);
+    assert_diary(&rig.diary, "second=ok");
+    assert_true(weir_channel_is_active(rig.channel));
+    (void)rig_receive(&rig, "x");
+    assert_diary(&rig.diary, "a.read(x)");
+    weir_promise_release(first);
+    weir_promise_release(second);
+    rig_close(&rig);
+}
+
+/* D 88 */
+TEST(outbound, cannot_be_shut_after_a_close)
+{
+    struct rig rig;
+    weir_promise *output, *input;
+
+    rig_open_started(&rig, NULL, NULL);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    output = rig_promise(&rig, "output");
+    input = rig_promise(&rig, "input");
+    weir_channel_shutdown_output(rig.channel, output);
+    weir_channel_shutdown_input(rig.channel, input);
+    assert_int_equal(weir_promise_result(output), WEIR_ECLOSED);
+    assert_int_equal(weir_promise_result(input), WEIR_ECLOSED);
+    weir_promise_release(output);
+    weir_promise_release(input);
+    rig_close(&rig);
+}

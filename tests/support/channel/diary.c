@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words, one after the other.
+ */
+#include "support/channel/diary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void diary_open(struct diary *diary)
+{
+    weir__mutex_init(&diary->lock);
+    diary->length = 0;
+    diary->text[0] = '\0';
+}
+
+void diary_close(struct diary *diary)
+{
+    weir__mutex_deinit(&diary->lock);
+}
+
+void diary_clear(struct diary *diary)
+{
+    weir__mutex_lock(&diary->lock);
+    diary->length = 0;
+    diary->text[0] = '\0';
+    weir__mutex_unlock(&diary->lock);
+}
+
+void diary_write(struct diary *diary, const char *format, ...)
+{
+    va_list arguments;
+    int written;
+
+    weir__mutex_lock(&diary->lock);
+    if (diary->length > 0 && diary->length + 1 < DIARY_SIZE)
+        diary->text[diary->length++] = ' ';
+    va_start(arguments, format);
+    written = vsnprintf(diary->text + diary->length, DIARY_SIZE - diary->length, format, arguments);
+    va_end(arguments);
+    diary->length += (size_t)written;
+    if (diary->length >= DIARY_SIZE)
+        diary->length = DIARY_SIZE - 1;
+    weir__mutex_unlock(&diary->lock);
+}
+
+unsigned diary_count(struct diary *diary, const char *word)
+{
+    size_t length = strlen(word);
+    const char *at = diary->text;
+    unsigned count = 0;
+
+    weir__mutex_lock(&diary->lock);
+    while (at != NULL && *at != '\0') {
+        count += strncmp(at, word, length) == 0;
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    weir__mutex_unlock(&diary->lock);
+    return count;
+}
