@@ -176,8 +176,9 @@ struct weir__rare {
     weir_channel *channel;
 
     /* The loop's. */
-    weir_timer timer;                    /* of connecting, then of closing */
-    struct weir__connecting *connecting; /* connect.c */
+    weir_timer timer;         /* of connecting, then of closing */
+    weir_promise *connecting; /* kept; may be NULL all the same, */
+    bool is_connecting;       /* if nobody waits */
     weir__waiting closers;
     weir__waiting deregisterers;
     weir__waiting output_closers;

@@ -2,9 +2,8 @@
 /*
  * Binding, connecting, disconnecting.
  *
- * A connection attempt lives in memory of its own, with the listener that hears of its promise's
- * cancellation. That runs on the promise's executor, and may run late; so the memory is the
- * listener's, if there is one, and the loop only forgets it.
+ * A connection attempt is a promise and a timer. The promise may be cancelled: a listener hears of
+ * that. It runs on the promise's executor, and maybe late, so its memory is its own.
  */
 #include "channel/channel.h"
 
@@ -14,65 +13,62 @@
 
 #include "base/memory.h"
 
-struct weir__connecting {
-    weir_promise *done; /* kept; may be NULL */
+struct watch {
     weir_listener listener;
-    weir_channel *channel; /* the listener's reference */
+    weir_channel *channel; /* kept */
 };
 
 bool weir__channel_is_connecting(const weir_channel *channel)
 {
     const weir__rare *rare = weir__channel_rare_if_any(channel);
 
-    return rare != NULL && rare->connecting != NULL;
+    return rare != NULL && rare->is_connecting;
 }
 
 /* ---- an attempt ---- */
 
 static void on_promise(weir_promise *promise, void *arg)
 {
-    struct weir__connecting *connecting = arg;
+    struct watch *watch = arg;
 
     if (weir_promise_is_cancelled(promise))
-        weir__channel_make_due(connecting->channel, WEIR__DUE_ABORT);
-    weir_channel_release(connecting->channel);
-    weir_promise_release(connecting->done);
-    weir__free(connecting);
+        weir__channel_make_due(watch->channel, WEIR__DUE_ABORT);
+    weir_channel_release(watch->channel);
+    weir__free(watch);
+}
+
+static int listen_to(weir_channel *channel, weir_promise *done)
+{
+    struct watch *watch = weir__zalloc(sizeof(*watch));
+
+    if (watch == NULL)
+        return -ENOMEM;
+    watch->channel = weir_channel_retain(channel);
+    watch->listener = (weir_listener){.fn = on_promise, .user_data = watch};
+    weir_promise_listen(done, &watch->listener);
+    return 0;
 }
 
 static int begin(weir_channel *channel, weir_promise *done)
 {
     weir__rare *rare = weir__channel_rare(channel);
-    struct weir__connecting *connecting;
 
-    if (rare == NULL)
+    if (rare == NULL || (done != NULL && listen_to(channel, done) < 0))
         return -ENOMEM;
-    connecting = weir__zalloc(sizeof(*connecting));
-    if (connecting == NULL)
-        return -ENOMEM;
-    rare->connecting = connecting;
-    if (done == NULL)
-        return 0;
-    connecting->done = weir_promise_retain(done);
-    connecting->channel = weir_channel_retain(channel);
-    connecting->listener = (weir_listener){.fn = on_promise, .user_data = connecting};
-    weir_promise_listen(done, &connecting->listener);
+    rare->is_connecting = true;
+    rare->connecting = done != NULL ? weir_promise_retain(done) : NULL;
     return 0;
 }
 
-/* The attempt is over: its promise, with one reference for the caller, or NULL. */
+/* The attempt is over. Gives its promise, or NULL. */
 static weir_promise *end(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
-    struct weir__connecting *connecting = rare->connecting;
-    weir_promise *done = connecting->done;
+    weir_promise *done = rare->connecting;
 
+    rare->is_connecting = false;
     rare->connecting = NULL;
     (void)weir_timer_stop(&rare->timer);
-    if (done == NULL)
-        weir__free(connecting);
-    else
-        weir_promise_retain(done);
     return done;
 }
 
