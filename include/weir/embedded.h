@@ -35,6 +35,7 @@ typedef struct weir_embedded_options {
     bool not_registered;  /* weir_embedded_register does it */
     bool not_active;      /* weir_channel_connect makes it so */
     bool has_disconnect;  /* disconnect is not the same as close */
+    bool peer_stays;      /* when we close, the peer does so only by weir_embedded_end_input */
     int64_t socket_space; /* bytes that the "socket" takes before it is full; default no limit */
 } weir_embedded_options;
 
@@ -76,16 +77,17 @@ WEIR_API weir_clock *weir_embedded_clock(weir_embedded *embedded);
 WEIR_API int weir_embedded_register(weir_embedded *embedded);
 
 /*
- * As if the message had been received, and read_complete after it; or without.
- * Thread: its own.  Takes: msg.  Fails: WEIR_ECLOSED, and with the first error that reached the
- * tail.
+ * As if the message had been received, and read_complete after it; or without. If the channel does
+ * not read now, it waits in the "socket" until it does.
+ * Thread: its own.  Takes: msg.  Fails: WEIR_ECLOSED, -ENOMEM, and with the first error that
+ * reached the tail.
  */
 WEIR_API int weir_embedded_write_inbound(weir_embedded *embedded, weir_msg *msg);
 WEIR_API int weir_embedded_write_one_inbound(weir_embedded *embedded, weir_msg *msg);
 
 /*
- * weir_channel_write_and_flush, and what came of it.
- * Thread: its own.  Takes: msg.  Fails: with what failed the write.
+ * weir_channel_write_and_flush, and what came of it: 0 also if it waits for space.
+ * Thread: its own.  Takes: msg.  Fails: -ENOMEM, with what failed the write.
  */
 WEIR_API int weir_embedded_write_outbound(weir_embedded *embedded, weir_msg *msg);
 
@@ -102,7 +104,7 @@ WEIR_API weir_msg *weir_embedded_read_inbound(weir_embedded *embedded);
 WEIR_API weir_msg *weir_embedded_read_outbound(weir_embedded *embedded);
 
 /*
- * As if the peer had closed its side: the end of the stream.
+ * As if the peer had closed its side: the end of the stream, after what waits to be read.
  * Thread: its own.
  */
 WEIR_API void weir_embedded_end_input(weir_embedded *embedded);
@@ -132,7 +134,8 @@ WEIR_API void weir_embedded_run(weir_embedded *embedded);
 WEIR_API int weir_embedded_take_error(weir_embedded *embedded);
 
 /*
- * Closes the channel and runs until it is closed. True if there are messages to be read.
+ * Closes the channel and runs until it is closed; aborts it if the peer or the "socket" keeps it
+ * waiting. True if there are messages to be read.
  * Thread: its own.
  */
 WEIR_API bool weir_embedded_finish(weir_embedded *embedded);

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel without a socket: a transport of two queues, on a manual executor and a clock of its
+ * own. What the test writes inbound waits in the socket until the channel reads; what the channel
+ * flushes goes out as far as the socket has space. All else is the channel's, as everywhere.
+ */
+#include <weir/embedded.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/manual.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "channel/channel.h"
+#include "channel/node.h"
+
+/* Messages, the oldest first. */
+struct queue {
+    struct item {
+        struct item *next;
+        weir_msg *msg;
+    } * first, **end;
+};
+
+struct weir_embedded {
+    weir_manual_clock *clock;
+    weir_executor *executor;
+    weir_channel *channel;
+    struct queue inbound;
+    struct queue outbound;
+    int error;      /* the first that reached the tail */
+    unsigned depth; /* of calls from the test: the outermost runs what is due */
+};
+
+struct socket {
+    weir_channel channel;    /* first */
+    weir_embedded *embedded; /* as long as the channel is open */
+    weir_embedded_options options;
+    struct queue received; /* and not read */
+    weir_task answer;      /* of the peer */
+    weir_task readable;    /* something can be read: */
+    bool is_posted;        /* that is under way */
+    bool is_active;
+    bool reads;
+    bool reads_once;
+    bool has_ended;    /* the peer's stream, */
+    bool told_end;     /* and the channel knows */
+    bool lacks_space;  /* for what is flushed */
+    bool limits_space; /* to so many bytes: */
+    int64_t space;
+};
+
+/* ---- queues ---- */
+
+static void queue_init(struct queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+static bool queue_push(struct queue *queue, weir_msg *msg)
+{
+    struct item *item = weir__node_take();
+
+    if (item == NULL)
+        return false;
+    item->next = NULL;
+    item->msg = msg;
+    *queue->end = item;
+    queue->end = &item->next;
+    return true;
+}
+
+static weir_msg *queue_pop(struct queue *queue)
+{
+    struct item *item = queue->first;
+    weir_msg *msg;
+
+    if (item == NULL)
+        return NULL;
+    queue->first = item->next;
+    if (queue->first == NULL)
+        queue->end = &queue->first;
+    msg = item->msg;
+    weir__node_give(item);
+    return msg;
+}
+
+static void queue_clear(struct queue *queue)
+{
+    while (queue->first != NULL)
+        weir_msg_release(queue_pop(queue));
+}
+
+/* ---- the transport ---- */
+
+static struct socket *socket_of(const weir_channel *channel)
+{
+    return (struct socket *)(uintptr_t)channel;
+}
+
+static bool embedded_suits(const weir_channel *channel, const weir_executor *executor)
+{
+    return socket_of(channel)->embedded->executor == executor;
+}
+
+static int embedded_attach(weir_channel *channel)
+{
+    (void)channel;
+    return 0;
+}
+
+static bool embedded_detach(weir_channel *channel)
+{
+    socket_of(channel)->reads = false;
+    return true;
+}
+
+static bool embedded_is_active(const weir_channel *channel)
+{
+    return socket_of(channel)->is_active;
+}
+
+static int embedded_bind(weir_channel *channel, const weir_address *local)
+{
+    (void)channel;
+    (void)local;
+    return 0;
+}
+
+/* The peer answers in a task; it may find the channel closed. */
+static void post_answer(weir_channel *channel, weir_task_fn *answer)
+{
+    struct socket *socket = socket_of(channel);
+
+    weir_task_init(&socket->answer, answer, weir_channel_retain(channel));
+    if (weir__executor_post(socket->embedded->executor, &socket->answer, WEIR__NOW) < 0)
+        weir_channel_release(channel);
+}
+
+static void on_connect(void *arg, int status)
+{
+    weir_channel *channel = arg;
+
+    socket_of(channel)->is_active = status == 0;
+    weir__channel_connected(channel, status);
+    weir_channel_release(channel);
+}
+
+static int embedded_connect(weir_channel *channel, const weir_address *remote,
+                            const weir_address *local)
+{
+    (void)remote;
+    (void)local;
+    post_answer(channel, on_connect);
+    return 0;
+}
+
+static int embedded_disconnect(weir_channel *channel)
+{
+    socket_of(channel)->is_active = false;
+    return 0;
+}
+
+static bool embedded_close(weir_channel *channel)
+{
+    socket_of(channel)->is_active = false;
+    socket_of(channel)->reads = false;
+    return true;
+}
+
+/* Tells what has been received as far as the channel reads. */
+static void pump(weir_channel *channel, bool complete)
+{
+    struct socket *socket = socket_of(channel);
+    bool told = false;
+    int limit = weir__channel_options(channel)->reads_per_turn;
+
+    while (socket->reads && socket->received.first != NULL && limit-- > 0) {
+        socket->reads = !socket->reads_once;
+        told = true;
+        if (!weir__channel_received(channel, queue_pop(&socket->received)))
+            break;
+    }
+    if (told && complete)
+        weir__channel_read_complete(channel);
+    if (socket->reads && socket->received.first == NULL && socket->has_ended && !socket->told_end) {
+        socket->told_end = true;
+        socket->reads = false;
+        weir__channel_input_ended(channel, 0);
+    }
+}
+
+static void on_readable(void *arg, int status)
+{
+    (void)status;
+    socket_of(arg)->is_posted = false;
+    pump(arg, true);
+    weir_channel_release(arg);
+}
+
+static void on_peer_closed(void *arg, int status)
+{
+    (void)status;
+    socket_of(arg)->has_ended = true;
+    pump(arg, true);
+    weir_channel_release(arg);
+}
+
+static int embedded_shut_output(weir_channel *channel)
+{
+    if (!socket_of(channel)->options.peer_stays)
+        post_answer(channel, on_peer_closed);
+    return 0;
+}
+
+static int embedded_shut_input(weir_channel *channel)
+{
+    queue_clear(&socket_of(channel)->received);
+    return 0;
+}
+
+static void embedded_read_start(weir_channel *channel, bool once)
+{
+    struct socket *socket = socket_of(channel);
+
+    socket->reads = true;
+    socket->reads_once = once;
+    if (socket->is_posted || (socket->received.first == NULL && !socket->has_ended))
+        return;
+    weir_task_init(&socket->readable, on_readable, weir_channel_retain(channel));
+    socket->is_posted = true;
+    if (weir__executor_post(socket->embedded->executor, &socket->readable, WEIR__NOW) < 0)
+        weir_channel_release(channel);
+}
+
+static void embedded_read_stop(weir_channel *channel)
+{
+    socket_of(channel)->reads = false;
+}
+
+static bool has_space(const struct socket *socket, const weir_msg *msg)
+{
+    return !socket->limits_space || (int64_t)weir_msg_size(msg) <= socket->space;
+}
+
+static int embedded_flush(weir_channel *channel)
+{
+    struct socket *socket = socket_of(channel);
+    int budget = weir__channel_options(channel)->writes_per_flush;
+    weir_msg *msg;
+    int err;
+
+    while ((msg = weir__outbound_current(channel)) != NULL) {
+        if (!has_space(socket, msg)) {
+            socket->lacks_space = true;
+            return 0;
+        }
+        if (budget-- == 0)
+            return 1;
+        socket->space -= (int64_t)weir_msg_size(msg);
+        err = queue_push(&socket->embedded->outbound, msg) ? 0 : -ENOMEM;
+        if (err == 0)
+            (void)weir__outbound_take(channel);
+        weir__outbound_drop(channel, err, NULL);
+    }
+    return 0;
+}
+
+static int embedded_address(weir_channel *channel, weir_address *ret_address)
+{
+    (void)channel;
+    return weir_address_parse("inproc:embedded", ret_address);
+}
+
+static bool embedded_unhandled(weir_channel *channel, weir_msg *msg)
+{
+    weir_embedded *embedded = socket_of(channel)->embedded;
+
+    return embedded != NULL && queue_push(&embedded->inbound, msg);
+}
+
+static bool embedded_unhandled_error(weir_channel *channel, int err, const char *detail)
+{
+    weir_embedded *embedded = socket_of(channel)->embedded;
+
+    (void)detail;
+    if (embedded == NULL || embedded->error != 0)
+        return false;
+    embedded->error = err;
+    return true;
+}
+
+static void embedded_destroy(weir_channel *channel)
+{
+    queue_clear(&socket_of(channel)->received);
+}
+
+#define SLOTS                                                                                    \
+    .name = "embedded", .size = sizeof(struct socket), .lingers = true, .suits = embedded_suits, \
+    .attach = embedded_attach, .detach = embedded_detach, .is_active = embedded_is_active,       \
+    .bind = embedded_bind, .connect = embedded_connect, .close = embedded_close,                 \
+    .shut_output = embedded_shut_output, .shut_input = embedded_shut_input,                      \
+    .read_start = embedded_read_start, .read_stop = embedded_read_stop, .flush = embedded_flush, \
+    .local_address = embedded_address, .remote_address = embedded_address,                       \
+    .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,                \
+    .destroy = embedded_destroy
+
+static const weir__transport connected = {SLOTS};
+static const weir__transport connectionless = {
+    SLOTS,
+    .has_disconnect = true,
+    .disconnect = embedded_disconnect,
+};
+
+/* ---- life ---- */
+
+void weir_embedded_options_init(weir_embedded_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static void run_until_idle(weir_executor *executor)
+{
+    while (weir_manual_run_once(executor, 0, 0) > 0)
+        ;
+}
+
+static void enter(weir_embedded *embedded)
+{
+    embedded->depth++;
+}
+
+static void leave(weir_embedded *embedded)
+{
+    if (embedded->depth == 1)
+        run_until_idle(embedded->executor);
+    embedded->depth--;
+}
+
+static int create_executor(weir_embedded *embedded)
+{
+    int err = weir_manual_clock_create(weir_seconds(1), &embedded->clock);
+
+    if (err < 0)
+        return err;
+    err = weir_manual_create(
+        WEIR_MANUAL_OPTIONS(.name = "embedded", .clock = weir_embedded_clock(embedded)),
+        &embedded->executor);
+    if (err < 0)
+        weir_manual_clock_release(embedded->clock);
+    return err;
+}
+
+static int create_channel(weir_embedded *embedded, const weir_embedded_options *options)
+{
+    weir__config *config;
+    struct socket *socket;
+    int err = weir__config_create(options->channel, &config);
+
+    if (err < 0)
+        return err;
+    err = weir__channel_create(options->has_disconnect ? &connectionless : &connected, config, NULL,
+                               &embedded->channel);
+    weir__config_release(config);
+    if (err < 0)
+        return err;
+    socket = socket_of(embedded->channel);
+    socket->embedded = embedded;
+    socket->options = *options;
+    socket->is_active = !options->not_active;
+    socket->limits_space = options->socket_space > 0;
+    socket->space = options->socket_space;
+    queue_init(&socket->received);
+    return 0;
+}
+
+/* Ends the executor, which nobody runs any more; what others still hold of it refuses. */
+static void end_executor(weir_embedded *embedded)
+{
+    (void)weir_executor_shutdown(embedded->executor, 0, 0);
+    while (weir_manual_run_once(embedded->executor, 0, 0) != WEIR_ETERMINATED)
+        ;
+    weir_executor_release(embedded->executor);
+    weir_manual_clock_release(embedded->clock);
+}
+
+int weir_embedded_create(const weir_embedded_options *options, weir_embedded **ret_embedded)
+{
+    weir_embedded_options given;
+    weir_embedded *embedded;
+    int err = weir__options_read(&given, sizeof(given), options);
+
+    if (err < 0)
+        return err;
+    embedded = weir__zalloc(sizeof(*embedded));
+    if (embedded == NULL)
+        return -ENOMEM;
+    queue_init(&embedded->inbound);
+    queue_init(&embedded->outbound);
+    err = create_executor(embedded);
+    if (err < 0)
+        goto fail;
+    err = create_channel(embedded, &given);
+    if (err < 0)
+        goto fail_executor;
+    if (!given.not_registered)
+        err = weir_embedded_register(embedded);
+    if (err < 0)
+        goto fail_channel;
+    *ret_embedded = embedded;
+    return 0;
+
+fail_channel:
+    weir_channel_release(embedded->channel);
+fail_executor:
+    end_executor(embedded);
+fail:
+    weir__free(embedded);
+    return err;
+}
+
+void weir_embedded_release(weir_embedded *embedded)
+{
+    if (embedded == NULL)
+        return;
+    enter(embedded);
+    weir_channel_abort(embedded->channel, NULL);
+    leave(embedded);
+    socket_of(embedded->channel)->embedded = NULL;
+    weir_channel_release(embedded->channel);
+    queue_clear(&embedded->inbound);
+    queue_clear(&embedded->outbound);
+    end_executor(embedded);
+    weir__free(embedded);
+}
+
+weir_channel *weir_embedded_channel(weir_embedded *embedded)
+{
+    return embedded->channel;
+}
+
+weir_pipeline *weir_embedded_pipeline(weir_embedded *embedded)
+{
+    return weir_channel_pipeline(embedded->channel);
+}
+
+weir_clock *weir_embedded_clock(weir_embedded *embedded)
+{
+    return weir_manual_clock_clock(embedded->clock);
+}
+
+int weir_embedded_register(weir_embedded *embedded)
+{
+    weir_promise *done;
+    int err = weir_promise_create(embedded->executor, &done);
+
+    if (err < 0)
+        return err;
+    enter(embedded);
+    weir_channel_register(embedded->channel, embedded->executor, done);
+    leave(embedded);
+    err = weir_promise_result(done);
+    weir_promise_release(done);
+    return err;
+}
+
+/* ---- messages ---- */
+
+static int write_inbound(weir_embedded *embedded, weir_msg *msg, bool complete)
+{
+    weir_channel *channel = embedded->channel;
+
+    if (!weir_channel_is_open(channel) || socket_of(channel)->has_ended) {
+        weir_msg_release(msg);
+        return WEIR_ECLOSED;
+    }
+    if (!queue_push(&socket_of(channel)->received, msg)) {
+        weir_msg_release(msg);
+        return -ENOMEM;
+    }
+    enter(embedded);
+    pump(channel, complete);
+    leave(embedded);
+    return weir_embedded_take_error(embedded);
+}
+
+int weir_embedded_write_inbound(weir_embedded *embedded, weir_msg *msg)
+{
+    return write_inbound(embedded, msg, true);
+}
+
+int weir_embedded_write_one_inbound(weir_embedded *embedded, weir_msg *msg)
+{
+    return write_inbound(embedded, msg, false);
+}
+
+int weir_embedded_write_outbound(weir_embedded *embedded, weir_msg *msg)
+{
+    weir_promise *done;
+    int err = weir_promise_create(embedded->executor, &done);
+
+    if (err < 0) {
+        weir_msg_release(msg);
+        return err;
+    }
+    enter(embedded);
+    weir_channel_write_and_flush(embedded->channel, msg, done);
+    leave(embedded);
+    err = weir_promise_is_done(done) ? weir_promise_result(done) : 0;
+    weir_promise_release(done);
+    return err;
+}
+
+weir_msg *weir_embedded_read_inbound(weir_embedded *embedded)
+{
+    return queue_pop(&embedded->inbound);
+}
+
+weir_msg *weir_embedded_read_outbound(weir_embedded *embedded)
+{
+    return queue_pop(&embedded->outbound);
+}
+
+/* ---- the peer, and time ---- */
+
+void weir_embedded_end_input(weir_embedded *embedded)
+{
+    enter(embedded);
+    socket_of(embedded->channel)->has_ended = true;
+    pump(embedded->channel, true);
+    leave(embedded);
+}
+
+void weir_embedded_make_space(weir_embedded *embedded, int64_t bytes)
+{
+    struct socket *socket = socket_of(embedded->channel);
+
+    enter(embedded);
+    socket->space += bytes;
+    if (socket->lacks_space) {
+        socket->lacks_space = false;
+        weir__channel_writable(embedded->channel, 0);
+    }
+    leave(embedded);
+}
+
+void weir_embedded_advance(weir_embedded *embedded, int64_t duration_ns)
+{
+    int64_t step_ns;
+
+    enter(embedded);
+    run_until_idle(embedded->executor);
+    while (duration_ns > 0) {
+        step_ns = weir_manual_timeout(embedded->executor);
+        if (step_ns > duration_ns)
+            step_ns = duration_ns;
+        duration_ns -= step_ns;
+        (void)weir_manual_clock_advance(embedded->clock, step_ns);
+        run_until_idle(embedded->executor);
+    }
+    leave(embedded);
+}
+
+void weir_embedded_run(weir_embedded *embedded)
+{
+    enter(embedded);
+    leave(embedded);
+}
+
+int weir_embedded_take_error(weir_embedded *embedded)
+{
+    int err = embedded->error;
+
+    embedded->error = 0;
+    return err;
+}
+
+bool weir_embedded_finish(weir_embedded *embedded)
+{
+    enter(embedded);
+    weir_channel_close(embedded->channel, NULL);
+    leave(embedded);
+    enter(embedded);
+    weir_channel_abort(embedded->channel, NULL);
+    leave(embedded);
+    return embedded->inbound.first != NULL || embedded->outbound.first != NULL;
+}

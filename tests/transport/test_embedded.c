@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel that handlers are tested with.
+ */
+#include <weir/embedded.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/schedule.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/letters.h"
+#include "support/executor/messages.h"
+#include "support/memory.h"
+
+static weir_embedded *create(const weir_embedded_options *options)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(weir_embedded_create(options, &embedded), 0);
+    return embedded;
+}
+
+static void add_spy(weir_embedded *embedded, struct diary *diary)
+{
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &spy, SPY(diary, "a")), 0);
+}
+
+static void assert_text(weir_msg *msg, const char *text)
+{
+    assert_non_null(msg);
+    assert_int_equal(weir_buf_readable(weir_buf_of(msg)), strlen(text));
+    assert_memory_equal(weir_buf_bytes(weir_buf_of(msg)), text, strlen(text));
+    weir_msg_release(msg);
+}
+
+TEST(embedded, is_a_channel_that_is_registered_and_active)
+{
+    weir_embedded *embedded = create(NULL);
+    weir_channel *channel = weir_embedded_channel(embedded);
+    char text[128];
+
+    assert_true(weir_channel_is_registered(channel));
+    assert_true(weir_channel_is_active(channel));
+    assert_non_null(strstr(weir_channel_format(channel, text, sizeof(text)),
+                           "inproc:embedded - inproc:embedded]"));
+    weir_embedded_release(embedded);
+    weir_embedded_release(NULL);
+}
+
+TEST(embedded, passes_messages_through_the_handlers)
+{
+    struct diary diary;
+    weir_embedded *embedded = create(NULL);
+
+    diary_open(&diary);
+    add_spy(embedded, &diary);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("in")), 0);
+    assert_int_equal(weir_embedded_write_one_inbound(embedded, text_msg("one")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("out")), 0);
+    assert_diary(&diary, "a.added a.read(in) a.read_complete a.request_read a.read(one) "
+                         "a.write(out) a.flush");
+    assert_text(weir_embedded_read_inbound(embedded), "in");
+    assert_text(weir_embedded_read_inbound(embedded), "one");
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_text(weir_embedded_read_outbound(embedded), "out");
+    assert_null(weir_embedded_read_outbound(embedded));
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+}
+
+/* D 69 */
+TEST(embedded, is_inactive_then_unregistered_once_when_it_closes)
+{
+    struct diary diary;
+    weir_embedded *embedded = create(NULL);
+
+    diary_open(&diary);
+    add_spy(embedded, &diary);
+    diary_clear(&diary);
+    assert_false(weir_embedded_finish(embedded));
+    assert_diary(&diary, "a.close a.inactive a.unregistered a.removed a.deinit");
+    assert_false(weir_embedded_finish(embedded));
+    assert_diary(&diary, "");
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+}
+
+/* D 70 */
+TEST(embedded, closes_on_disconnect_unless_it_has_one)
+{
+    weir_embedded *embedded = create(NULL);
+
+    weir_channel_disconnect(weir_embedded_channel(embedded), NULL);
+    weir_embedded_run(embedded);
+    assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_embedded_release(embedded);
+
+    embedded = create(WEIR_EMBEDDED_OPTIONS(.has_disconnect = true));
+    weir_channel_disconnect(weir_embedded_channel(embedded), NULL);
+    weir_embedded_run(embedded);
+    assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+    assert_false(weir_channel_is_active(weir_embedded_channel(embedded)));
+    weir_embedded_release(embedded);
+}
+
+/* D 71 */
+TEST(embedded, releases_what_was_not_read)
+{
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true),
+                                     .socket_space = 3));
+
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("in the socket")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("out")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("waits")), 0);
+    assert_true(weir_embedded_finish(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* D 72 */
+TEST(embedded, runs_timers_only_when_time_passes)
+{
+    weir_embedded *embedded = create(NULL);
+    weir_executor *executor = weir_channel_executor(weir_embedded_channel(embedded));
+    struct letters letters = {0};
+
+    assert_int_equal(
+        weir_schedule(executor, weir_ms(10), NULL, letters_task, letters_arg(&letters, 'b')), 0);
+    assert_int_equal(
+        weir_schedule(executor, weir_ms(5), NULL, letters_task, letters_arg(&letters, 'a')), 0);
+    weir_embedded_run(embedded);
+    weir_embedded_advance(embedded, weir_ms(5) - 1);
+    assert_string_equal(letters.text, "");
+    weir_embedded_advance(embedded, 1);
+    assert_string_equal(letters.text, "a");
+    weir_embedded_advance(embedded, weir_seconds(1));
+    assert_string_equal(letters.text, "ab");
+    weir_embedded_release(embedded);
+}
+
+/* D 73 */
+TEST(embedded, fails_what_is_written_after_it_was_closed)
+{
+    weir_embedded *embedded = create(NULL);
+
+    (void)weir_embedded_finish(embedded);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("out")), WEIR_ECLOSED);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("in")), WEIR_ECLOSED);
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, keeps_the_first_error_that_reaches_the_tail)
+{
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true)));
+
+    messages_catch();
+    weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EPROTO, NULL);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EDOM, NULL);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(weir_embedded_take_error(embedded), -EPROTO);
+    assert_int_equal(weir_embedded_take_error(embedded), 0);
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, holds_what_is_received_until_the_channel_reads)
+{
+    struct diary diary;
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)));
+
+    diary_open(&diary);
+    add_spy(embedded, &diary);
+    diary_clear(&diary);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("1")), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("2")), 0);
+    weir_embedded_end_input(embedded);
+    assert_diary(&diary, "");
+    weir_channel_request_read(weir_embedded_channel(embedded));
+    weir_embedded_run(embedded);
+    assert_diary(&diary, "a.request_read a.read(1) a.read_complete");
+    weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
+    weir_embedded_run(embedded);
+    assert_diary(&diary, "a.request_read a.read(2) a.read_complete a.request_read a.inactive "
+                         "a.unregistered a.removed a.deinit");
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+}
+
+TEST(embedded, takes_as_much_as_its_socket_has_space_for)
+{
+    weir_embedded *embedded = create(WEIR_EMBEDDED_OPTIONS(.socket_space = 5));
+    weir_channel *channel = weir_embedded_channel(embedded);
+
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("123")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("456")), 0);
+    assert_int_equal(weir_channel_pending_bytes(channel), 3 + WEIR__OUTBOUND_COST);
+    assert_text(weir_embedded_read_outbound(embedded), "123");
+    assert_null(weir_embedded_read_outbound(embedded));
+    weir_embedded_make_space(embedded, 1);
+    assert_text(weir_embedded_read_outbound(embedded), "456");
+    assert_int_equal(weir_channel_pending_bytes(channel), 0);
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, lingers_for_a_peer_that_stays)
+{
+    weir_embedded *embedded = create(WEIR_EMBEDDED_OPTIONS(.peer_stays = true));
+    weir_channel *channel = weir_embedded_channel(embedded);
+
+    weir_channel_close(channel, NULL);
+    weir_embedded_run(embedded);
+    assert_true(weir_channel_is_active(channel));
+    weir_embedded_end_input(embedded);
+    assert_false(weir_channel_is_active(channel));
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, can_be_registered_and_connected_by_the_test)
+{
+    struct diary diary;
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .not_active = true));
+    weir_address address;
+
+    diary_open(&diary);
+    add_spy(embedded, &diary);
+    assert_int_equal(weir_embedded_register(embedded), 0);
+    assert_diary(&diary, "a.added a.registered");
+    assert_int_equal(weir_address_parse("inproc:x", &address), 0);
+    weir_channel_connect(weir_embedded_channel(embedded), &address, NULL, NULL);
+    weir_embedded_run(embedded);
+    assert_diary(&diary, "a.connect a.active a.request_read");
+    assert_int_equal(weir_embedded_register(embedded), -EALREADY);
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+}
+
+TEST(embedded, may_be_outlived_by_its_channel)
+{
+    weir_embedded *embedded = create(NULL);
+    weir_channel *channel = weir_channel_retain(weir_embedded_channel(embedded));
+
+    weir_embedded_release(embedded);
+    assert_false(weir_channel_is_open(channel));
+    weir_channel_write_and_flush(channel, text_msg("late"), NULL);
+    weir_channel_close(channel, NULL);
+    weir_channel_release(channel);
+}
+
+TEST(embedded, that_cannot_be_made_leaves_nothing)
+{
+    weir_embedded *embedded;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        embedded = NULL;
+        if (weir_embedded_create(NULL, &embedded) == 0)
+            break;
+        assert_true(test_memory_failed());
+        assert_null(embedded);
+    }
+    test_memory_fail_at(0);
+    weir_embedded_release(embedded);
+}
