@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Channel options: defaults, checks, and who shares them.
+ */
+#include "channel/config.h"
+
+#include <errno.h>
+
+#include "support/channel/rig.h"
+#include "support/memory.h"
+
+static weir_channel_options options_of(const weir_channel_options *given)
+{
+    weir__config *config;
+    weir_channel_options options;
+
+    assert_int_equal(weir__config_create(given, &config), 0);
+    weir__config_read(config, &options);
+    weir__config_release(config);
+    return options;
+}
+
+TEST(config, has_every_default_in_its_place)
+{
+    weir_channel_options options = options_of(NULL);
+
+    assert_int_equal(options.connect_timeout_ns, weir_seconds(30));
+    assert_int_equal(options.close_timeout_ns, weir_seconds(3));
+    assert_int_equal(options.low_mark, 32 * 1024);
+    assert_int_equal(options.high_mark, 64 * 1024);
+    assert_int_equal(options.write_cap, WEIR_NEVER);
+    assert_int_equal(options.reads_per_turn, 16);
+    assert_int_equal(options.writes_per_flush, 16);
+    assert_int_equal(options.receive_min, 64);
+    assert_int_equal(options.receive_initial, 2048);
+    assert_int_equal(options.receive_max, 65536);
+    assert_int_equal(options.backlog, 4096);
+}
+
+TEST(config, derives_one_mark_from_the_other)
+{
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.high_mark = 1000)).low_mark, 500);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.low_mark = 100000)).high_mark, 200000);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.low_mark = 1)).high_mark, 64 * 1024);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.low_mark = WEIR_NEVER)).high_mark,
+                     WEIR_NEVER);
+}
+
+TEST(config, moves_the_sizes_that_were_not_given)
+{
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_max = 1000)).receive_initial, 1000);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_max = 10)).receive_min, 10);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_min = 100000)).receive_max, 100000);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_initial = 16)).receive_min, 16);
+}
+
+TEST(config, switches_off_what_can_be)
+{
+    weir_channel_options options =
+        options_of(WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = WEIR_OFF, .write_cap = WEIR_OFF));
+
+    assert_int_equal(options.connect_timeout_ns, WEIR_NEVER);
+    assert_int_equal(options.write_cap, WEIR_NEVER);
+}
+
+TEST(config, refuses_nonsense)
+{
+    static const weir_channel_options nonsense[] = {
+        {.size = sizeof(weir_channel_options), .low_mark = 2, .high_mark = 1},
+        {.size = sizeof(weir_channel_options), .low_mark = -1},
+        {.size = sizeof(weir_channel_options), .connect_timeout_ns = -2},
+        {.size = sizeof(weir_channel_options), .write_cap = -2},
+        {.size = sizeof(weir_channel_options), .reads_per_turn = -1},
+        {.size = sizeof(weir_channel_options), .receive_min = 10, .receive_max = 9},
+        {.size = sizeof(weir_channel_options), .receive_initial = 10, .receive_max = 9},
+        {.size = sizeof(weir_channel_options), .backlog = -1},
+        {.size = sizeof(weir_channel_options), .socket_option_count = 1},
+    };
+    weir__config *config;
+
+    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+        assert_int_equal(weir__config_create(&nonsense[i], &config), -EINVAL);
+}
+
+TEST(config, copies_socket_options)
+{
+    weir_socket_option given[] = {{1, 2, 3}, {4, 5, 6}};
+    weir__config *config;
+
+    assert_int_equal(
+        weir__config_create(WEIR_CHANNEL_OPTIONS(.socket_options = given, .socket_option_count = 2),
+                            &config),
+        0);
+    given[1].value = 0;
+    assert_int_equal(config->options.socket_options[1].value, 6);
+    weir__config_release(config);
+    weir__config_release(NULL);
+}
+
+TEST(config, that_cannot_be_made_leaves_nothing)
+{
+    weir_socket_option given = {1, 2, 3};
+    weir__config *config;
+
+    for (unsigned n = 1; n <= 2; n++) {
+        test_memory_fail_at(n);
+        assert_int_equal(
+            weir__config_create(
+                WEIR_CHANNEL_OPTIONS(.socket_options = &given, .socket_option_count = 1), &config),
+            -ENOMEM);
+    }
+    test_memory_fail_at(0);
+}
+
+TEST(config, of_one_channel_changes_without_the_others)
+{
+    struct rig rig;
+    weir_channel_options options;
+    weir__config *shared, *own;
+
+    rig_open_started(&rig, NULL, NULL);
+    shared = weir__config_retain(weir__channel_config(rig.channel));
+    assert_int_equal(
+        weir_channel_set_options(rig.channel,
+                                 WEIR_CHANNEL_OPTIONS(.reads_per_turn = 3, .read_on_demand = true)),
+        0);
+    assert_diary(&rig.diary, "STOP CONFIGURE");
+    assert_false(weir_channel_auto_read(rig.channel));
+    weir_channel_get_options(rig.channel, &options);
+    assert_int_equal(options.reads_per_turn, 3);
+    assert_int_equal(shared->options.reads_per_turn, 16);
+
+    own = weir__channel_config(rig.channel);
+    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)),
+                     0);
+    assert_ptr_equal(weir__channel_config(rig.channel), own);
+    weir_channel_get_options(rig.channel, &options);
+    assert_int_equal(options.high_mark, 5);
+    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.backlog = -1)),
+                     -EINVAL);
+    weir__config_release(shared);
+    rig_close(&rig);
+}
+
+TEST(config, is_kept_if_there_is_no_memory_for_another)
+{
+    struct rig rig;
+    weir_channel_options options;
+
+    for (unsigned n = 1;; n++) {
+        rig_open_started(&rig, NULL, NULL);
+        test_memory_fail_at(n);
+        if (weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.reads_per_turn = 3)) == 0)
+            break;
+        assert_true(test_memory_failed());
+        test_memory_fail_at(0);
+        weir_channel_get_options(rig.channel, &options);
+        assert_int_equal(options.reads_per_turn, 16);
+        rig_close(&rig);
+    }
+    test_memory_fail_at(0);
+    rig_close(&rig);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers on other executors.
+ */
+#include "channel/hop.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/executor/tally.h"
+#include "support/memory.h"
+
+/*
+ * A rig, and a group of one thread that a handler "e" runs on, between "a" and "z". What the loop
+ * does is done while that thread is held at a gate, so that the order of everything is known: the
+ * loop, the thread, the loop again, and so on.
+ */
+struct far {
+    struct rig rig;
+    weir_group *group;
+    struct gate gate;
+};
+
+static weir_executor *executor_of(struct far *far)
+{
+    return weir_group_at(far->group, 0);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void hold(struct far *far)
+{
+    far->gate = (struct gate){{0}, {0}};
+    assert_int_equal(weir_execute(executor_of(far), gate_task, &far->gate), 0);
+    assert_true(gate_await_arrivals(&far->gate, 1));
+}
+
+/* Until nothing is under way: the way through the handler is two hops, and they may be repeated. */
+static void settle(struct far *far)
+{
+    for (int i = 0; i < 6; i++) {
+        gate_open(&far->gate);
+        errand_on(executor_of(far), nothing, NULL);
+        hold(far);
+        rig_run(&far->rig);
+    }
+}
+
+static void add_far(struct far *far, const char *name)
+{
+    struct spy options = {.diary = &far->rig.diary};
+
+    strncpy(options.name, name, sizeof(options.name) - 1);
+    assert_int_equal(weir_pipeline_add(far->rig.pipeline,
+                                       WEIR_PLACE(.name = name, .group = far->group), &spy,
+                                       &options),
+                     0);
+}
+
+static void far_open_bare(struct far *far, const struct wire_options *wire,
+                          const weir_channel_options *options)
+{
+    far->group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    hold(far);
+    rig_open_with(&far->rig, wire, options);
+}
+
+static void far_open_with(struct far *far, const weir_channel_options *options)
+{
+    far_open_bare(far, NULL, options);
+    rig_add(&far->rig, "a");
+    add_far(far, "e");
+    rig_add(&far->rig, "z");
+    rig_start(&far->rig);
+    settle(far);
+}
+
+static void far_open(struct far *far)
+{
+    far_open_with(far, NULL);
+}
+
+static void far_close(struct far *far)
+{
+    far->rig.wire->options.slow_close = false;
+    weir_channel_abort(far->rig.channel, NULL);
+    settle(far);
+    rig_close(&far->rig);
+    gate_open(&far->gate);
+    end_group(far->group);
+}
+
+TEST(hop, brings_the_life_of_a_channel_there_and_back)
+{
+    struct far far;
+
+    far_open(&far);
+    assert_diary(&far.rig.diary,
+                 "ATTACH a.added z.added a.registered a.active z.request_read e.added "
+                 "e.registered e.active e.request_read z.registered z.active a.request_read READ");
+    far_close(&far);
+}
+
+TEST(hop, keeps_the_order_of_what_is_read_and_written)
+{
+    struct far far;
+    weir_promise *done;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    (void)rig_receive(&far.rig, "1");
+    (void)rig_receive(&far.rig, "2");
+    weir__channel_read_complete(far.rig.channel);
+    settle(&far);
+    assert_diary(&far.rig.diary,
+                 "a.read(1) a.read(2) a.read_complete z.request_read e.read(1) e.read(2) "
+                 "e.read_complete e.request_read z.read(1) z.read(2) z.read_complete "
+                 "a.request_read");
+
+    done = rig_promise(&far.rig, "done");
+    weir_channel_write(far.rig.channel, text_msg("x"), NULL);
+    weir_channel_write_and_flush(far.rig.channel, text_msg("y"), done);
+    assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 2 + 2 * WEIR__OUTBOUND_COST);
+    settle(&far);
+    assert_diary(&far.rig.diary, "z.write(x) z.write(y) z.flush e.write(x) e.write(y) e.flush "
+                                 "a.write(x) a.write(y) a.flush FLUSH done=ok");
+    assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 0);
+    assert_sent(&far.rig, "xy");
+    weir_promise_release(done);
+    far_close(&far);
+}
+
+TEST(hop, runs_the_handler_on_its_own_executor)
+{
+    struct far far;
+    weir_ctx *e;
+
+    far_open(&far);
+    e = weir_pipeline_find(far.rig.pipeline, "e");
+    assert_ptr_equal(weir_ctx_executor(e), executor_of(&far));
+    assert_ptr_equal(weir_ctx_executor(weir_pipeline_find(far.rig.pipeline, "a")),
+                     far.rig.stepper.executor);
+    far_close(&far);
+}
+
+TEST(hop, moves_an_event_that_is_still_under_way_behind_the_last_message)
+{
+    struct far far;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    (void)rig_receive(&far.rig, "1");
+    weir__channel_read_complete(far.rig.channel);
+    (void)rig_receive(&far.rig, "2");
+    weir__channel_read_complete(far.rig.channel);
+    diary_clear(&far.rig.diary);
+    settle(&far);
+    assert_int_equal(diary_count(&far.rig.diary, "e.read_complete"), 1);
+    assert_non_null(strstr(far.rig.diary.text, "e.read(1) e.read(2) e.read_complete"));
+    assert_non_null(strstr(far.rig.diary.text, "z.read(1) z.read(2) z.read_complete"));
+    far_close(&far);
+}
+
+TEST(hop, brings_events_errors_and_promises_along)
+{
+    struct far far;
+    weir_promise *closed;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    weir_channel_fire_event(far.rig.channel, text_msg("ev"));
+    settle(&far);
+    assert_diary(&far.rig.diary, "a.event(ev) e.event(ev) z.event(ev)");
+    messages_catch();
+    {
+        char sentence[] = "a sentence that is gone when it arrives";
+
+        weir_pipeline_fire_error(far.rig.pipeline, -EPROTO, sentence);
+        memset(sentence, 'x', sizeof(sentence) - 1);
+    }
+    closed = rig_promise(&far.rig, "closed");
+    weir_channel_close(far.rig.channel, closed);
+    settle(&far);
+    assert_true(messages_last_contains("a sentence that is gone when it arrives"));
+    rig_end_input(&far.rig);
+    assert_int_equal(weir_promise_result(closed), 0);
+    weir_promise_release(closed);
+    far_close(&far);
+}
+
+TEST(hop, brings_addresses_along)
+{
+    struct far far;
+    weir_address address;
+    weir_promise *done;
+
+    far_open_bare(&far, &(struct wire_options){.idle = true}, NULL);
+    add_far(&far, "e");
+    rig_start(&far.rig);
+    settle(&far);
+    diary_clear(&far.rig.diary);
+    assert_int_equal(weir_address_parse("1.2.3.4:5", &address), 0);
+    done = rig_promise(&far.rig, "done");
+    weir_channel_connect(far.rig.channel, &address, &address, done);
+    settle(&far);
+    weir__channel_connected(far.rig.channel, 0);
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.connect CONNECT done=ok e.active e.request_read READ");
+    weir_promise_release(done);
+    far_close(&far);
+}
+
+/* D 46 */
+TEST(hop, removes_handlers_from_the_tail_on_across_executors)
+{
+    struct far far;
+
+    far_open(&far);
+    add_far(&far, "f");
+    rig_add(&far.rig, "y");
+    settle(&far);
+    diary_clear(&far.rig.diary);
+    weir_channel_abort(far.rig.channel, NULL);
+    settle(&far);
+    assert_non_null(strstr(far.rig.diary.text, "y.removed"));
+    assert_true(strstr(far.rig.diary.text, "y.removed") < strstr(far.rig.diary.text, "f.removed"));
+    assert_true(strstr(far.rig.diary.text, "f.removed") < strstr(far.rig.diary.text, "z.removed"));
+    assert_true(strstr(far.rig.diary.text, "z.removed") < strstr(far.rig.diary.text, "e.removed"));
+    assert_true(strstr(far.rig.diary.text, "e.removed") < strstr(far.rig.diary.text, "a.removed"));
+    assert_true(strstr(far.rig.diary.text, "e.unregistered") <
+                strstr(far.rig.diary.text, "e.removed"));
+    far_close(&far);
+}
+
+static weir_executor *executor_in(struct rig *rig, const char *name)
+{
+    return weir_ctx_executor(weir_pipeline_find(rig->pipeline, name));
+}
+
+/* D 49 */
+TEST(hop, pins_a_group_to_one_executor_a_channel_unless_told_otherwise)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4));
+    struct rig rig;
+
+    for (int per_handler = 0; per_handler <= 1; per_handler++) {
+        rig_open_with(&rig, NULL, WEIR_CHANNEL_OPTIONS(.executor_per_handler = per_handler == 1));
+        assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.name = "e", .group = group),
+                                           &spy, SPY(&rig.diary, "e")),
+                         0);
+        assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.name = "f", .group = group),
+                                           &spy, SPY(&rig.diary, "f")),
+                         0);
+        assert_int_equal(executor_in(&rig, "e") != executor_in(&rig, "f"), per_handler);
+        rig_close(&rig);
+    }
+    end_group(group);
+}
+
+TEST(hop, calls_neighbours_on_the_same_executor_directly)
+{
+    struct far far;
+
+    far_open(&far);
+    assert_int_equal(weir_pipeline_add(far.rig.pipeline,
+                                       WEIR_PLACE(.after = "e", .name = "f", .group = far.group),
+                                       &spy, SPY(&far.rig.diary, "f")),
+                     0);
+    settle(&far);
+    diary_clear(&far.rig.diary);
+    (void)rig_receive(&far.rig, "1");
+    (void)rig_receive(&far.rig, "2");
+    settle(&far);
+    assert_diary(&far.rig.diary,
+                 "a.read(1) a.read(2) e.read(1) f.read(1) e.read(2) f.read(2) z.read(1) z.read(2)");
+    weir_channel_write(far.rig.channel, text_msg("x"), NULL);
+    settle(&far);
+    assert_diary(&far.rig.diary, "z.write(x) f.write(x) e.write(x) a.write(x)");
+    far_close(&far);
+}
+
+static void remove_self(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_ctx_remove(ctx);
+    weir_fire_read(ctx, msg);
+}
+
+TEST(hop, lets_a_handler_remove_itself_and_loses_and_overtakes_nothing)
+{
+    static const weir_handler shy = {.name = "shy", .read = remove_self};
+    struct far far;
+
+    far_open(&far);
+    assert_int_equal(weir_pipeline_add(far.rig.pipeline,
+                                       WEIR_PLACE(.after = "e", .group = far.group), &shy, NULL),
+                     0);
+    settle(&far);
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "e", NULL), 0);
+    diary_clear(&far.rig.diary);
+    for (char text[2] = "1"; text[0] <= '9'; text[0]++)
+        (void)rig_receive(&far.rig, text);
+    for (int i = 0; i < 3; i++)
+        settle(&far);
+    assert_non_null(strstr(far.rig.diary.text, "e.removed"));
+    assert_non_null(strstr(far.rig.diary.text,
+                           "z.read(1) z.read(2) z.read(3) z.read(4) z.read(5) z.read(6) z.read(7) "
+                           "z.read(8) z.read(9)"));
+    assert_int_equal(weir_pipeline_count(far.rig.pipeline), 2);
+    far_close(&far);
+}
+
+TEST(hop, tells_a_handler_that_was_added_and_removed_before_the_registration)
+{
+    struct far far;
+
+    far_open_bare(&far, NULL, NULL);
+    add_far(&far, "e");
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "e", NULL), 0);
+    assert_int_equal(weir_pipeline_count(far.rig.pipeline), 0);
+    rig_start(&far.rig);
+    settle(&far);
+    assert_diary(&far.rig.diary, "ATTACH e.added e.removed READ e.deinit");
+    far_close(&far);
+}
+
+TEST(hop, of_a_channel_that_was_never_registered_leaves_nothing)
+{
+    struct far far;
+
+    far_open_bare(&far, NULL, NULL);
+    add_far(&far, "e");
+    far_close(&far);
+}
+
+/* ---- flow ---- */
+
+TEST(hop, pauses_reading_while_too_much_is_under_way)
+{
+    struct far far;
+
+    far_open_with(&far, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    far.rig.wire->options.silent = true;
+    assert_true(weir__channel_received(far.rig.channel, sized_msg(900)));
+    assert_true(far.rig.wire->reads);
+    assert_false(weir__channel_received(far.rig.channel, sized_msg(100)));
+    assert_false(far.rig.wire->reads);
+    assert_true(weir_channel_auto_read(far.rig.channel));
+    settle(&far);
+    assert_true(far.rig.wire->reads);
+    far_close(&far);
+}
+
+TEST(hop, counts_what_its_handler_holds)
+{
+    struct far far;
+
+    far_open(&far);
+    weir_ctx_hold(weir_pipeline_find(far.rig.pipeline, "z"), 7);
+    assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 7);
+    far_close(&far);
+}
+
+/* ---- the end ---- */
+
+TEST(hop, goes_on_when_its_executor_has_ended)
+{
+    struct far far;
+
+    far_open(&far);
+    gate_open(&far.gate);
+    end_group(far.group);
+    diary_clear(&far.rig.diary);
+    (void)rig_receive(&far.rig, "1");
+    while (diary_count(&far.rig.diary, "z.read(1)") == 0) {
+        weir__thread_yield();
+        rig_run(&far.rig);
+    }
+    weir_channel_abort(far.rig.channel, NULL);
+    while (diary_count(&far.rig.diary, "a.deinit") == 0) {
+        weir__thread_yield();
+        rig_run(&far.rig);
+    }
+    rig_close(&far.rig);
+}
+
+TEST(hop, aborts_the_channel_if_a_message_cannot_be_passed_on)
+{
+    struct far far;
+    weir_promise *done;
+    weir_msg *msg;
+
+    for (unsigned n = 1;; n++) {
+        far_open(&far);
+        done = rig_promise(&far.rig, "done");
+        msg = text_msg("x");
+        settle(&far);
+        test_memory_fail_at(n);
+        weir_channel_write_and_flush(far.rig.channel, msg, done);
+        settle(&far);
+        if (!test_memory_failed())
+            break;
+        test_memory_fail_at(0);
+        settle(&far);
+        assert_true(weir_promise_is_done(done));
+        assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 0);
+        weir_promise_release(done);
+        far_close(&far);
+    }
+    test_memory_fail_at(0);
+    assert_int_equal(weir_promise_result(done), 0);
+    weir_promise_release(done);
+    far_close(&far);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work that a handler does elsewhere, and how it comes back.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/memory.h"
+
+struct job {
+    struct gate gate;
+    weir_executor *worked_on;
+    weir_executor *returned_on;
+    weir_ctx *ctx;
+    int err;
+    void *result;
+    struct tally done;
+};
+
+static void *work(void *arg)
+{
+    struct job *job = arg;
+
+    job->worked_on = weir_executor_current();
+    gate_task(&job->gate, 0);
+    return &job->err;
+}
+
+static void done(weir_ctx *ctx, int err, void *result, void *arg)
+{
+    struct job *job = arg;
+
+    job->returned_on = weir_executor_current();
+    job->ctx = ctx;
+    job->err = err;
+    job->result = result;
+    tally_add(&job->done);
+}
+
+static weir_ctx *ctx_of(struct rig *rig)
+{
+    return weir_pipeline_find(rig->pipeline, "a");
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* What the group has done is back on the loop. */
+static void come_back(struct rig *rig, weir_group *group)
+{
+    errand_on(weir_group_at(group, 0), nothing, NULL);
+    rig_run(rig);
+}
+
+TEST(offload, works_elsewhere_and_comes_back)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.err = 1};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    gate_open(&job.gate);
+    come_back(&rig, group);
+    assert_int_equal(atomic_load(&job.done.calls), 1);
+    assert_ptr_equal(job.worked_on, weir_group_at(group, 0));
+    assert_ptr_equal(job.returned_on, rig.stepper.executor);
+    assert_ptr_equal(job.ctx, ctx_of(&rig));
+    assert_int_equal(job.err, 0);
+    assert_ptr_equal(job.result, &job.err);
+    rig_close(&rig);
+    end_group(group);
+}
+
+TEST(offload, comes_back_without_a_context_if_the_handler_has_been_removed)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.ctx = (weir_ctx *)&job};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    weir_ctx_remove(ctx_of(&rig));
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.removed"); /* its memory is still needed */
+    gate_open(&job.gate);
+    come_back(&rig, group);
+    assert_int_equal(atomic_load(&job.done.calls), 1);
+    assert_null(job.ctx);
+    assert_int_equal(job.err, 0);
+    assert_diary(&rig.diary, "a.deinit");
+    rig_close(&rig);
+    end_group(group);
+}
+
+TEST(offload, comes_back_also_if_the_channel_has_gone)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.ctx = (weir_ctx *)&job};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    weir_channel_release(rig.channel);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "DESTROY"), 0);
+    gate_open(&job.gate);
+    come_back(&rig, group);
+    assert_int_equal(atomic_load(&job.done.calls), 1);
+    assert_null(job.ctx);
+    assert_int_equal(diary_count(&rig.diary, "DESTROY"), 1);
+    stepper_close(&rig.stepper);
+    diary_close(&rig.diary);
+    end_group(group);
+}
+
+TEST(offload, comes_back_somewhere_if_the_loop_has_ended)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.ctx = (weir_ctx *)&job};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    weir_channel_release(rig.channel);
+    stepper_close(&rig.stepper);
+    gate_open(&job.gate);
+    assert_true(tally_await(&job.done, 1));
+    assert_null(job.ctx);
+    end_group(group);
+    diary_close(&rig.diary);
+}
+
+static int cancel_it(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
+                     void *user_data)
+{
+    (void)executor;
+    (void)reason;
+    (void)user_data;
+    fn(arg, WEIR_ECANCELED);
+    return 0;
+}
+
+TEST(offload, that_is_cancelled_says_so)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .rejected = cancel_it));
+    struct job job = {.err = 1};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(job.err, 1);
+    rig_run(&rig);
+    assert_int_equal(job.err, WEIR_ECANCELED);
+    assert_ptr_equal(job.ctx, ctx_of(&rig));
+    rig_close(&rig);
+    weir_group_release(group);
+}
+
+TEST(offload, that_is_refused_calls_nobody)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.err = 1};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), WEIR_EREJECTED);
+    assert_int_equal(weir_offload(ctx_of(&rig), NULL, work, done, &job), -EINVAL);
+    assert_int_equal(job.err, 1);
+    rig_close(&rig);
+    weir_group_release(group);
+}
+
+static weir_group *work_group;
+static struct job *current_job;
+
+static void offload_in_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    (void)weir_offload(ctx, work_group, work, done, current_job);
+}
+
+TEST(offload, of_a_handler_on_an_executor_comes_back_there)
+{
+    static const weir_handler offloader = {.name = "offloader", .read = offload_in_read};
+    weir_group *home = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job kept = {.err = 1}, removed = {.err = 1};
+    struct rig rig;
+
+    work_group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    rig_open(&rig);
+    assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
+                     0);
+    rig_start(&rig);
+    come_back(&rig, home);
+    current_job = &kept;
+    (void)rig_receive(&rig, "1");
+    assert_true(gate_await_arrivals(&kept.gate, 1));
+    gate_open(&kept.gate);
+    assert_true(tally_await(&kept.done, 1));
+    assert_ptr_equal(kept.returned_on, weir_group_at(home, 0));
+    assert_non_null(kept.ctx);
+
+    current_job = &removed;
+    (void)rig_receive(&rig, "2");
+    assert_true(gate_await_arrivals(&removed.gate, 1));
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    errand_on(weir_group_at(home, 0), nothing, NULL);
+    gate_open(&removed.gate);
+    assert_true(tally_await(&removed.done, 1));
+    assert_null(removed.ctx);
+    assert_ptr_equal(removed.returned_on, weir_group_at(home, 0));
+    errand_on(weir_group_at(home, 0), nothing, NULL);
+    rig_close(&rig);
+    end_group(home);
+    end_group(work_group);
+}
+
+TEST(offload, needs_memory)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.err = 1};
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    test_memory_fail_at(1);
+    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), -ENOMEM);
+    test_memory_fail_at(0);
+    rig_close(&rig);
+    end_group(group);
+}
