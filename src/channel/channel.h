@@ -71,11 +71,12 @@ enum {
     WEIR__DUE_WRITABILITY = 1 << 2,
     WEIR__DUE_FLUSH = 1 << 3,
     WEIR__DUE_READING = 1 << 4,    /* auto_read has changed, or what is under way elsewhere */
-    WEIR__DUE_INACTIVE = 1 << 5,   /* disconnected */
-    WEIR__DUE_DEREGISTER = 1 << 6, /* asked for */
-    WEIR__DUE_ABORT = 1 << 7,      /* asked for, or there was no memory to pass something on */
-    WEIR__DUE_END = 1 << 8,        /* closed: inactive, unregistered, all handlers go */
-    WEIR__DUE_SWEEP = 1 << 9,      /* handlers were removed */
+    WEIR__DUE_TRANSPORT = 1 << 5,  /* the transport's own */
+    WEIR__DUE_INACTIVE = 1 << 6,   /* disconnected */
+    WEIR__DUE_DEREGISTER = 1 << 7, /* asked for */
+    WEIR__DUE_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
+    WEIR__DUE_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
+    WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
 };
 
 struct weir_channel {

@@ -30,6 +30,8 @@ static void do_due(weir_channel *channel, uint32_t bits)
         weir__channel_do_flush(channel);
     if (bits & WEIR__DUE_READING)
         weir__channel_look_at_auto_read(channel);
+    if (bits & WEIR__DUE_TRANSPORT)
+        channel->transport->due(channel);
     if (bits & WEIR__DUE_INACTIVE)
         weir__channel_do_inactive(channel);
     if (bits & WEIR__DUE_DEREGISTER)

@@ -79,6 +79,13 @@ typedef struct weir__transport {
      */
     int (*flush)(weir_channel *channel);
 
+    /*
+     * Somebody, on whatever thread, has asked for WEIR__DUE_TRANSPORT (weir__channel_make_due): the
+     * transport may tell now what has come. Also when it is detached or closed meanwhile. NULL =
+     * nobody ever asks.
+     */
+    void (*due)(weir_channel *channel);
+
     /* Any thread, while the channel has not been closed: a lock of the channel's sees to that. */
     int (*local_address)(weir_channel *channel, weir_address *ret_address);
     int (*remote_address)(weir_channel *channel, weir_address *ret_address);
