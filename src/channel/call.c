@@ -29,7 +29,11 @@ static void finish(weir__call *call, int status)
 /* Its own bound is for the user's tasks: a call that was let in goes on without one. */
 static int forward(weir__call *call)
 {
-    return weir__executor_post(weir__channel_executor(call->channel), &call->task, WEIR__NOW);
+    weir_channel *channel = weir_channel_retain(call->channel); /* it may be through before us */
+    int err = weir__executor_post(weir__channel_executor(channel), &call->task, WEIR__NOW);
+
+    weir_channel_release(channel);
+    return err;
 }
 
 static void on_call(void *arg, int status)

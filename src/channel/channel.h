@@ -239,6 +239,7 @@ void weir__channel_do_end(weir_channel *channel);
 /* ---- the head's side of the operations; on the loop ---- */
 
 /* life.c */
+int weir__channel_check_registration(const weir_channel *channel);
 void weir__channel_do_register(weir_channel *channel, weir_promise *done);
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
 void weir__channel_do_close(weir_channel *channel, weir_promise *done);

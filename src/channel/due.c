@@ -18,6 +18,14 @@
 
 static void post(weir_channel *channel);
 
+/* The task goes with the reference that it has: who posts it needs one, too, until that is done. */
+static void post_again(weir_channel *channel)
+{
+    weir_channel_retain(channel);
+    post(channel);
+    weir_channel_release(channel);
+}
+
 static void do_due(weir_channel *channel, uint32_t bits)
 {
     if (bits & WEIR__DUE_ACTIVE)
@@ -59,7 +67,7 @@ static void on_due(void *arg, int status)
 
     (void)status;
     if (has_moved(channel)) {
-        post(channel); /* with the reference that it has */
+        post_again(channel);
         return;
     }
     /* Acquire: what the setters did before they set their bits. */
@@ -68,7 +76,7 @@ static void on_due(void *arg, int status)
                                                 memory_order_relaxed))
         weir_channel_release(channel);
     else
-        post(channel);
+        post_again(channel);
 }
 
 static void post(weir_channel *channel)

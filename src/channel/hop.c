@@ -612,5 +612,7 @@ static void run_outbox(void *arg, int status)
             return;
         }
     }
+    weir_channel_retain(channel); /* it may be through before us */
     post(weir__channel_executor(channel), &hop->outbox.task);
+    weir_channel_release(channel);
 }

@@ -36,9 +36,11 @@
 
 #include <weir/error.h>
 
+#include "channel/call.h"
+
 /* ---- coming to a loop ---- */
 
-static int check_registration(weir_channel *channel)
+int weir__channel_check_registration(const weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN)
         return WEIR_ECLOSED;
@@ -70,10 +72,10 @@ static void go_on(weir_channel *channel)
 
 void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
-    int err = check_registration(channel);
+    int err = weir__channel_check_registration(channel);
 
     if (err < 0) {
-        weir__channel_report(channel, done, err, NULL);
+        weir__call_fail(channel, done, err); /* no event: it is as well as before */
         return;
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
@@ -122,8 +124,7 @@ void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
 
 static bool may_leave(const weir_channel *channel)
 {
-    return weir__channel_is(channel, WEIR__IS_REGISTERED) &&
-           weir__channel_phase(channel) == WEIR__OPEN &&
+    return weir__channel_phase(channel) == WEIR__OPEN &&
            !weir__channel_has(channel, WEIR__DETACHING);
 }
 
@@ -136,11 +137,13 @@ void weir__channel_do_detach(weir_channel *channel)
         weir__waiting_complete(&rare->deregisterers, -EBUSY, "it is connecting");
         return;
     }
-    if (!may_leave(channel)) {
-        if (!weir__channel_is(channel, WEIR__IS_REGISTERED))
-            weir__waiting_complete(&rare->deregisterers, 0, NULL);
+    if (!weir__channel_is(channel, WEIR__IS_REGISTERED) ||
+        weir__channel_phase(channel) == WEIR__CLOSED) {
+        weir__waiting_complete(&rare->deregisterers, 0, NULL);
         return;
     }
+    if (!may_leave(channel))
+        return;
     channel->flags |= WEIR__DETACHING;
     weir__channel_look_at_reading(channel);
     if (channel->transport->detach(channel))

@@ -41,9 +41,11 @@ static void go_back(struct offload *offload)
     weir_executor *executor =
         offload->elsewhere != NULL ? offload->elsewhere : weir__channel_executor(offload->channel);
 
+    weir__executor_keep(executor); /* it may be through before us, and gone */
     weir_task_init(&offload->task, on_return, offload);
     if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0)
         finish(offload, NULL);
+    weir__executor_drop(executor);
 }
 
 static void on_work(void *arg, int status)

@@ -70,13 +70,6 @@ static void register_there(weir_channel *channel, weir_promise *done)
         on_register(channel, &call, err);
 }
 
-static int check_move(const weir_channel *channel)
-{
-    if (weir__channel_phase(channel) != WEIR__OPEN)
-        return WEIR_ECLOSED;
-    return weir__channel_is(channel, WEIR__IS_REGISTERED) ? -EALREADY : 0;
-}
-
 /*
  * The loop that the channel was on hands it over: from here on it is the other's. What other
  * threads have posted to this one is passed on; they may be posting right now, so it is kept.
@@ -85,10 +78,10 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     weir__rare *rare;
     weir__kept *kept = NULL;
-    int err = check_move(channel);
+    int err = weir__channel_check_registration(channel);
 
     if (err < 0) {
-        weir__channel_report(channel, done, err, NULL);
+        weir__call_fail(channel, done, err);
         return;
     }
     if (loop != weir__channel_executor(channel)) {

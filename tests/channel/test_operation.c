@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What other threads ask of a channel.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/random.h"
+#include "support/channel/rig.h"
+#include "support/executor/errand.h"
+#include "support/executor/global.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/executor/sleeper.h"
+#include "support/executor/tally.h"
+#include "support/memory.h"
+
+/* ---- one thing at a time ---- */
+
+/* What a stranger does to a channel, on a thread of its own. */
+struct stranger {
+    weir_channel *channel;
+    weir_promise *done;
+    weir_executor *loop;
+    weir_address address;
+    const char *text;
+    struct diary *diary;
+    int result;
+};
+
+static struct stranger stranger_at(struct rig *rig)
+{
+    struct stranger stranger = {
+        .channel = rig->channel, .loop = rig->stepper.executor, .text = "x", .diary = &rig->diary};
+
+    assert_int_equal(weir_address_parse("1.2.3.4:5", &stranger.address), 0);
+    return stranger;
+}
+
+static void do_write(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_write(stranger->channel, text_msg(stranger->text), stranger->done);
+}
+
+static void do_write_and_flush(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_write_and_flush(stranger->channel, text_msg(stranger->text), stranger->done);
+}
+
+static void do_flush(void *arg)
+{
+    weir_channel_flush(((struct stranger *)arg)->channel);
+}
+
+static void do_close(void *arg)
+{
+    weir_channel_close(((struct stranger *)arg)->channel, ((struct stranger *)arg)->done);
+}
+
+static void do_register(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_register(stranger->channel, stranger->loop, stranger->done);
+}
+
+static void do_everything_else(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_request_read(stranger->channel);
+    weir_channel_fire_event(stranger->channel, text_msg("e"));
+    weir_channel_bind(stranger->channel, &stranger->address, NULL);
+    weir_channel_connect(stranger->channel, &stranger->address, NULL, stranger->done);
+    weir_channel_shutdown_output(stranger->channel, NULL);
+    weir_channel_shutdown_input(stranger->channel, NULL);
+    weir_channel_disconnect(stranger->channel, NULL);
+}
+
+static void do_deregister(void *arg)
+{
+    weir_channel_deregister(((struct stranger *)arg)->channel, NULL);
+}
+
+static void do_set_options(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    stranger->result = weir_channel_set_options(
+        stranger->channel, WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .high_mark = 7));
+}
+
+static void do_stop_reading(void *arg)
+{
+    weir_channel_set_auto_read(((struct stranger *)arg)->channel, false);
+}
+
+static void do_add(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    stranger->result =
+        weir_pipeline_add(weir_channel_pipeline(stranger->channel),
+                          WEIR_PLACE(.before = stranger->text, .done = stranger->done), &spy,
+                          SPY(stranger->diary, "s"));
+}
+
+static void do_remove(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    stranger->result = weir_pipeline_remove(weir_channel_pipeline(stranger->channel),
+                                            stranger->text, stranger->done);
+}
+
+TEST(operation, from_elsewhere_is_done_on_the_loop_in_order)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    errand_elsewhere(do_write, &stranger);
+    errand_elsewhere(do_write_and_flush, &stranger);
+    errand_elsewhere(do_close, &stranger);
+    assert_diary(&rig.diary, "");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.write(x) a.write(x) a.flush FLUSH a.close FIN");
+    assert_sent(&rig, "xx");
+    rig_close(&rig);
+}
+
+TEST(operation, of_every_kind_can_come_from_elsewhere)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    errand_elsewhere(do_everything_else, &stranger);
+    assert_diary(&rig.diary, "");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.request_read a.event(e) a.bind BIND a.connect done=EISCONN FIN "
+                             "a.event(output-closed) STOP SHUT_INPUT a.event(input-closed) "
+                             "a.event(input-drained) a.close CLOSE a.inactive a.unregistered "
+                             "a.removed a.deinit");
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
+TEST(operation, counts_a_write_when_it_is_submitted)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.high_mark = WEIR__OUTBOUND_COST));
+    stranger = stranger_at(&rig);
+    assert_true(weir_channel_is_writable(rig.channel));
+    errand_elsewhere(do_write_and_flush, &stranger);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), WEIR__OUTBOUND_COST + 1);
+    assert_false(weir_channel_is_writable(rig.channel));
+    rig_run(&rig);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    assert_true(weir_channel_is_writable(rig.channel));
+    assert_diary(&rig.diary, "a.unwritable a.write(x) a.flush FLUSH a.writable");
+    rig_close(&rig);
+}
+
+TEST(operation, refuses_a_write_beyond_the_cap_at_once)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.write_cap = WEIR__OUTBOUND_COST));
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    errand_elsewhere(do_write, &stranger);
+    assert_int_equal(weir_promise_result(stranger.done), WEIR_EFULL);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
+TEST(operation, wakes_the_loop_to_flush_but_not_to_write)
+{
+    struct sleeper sleeper;
+    struct rig rig;
+    struct stranger stranger;
+    uint32_t wakeups;
+
+    sleeper_open(&sleeper);
+    rig_open(&rig);
+    weir_channel_register(rig.channel, sleeper.executor, NULL);
+    (void)sleeper_run(&sleeper);
+    stranger = stranger_at(&rig);
+    wakeups = sleeper_wakeups(&sleeper);
+    errand_elsewhere(do_write, &stranger);
+    assert_int_equal(sleeper_wakeups(&sleeper), wakeups);
+    errand_elsewhere(do_flush, &stranger);
+    assert_int_equal(sleeper_wakeups(&sleeper), wakeups + 1);
+    (void)sleeper_run(&sleeper);
+    assert_sent(&rig, "x");
+    weir_channel_abort(rig.channel, NULL);
+    (void)sleeper_run(&sleeper);
+    rig_close(&rig);
+    sleeper_close(&sleeper);
+}
+
+/* D 66 */
+TEST(operation, that_is_refused_leaves_nothing)
+{
+    struct rig rig;
+    struct stranger stranger;
+    struct stepper other = stepper_open();
+
+    rig_open(&rig);
+    weir_channel_register(rig.channel, other.executor, NULL);
+    (void)stepper_run(&other);
+    stepper_close(&other);
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    errand_elsewhere(do_write_and_flush, &stranger);
+    assert_int_equal(weir_promise_result(stranger.done), WEIR_EREJECTED);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    weir_promise_release(stranger.done);
+    weir_channel_abort(rig.channel, NULL);
+    global_settle(); /* in the place of the loop */
+    rig_close(&rig);
+}
+
+TEST(operation, follows_a_channel_that_has_moved)
+{
+    struct rig rig;
+    struct stranger stranger;
+    struct stepper other = stepper_open();
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    weir_channel_deregister(rig.channel, NULL);
+    rig_run(&rig);
+    diary_clear(&rig.diary);
+    errand_elsewhere(do_write_and_flush, &stranger); /* to where it was */
+    weir_channel_register(rig.channel, other.executor, NULL);
+    rig_run(&rig);
+    (void)stepper_run(&other);
+    assert_sent(&rig, "x");
+    weir_channel_abort(rig.channel, NULL);
+    (void)stepper_run(&other);
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+    stepper_close(&other);
+}
+
+TEST(operation, registers_and_moves_from_elsewhere)
+{
+    struct rig rig;
+    struct stranger stranger;
+    struct stepper other = stepper_open();
+
+    rig_open(&rig);
+    rig_add(&rig, "a");
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "1st");
+    errand_elsewhere(do_register, &stranger);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "ATTACH a.added 1st=ok a.registered a.active a.request_read READ");
+    weir_promise_release(stranger.done);
+
+    errand_elsewhere(do_deregister, &stranger);
+    rig_run(&rig);
+    diary_clear(&rig.diary);
+    stranger.done = rig_promise(&rig, "2nd");
+    stranger.loop = other.executor;
+    errand_elsewhere(do_register, &stranger);
+    rig_run(&rig);
+    rig_run(&rig);
+    (void)stepper_run(&other);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "ATTACH 2nd=ok a.registered a.request_read READ");
+    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
+    weir_promise_release(stranger.done);
+    weir_channel_abort(rig.channel, NULL);
+    (void)stepper_run(&other);
+    rig_close(&rig);
+    stepper_close(&other);
+}
+
+TEST(operation, changes_options_and_auto_read_from_elsewhere)
+{
+    struct rig rig;
+    struct stranger stranger;
+    weir_channel_options options;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    errand_elsewhere(do_stop_reading, &stranger);
+    assert_false(weir_channel_auto_read(rig.channel));
+    assert_true(rig.wire->reads);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "STOP");
+    errand_elsewhere(do_set_options, &stranger);
+    assert_int_equal(stranger.result, 0);
+    rig_run(&rig);
+    weir_channel_get_options(rig.channel, &options);
+    assert_int_equal(options.high_mark, 7);
+    rig_close(&rig);
+}
+
+/* D 55 */
+TEST(operation, changes_the_pipeline_from_elsewhere)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    stranger.text = "a";
+    stranger.done = rig_promise(&rig, "added");
+    errand_elsewhere(do_add, &stranger);
+    assert_int_equal(stranger.result, 0);
+    assert_diary(&rig.diary, "");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "s.added added=ok");
+    weir_promise_release(stranger.done);
+
+    stranger.text = "nobody";
+    stranger.done = rig_promise(&rig, "nobody");
+    errand_elsewhere(do_add, &stranger);
+    assert_int_equal(stranger.result, 0);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "s.deinit nobody=ENOENT");
+    weir_promise_release(stranger.done);
+
+    stranger.text = "spy";
+    stranger.done = rig_promise(&rig, "removed");
+    errand_elsewhere(do_remove, &stranger);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "s.removed removed=ok s.deinit");
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
+/* ---- everything at once ---- */
+
+#define STORM_THREADS 8
+#define STORM_ROUNDS 40
+#define STORM_CALLS 60
+
+static _Atomic int live_messages;
+
+static void on_destroy(weir_msg *msg)
+{
+    atomic_fetch_sub(&live_messages, 1);
+    free(msg);
+}
+
+static const weir_msg_type storm_type = {.name = "storm", .destroy = on_destroy};
+
+static weir_msg *storm_msg(void)
+{
+    weir_msg *msg = malloc(sizeof(*msg));
+
+    weir_msg_init(msg, &storm_type);
+    atomic_fetch_add(&live_messages, 1);
+    return msg;
+}
+
+struct storm {
+    weir_channel *channel;
+    weir_group *loops;
+    struct diary *diary;
+    struct tally promises;
+    _Atomic uint32_t promised;
+    uint64_t seed;
+};
+
+static void hear(weir_promise *promise, void *arg)
+{
+    (void)promise;
+    tally_add(arg);
+}
+
+static weir_promise *storm_promise(struct storm *storm, uint64_t dice)
+{
+    weir_promise *promise;
+
+    if (dice % 2 == 0 || weir_promise_create(NULL, &promise) < 0)
+        return NULL;
+    atomic_fetch_add(&storm->promised, 1);
+    (void)weir_promise_add_listener(promise, hear, &storm->promises);
+    return promise;
+}
+
+static void blow(struct storm *storm, weir__random *random)
+{
+    weir_promise *done = storm_promise(storm, weir__random_next(random));
+    weir_pipeline *pipeline = weir_channel_pipeline(storm->channel);
+    weir_channel_options options;
+    bool used = true;
+
+    switch (weir__random_below(random, 16)) {
+    case 0:
+        weir_channel_close(storm->channel, done);
+        break;
+    case 1:
+        weir_channel_register(storm->channel,
+                              weir_group_at(storm->loops, weir__random_below(random, 2)), done);
+        break;
+    case 2:
+        weir_channel_deregister(storm->channel, done);
+        break;
+    case 3:
+        used = weir_pipeline_add(pipeline, WEIR_PLACE(.done = done), &bystander,
+                                 SPY(storm->diary, "s")) == 0;
+        break;
+    case 4:
+        used = weir_pipeline_remove(pipeline, "bystander", done) == 0;
+        break;
+    case 5:
+        weir_channel_get_options(storm->channel, &options);
+        used = false;
+        break;
+    case 6:
+        (void)weir_channel_set_options(storm->channel, WEIR_CHANNEL_OPTIONS(.high_mark = 500));
+        used = false;
+        break;
+    case 7:
+        weir_channel_fire_event(storm->channel, storm_msg());
+        used = false;
+        break;
+    case 8:
+        weir_channel_set_auto_read(storm->channel, weir__random_below(random, 2) == 0);
+        used = false;
+        break;
+    case 9:
+        (void)weir_channel_set_user_writable(storm->channel, 3, weir__random_below(random, 2) == 0);
+        used = false;
+        break;
+    case 10:
+        (void)weir_channel_closed(storm->channel);
+        used = false;
+        break;
+    case 11:
+        weir_channel_shutdown_input(storm->channel, done);
+        break;
+    case 12:
+        weir_channel_flush(storm->channel);
+        weir_channel_request_read(storm->channel);
+        used = false;
+        break;
+    default:
+        if (weir__random_below(random, 2) == 0)
+            weir_channel_write(storm->channel, storm_msg(), done);
+        else
+            weir_channel_write_and_flush(storm->channel, storm_msg(), done);
+    }
+    if (!used && done != NULL)
+        (void)weir_promise_cancel(done);
+    weir_promise_release(done);
+}
+
+static void storm_thread(void *arg)
+{
+    struct storm *storm = arg;
+    weir__random random;
+
+    weir__random_init(&random, storm->seed + (uintptr_t)&random);
+    for (int i = 0; i < STORM_CALLS; i++)
+        blow(storm, &random);
+    weir_channel_release(storm->channel);
+}
+
+/* D 56 */
+TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
+{
+    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    static struct diary diary;
+
+    messages_catch();
+    diary_open(&diary);
+    for (int round = 0; round < STORM_ROUNDS; round++) {
+        struct storm storm = {.loops = loops, .diary = &diary, .seed = (uint64_t)round};
+        weir__thread threads[STORM_THREADS];
+
+        assert_int_equal(
+            wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &storm.channel),
+            0);
+        weir_channel_register(storm.channel, weir_group_at(loops, 0), NULL);
+        for (int i = 0; i < STORM_THREADS; i++) {
+            weir_channel_retain(storm.channel);
+            assert_int_equal(weir__thread_start(&threads[i], "storm", storm_thread, &storm), 0);
+        }
+        for (int i = 0; i < STORM_THREADS; i++)
+            weir__thread_join(&threads[i]);
+        weir_channel_abort(storm.channel, NULL);
+        assert_int_equal(weir_channel_await_closed(storm.channel, PATIENCE_NS), 0);
+        weir_channel_release(storm.channel);
+        assert_true(tally_await(&storm.promises, atomic_load(&storm.promised)));
+        diary_clear(&diary);
+    }
+    end_group(loops);
+    diary_close(&diary);
+    assert_int_equal(atomic_load(&live_messages), 0);
+}
