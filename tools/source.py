@@ -94,17 +94,20 @@ def inline_start(code, index):
 def declarations(header):
     """The public functions and variables of a header, in order. A macro that generates functions
     stands for all of them: `static inline int weir_buf_get_##NAME(` declares weir_buf_get_.
+    Declarations that follow each other without a blank line share the comment above the first.
     """
     text = header.read_text()
     lines = text.split("\n")
     code = code_only(text).split("\n")
+    comment, after = [], None
     for index, line in enumerate(code):
         inline = inline_start(code, index)
         if inline is not None or re.match(r"(extern )?WEIR_API\b", line):
             start = index if inline is None else inline
             statement = re.split(r"[;{=]", " ".join(code[start : start + 10]))[0]
             name = declared_name(re.sub(r"##\w+", "", statement))
-            comment = comment_above(lines, index)
+            comment = comment if index == after else comment_above(lines, index)
+            after = next(n for n in range(start, len(code)) if re.search(r"[;{]$", code[n])) + 1
             yield Declaration(header, index + 1, name, comment, inline is not None)
 
 

@@ -223,7 +223,7 @@ void weir_fire_read_complete(weir_ctx *ctx)
 
 /* ---- out ---- */
 
-static inline bool may_begin(weir_ctx *ctx, weir_promise *done)
+static bool may_begin(weir_ctx *ctx, weir_promise *done)
 {
     return done == NULL || weir__channel_may_begin(ctx->channel, done);
 }
@@ -233,15 +233,10 @@ static COLD void write_elsewhere(weir_ctx *ctx, weir_msg *msg, weir_promise *don
     fire(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
 }
 
-void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static inline void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir_ctx *prev;
 
-    assert(weir__ctx_is_here(ctx));
-    if (!may_begin(ctx, done)) {
-        weir_msg_release(msg);
-        return;
-    }
     if (!is_elsewhere(ctx)) {
         prev = prev_with(ctx, WEIR__WRITE);
         if (!is_elsewhere(prev)) {
@@ -250,6 +245,25 @@ void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         }
     }
     write_elsewhere(ctx, msg, done);
+}
+
+static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg *msg,
+                                                         weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        pass_write(ctx, msg, done);
+    else
+        weir_msg_release(msg);
+}
+
+/* Most writes have no promise: then no register has to be saved. */
+void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    assert(weir__ctx_is_here(ctx));
+    if (done == NULL)
+        pass_write(ctx, msg, NULL);
+    else
+        write_with_promise(ctx, msg, done);
 }
 
 static COLD void flush_elsewhere(weir_ctx *ctx)
