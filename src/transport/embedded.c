@@ -15,22 +15,14 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "channel/channel.h"
-#include "channel/node.h"
-
-/* Messages, the oldest first. */
-struct queue {
-    struct item {
-        struct item *next;
-        weir_msg *msg;
-    } * first, **end;
-};
+#include "transport/msg_queue.h"
 
 struct weir_embedded {
     weir_manual_clock *clock;
     weir_executor *executor;
     weir_channel *channel;
-    struct queue inbound;
-    struct queue outbound;
+    weir__msg_queue inbound;
+    weir__msg_queue outbound;
     int error;      /* the first that reached the tail */
     unsigned depth; /* of calls from the test: the outermost runs what is due */
 };
@@ -39,10 +31,10 @@ struct socket {
     weir_channel channel;    /* first */
     weir_embedded *embedded; /* as long as the channel is open */
     weir_embedded_options options;
-    struct queue received; /* and not read */
-    weir_task answer;      /* of the peer */
-    weir_task readable;    /* something can be read: */
-    bool is_posted;        /* that is under way */
+    weir__msg_queue received; /* and not read */
+    weir_task answer;         /* of the peer */
+    weir_task readable;       /* something can be read: */
+    bool is_posted;           /* that is under way */
     bool is_active;
     bool reads;
     bool reads_once;
@@ -52,48 +44,6 @@ struct socket {
     bool limits_space; /* to so many bytes: */
     int64_t space;
 };
-
-/* ---- queues ---- */
-
-static void queue_init(struct queue *queue)
-{
-    queue->first = NULL;
-    queue->end = &queue->first;
-}
-
-static bool queue_push(struct queue *queue, weir_msg *msg)
-{
-    struct item *item = weir__node_take();
-
-    if (item == NULL)
-        return false;
-    item->next = NULL;
-    item->msg = msg;
-    *queue->end = item;
-    queue->end = &item->next;
-    return true;
-}
-
-static weir_msg *queue_pop(struct queue *queue)
-{
-    struct item *item = queue->first;
-    weir_msg *msg;
-
-    if (item == NULL)
-        return NULL;
-    queue->first = item->next;
-    if (queue->first == NULL)
-        queue->end = &queue->first;
-    msg = item->msg;
-    weir__node_give(item);
-    return msg;
-}
-
-static void queue_clear(struct queue *queue)
-{
-    while (queue->first != NULL)
-        weir_msg_release(queue_pop(queue));
-}
 
 /* ---- the transport ---- */
 
@@ -179,15 +129,16 @@ static void pump(weir_channel *channel, bool complete)
     bool told = false;
     int limit = weir__channel_options(channel)->reads_per_turn;
 
-    while (socket->reads && socket->received.first != NULL && limit-- > 0) {
+    while (socket->reads && !weir__msg_queue_is_empty(&socket->received) && limit-- > 0) {
         socket->reads = !socket->reads_once;
         told = true;
-        if (!weir__channel_received(channel, queue_pop(&socket->received)))
+        if (!weir__channel_received(channel, weir__msg_queue_pop(&socket->received)))
             break;
     }
     if (told && complete)
         weir__channel_read_complete(channel);
-    if (socket->reads && socket->received.first == NULL && socket->has_ended && !socket->told_end) {
+    if (socket->reads && weir__msg_queue_is_empty(&socket->received) && socket->has_ended &&
+        !socket->told_end) {
         socket->told_end = true;
         socket->reads = false;
         weir__channel_input_ended(channel, 0);
@@ -219,7 +170,7 @@ static int embedded_shut_output(weir_channel *channel)
 
 static int embedded_shut_input(weir_channel *channel)
 {
-    queue_clear(&socket_of(channel)->received);
+    weir__msg_queue_clear(&socket_of(channel)->received);
     return 0;
 }
 
@@ -229,7 +180,7 @@ static void embedded_read_start(weir_channel *channel, bool once)
 
     socket->reads = true;
     socket->reads_once = once;
-    if (socket->is_posted || (socket->received.first == NULL && !socket->has_ended))
+    if (socket->is_posted || (weir__msg_queue_is_empty(&socket->received) && !socket->has_ended))
         return;
     weir_task_init(&socket->readable, on_readable, weir_channel_retain(channel));
     socket->is_posted = true;
@@ -262,7 +213,7 @@ static int embedded_flush(weir_channel *channel)
         if (budget-- == 0)
             return 1;
         socket->space -= (int64_t)weir_msg_size(msg);
-        err = queue_push(&socket->embedded->outbound, msg) ? 0 : -ENOMEM;
+        err = weir__msg_queue_push(&socket->embedded->outbound, msg) ? 0 : -ENOMEM;
         if (err == 0)
             (void)weir__outbound_take(channel);
         weir__outbound_drop(channel, err, NULL);
@@ -280,7 +231,7 @@ static bool embedded_unhandled(weir_channel *channel, weir_msg *msg)
 {
     weir_embedded *embedded = socket_of(channel)->embedded;
 
-    return embedded != NULL && queue_push(&embedded->inbound, msg);
+    return embedded != NULL && weir__msg_queue_push(&embedded->inbound, msg);
 }
 
 static bool embedded_unhandled_error(weir_channel *channel, int err, const char *detail)
@@ -296,7 +247,7 @@ static bool embedded_unhandled_error(weir_channel *channel, int err, const char 
 
 static void embedded_destroy(weir_channel *channel)
 {
-    queue_clear(&socket_of(channel)->received);
+    weir__msg_queue_clear(&socket_of(channel)->received);
 }
 
 #define SLOTS                                                                                    \
@@ -375,7 +326,7 @@ static int create_channel(weir_embedded *embedded, const weir_embedded_options *
     socket->is_active = !options->not_active;
     socket->limits_space = options->socket_space > 0;
     socket->space = options->socket_space;
-    queue_init(&socket->received);
+    weir__msg_queue_init(&socket->received);
     return 0;
 }
 
@@ -400,8 +351,8 @@ int weir_embedded_create(const weir_embedded_options *options, weir_embedded **r
     embedded = weir__zalloc(sizeof(*embedded));
     if (embedded == NULL)
         return -ENOMEM;
-    queue_init(&embedded->inbound);
-    queue_init(&embedded->outbound);
+    weir__msg_queue_init(&embedded->inbound);
+    weir__msg_queue_init(&embedded->outbound);
     err = create_executor(embedded);
     if (err < 0)
         goto fail;
@@ -433,8 +384,8 @@ void weir_embedded_release(weir_embedded *embedded)
     leave(embedded);
     socket_of(embedded->channel)->embedded = NULL;
     weir_channel_release(embedded->channel);
-    queue_clear(&embedded->inbound);
-    queue_clear(&embedded->outbound);
+    weir__msg_queue_clear(&embedded->inbound);
+    weir__msg_queue_clear(&embedded->outbound);
     end_executor(embedded);
     weir__free(embedded);
 }
@@ -479,7 +430,7 @@ static int write_inbound(weir_embedded *embedded, weir_msg *msg, bool complete)
         weir_msg_release(msg);
         return WEIR_ECLOSED;
     }
-    if (!queue_push(&socket_of(channel)->received, msg)) {
+    if (!weir__msg_queue_push(&socket_of(channel)->received, msg)) {
         weir_msg_release(msg);
         return -ENOMEM;
     }
@@ -518,12 +469,12 @@ int weir_embedded_write_outbound(weir_embedded *embedded, weir_msg *msg)
 
 weir_msg *weir_embedded_read_inbound(weir_embedded *embedded)
 {
-    return queue_pop(&embedded->inbound);
+    return weir__msg_queue_pop(&embedded->inbound);
 }
 
 weir_msg *weir_embedded_read_outbound(weir_embedded *embedded)
 {
-    return queue_pop(&embedded->outbound);
+    return weir__msg_queue_pop(&embedded->outbound);
 }
 
 /* ---- the peer, and time ---- */
@@ -588,5 +539,6 @@ bool weir_embedded_finish(weir_embedded *embedded)
     enter(embedded);
     weir_channel_abort(embedded->channel, NULL);
     leave(embedded);
-    return embedded->inbound.first != NULL || embedded->outbound.first != NULL;
+    return !weir__msg_queue_is_empty(&embedded->inbound) ||
+           !weir__msg_queue_is_empty(&embedded->outbound);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A list of nodes (channel/node.h), one for each message.
+ */
+#include "transport/msg_queue.h"
+
+#include "channel/node.h"
+
+struct weir__msg_item {
+    struct weir__msg_item *next;
+    weir_msg *msg;
+};
+
+_Static_assert(sizeof(struct weir__msg_item) <= WEIR__NODE_SIZE, "an item is a node");
+
+void weir__msg_queue_init(weir__msg_queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+bool weir__msg_queue_push(weir__msg_queue *queue, weir_msg *msg)
+{
+    struct weir__msg_item *item = weir__node_take();
+
+    if (item == NULL)
+        return false;
+    item->next = NULL;
+    item->msg = msg;
+    *queue->end = item;
+    queue->end = &item->next;
+    return true;
+}
+
+weir_msg *weir__msg_queue_peek(const weir__msg_queue *queue)
+{
+    return queue->first != NULL ? queue->first->msg : NULL;
+}
+
+weir_msg *weir__msg_queue_pop(weir__msg_queue *queue)
+{
+    struct weir__msg_item *item = queue->first;
+    weir_msg *msg;
+
+    if (item == NULL)
+        return NULL;
+    queue->first = item->next;
+    if (queue->first == NULL)
+        queue->end = &queue->first;
+    msg = item->msg;
+    weir__node_give(item);
+    return msg;
+}
+
+void weir__msg_queue_move(weir__msg_queue *from, weir__msg_queue *to)
+{
+    if (from->first == NULL)
+        return;
+    *to->end = from->first;
+    to->end = from->end;
+    weir__msg_queue_init(from);
+}
+
+void weir__msg_queue_clear(weir__msg_queue *queue)
+{
+    while (queue->first != NULL)
+        weir_msg_release(weir__msg_queue_pop(queue));
+}
