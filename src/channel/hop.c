@@ -5,8 +5,8 @@
  * The loop is the only one that walks and changes the pipeline. So an event that leaves such a
  * handler goes to the loop, through the outbox, and from there to the next one, wherever that is.
  * The exception are neighbours on the same executor, which the loop writes down for them: they call
- * each other. A context that is in nobody's list any more is freed only after its executor has run
- * `removed`, so what one of its neighbours finds written down is alive.
+ * each other. One that is removed is written down nowhere before its executor hears of it, as of a
+ * task like any other; so when it has, none of its neighbours is on the way to it any more.
  *
  *      who             inbox                       outbox
  *      the loop        enter: pushes               runs: passes on what comes out of it
@@ -161,29 +161,51 @@ void weir__hop_deinit(weir_ctx *ctx)
     weir__executor_drop(hop->executor);
 }
 
+static bool is_removed(const weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_removed;
+}
+
 static bool are_together(const weir_ctx *a, const weir_ctx *b)
 {
     return weir__ctx_is_elsewhere(a) && weir__ctx_is_elsewhere(b) &&
            weir__hop_of(a)->executor == weir__hop_of(b)->executor;
 }
 
-/* Release: whoever finds a neighbour here finds all of it. */
-static void write_down(weir_ctx *prev, weir_ctx *next)
+/* The next handler if it runs on the same executor, with none but removed ones of it between. */
+static weir_ctx *next_together(const weir_ctx *ctx)
 {
-    bool together = are_together(prev, next);
+    weir_ctx *next = ctx->next;
 
-    if (weir__ctx_is_elsewhere(prev))
-        atomic_store_explicit(&weir__hop_of(prev)->next, together ? next : NULL,
-                              memory_order_release);
-    if (weir__ctx_is_elsewhere(next))
-        atomic_store_explicit(&weir__hop_of(next)->prev, together ? prev : NULL,
-                              memory_order_release);
+    while (are_together(ctx, next) && is_removed(next))
+        next = next->next;
+    return are_together(ctx, next) ? next : NULL;
 }
 
-void weir__hop_relink(weir_ctx *ctx)
+static weir_ctx *prev_together(const weir_ctx *ctx)
 {
-    write_down(ctx->prev, ctx);
-    write_down(ctx, ctx->next);
+    weir_ctx *prev = ctx->prev;
+
+    while (are_together(ctx, prev) && is_removed(prev))
+        prev = prev->prev;
+    return are_together(ctx, prev) ? prev : NULL;
+}
+
+/* Release: whoever finds a neighbour finds all of it. */
+void weir__hop_write_down(weir_pipeline *pipeline)
+{
+    weir__rare *rare = weir__channel_rare_if_any(pipeline->ends.channel);
+    weir__hop *hop;
+
+    if (rare == NULL || atomic_load_explicit(&rare->pins, memory_order_relaxed) == NULL)
+        return; /* all of them run on the loop */
+    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
+        if (!weir__ctx_is_elsewhere(ctx))
+            continue;
+        hop = weir__hop_of(ctx);
+        atomic_store_explicit(&hop->next, next_together(ctx), memory_order_release);
+        atomic_store_explicit(&hop->prev, prev_together(ctx), memory_order_release);
+    }
 }
 
 /* ---- bytes under way ---- */
@@ -453,6 +475,7 @@ void weir__hop_remove(weir_ctx *ctx)
     weir__hop *hop = weir__hop_of(ctx);
 
     hop->was_removed = true;
+    weir__hop_write_down(&ctx->channel->pipeline);
     if (hop->was_added)
         push_in(ctx, NULL, REMOVED);
 }

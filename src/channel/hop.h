@@ -101,8 +101,8 @@ void weir__hop_ask_removal(weir_ctx *ctx);
 /* Its executor: nothing may be left to do for it, now that it is removed. */
 void weir__hop_look(weir_ctx *ctx);
 
-/* The loop: the neighbours of this context are others now. */
-void weir__hop_relink(weir_ctx *ctx);
+/* The loop: the pipeline has changed, and with it who is whose neighbour. */
+void weir__hop_write_down(weir_pipeline *pipeline);
 
 /* The channel's memory goes: which executors its handlers ran on is forgotten. */
 struct weir__rare;

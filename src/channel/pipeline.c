@@ -46,15 +46,14 @@ static void link_before(weir_ctx *next, weir_ctx *ctx)
     ctx->prev = next->prev;
     next->prev->next = ctx;
     next->prev = ctx;
-    weir__hop_relink(ctx);
+    weir__hop_write_down(&ctx->channel->pipeline);
 }
 
 static void unlink_ctx(weir_ctx *ctx)
 {
     ctx->prev->next = ctx->next;
     ctx->next->prev = ctx->prev;
-    weir__hop_relink(ctx->prev);
-    weir__hop_relink(ctx->next);
+    weir__hop_write_down(&ctx->channel->pipeline);
 }
 
 static bool is_removed(const weir_ctx *ctx)

@@ -356,6 +356,7 @@ TEST(operation, changes_the_pipeline_from_elsewhere)
 #define STORM_CALLS 60
 
 static _Atomic int live_messages;
+static _Atomic int live_handlers;
 
 static void on_destroy(weir_msg *msg)
 {
@@ -377,7 +378,7 @@ static weir_msg *storm_msg(void)
 struct storm {
     weir_channel *channel;
     weir_group *loops;
-    struct diary *diary;
+    weir_group *others; /* what handlers run on */
     struct tally promises;
     _Atomic uint32_t promised;
     uint64_t seed;
@@ -400,14 +401,54 @@ static weir_promise *storm_promise(struct storm *storm, uint64_t dice)
     return promise;
 }
 
+static void pass_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir_fire_event(ctx, event);
+}
+
+static void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_write(ctx, msg, done);
+}
+
+static void pass_flush(weir_ctx *ctx)
+{
+    weir_flush(ctx);
+}
+
+static void count_added(weir_ctx *ctx)
+{
+    *(bool *)weir_ctx_state(ctx) = true;
+    atomic_fetch_add(&live_handlers, 1);
+}
+
+static void count_removed(weir_ctx *ctx)
+{
+    if (*(bool *)weir_ctx_state(ctx)) /* never without the other */
+        atomic_fetch_sub(&live_handlers, 1);
+    else
+        atomic_fetch_add(&live_handlers, 1000000);
+}
+
+static const weir_handler passer = {
+    .name = "passer",
+    .state_size = sizeof(bool),
+    .added = count_added,
+    .removed = count_removed,
+    .event = pass_event,
+    .write = pass_write,
+    .flush = pass_flush,
+};
+
 static void blow(struct storm *storm, weir__random *random)
 {
     weir_promise *done = storm_promise(storm, weir__random_next(random));
     weir_pipeline *pipeline = weir_channel_pipeline(storm->channel);
     weir_channel_options options;
+    uint64_t dice = weir__random_next(random);
     bool used = true;
 
-    switch (weir__random_below(random, 16)) {
+    switch (dice / 16 % 16) {
     case 0:
         weir_channel_close(storm->channel, done);
         break;
@@ -419,11 +460,13 @@ static void blow(struct storm *storm, weir__random *random)
         weir_channel_deregister(storm->channel, done);
         break;
     case 3:
-        used = weir_pipeline_add(pipeline, WEIR_PLACE(.done = done), &bystander,
-                                 SPY(storm->diary, "s")) == 0;
+        used = weir_pipeline_add(pipeline,
+                                 WEIR_PLACE(.done = done, .group = dice % 2 ? storm->others : NULL,
+                                            .first = dice % 4 < 2),
+                                 &passer, NULL) == 0;
         break;
     case 4:
-        used = weir_pipeline_remove(pipeline, "bystander", done) == 0;
+        used = weir_pipeline_remove(pipeline, dice % 2 ? "passer" : "passer#2", done) == 0;
         break;
     case 5:
         weir_channel_get_options(storm->channel, &options);
@@ -482,13 +525,14 @@ static void storm_thread(void *arg)
 /* D 56 */
 TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
 {
-    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)),
+               *others = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     static struct diary diary;
 
     messages_catch();
     diary_open(&diary);
     for (int round = 0; round < STORM_ROUNDS; round++) {
-        struct storm storm = {.loops = loops, .diary = &diary, .seed = (uint64_t)round};
+        struct storm storm = {.loops = loops, .others = others, .seed = (uint64_t)round};
         weir__thread threads[STORM_THREADS];
 
         assert_int_equal(
@@ -505,9 +549,11 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
         assert_int_equal(weir_channel_await_closed(storm.channel, PATIENCE_NS), 0);
         weir_channel_release(storm.channel);
         assert_true(tally_await(&storm.promises, atomic_load(&storm.promised)));
-        diary_clear(&diary);
     }
+    end_group(others);
     end_group(loops);
+    global_settle();
     diary_close(&diary);
     assert_int_equal(atomic_load(&live_messages), 0);
+    assert_int_equal(atomic_load(&live_handlers), 0);
 }

@@ -776,6 +776,228 @@ void use_pool()
     EXPECT(weir_pool_describe(text, sizeof(text)) > 0);
 }
 
+/* ---- channels ---- */
+
+void use_address()
+{
+    weir_address address, copy;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    EXPECT(weir_address_parse("127.0.0.1:8007", &address) == 0);
+    EXPECT(weir_address_family(&address) == AF_INET && weir_address_port(&address) == 8007);
+    weir_address_set_port(&address, 1);
+    EXPECT(weir_address_from_sockaddr(weir_address_sockaddr(&address), address.length, &copy) == 0);
+    EXPECT(weir_address_equal(&address, &copy));
+    EXPECT(std::strcmp(weir_address_format(&copy, text, sizeof(text)), "127.0.0.1:1") == 0);
+}
+
+weir_msg *some_msg()
+{
+    weir_buf *buf = nullptr;
+
+    EXPECT(weir_buf_create_from("x", 1, &buf) == 0);
+    return weir_buf_msg(buf);
+}
+
+/* A handler that passes everything on, and counts it in its state. */
+weir_handler through()
+{
+    weir_handler handler = weir_handler();
+
+    handler.name = "through";
+    handler.state_size = sizeof(int);
+    handler.registered = [](weir_ctx *ctx) { weir_fire_registered(ctx); };
+    handler.unregistered = [](weir_ctx *ctx) { weir_fire_unregistered(ctx); };
+    handler.active = [](weir_ctx *ctx) { weir_fire_active(ctx); };
+    handler.inactive = [](weir_ctx *ctx) { weir_fire_inactive(ctx); };
+    handler.read = [](weir_ctx *ctx, weir_msg *msg) {
+        ++*static_cast<int *>(weir_ctx_state(ctx));
+        weir_fire_read(ctx, msg);
+    };
+    handler.read_complete = [](weir_ctx *ctx) { weir_fire_read_complete(ctx); };
+    handler.event = [](weir_ctx *ctx, weir_msg *event) { weir_fire_event(ctx, event); };
+    handler.writability = [](weir_ctx *ctx) { weir_fire_writability(ctx); };
+    handler.error = [](weir_ctx *ctx, int err, const char *detail) {
+        weir_fire_error(ctx, err, detail);
+    };
+    handler.draining = [](weir_ctx *ctx) { weir_fire_draining(ctx); };
+    handler.bind = [](weir_ctx *ctx, const weir_address *local, weir_promise *done) {
+        weir_bind(ctx, local, done);
+    };
+    handler.connect = [](weir_ctx *ctx, const weir_address *remote, const weir_address *local,
+                         weir_promise *done) { weir_connect(ctx, remote, local, done); };
+    handler.disconnect = [](weir_ctx *ctx, weir_promise *done) { weir_disconnect(ctx, done); };
+    handler.close = [](weir_ctx *ctx, weir_promise *done) { weir_close(ctx, done); };
+    handler.deregister = [](weir_ctx *ctx, weir_promise *done) { weir_deregister(ctx, done); };
+    handler.request_read = [](weir_ctx *ctx) { weir_request_read(ctx); };
+    handler.write = [](weir_ctx *ctx, weir_msg *msg, weir_promise *done) {
+        weir_write(ctx, msg, done);
+    };
+    handler.flush = [](weir_ctx *ctx) { weir_flush(ctx); };
+    return handler;
+}
+
+const weir_handler through_handler = through();
+const weir_handler empty_handler = weir_handler();
+
+void use_pipeline(weir_pipeline *pipeline)
+{
+    weir_place place;
+    char text[128];
+
+    weir_place_init(&place);
+    place.name = "b";
+    EXPECT(weir_pipeline_add(pipeline, &place, &through_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_first(pipeline, &through_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &through_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_before(pipeline, "b", &empty_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_after(pipeline, "b", &empty_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last_as(pipeline, "z", &empty_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_initializer(
+               pipeline, [](weir_channel *, void *) { return 0; }, nullptr) == 0);
+    place.name = "y";
+    EXPECT(weir_pipeline_replace(pipeline, "z", &place, &empty_handler, nullptr) == 0);
+    EXPECT(weir_pipeline_remove(pipeline, "y", nullptr) == 0);
+    EXPECT(weir_pipeline_count(pipeline) == 5);
+    EXPECT(weir_pipeline_dump(pipeline, text, sizeof(text)) > 0);
+    EXPECT(weir_channel_pipeline(weir_pipeline_channel(pipeline)) == pipeline);
+    EXPECT(weir_pipeline_find_handler(pipeline, &through_handler) != nullptr);
+    weir_pipeline_fire_read(pipeline, some_msg());
+    weir_pipeline_fire_read_complete(pipeline);
+    weir_pipeline_fire_event(pipeline, some_msg());
+    weir_pipeline_fire_error(pipeline, -1, "only a test");
+}
+
+void use_ctx(weir_embedded *embedded, weir_group *group)
+{
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+    weir_ctx *ctx = weir_pipeline_find(pipeline, "b");
+    static weir_timer timer;
+
+    EXPECT(ctx != nullptr && *static_cast<int *>(weir_ctx_state(ctx)) == 1);
+    EXPECT(weir_ctx_handler(ctx) == &through_handler);
+    EXPECT(std::strcmp(weir_ctx_name(ctx), "b") == 0);
+    EXPECT(weir_ctx_channel(ctx) == weir_embedded_channel(embedded));
+    EXPECT(weir_ctx_pipeline(ctx) == pipeline);
+    EXPECT(weir_in_executor(weir_ctx_executor(ctx)));
+    EXPECT(!weir_ctx_is_removed(ctx) && weir_is_writable(ctx));
+    weir_set_auto_read(ctx, true);
+    weir_ctx_hold(ctx, 1);
+    weir_write_and_flush(ctx, some_msg(), nullptr);
+    weir_timer_init(&timer);
+    EXPECT(weir_ctx_timer_start(ctx, &timer, 0, [](weir_ctx *, weir_timer *) {}) == 0);
+    EXPECT(weir_offload(
+               ctx, group, [](void *arg) { return arg; }, [](weir_ctx *, int, void *, void *) {},
+               nullptr) == 0);
+    weir_ctx_remove(ctx);
+    weir_embedded_run(embedded);
+}
+
+void use_channel(weir_channel *channel)
+{
+    weir_channel_options options;
+    weir_address address;
+    char text[128];
+    int value = 0;
+    size_t length = sizeof(value);
+
+    weir_channel_options_init(&options);
+    options.keep_open_on_error = true;
+    EXPECT(weir_channel_set_options(channel, &options) == 0);
+    weir_channel_get_options(channel, &options);
+    EXPECT(weir_channel_set_socket_option(channel, 0, 0, &value, length) != 0);
+    EXPECT(weir_channel_get_socket_option(channel, 0, 0, &value, &length) != 0);
+    weir_channel_release(weir_channel_retain(channel));
+    EXPECT(weir_channel_id(channel) > 0 && weir_channel_executor(channel) != nullptr);
+    EXPECT(weir_channel_parent(channel) == nullptr);
+    EXPECT(weir_channel_is_open(channel) && weir_channel_is_registered(channel));
+    EXPECT(weir_channel_is_active(channel) && weir_channel_is_writable(channel));
+    EXPECT(weir_channel_local_address(channel, &address) == 0);
+    EXPECT(weir_channel_remote_address(channel, &address) == 0);
+    EXPECT(weir_channel_format(channel, text, sizeof(text)) == text);
+    weir_channel_set_auto_read(channel, true);
+    EXPECT(weir_channel_auto_read(channel));
+    EXPECT(weir_channel_bytes_before_unwritable(channel) > 0);
+    EXPECT(weir_channel_bytes_before_writable(channel) == 0);
+    EXPECT(weir_channel_pending_bytes(channel) == 0);
+    EXPECT(weir_channel_set_user_writable(channel, 1, true) == 0);
+    weir_channel_write(channel, some_msg(), nullptr);
+    weir_channel_write_and_flush(channel, some_msg(), nullptr);
+    weir_channel_flush(channel);
+    weir_channel_request_read(channel);
+    weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_closed()));
+    weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_drained()));
+    weir_channel_fire_event(channel, weir_msg_retain(weir_event_output_closed()));
+    weir_channel_bind(channel, &address, nullptr);
+    weir_channel_connect(channel, &address, nullptr, nullptr);
+    weir_channel_register(channel, weir_channel_executor(channel), nullptr);
+    EXPECT(weir_channel_of(nullptr) == nullptr);
+}
+
+void use_attributes(weir_channel *channel)
+{
+    static const weir_attribute attribute = weir_attribute();
+    int value = 0;
+
+    EXPECT(weir_attribute_set(channel, &attribute, &value) == 0);
+    EXPECT(weir_attribute_set_if_absent(channel, &attribute, &value) == &value);
+    EXPECT(weir_attribute_get(channel, &attribute) == &value);
+    EXPECT(weir_attribute_take(channel, &attribute) == &value);
+}
+
+void use_end(weir_channel *channel)
+{
+    weir_channel_shutdown_input(channel, nullptr);
+    weir_channel_shutdown_output(channel, nullptr);
+    weir_channel_disconnect(channel, nullptr);
+    weir_channel_deregister(channel, nullptr);
+    weir_channel_close(channel, nullptr);
+    weir_channel_abort(channel, nullptr);
+    weir_group_register(nullptr, channel, nullptr);
+    EXPECT(weir_promise_is_done(weir_channel_closed(channel)));
+    EXPECT(weir_channel_await_closed(channel, 0) <= 0);
+}
+
+void use_channels()
+{
+    weir_embedded_options options;
+    weir_group_options group_options;
+    weir_embedded *embedded = nullptr;
+    weir_group *group = nullptr;
+    weir_channel_options channel_options;
+
+    weir_group_options_init(&group_options);
+    group_options.io = WEIR_IO_NONE;
+    group_options.threads = 1;
+    EXPECT(weir_group_create(&group_options, &group) == 0);
+    weir_channel_options_init(&channel_options);
+    channel_options.keep_open_on_error = true;
+    weir_embedded_options_init(&options);
+    options.not_registered = true;
+    options.channel = &channel_options;
+    EXPECT(weir_embedded_create(&options, &embedded) == 0);
+    EXPECT(weir_embedded_register(embedded) == 0);
+    EXPECT(weir_embedded_clock(embedded) != nullptr);
+    use_channel(weir_embedded_channel(embedded));
+    EXPECT(weir_embedded_take_error(embedded) != 0);
+    use_pipeline(weir_embedded_pipeline(embedded));
+    use_ctx(embedded, group);
+    use_attributes(weir_embedded_channel(embedded));
+    (void)weir_embedded_take_error(embedded);
+    EXPECT(weir_embedded_write_inbound(embedded, some_msg()) == 0);
+    EXPECT(weir_embedded_write_one_inbound(embedded, some_msg()) == 0);
+    EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
+    weir_msg_release(weir_embedded_read_inbound(embedded));
+    weir_msg_release(weir_embedded_read_outbound(embedded));
+    weir_embedded_make_space(embedded, 1);
+    weir_embedded_advance(embedded, weir_ms(1));
+    use_end(weir_embedded_channel(embedded));
+    weir_embedded_end_input(embedded);
+    EXPECT(weir_embedded_finish(embedded));
+    weir_embedded_release(embedded);
+    weir_group_release(group);
+}
+
 } // namespace
 
 int main()
@@ -812,5 +1034,7 @@ int main()
     use_composite();
     use_file_range();
     use_leak();
+    use_address();
+    use_channels();
     return failures != 0;
 }
