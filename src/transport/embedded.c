@@ -32,10 +32,8 @@ struct socket {
     weir_embedded *embedded; /* as long as the channel is open */
     weir_embedded_options options;
     weir__msg_queue received; /* and not read */
-    weir_task answer;         /* of the peer */
-    weir_task readable;       /* something can be read: */
-    bool is_posted;           /* that is under way */
     bool is_active;
+    bool connects; /* the peer is about to answer */
     bool reads;
     bool reads_once;
     bool has_ended;    /* the peer's stream, */
@@ -82,30 +80,13 @@ static int embedded_bind(weir_channel *channel, const weir_address *local)
 }
 
 /* The peer answers in a task; it may find the channel closed. */
-static void post_answer(weir_channel *channel, weir_task_fn *answer)
-{
-    struct socket *socket = socket_of(channel);
-
-    weir_task_init(&socket->answer, answer, weir_channel_retain(channel));
-    if (weir__executor_post(socket->embedded->executor, &socket->answer, WEIR__NOW) < 0)
-        weir_channel_release(channel);
-}
-
-static void on_connect(void *arg, int status)
-{
-    weir_channel *channel = arg;
-
-    socket_of(channel)->is_active = status == 0;
-    weir__channel_connected(channel, status);
-    weir_channel_release(channel);
-}
-
 static int embedded_connect(weir_channel *channel, const weir_address *remote,
                             const weir_address *local)
 {
     (void)remote;
     (void)local;
-    post_answer(channel, on_connect);
+    socket_of(channel)->connects = true;
+    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
     return 0;
 }
 
@@ -118,16 +99,22 @@ static int embedded_disconnect(weir_channel *channel)
 static bool embedded_close(weir_channel *channel)
 {
     socket_of(channel)->is_active = false;
+    socket_of(channel)->connects = false;
     socket_of(channel)->reads = false;
     return true;
 }
 
-/* Tells what has been received as far as the channel reads. */
+static bool has_something(const struct socket *socket)
+{
+    return !weir__msg_queue_is_empty(&socket->received) || (socket->has_ended && !socket->told_end);
+}
+
+/* Tells what has been received as far as the channel reads; the rest in a task. */
 static void pump(weir_channel *channel, bool complete)
 {
     struct socket *socket = socket_of(channel);
-    bool told = false;
     int limit = weir__channel_options(channel)->reads_per_turn;
+    bool told = false;
 
     while (socket->reads && !weir__msg_queue_is_empty(&socket->received) && limit-- > 0) {
         socket->reads = !socket->reads_once;
@@ -137,34 +124,33 @@ static void pump(weir_channel *channel, bool complete)
     }
     if (told && complete)
         weir__channel_read_complete(channel);
-    if (socket->reads && weir__msg_queue_is_empty(&socket->received) && socket->has_ended &&
-        !socket->told_end) {
+    if (socket->reads && weir__msg_queue_is_empty(&socket->received) && has_something(socket)) {
         socket->told_end = true;
         socket->reads = false;
         weir__channel_input_ended(channel, 0);
+    } else if (socket->reads && has_something(socket)) {
+        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
     }
 }
 
-static void on_readable(void *arg, int status)
+static void embedded_due(weir_channel *channel)
 {
-    (void)status;
-    socket_of(arg)->is_posted = false;
-    pump(arg, true);
-    weir_channel_release(arg);
-}
+    struct socket *socket = socket_of(channel);
 
-static void on_peer_closed(void *arg, int status)
-{
-    (void)status;
-    socket_of(arg)->has_ended = true;
-    pump(arg, true);
-    weir_channel_release(arg);
+    if (socket->connects) {
+        socket->connects = false;
+        socket->is_active = true;
+        weir__channel_connected(channel, 0);
+    }
+    pump(channel, true);
 }
 
 static int embedded_shut_output(weir_channel *channel)
 {
-    if (!socket_of(channel)->options.peer_stays)
-        post_answer(channel, on_peer_closed);
+    if (socket_of(channel)->options.peer_stays)
+        return 0;
+    socket_of(channel)->has_ended = true;
+    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
     return 0;
 }
 
@@ -176,16 +162,10 @@ static int embedded_shut_input(weir_channel *channel)
 
 static void embedded_read_start(weir_channel *channel, bool once)
 {
-    struct socket *socket = socket_of(channel);
-
-    socket->reads = true;
-    socket->reads_once = once;
-    if (socket->is_posted || (weir__msg_queue_is_empty(&socket->received) && !socket->has_ended))
-        return;
-    weir_task_init(&socket->readable, on_readable, weir_channel_retain(channel));
-    socket->is_posted = true;
-    if (weir__executor_post(socket->embedded->executor, &socket->readable, WEIR__NOW) < 0)
-        weir_channel_release(channel);
+    socket_of(channel)->reads = true;
+    socket_of(channel)->reads_once = once;
+    if (has_something(socket_of(channel)))
+        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
 }
 
 static void embedded_read_stop(weir_channel *channel)
@@ -256,7 +236,7 @@ static void embedded_destroy(weir_channel *channel)
     .bind = embedded_bind, .connect = embedded_connect, .close = embedded_close,                 \
     .shut_output = embedded_shut_output, .shut_input = embedded_shut_input,                      \
     .read_start = embedded_read_start, .read_stop = embedded_read_stop, .flush = embedded_flush, \
-    .local_address = embedded_address, .remote_address = embedded_address,                       \
+    .due = embedded_due, .local_address = embedded_address, .remote_address = embedded_address,  \
     .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,                \
     .destroy = embedded_destroy
 

@@ -192,6 +192,25 @@ TEST(embedded, holds_what_is_received_until_the_channel_reads)
     diary_close(&diary);
 }
 
+TEST(embedded, goes_on_reading_what_is_more_than_a_turn)
+{
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)));
+    weir_msg *msg;
+    int count = 0;
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("x")), 0);
+    weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
+    weir_embedded_run(embedded);
+    while ((msg = weir_embedded_read_inbound(embedded)) != NULL) {
+        weir_msg_release(msg);
+        count++;
+    }
+    assert_int_equal(count, 100);
+    weir_embedded_release(embedded);
+}
+
 TEST(embedded, takes_as_much_as_its_socket_has_space_for)
 {
     weir_embedded *embedded = create(WEIR_EMBEDDED_OPTIONS(.socket_space = 5));
