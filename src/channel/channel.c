@@ -300,15 +300,18 @@ static int change_config(weir_channel *channel, weir__config *config)
     return 0;
 }
 
+/* What was switched by hand stays so, unless that very option is another. */
 static int apply_config(weir_channel *channel, weir__config *config)
 {
+    bool on_demand = weir__channel_options(channel)->read_on_demand;
     int err = change_config(channel, config);
 
     if (err < 0) {
         weir__config_release(config);
         return err;
     }
-    weir_channel_set_auto_read(channel, !weir__channel_options(channel)->read_on_demand);
+    if (on_demand != weir__channel_options(channel)->read_on_demand)
+        weir_channel_set_auto_read(channel, on_demand);
     weir__outbound_look(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
@@ -399,20 +402,24 @@ bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
     return false;
 }
 
+/* Nobody would hear of it, knows of it already, or expects anything else. */
+static bool is_no_news(const weir_channel *channel, int err)
+{
+    return err == 0 || err == WEIR_ECLOSED || weir__channel_phase(channel) != WEIR__OPEN ||
+           !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
+           weir__channel_has(channel, WEIR__TOLD_FAILURE);
+}
+
 void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
-    if (done != NULL) {
-        if (err < 0)
-            (void)weir_promise_fail(done, err, detail);
-        else
-            (void)weir_promise_succeed(done, NULL);
-        return;
+    if (done != NULL && err < 0) {
+        (void)weir_promise_fail(done, err, detail);
+    } else if (done != NULL) {
+        (void)weir_promise_succeed(done, NULL);
+    } else if (!is_no_news(channel, err)) {
+        channel->flags |= WEIR__TOLD_FAILURE;
+        weir_fire_error(weir__channel_ends(channel), err, detail);
     }
-    if (err == 0 || err == WEIR_ECLOSED || weir__channel_phase(channel) != WEIR__OPEN ||
-        weir__channel_has(channel, WEIR__TOLD_FAILURE))
-        return;
-    channel->flags |= WEIR__TOLD_FAILURE;
-    weir_fire_error(weir__channel_ends(channel), err, detail);
 }
 
 /* ---- the end, as a promise ---- */

@@ -64,7 +64,8 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     if (channel->transport->unhandled_error == NULL ||
         !channel->transport->unhandled_error(channel, err, detail))
         log_error(channel, err, detail);
-    if (!weir__channel_options(channel)->keep_open_on_error)
+    if (weir__channel_phase(channel) == WEIR__OPEN &&
+        !weir__channel_options(channel)->keep_open_on_error)
         weir_close(ctx, NULL);
 }
 

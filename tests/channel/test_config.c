@@ -134,6 +134,11 @@ TEST(config, of_one_channel_changes_without_the_others)
     assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)),
                      0);
     assert_ptr_equal(weir__channel_config(rig.channel), own);
+    assert_true(weir_channel_auto_read(rig.channel));
+    weir_channel_set_auto_read(rig.channel, false);
+    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)),
+                     0);
+    assert_false(weir_channel_auto_read(rig.channel)); /* as it was set by hand */
     weir_channel_get_options(rig.channel, &options);
     assert_int_equal(options.high_mark, 5);
     assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.backlog = -1)),

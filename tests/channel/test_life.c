@@ -127,6 +127,7 @@ TEST(life, what_is_done_before_the_registration_does_no_harm)
     rig_open(&rig);
     rig_add(&rig, "a");
     rig_write(&rig, "early", "early");
+    rig_write(&rig, "nobody waits", NULL);
     weir_channel_flush(rig.channel);
     assert_diary(&rig.diary, "early=ENOTCONN");
     rig_write(&rig, "kept", "kept");
