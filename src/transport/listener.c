@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listening sockets over loop/io.h.
+ *
+ * What the options say of the connections' sockets is set on the listener, and the system hands it
+ * on to each of them: so a connection costs no further call.
+ *
+ * When there is no descriptor left (EMFILE, ENFILE), a connection that nobody can accept stays in
+ * the backlog, and its client waits. So a descriptor is kept in reserve: it is given up for a
+ * moment, and the clients that wait are accepted and turned away. Then the listener pauses.
+ */
+#include "transport/listener.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+
+#include <weir/error.h>
+
+#include "base/descriptor.h"
+#include "base/log.h"
+#include "base/system.h"
+#include "loop/loop.h"
+#include "transport/socket.h"
+#include "transport/stream.h"
+
+#define PAUSE_MIN_NS weir_ms(10)
+#define PAUSE_MAX_NS weir_seconds(1)
+#define TURNED_AWAY_MAX 64 /* at a time */
+
+static weir__listener *listener_of(const weir_channel *channel)
+{
+    return container_of((weir_channel *)(uintptr_t)channel, weir__listener, channel);
+}
+
+static weir__listener *listener_of_handle(weir__io_handle *handle)
+{
+    return container_of(handle, weir__listener, handle);
+}
+
+/* ---- the reserve ---- */
+
+static void keep_reserve(weir__listener *listener)
+{
+    if (listener->reserve < 0)
+        listener->reserve = weir__sys.eventfd(0, EFD_CLOEXEC);
+}
+
+static void give_reserve_up(weir__listener *listener)
+{
+    if (listener->reserve >= 0)
+        (void)weir__descriptor_close(listener->reserve);
+    listener->reserve = -1;
+}
+
+static unsigned turn_clients_away(weir__listener *listener)
+{
+    unsigned count = 0;
+    int client;
+
+    give_reserve_up(listener);
+    while (count < TURNED_AWAY_MAX && (client = weir__sys.accept4(listener->handle.descriptor, NULL,
+                                                                  NULL, SOCK_CLOEXEC)) >= 0) {
+        (void)weir__descriptor_close(client);
+        count++;
+    }
+    keep_reserve(listener);
+    return count;
+}
+
+/* ---- what the backend tells ---- */
+
+static void on_pause_over(weir_timer *timer)
+{
+    weir__listener *listener = container_of(timer, weir__listener, pause);
+
+    keep_reserve(listener);
+    if (listener->reads && weir__io_is_attached(&listener->handle))
+        weir__io_accept_start(&listener->handle);
+}
+
+/* Accepting has failed, and stopped: begins again after a while, which doubles each time. */
+static void pause_accepting(weir__listener *listener)
+{
+    int64_t pause_ns = listener->pause_ns > 0 ? 2 * listener->pause_ns : PAUSE_MIN_NS;
+
+    listener->pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+    (void)weir_timer_start(weir__channel_executor(&listener->channel), &listener->pause,
+                           listener->pause_ns, on_pause_over);
+}
+
+static void accept_failed(weir__listener *listener, int err)
+{
+    unsigned count = err == -EMFILE || err == -ENFILE ? turn_clients_away(listener) : 0;
+
+    pause_accepting(listener);
+    weir__warn("listener", "-", "cannot accept: %s; %u clients turned away, pausing for %lld ms",
+               weir_error_text(err), count, (long long)(listener->pause_ns / 1000000));
+    weir__channel_troubled(&listener->channel, err, "a connection could not be accepted");
+}
+
+static void adopt(weir__listener *listener, int descriptor)
+{
+    weir_channel *child;
+    int err = weir__stream_adopt(listener->child, listener->child_config, &listener->channel,
+                                 descriptor, &child);
+
+    if (err < 0)
+        weir__channel_troubled(&listener->channel, err, "a connection could not be made a channel");
+    else if (!weir__channel_received(&listener->channel, weir__channel_msg(child)) ||
+             listener->once)
+        weir__listener_read_stop(&listener->channel);
+}
+
+static void on_accepted(weir__io_handle *handle, int descriptor, const struct sockaddr *peer,
+                        socklen_t peer_length)
+{
+    weir__listener *listener = listener_of_handle(handle);
+
+    (void)peer;
+    (void)peer_length;
+    if (descriptor < 0) {
+        accept_failed(listener, descriptor);
+    } else {
+        listener->pause_ns = 0;
+        adopt(listener, descriptor);
+    }
+}
+
+static void on_read_complete(weir__io_handle *handle)
+{
+    weir__channel_read_complete(&listener_of_handle(handle)->channel);
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    weir__channel_failed(&listener_of_handle(handle)->channel, err, "the loop has lost the socket");
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    weir__channel_detached(&listener_of_handle(handle)->channel);
+}
+
+static const weir__io_owner owner = {
+    .accepted = on_accepted,
+    .read_complete = on_read_complete,
+    .failed = on_failed,
+    .detached = on_detached,
+};
+
+/* ---- making one ---- */
+
+int weir__listener_create(const weir__transport *transport, const weir__transport *child,
+                          const weir_channel_options *options,
+                          const weir_channel_options *child_options, weir_channel **ret_channel)
+{
+    weir__config *config = NULL, *child_config = NULL;
+    weir__listener *listener;
+    int err = weir__config_create(options, &config);
+
+    if (err == 0)
+        err = weir__config_create(child_options, &child_config);
+    if (err == 0)
+        err = weir__channel_create(transport, config, NULL, ret_channel);
+    weir__config_release(config);
+    if (err < 0) {
+        weir__config_release(child_config);
+        return err;
+    }
+    listener = listener_of(*ret_channel);
+    weir__io_handle_init(&listener->handle, -1, &owner);
+    listener->child = child;
+    listener->child_config = child_config;
+    listener->reserve = -1;
+    weir_timer_init(&listener->pause);
+    return 0;
+}
+
+void weir__listener_destroy(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+
+    give_reserve_up(listener);
+    weir__config_release(listener->child_config);
+}
+
+/* ---- on a loop ---- */
+
+static int attach_socket(weir__listener *listener)
+{
+    weir__io *io = weir__loop_io(weir__channel_executor(&listener->channel));
+
+    if (listener->handle.descriptor < 0 || listener->handle.io != NULL)
+        return 0;
+    return weir__io_attach(io, &listener->handle);
+}
+
+int weir__listener_attach(weir_channel *channel)
+{
+    return attach_socket(listener_of(channel));
+}
+
+static void stop_pause(weir__listener *listener)
+{
+    if (weir_timer_is_running(&listener->pause))
+        (void)weir_timer_stop(&listener->pause);
+}
+
+bool weir__listener_detach(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+
+    stop_pause(listener);
+    if (listener->handle.io == NULL)
+        return true;
+    weir__io_detach(&listener->handle);
+    return false;
+}
+
+bool weir__listener_close(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+
+    stop_pause(listener);
+    give_reserve_up(listener);
+    listener->listens = false;
+    if (listener->handle.io != NULL) {
+        weir__io_close(&listener->handle);
+        return false;
+    }
+    if (listener->handle.descriptor >= 0)
+        (void)weir__descriptor_close(listener->handle.descriptor);
+    listener->handle.descriptor = -1;
+    return true;
+}
+
+bool weir__listener_is_active(const weir_channel *channel)
+{
+    return listener_of(channel)->listens;
+}
+
+/* ---- binding ---- */
+
+static int listen_on(weir__listener *listener, int descriptor, const weir_address *local)
+{
+    const weir_channel_options *options = weir__channel_options(&listener->channel);
+    int err = weir__socket_configure(descriptor, weir_address_family(local),
+                                     &listener->child_config->options);
+
+    if (err == 0)
+        err = weir__socket_set_options(descriptor, options);
+    if (err == 0)
+        err = weir__socket_bind(descriptor, local, options);
+    if (err == 0 && weir__sys.listen(descriptor, options->backlog) < 0)
+        err = -errno;
+    return err;
+}
+
+int weir__listener_bind(weir_channel *channel, const weir_address *local)
+{
+    weir__listener *listener = listener_of(channel);
+    int descriptor, err;
+
+    if (listener->handle.descriptor >= 0)
+        return -EINVAL;
+    err = weir__socket_create(weir_address_family(local), SOCK_STREAM, &descriptor);
+    if (err < 0)
+        return err;
+    err = listen_on(listener, descriptor, local);
+    if (err < 0) {
+        (void)weir__descriptor_close(descriptor);
+        return err;
+    }
+    listener->handle.descriptor = descriptor;
+    listener->listens = true;
+    keep_reserve(listener);
+    return attach_socket(listener);
+}
+
+int weir__listener_local_address(weir_channel *channel, weir_address *ret_address)
+{
+    return weir__socket_local_address(listener_of(channel)->handle.descriptor, ret_address);
+}
+
+int weir__listener_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                     size_t length)
+{
+    return weir__socket_set(listener_of(channel)->handle.descriptor, level, name, value, length);
+}
+
+int weir__listener_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                     size_t *length)
+{
+    return weir__socket_get(listener_of(channel)->handle.descriptor, level, name, ret_value,
+                            length);
+}
+
+/* ---- reading ---- */
+
+void weir__listener_read_start(weir_channel *channel, bool once)
+{
+    weir__listener *listener = listener_of(channel);
+
+    listener->reads = true;
+    listener->once = once;
+    if (!weir_timer_is_running(&listener->pause))
+        weir__io_accept_start(&listener->handle);
+}
+
+void weir__listener_read_stop(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+
+    listener->reads = false;
+    if (weir__io_is_attached(&listener->handle))
+        weir__io_accept_stop(&listener->handle);
+}

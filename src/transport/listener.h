@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel over a listening stream socket: its reads are the channels that it accepts.
+ */
+#ifndef WEIR_TRANSPORT_LISTENER_H
+#define WEIR_TRANSPORT_LISTENER_H
+
+#include "channel/channel.h"
+#include "loop/io.h"
+
+typedef struct weir__listener {
+    weir_channel channel;
+    weir__io_handle handle; /* its descriptor is -1 until it is bound */
+    const weir__transport *child;
+    weir__config *child_config;
+    int reserve; /* a descriptor to give up when there are no others; -1 = none */
+    bool listens;
+    bool reads; /* the channel wants connections */
+    bool once;  /* only one of them */
+    int64_t pause_ns;
+    weir_timer pause; /* after an accept that failed */
+} weir__listener;
+
+int weir__listener_create(const weir__transport *transport, const weir__transport *child,
+                          const weir_channel_options *options,
+                          const weir_channel_options *child_options, weir_channel **ret_channel);
+
+int weir__listener_attach(weir_channel *channel);
+bool weir__listener_detach(weir_channel *channel);
+bool weir__listener_is_active(const weir_channel *channel);
+int weir__listener_bind(weir_channel *channel, const weir_address *local);
+bool weir__listener_close(weir_channel *channel);
+void weir__listener_read_start(weir_channel *channel, bool once);
+void weir__listener_read_stop(weir_channel *channel);
+int weir__listener_local_address(weir_channel *channel, weir_address *ret_address);
+int weir__listener_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                     size_t length);
+int weir__listener_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                     size_t *length);
+void weir__listener_destroy(weir_channel *channel);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where sockets receive into: buffers of the pool, of the channel's guess (guess.h). What came is
+ * handed on without a copy, unless it is so little that it would hold a large buffer for nothing.
+ */
+#ifndef WEIR_TRANSPORT_RECEIVE_H
+#define WEIR_TRANSPORT_RECEIVE_H
+
+#include <weir/buf.h>
+
+#include "loop/io.h"
+#include "transport/guess.h"
+
+/* Makes a loop's backend receive into buffers, if it does not yet. */
+void weir__receive_into_buffers(weir__io *io);
+
+/* What has been received: a buffer, which is the caller's. The block is taken. */
+weir_buf *weir__received_buf(const weir__io_block *block, size_t length);
+
+#endif

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stream sockets over loop/io.h: one implementation for all backends.
+ *
+ * The socket is made when the family is known - by bind or connect - or it was accepted. From then
+ * on its handle is attached whenever the channel has a loop.
+ *
+ * What a send was not taken whole of is lent to the backend until `sent`. The queue's front stays
+ * where it is meanwhile, because the channel does not flush before weir__channel_writable; and a
+ * channel that is closed meanwhile keeps its messages until weir__channel_detached.
+ */
+#include "transport/stream.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "base/descriptor.h"
+#include "base/memory.h"
+#include "base/system.h"
+#include "loop/loop.h"
+#include "transport/socket.h"
+
+static weir__stream *stream_of(const weir_channel *channel)
+{
+    return container_of((weir_channel *)(uintptr_t)channel, weir__stream, channel);
+}
+
+static weir__stream *stream_of_handle(weir__io_handle *handle)
+{
+    return container_of(handle, weir__stream, handle);
+}
+
+static bool is_attached(const weir__stream *stream)
+{
+    return stream->handle.io != NULL;
+}
+
+/* ---- what the backend tells ---- */
+
+static void on_connected(weir__io_handle *handle, int err)
+{
+    weir__stream *stream = stream_of_handle(handle);
+
+    weir__free(stream->remote);
+    stream->remote = NULL;
+    stream->connected = err == 0;
+    weir__channel_connected(&stream->channel, err);
+}
+
+static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+{
+    weir__stream *stream = stream_of_handle(handle);
+    const weir_channel_options *options = weir__channel_options(&stream->channel);
+    weir_buf *buf = weir__received_buf(block, length);
+
+    weir__guess_learn(&stream->guess, options, handle->window, length);
+    handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
+    if (!weir__channel_received(&stream->channel, weir_buf_msg(buf)) &&
+        weir__io_is_attached(handle))
+        weir__io_receive_stop(handle);
+}
+
+static void on_receive_ended(weir__io_handle *handle, int err)
+{
+    weir__channel_input_ended(&stream_of_handle(handle)->channel, err);
+}
+
+static void on_read_complete(weir__io_handle *handle)
+{
+    weir__channel_read_complete(&stream_of_handle(handle)->channel);
+}
+
+static void on_sent(weir__io_handle *handle, ssize_t count)
+{
+    weir_channel *channel = &stream_of_handle(handle)->channel;
+
+    if (count > 0)
+        weir__outbound_advance(channel, (size_t)count);
+    if (weir__io_is_attached(handle)) /* a listener may have closed it */
+        weir__channel_writable(channel, count < 0 ? (int)count : 0);
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    weir__channel_failed(&stream_of_handle(handle)->channel, err, "the loop has lost the socket");
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    weir__channel_detached(&stream_of_handle(handle)->channel);
+}
+
+static const weir__io_owner owner = {
+    .connected = on_connected,
+    .received = on_received,
+    .receive_ended = on_receive_ended,
+    .read_complete = on_read_complete,
+    .sent = on_sent,
+    .failed = on_failed,
+    .detached = on_detached,
+};
+
+/* ---- making one ---- */
+
+static int create(const weir__transport *transport, weir__config *config, weir_channel *parent,
+                  int descriptor, weir_channel **ret_channel)
+{
+    weir_channel *channel;
+    weir__stream *stream;
+    int err = weir__channel_create(transport, config, parent, &channel);
+
+    if (err < 0)
+        return err;
+    stream = stream_of(channel);
+    weir__io_handle_init(&stream->handle, descriptor, &owner);
+    stream->guess = weir__guess_first(&config->options);
+    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, &config->options);
+    stream->connected = descriptor >= 0;
+    *ret_channel = channel;
+    return 0;
+}
+
+int weir__stream_create(const weir__transport *transport, const weir_channel_options *options,
+                        weir_channel **ret_channel)
+{
+    weir__config *config;
+    int err = weir__config_create(options, &config);
+
+    if (err < 0)
+        return err;
+    err = create(transport, config, NULL, -1, ret_channel);
+    weir__config_release(config);
+    return err;
+}
+
+int weir__stream_adopt(const weir__transport *transport, weir__config *config, weir_channel *parent,
+                       int descriptor, weir_channel **ret_channel)
+{
+    int err = weir__socket_set_options(descriptor, &config->options);
+
+    if (err == 0)
+        err = create(transport, config, parent, descriptor, ret_channel);
+    if (err < 0)
+        (void)weir__descriptor_close(descriptor);
+    return err;
+}
+
+void weir__stream_destroy(weir_channel *channel)
+{
+    weir__free(stream_of(channel)->remote);
+}
+
+/* ---- on a loop ---- */
+
+bool weir__stream_suits(const weir_channel *channel, const weir_executor *executor)
+{
+    (void)channel;
+    return weir__loop_io(executor) != NULL;
+}
+
+/* A socket is attached when there is both: it, and a loop. */
+static int attach_socket(weir__stream *stream)
+{
+    weir__io *io = weir__loop_io(weir__channel_executor(&stream->channel));
+
+    if (stream->handle.descriptor < 0 || is_attached(stream))
+        return 0;
+    weir__receive_into_buffers(io);
+    return weir__io_attach(io, &stream->handle);
+}
+
+int weir__stream_attach(weir_channel *channel)
+{
+    return attach_socket(stream_of(channel));
+}
+
+bool weir__stream_detach(weir_channel *channel)
+{
+    weir__stream *stream = stream_of(channel);
+
+    if (!is_attached(stream))
+        return true;
+    weir__io_detach(&stream->handle);
+    return false;
+}
+
+bool weir__stream_close(weir_channel *channel)
+{
+    weir__stream *stream = stream_of(channel);
+
+    stream->connected = false;
+    if (is_attached(stream)) {
+        weir__io_close(&stream->handle);
+        return false;
+    }
+    if (stream->handle.descriptor >= 0)
+        (void)weir__descriptor_close(stream->handle.descriptor);
+    stream->handle.descriptor = -1;
+    return true;
+}
+
+bool weir__stream_is_active(const weir_channel *channel)
+{
+    return stream_of(channel)->connected;
+}
+
+/* ---- addresses ---- */
+
+/* A socket of the address's family, made by the first that needs one. */
+static int open_socket(weir__stream *stream, const weir_address *address)
+{
+    const weir_channel_options *options = weir__channel_options(&stream->channel);
+    int family = weir_address_family(address), descriptor, err;
+
+    if (stream->handle.descriptor >= 0)
+        return 0;
+    err = weir__socket_create(family, SOCK_STREAM, &descriptor);
+    if (err < 0)
+        return err;
+    err = weir__socket_configure(descriptor, family, options);
+    if (err == 0)
+        err = weir__socket_set_options(descriptor, options);
+    if (err < 0) {
+        (void)weir__descriptor_close(descriptor);
+        return err;
+    }
+    stream->handle.descriptor = descriptor;
+    return attach_socket(stream);
+}
+
+int weir__stream_bind(weir_channel *channel, const weir_address *local)
+{
+    weir__stream *stream = stream_of(channel);
+    int err = open_socket(stream, local);
+
+    if (err < 0)
+        return err;
+    return weir__socket_bind(stream->handle.descriptor, local, weir__channel_options(channel));
+}
+
+int weir__stream_connect(weir_channel *channel, const weir_address *remote,
+                         const weir_address *local)
+{
+    weir__stream *stream = stream_of(channel);
+    int err = open_socket(stream, remote);
+
+    if (err == 0 && local != NULL)
+        err = weir__stream_bind(channel, local);
+    if (err < 0)
+        return err;
+    stream->remote = weir__alloc(sizeof(*remote));
+    if (stream->remote == NULL)
+        return -ENOMEM;
+    *stream->remote = *remote;
+    weir__io_connect(&stream->handle, weir_address_sockaddr(stream->remote), remote->length);
+    return 0;
+}
+
+int weir__stream_local_address(weir_channel *channel, weir_address *ret_address)
+{
+    return weir__socket_local_address(stream_of(channel)->handle.descriptor, ret_address);
+}
+
+int weir__stream_remote_address(weir_channel *channel, weir_address *ret_address)
+{
+    return weir__socket_remote_address(stream_of(channel)->handle.descriptor, ret_address);
+}
+
+/* ---- options ---- */
+
+int weir__stream_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                   size_t length)
+{
+    return weir__socket_set(stream_of(channel)->handle.descriptor, level, name, value, length);
+}
+
+int weir__stream_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                   size_t *length)
+{
+    return weir__socket_get(stream_of(channel)->handle.descriptor, level, name, ret_value, length);
+}
+
+int weir__stream_configure(weir_channel *channel)
+{
+    const weir_channel_options *options = weir__channel_options(channel);
+    weir__stream *stream = stream_of(channel);
+    weir_address local;
+    int err;
+
+    stream->guess = weir__guess_first(options);
+    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
+    if (stream->handle.descriptor < 0)
+        return 0;
+    err = weir__socket_local_address(stream->handle.descriptor, &local);
+    if (err == 0)
+        err =
+            weir__socket_configure(stream->handle.descriptor, weir_address_family(&local), options);
+    return err == 0 ? weir__socket_set_options(stream->handle.descriptor, options) : err;
+}
+
+/* ---- reading ---- */
+
+void weir__stream_read_start(weir_channel *channel, bool once)
+{
+    weir__io_receive_start(&stream_of(channel)->handle, once);
+}
+
+void weir__stream_read_stop(weir_channel *channel)
+{
+    weir__stream *stream = stream_of(channel);
+
+    if (weir__io_is_attached(&stream->handle))
+        weir__io_receive_stop(&stream->handle);
+}
+
+static int shut(weir_channel *channel, int how)
+{
+    return weir__sys.shutdown(stream_of(channel)->handle.descriptor, how) < 0 ? -errno : 0;
+}
+
+int weir__stream_shut_output(weir_channel *channel)
+{
+    return shut(channel, SHUT_WR);
+}
+
+int weir__stream_shut_input(weir_channel *channel)
+{
+    return shut(channel, SHUT_RD);
+}
+
+/* ---- writing ---- */
+
+int weir__stream_admit(weir_channel *channel, const weir_msg *msg)
+{
+    (void)channel;
+    if (weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type) ||
+        weir_msg_is(msg, &weir_file_range_type))
+        return 0;
+    return -EPROTOTYPE;
+}
+
+static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_length)
+{
+    weir_file_range *range = weir_file_range_of(msg);
+
+    *ret_length = (size_t)weir_file_range_remaining(range);
+    return weir__io_send_file(&stream->handle, weir_file_range_descriptor(range),
+                              weir_file_range_position(range), *ret_length);
+}
+
+/* Sends from the front of the queue, once: bytes, or an error; `*ret_length` is what was offered.
+ */
+static ssize_t send_front(weir__stream *stream, size_t *ret_length)
+{
+    struct iovec vectors[IOV_MAX];
+    size_t count = weir__outbound_gather(&stream->channel, vectors, IOV_MAX, ret_length);
+    weir_msg *msg;
+
+    if (count > 0)
+        return weir__io_send(&stream->handle, vectors, count);
+    msg = weir__outbound_current(&stream->channel);
+    if (msg != NULL)
+        return send_range(stream, msg, ret_length);
+    *ret_length = 0;
+    return 0;
+}
+
+int weir__stream_flush(weir_channel *channel)
+{
+    weir__stream *stream = stream_of(channel);
+    int budget = weir__channel_options(channel)->writes_per_flush;
+    size_t length;
+    ssize_t sent;
+
+    while (budget-- > 0) {
+        sent = send_front(stream, &length);
+        if (sent < 0)
+            return (int)sent;
+        if (length == 0)
+            return 0;
+        weir__outbound_advance(channel, (size_t)sent);
+        if ((size_t)sent < length)
+            return 0; /* `sent` will say when to go on */
+    }
+    return 1;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel over a stream socket: the slots of weir__transport that such channels share, whatever
+ * their family.
+ */
+#ifndef WEIR_TRANSPORT_STREAM_H
+#define WEIR_TRANSPORT_STREAM_H
+
+#include "channel/channel.h"
+#include "loop/io.h"
+#include "transport/receive.h"
+
+typedef struct weir__stream {
+    weir_channel channel;
+    weir__io_handle handle; /* its descriptor is -1 until there is a socket */
+    weir__guess guess;
+    bool connected;
+    weir_address *remote; /* lent to the backend while it connects */
+} weir__stream;
+
+/* Makes an accepted channel, over a descriptor that it takes, on failure too. */
+int weir__stream_adopt(const weir__transport *transport, weir__config *config, weir_channel *parent,
+                       int descriptor, weir_channel **ret_channel);
+
+/* Makes a channel that has no socket yet. */
+int weir__stream_create(const weir__transport *transport, const weir_channel_options *options,
+                        weir_channel **ret_channel);
+
+bool weir__stream_suits(const weir_channel *channel, const weir_executor *executor);
+int weir__stream_attach(weir_channel *channel);
+bool weir__stream_detach(weir_channel *channel);
+bool weir__stream_is_active(const weir_channel *channel);
+int weir__stream_bind(weir_channel *channel, const weir_address *local);
+int weir__stream_connect(weir_channel *channel, const weir_address *remote,
+                         const weir_address *local);
+bool weir__stream_close(weir_channel *channel);
+int weir__stream_shut_output(weir_channel *channel);
+int weir__stream_shut_input(weir_channel *channel);
+void weir__stream_read_start(weir_channel *channel, bool once);
+void weir__stream_read_stop(weir_channel *channel);
+int weir__stream_admit(weir_channel *channel, const weir_msg *msg);
+int weir__stream_flush(weir_channel *channel);
+int weir__stream_local_address(weir_channel *channel, weir_address *ret_address);
+int weir__stream_remote_address(weir_channel *channel, weir_address *ret_address);
+int weir__stream_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                   size_t length);
+int weir__stream_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                   size_t *length);
+int weir__stream_configure(weir_channel *channel);
+void weir__stream_destroy(weir_channel *channel);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP: stream sockets and their listeners, for internet addresses.
+ */
+#include <weir/tcp.h>
+
+#include "transport/listener.h"
+#include "transport/stream.h"
+
+static const weir__transport stream = {
+    .name = "tcp",
+    .size = sizeof(weir__stream),
+    .lingers = true,
+    .suits = weir__stream_suits,
+    .attach = weir__stream_attach,
+    .detach = weir__stream_detach,
+    .is_active = weir__stream_is_active,
+    .bind = weir__stream_bind,
+    .connect = weir__stream_connect,
+    .close = weir__stream_close,
+    .shut_output = weir__stream_shut_output,
+    .shut_input = weir__stream_shut_input,
+    .read_start = weir__stream_read_start,
+    .read_stop = weir__stream_read_stop,
+    .admit = weir__stream_admit,
+    .flush = weir__stream_flush,
+    .local_address = weir__stream_local_address,
+    .remote_address = weir__stream_remote_address,
+    .set_socket_option = weir__stream_set_socket_option,
+    .get_socket_option = weir__stream_get_socket_option,
+    .configure = weir__stream_configure,
+    .destroy = weir__stream_destroy,
+};
+
+static const weir__transport listener = {
+    .name = "tcp-server",
+    .size = sizeof(weir__listener),
+    .accepts = true,
+    .suits = weir__stream_suits,
+    .attach = weir__listener_attach,
+    .detach = weir__listener_detach,
+    .is_active = weir__listener_is_active,
+    .bind = weir__listener_bind,
+    .close = weir__listener_close,
+    .read_start = weir__listener_read_start,
+    .read_stop = weir__listener_read_stop,
+    .local_address = weir__listener_local_address,
+    .set_socket_option = weir__listener_set_socket_option,
+    .get_socket_option = weir__listener_get_socket_option,
+    .destroy = weir__listener_destroy,
+};
+
+int weir_tcp_create(const weir_channel_options *options, weir_channel **ret_channel)
+{
+    return weir__stream_create(&stream, options, ret_channel);
+}
+
+int weir_tcp_create_server(const weir_channel_options *options,
+                           const weir_channel_options *child_options, weir_channel **ret_channel)
+{
+    return weir__listener_create(&listener, &stream, options, child_options, ret_channel);
+}
