@@ -317,6 +317,59 @@ TEST(life, sending_the_rest_ends_at_the_same_deadline)
     rig_close(&rig);
 }
 
+TEST(life, lingering_without_a_deadline_waits_for_the_peer)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_OFF));
+    weir_channel_close(rig.channel, NULL);
+    (void)stepper_advance(&rig.stepper, weir_seconds(1000000));
+    assert_diary(&rig.diary, "a.close FIN");
+    rig_end_input(&rig);
+    assert_diary(&rig.diary, "CLOSE");
+    rig_close(&rig);
+}
+
+TEST(life, a_sending_side_that_cannot_be_shut_ends_the_channel)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.shut_err = -ENOTCONN}, NULL);
+    weir_channel_close(rig.channel, NULL);
+    assert_diary(&rig.diary, "a.close FIN CLOSE");
+    rig_close(&rig);
+}
+
+TEST(life, a_promise_that_is_cancelled_leaves_things_as_they_are)
+{
+    struct rig rig;
+    weir_promise *done;
+
+    rig_open(&rig);
+    done = rig_promise(&rig, "done");
+    assert_int_equal(weir_promise_cancel(done), 0);
+    weir_channel_register(rig.channel, rig.stepper.executor, done);
+    weir_channel_close(rig.channel, done);
+    weir_channel_abort(rig.channel, done);
+    weir_channel_deregister(rig.channel, done);
+    assert_diary(&rig.diary, "done=WEIR_ECANCELED");
+    assert_true(weir_channel_is_open(rig.channel));
+    weir_promise_release(done);
+    rig_close(&rig);
+}
+
+TEST(life, an_error_that_it_survives_is_an_event)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    messages_catch();
+    weir__channel_troubled(rig.channel, -EMFILE, "no more descriptors");
+    assert_diary(&rig.diary, "a.error(EMFILE)");
+    assert_true(weir_channel_is_open(rig.channel));
+    rig_close(&rig);
+}
+
 TEST(life, a_channel_that_resets_or_has_no_half_closure_does_not_linger)
 {
     struct rig rig;
@@ -455,6 +508,48 @@ TEST(life, a_close_while_it_leaves_ends_both)
     assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
     weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+TEST(life, a_channel_leaves_when_its_transport_has_let_go)
+{
+    struct rig rig;
+    weir_promise *first, *second, *third;
+
+    rig_open_started(&rig, &(struct wire_options){.slow_close = true}, NULL);
+    first = rig_promise(&rig, "first");
+    second = rig_promise(&rig, "second");
+    third = rig_promise(&rig, "third");
+    weir_channel_deregister(rig.channel, first);
+    rig_run(&rig);
+    weir_channel_deregister(rig.channel, second);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.deregister STOP DETACH a.deregister");
+    rig_let_go(&rig);
+    assert_diary(&rig.diary, "a.unregistered first=ok second=ok");
+    weir_channel_deregister(rig.channel, third); /* it is out already */
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.deregister third=ok");
+    weir_promise_release(first);
+    weir_promise_release(second);
+    weir_promise_release(third);
+    rig_close(&rig);
+}
+
+TEST(life, a_channel_that_connects_does_not_leave)
+{
+    struct rig rig;
+    weir_address address;
+    weir_promise *left;
+
+    rig_open_started(&rig, &(struct wire_options){.idle = true}, NULL);
+    assert_int_equal(weir_address_parse(":1", &address), 0);
+    weir_channel_connect(rig.channel, &address, NULL, NULL);
+    left = rig_promise(&rig, "left");
+    weir_channel_deregister(rig.channel, left);
+    rig_run(&rig);
+    assert_int_equal(weir_promise_result(left), -EBUSY);
+    weir_promise_release(left);
     rig_close(&rig);
 }
 

@@ -64,6 +64,11 @@ static void do_close(void *arg)
     weir_channel_close(((struct stranger *)arg)->channel, ((struct stranger *)arg)->done);
 }
 
+static void do_abort(void *arg)
+{
+    weir_channel_abort(((struct stranger *)arg)->channel, ((struct stranger *)arg)->done);
+}
+
 static void do_register(void *arg)
 {
     struct stranger *stranger = arg;
@@ -346,6 +351,109 @@ TEST(operation, changes_the_pipeline_from_elsewhere)
     rig_run(&rig);
     assert_diary(&rig.diary, "s.removed removed=ok s.deinit");
     weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
+/* Every operation with its first allocation failing: on the stranger's own thread. */
+static weir_thread_fn *starved;
+
+static void do_starved(void *arg)
+{
+    test_memory_fail_at(1);
+    starved(arg);
+    test_memory_fail_at(0);
+}
+
+static void do_bind(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_bind(stranger->channel, &stranger->address, stranger->done);
+}
+
+static void do_move(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_register(stranger->channel, stranger->loop, stranger->done);
+}
+
+static weir_msg *msg_to_write;
+
+static void do_write_it(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_write_and_flush(stranger->channel, msg_to_write, stranger->done);
+}
+
+static void do_fire_it(void *arg)
+{
+    weir_channel_fire_event(((struct stranger *)arg)->channel, msg_to_write);
+}
+
+TEST(operation, that_finds_no_memory_fails_its_promise_and_leaves_nothing)
+{
+    weir_thread_fn *const operations[] = {do_bind,   do_move, do_write_it,    do_close,
+                                          do_remove, do_add,  do_set_options, do_fire_it};
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    stranger.text = "a";
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        stranger.done = rig_promise(&rig, "done");
+        stranger.result = 0;
+        msg_to_write = text_msg("x");
+        weir_msg_retain(msg_to_write);
+        starved = operations[i];
+        errand_elsewhere(do_starved, &stranger);
+        rig_run(&rig);
+        if (weir_promise_is_done(stranger.done))
+            assert_int_equal(weir_promise_result(stranger.done), -ENOMEM);
+        else if (operations[i] != do_fire_it)
+            assert_int_equal(stranger.result, -ENOMEM);
+        weir_promise_release(stranger.done);
+        weir_msg_release(msg_to_write);
+        if (operations[i] != do_write_it && operations[i] != do_fire_it)
+            weir_msg_release(msg_to_write);
+    }
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    assert_true(weir_channel_is_open(rig.channel));
+    assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
+    rig_close(&rig);
+}
+
+TEST(operation, that_never_comes_to_the_loop_fails_and_leaves_nothing)
+{
+    weir_thread_fn *const operations[] = {
+        do_bind, do_deregister,  do_write_it,        do_abort, do_remove,
+        do_add,  do_set_options, do_everything_else, do_flush, do_move};
+    struct stepper other = stepper_open();
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open(&rig);
+    weir_channel_register(rig.channel, other.executor, NULL);
+    (void)stepper_run(&other);
+    stranger = stranger_at(&rig);
+    stranger.text = "a";
+    messages_catch();
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        stranger.done = rig_promise(&rig, "done");
+        msg_to_write = text_msg("x");
+        if (operations[i] != do_write_it)
+            weir_msg_release(msg_to_write);
+        errand_elsewhere(operations[i], &stranger);
+        weir_promise_release(stranger.done);
+    }
+    stepper_close(&other); /* cancels what was posted */
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "done="), 10);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    weir_channel_abort(rig.channel, NULL);
+    global_settle();
     rig_close(&rig);
 }
 

@@ -45,6 +45,14 @@ TEST(pipeline, adds_first_last_before_and_after)
     assert_int_equal(add_at(&rig, WEIR_PLACE(.before = "m", .after = "m"), "x"), -EINVAL);
     assert_int_equal(add_at(&rig, WEIR_PLACE(.first = true, .after = "m"), "x"), -EINVAL);
     assert_int_equal(weir_pipeline_add_last(rig.pipeline, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_pipeline_add_before(rig.pipeline, NULL, &spy, NULL), -EINVAL);
+    assert_int_equal(weir_pipeline_add_after(rig.pipeline, NULL, &spy, NULL), -EINVAL);
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, NULL, &spy, NULL), -EINVAL);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_pipeline_add_before(rig.pipeline, "nobody", &spy, SPY(&rig.diary, "x")),
+                     -ENOENT);
+    assert_int_equal(weir_pipeline_add_after(rig.pipeline, "nobody", &spy, SPY(&rig.diary, "x")),
+                     -ENOENT);
     assert_int_equal(weir_pipeline_count(rig.pipeline), 5);
     rig_close(&rig);
 }
