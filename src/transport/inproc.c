@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Channels inside the process: the two ends of a link (link.h), each on an executor of its own.
+ *
+ * Connecting. The caller leaves a link at the listener's door; the listener makes the other end of
+ * it; when that has come to its loop the caller is told, in a task: so the accepted channel is
+ * registered, and its pipeline made, before the caller's connect promise completes.
+ *
+ * Reading. What has come is told in a task of the channel's. Where both ends run on the same
+ * executor it is told by the flush itself, inside the writer's call, unless the reader is at work
+ * further out on the stack, or DEPTH_MAX of such deliveries are. Buffers that lie one behind the
+ * other are put together as long as they fit into the channel's receive guess.
+ *
+ * Writing. A message has been sent when it is on the way: it does not count as pending any more.
+ * To an end that has gone a write fails, and nothing more happens until what that one had sent is
+ * read: it may be what the writer still waits for. Then the channel ends, as a socket's would.
+ *
+ * Closing. What is on the way to the other end stays there, so there is nothing to linger for. The
+ * other end hears of it in the second task that comes by, behind the one that tells our own
+ * handlers: so `inactive` comes to us first, and then to the peer.
+ */
+#include <weir/inproc.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/buf.h>
+#include <weir/bytes.h>
+#include <weir/error.h>
+
+#include "transport/guess.h"
+#include "transport/inproc.h"
+#include "transport/name.h"
+
+#define DEPTH_MAX 8
+#define CAPACITY 65536 /* of a way, where receive_buffer does not say */
+
+struct inproc {
+    weir_channel channel; /* first */
+    weir__link *link;     /* NULL = not connected */
+    weir__name *name;     /* its own; NULL = none was asked for */
+    weir__side side;
+    weir__guess guess;
+    bool is_attached;
+    bool is_connecting;
+    bool is_active;
+    bool reads;
+    bool reads_once;
+    bool is_pumping;       /* on the stack: tells what has come, */
+    bool is_flushing;      /* or sends */
+    bool waits_for_room;   /* flushed messages, that is */
+    bool end_is_due;       /* the peer's end was seen, */
+    bool has_ended;        /* and told */
+    weir__msg_queue taken; /* from the link, and not told */
+    int64_t told_bytes;    /* of these, but not given back as room yet */
+};
+
+static _Thread_local unsigned depth; /* of deliveries inside a flush */
+
+static struct inproc *inproc_of(const weir_channel *channel)
+{
+    return container_of((weir_channel *)(uintptr_t)channel, struct inproc, channel);
+}
+
+void weir__inproc_tell(weir_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    weir_channel_release(channel);
+}
+
+bool weir__inproc_suits(const weir_channel *channel, const weir_executor *executor)
+{
+    (void)channel;
+    (void)executor;
+    return true;
+}
+
+/* ---- on a loop ---- */
+
+static int64_t capacity_of(const weir_channel *channel)
+{
+    int bytes = weir__channel_options(channel)->receive_buffer;
+
+    return bytes > 0 ? bytes : CAPACITY;
+}
+
+static int inproc_attach(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    self->is_attached = true;
+    if (self->link == NULL)
+        return 0;
+    weir__inproc_tell(weir__link_attach(self->link, self->side, channel));
+    if (self->waits_for_room)
+        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    return 0;
+}
+
+/* What was flushed and not sent is gone on with after the next attach: as if it waited for room. */
+static bool inproc_detach(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    self->is_attached = false;
+    if (self->link == NULL)
+        return true;
+    weir__link_detach(self->link, self->side);
+    self->waits_for_room = true;
+    return true;
+}
+
+static bool inproc_is_active(const weir_channel *channel)
+{
+    return inproc_of(channel)->is_active;
+}
+
+static bool inproc_close(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    self->is_attached = false;
+    self->is_active = false;
+    self->reads = false;
+    weir__msg_queue_clear(&self->taken);
+    if (self->name != NULL)
+        weir__name_give_up(self->name);
+    if (self->link != NULL)
+        weir__inproc_tell(weir__link_close(self->link, self->side));
+    return true;
+}
+
+static void inproc_destroy(weir_channel *channel)
+{
+    weir__link_release(inproc_of(channel)->link);
+    weir__name_release(inproc_of(channel)->name);
+}
+
+/* ---- addresses ---- */
+
+/* What a caller without a name is known by. */
+static int anonymous_address(uint64_t id, weir_address *ret_address)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    (void)snprintf(text, sizeof(text), "inproc:#%llu", (unsigned long long)id);
+    return weir_address_parse(text, ret_address);
+}
+
+static int address_of(const weir__link *link, weir__side side, weir_address *ret_address)
+{
+    if (link == NULL)
+        return -ENOTCONN;
+    if (link->names[side] == NULL)
+        return anonymous_address(link->caller_id, ret_address);
+    *ret_address = link->names[side]->address;
+    return 0;
+}
+
+static int inproc_local_address(weir_channel *channel, weir_address *ret_address)
+{
+    const struct inproc *self = inproc_of(channel);
+
+    if (self->name == NULL)
+        return address_of(self->link, self->side, ret_address);
+    *ret_address = self->name->address;
+    return 0;
+}
+
+static int inproc_remote_address(weir_channel *channel, weir_address *ret_address)
+{
+    const struct inproc *self = inproc_of(channel);
+
+    return address_of(self->link, self->side == WEIR__CALLER ? WEIR__CALLED : WEIR__CALLER,
+                      ret_address);
+}
+
+static int inproc_bind(weir_channel *channel, const weir_address *local)
+{
+    struct inproc *self = inproc_of(channel);
+    weir__name *name;
+    int err = self->name != NULL || self->link != NULL ? -EINVAL : 0;
+
+    if (err == 0)
+        err = weir__name_claim(local, NULL, &name);
+    if (err < 0)
+        return err;
+    weir__channel_lock(channel); /* others may ask for the address */
+    self->name = name;
+    weir__channel_unlock(channel);
+    return 0;
+}
+
+/* ---- connecting ---- */
+
+static int call(struct inproc *self, weir__link *link, const weir_address *remote)
+{
+    weir_channel *told = NULL;
+    int err;
+
+    weir__link_set_capacity(link, WEIR__CALLER, capacity_of(&self->channel));
+    (void)weir__link_attach(link, WEIR__CALLER, &self->channel);
+    err = weir__name_call(remote, link, &told);
+    if (err < 0)
+        return err;
+    weir__channel_lock(&self->channel);
+    self->link = link;
+    weir__channel_unlock(&self->channel);
+    self->is_connecting = true;
+    weir__inproc_tell(told);
+    return 0;
+}
+
+static int inproc_connect(weir_channel *channel, const weir_address *remote,
+                          const weir_address *local)
+{
+    struct inproc *self = inproc_of(channel);
+    weir__link *link;
+    int err = local != NULL ? inproc_bind(channel, local) : 0;
+
+    if (err == 0)
+        err = weir__link_create(channel, self->name, &link);
+    if (err < 0)
+        return err;
+    err = call(self, link, remote);
+    if (err < 0)
+        weir__link_release(link);
+    return err;
+}
+
+static void look_at_connection(struct inproc *self)
+{
+    int state = weir__link_state(self->link);
+
+    if (state == -EINPROGRESS)
+        return;
+    self->is_connecting = false;
+    self->is_active = state == 0;
+    weir__channel_connected(&self->channel, state);
+}
+
+/* ---- reading ---- */
+
+static bool may_pump(const struct inproc *self)
+{
+    return self->is_attached && self->reads && !self->is_pumping;
+}
+
+/* Reads when something is there: now, or when it comes. */
+static void expect(struct inproc *self)
+{
+    if (!may_pump(self))
+        return;
+    if (!weir__msg_queue_is_empty(&self->taken) || !weir__link_wait(self->link, self->side))
+        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+}
+
+static void inproc_read_start(weir_channel *channel, bool once)
+{
+    struct inproc *self = inproc_of(channel);
+
+    self->reads = true;
+    self->reads_once = once;
+    expect(self);
+}
+
+static void inproc_read_stop(weir_channel *channel)
+{
+    inproc_of(channel)->reads = false;
+}
+
+/* The bytes of the buffer that comes next; SIZE_MAX if none does. */
+static size_t next_readable(const struct inproc *self)
+{
+    weir_buf *buf = weir_buf_of(weir__msg_queue_peek(&self->taken));
+
+    return buf != NULL ? weir_buf_readable(buf) : SIZE_MAX;
+}
+
+static weir_msg *pop(struct inproc *self)
+{
+    weir_msg *msg = weir__msg_queue_pop(&self->taken);
+
+    if (msg != NULL)
+        self->told_bytes += weir__outbound_cost(msg);
+    return msg;
+}
+
+/* Puts the buffers behind this one into one with it, up to `size` bytes, as long as memory lasts.
+ */
+static weir_msg *coalesce(struct inproc *self, weir_buf *first, size_t size)
+{
+    weir_buf *all, *next;
+
+    if (weir_buf_create(weir_buf_readable(first) + next_readable(self), size, &all) < 0)
+        return weir_buf_msg(first);
+    (void)weir_buf_write_bytes(all, weir_buf_bytes(first), weir_buf_readable(first));
+    weir_buf_release(first);
+    while (next_readable(self) <= size - weir_buf_readable(all)) {
+        next = weir_buf_of(weir__msg_queue_peek(&self->taken));
+        if (weir_buf_write_bytes(all, weir_buf_bytes(next), weir_buf_readable(next)) < 0)
+            break;
+        weir_msg_release(pop(self));
+    }
+    return weir_buf_msg(all);
+}
+
+/* The next message to be told; NULL if there is none. A guess that leaves a buffer is too small. */
+static weir_msg *next_message(struct inproc *self)
+{
+    const weir_channel_options *options = weir__channel_options(&self->channel);
+    size_t size = weir__guess_size(&self->guess, options), length;
+    weir_msg *msg = pop(self);
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf == NULL)
+        return msg;
+    length = weir_buf_readable(buf);
+    if (length < size && next_readable(self) <= size - length)
+        msg = coalesce(self, buf, size);
+    length = next_readable(self) < SIZE_MAX ? size : weir_msg_size(msg);
+    weir__guess_learn(&self->guess, options, size, length);
+    return msg;
+}
+
+static void make_room(struct inproc *self)
+{
+    int64_t bytes = self->told_bytes;
+
+    self->told_bytes = 0;
+    weir__inproc_tell(weir__link_make_room(self->link, self->side, bytes));
+}
+
+/* The first time that it is seen our peer's own handlers may not have heard of it. */
+static void tell_end(struct inproc *self)
+{
+    if (!self->end_is_due) {
+        self->end_is_due = true;
+        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+        return;
+    }
+    self->has_ended = true;
+    self->reads = false;
+    weir__channel_input_ended(&self->channel, 0);
+}
+
+static void tell_messages(struct inproc *self)
+{
+    int limit = weir__channel_options(&self->channel)->reads_per_turn;
+    weir_msg *msg;
+
+    while (self->reads && limit-- > 0 && (msg = next_message(self)) != NULL) {
+        self->reads = !self->reads_once;
+        if (!weir__channel_received(&self->channel, msg))
+            break;
+    }
+    make_room(self);
+    weir__channel_read_complete(&self->channel);
+}
+
+static void pump(struct inproc *self)
+{
+    bool is_over;
+
+    if (!may_pump(self))
+        return;
+    is_over = weir__link_take(self->link, self->side, &self->taken);
+    if (weir__msg_queue_is_empty(&self->taken)) {
+        if (is_over)
+            tell_end(self);
+        else
+            expect(self);
+        return;
+    }
+    self->is_pumping = true;
+    tell_messages(self);
+    self->is_pumping = false;
+    expect(self);
+}
+
+static int inproc_shut_input(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    weir__msg_queue_clear(&self->taken);
+    weir__inproc_tell(weir__link_shut_input(self->link, self->side));
+    return 0;
+}
+
+/* ---- writing ---- */
+
+/* Puts messages on the way as long as there is room. Gives the peer, if it is to be told. */
+static int put_messages(struct inproc *self, weir_channel **ret_told)
+{
+    weir_channel *channel = &self->channel, *told;
+    weir_msg *msg;
+    int err;
+
+    while ((msg = weir__outbound_current(channel)) != NULL) {
+        err = weir__link_put(self->link, self->side, msg, &told);
+        if (*ret_told == NULL)
+            *ret_told = told;
+        else
+            weir_channel_release(told); /* it will be told once, of all of them */
+        if (err == -EAGAIN || (err == -EPIPE && self->has_ended))
+            return err;
+        if (err == 0)
+            (void)weir__outbound_take(channel);
+        if (err == -EPIPE)
+            weir__outbound_drop(channel, WEIR_ECLOSED, "the peer has closed");
+        else
+            weir__outbound_drop(channel, err, NULL);
+    }
+    return 0;
+}
+
+/* Whether the peer, which is ours to look into if it has the same executor, can read now. */
+static bool may_deliver(const struct inproc *self, const weir_channel *peer)
+{
+    return depth < DEPTH_MAX &&
+           weir__channel_executor(peer) == weir__channel_executor(&self->channel) &&
+           may_pump(inproc_of(peer)) && !inproc_of(peer)->is_flushing;
+}
+
+/* Lets the peer read what was put on the way. True: it has, at once. Takes: peer. */
+static bool deliver(const struct inproc *self, weir_channel *peer)
+{
+    if (peer == NULL || !may_deliver(self, peer)) {
+        weir__inproc_tell(peer);
+        return false;
+    }
+    depth++;
+    pump(inproc_of(peer));
+    depth--;
+    weir_channel_release(peer);
+    return true;
+}
+
+/* Where the peer reads at once there may be room again, and more to send. */
+static int send_messages(struct inproc *self)
+{
+    weir_channel *told;
+    int err;
+
+    for (int n = weir__channel_options(&self->channel)->writes_per_flush; n > 0; n--) {
+        told = NULL;
+        err = put_messages(self, &told);
+        self->waits_for_room = err == -EAGAIN;
+        if (!deliver(self, told))
+            return err == -EPIPE ? err : 0;
+    }
+    return 1;
+}
+
+static int inproc_flush(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+    int result;
+
+    self->is_flushing = true;
+    result = send_messages(self);
+    self->is_flushing = false;
+    return result;
+}
+
+static int inproc_shut_output(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    weir__inproc_tell(weir__link_shut_output(self->link, self->side));
+    return 0;
+}
+
+/* ---- what others have done ---- */
+
+static void look_at_room(struct inproc *self)
+{
+    if (!weir__link_has_room(self->link, self->side))
+        return;
+    self->waits_for_room = false;
+    weir__channel_writable(&self->channel, 0);
+}
+
+/* Each of these may close the channel. */
+static void inproc_due(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    if (self->is_attached && self->is_connecting)
+        look_at_connection(self);
+    if (self->is_attached && self->waits_for_room)
+        look_at_room(self);
+    pump(self);
+}
+
+static int inproc_configure(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    self->guess = weir__guess_first(weir__channel_options(channel));
+    if (self->link != NULL)
+        weir__link_set_capacity(self->link, self->side, capacity_of(channel));
+    return 0;
+}
+
+/* ---- making one ---- */
+
+static const weir__transport transport = {
+    .name = "inproc",
+    .size = sizeof(struct inproc),
+    .suits = weir__inproc_suits,
+    .attach = inproc_attach,
+    .detach = inproc_detach,
+    .is_active = inproc_is_active,
+    .bind = inproc_bind,
+    .connect = inproc_connect,
+    .close = inproc_close,
+    .shut_output = inproc_shut_output,
+    .shut_input = inproc_shut_input,
+    .read_start = inproc_read_start,
+    .read_stop = inproc_read_stop,
+    .flush = inproc_flush,
+    .due = inproc_due,
+    .local_address = inproc_local_address,
+    .remote_address = inproc_remote_address,
+    .configure = inproc_configure,
+    .destroy = inproc_destroy,
+};
+
+static int create(weir__config *config, weir_channel *parent, weir_channel **ret_channel)
+{
+    int err = weir__channel_create(&transport, config, parent, ret_channel);
+
+    if (err < 0)
+        return err;
+    weir__msg_queue_init(&inproc_of(*ret_channel)->taken);
+    inproc_of(*ret_channel)->guess = weir__guess_first(&config->options);
+    return 0;
+}
+
+int weir_inproc_create(const weir_channel_options *options, weir_channel **ret_channel)
+{
+    weir__config *config;
+    int err = weir__config_create(options, &config);
+
+    if (err < 0)
+        return err;
+    err = create(config, NULL, ret_channel);
+    weir__config_release(config);
+    return err;
+}
+
+int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__link *link,
+                        weir_channel **ret_channel)
+{
+    struct inproc *self;
+    int err = create(config, listener, ret_channel);
+
+    if (err < 0)
+        return err;
+    self = inproc_of(*ret_channel);
+    self->link = link;
+    self->side = WEIR__CALLED;
+    self->is_active = true;
+    weir__link_set_capacity(link, WEIR__CALLED, capacity_of(*ret_channel));
+    return 0;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners inside the process: each has a name, and a door at which links wait for it (name.h).
+ */
+#include <weir/inproc.h>
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "transport/inproc.h"
+#include "transport/name.h"
+
+struct server {
+    weir_channel channel; /* first */
+    weir__config *child_config;
+    weir__name *name; /* NULL = not bound */
+    weir__door door;
+    bool is_attached;
+    bool is_active;
+    bool reads;
+    bool reads_once;
+    bool is_accepting; /* on the stack */
+};
+
+static struct server *server_of(const weir_channel *channel)
+{
+    return container_of((weir_channel *)(uintptr_t)channel, struct server, channel);
+}
+
+/* ---- on a loop ---- */
+
+static int server_attach(weir_channel *channel)
+{
+    struct server *self = server_of(channel);
+
+    self->is_attached = true;
+    weir__door_attach(&self->door, channel);
+    return 0;
+}
+
+static bool server_detach(weir_channel *channel)
+{
+    struct server *self = server_of(channel);
+
+    self->is_attached = false;
+    weir__door_attach(&self->door, NULL);
+    return true;
+}
+
+static bool server_is_active(const weir_channel *channel)
+{
+    return server_of(channel)->is_active;
+}
+
+static int server_bind(weir_channel *channel, const weir_address *local)
+{
+    struct server *self = server_of(channel);
+    weir__name *name;
+    int err;
+
+    self->door.backlog = weir__channel_options(channel)->backlog;
+    err = weir__name_claim(local, &self->door, &name);
+    if (err < 0)
+        return err;
+    weir__channel_lock(channel); /* others may ask for the address */
+    self->name = name;
+    weir__channel_unlock(channel);
+    self->is_active = true;
+    return 0;
+}
+
+static void refuse(weir__link *link)
+{
+    weir__inproc_tell(weir__link_close(link, WEIR__CALLED));
+    weir__link_release(link);
+}
+
+static bool server_close(weir_channel *channel)
+{
+    struct server *self = server_of(channel);
+    weir__link *link;
+
+    self->is_attached = false;
+    self->is_active = false;
+    self->reads = false;
+    weir__door_attach(&self->door, NULL);
+    if (self->name != NULL)
+        weir__name_give_up(self->name);
+    while ((link = weir__door_take(&self->door)) != NULL)
+        refuse(link);
+    return true;
+}
+
+static void server_destroy(weir_channel *channel)
+{
+    struct server *self = server_of(channel);
+
+    weir__name_release(self->name);
+    weir__config_release(self->child_config);
+}
+
+static int server_local_address(weir_channel *channel, weir_address *ret_address)
+{
+    const struct server *self = server_of(channel);
+
+    if (self->name == NULL)
+        return -ENOTCONN;
+    *ret_address = self->name->address;
+    return 0;
+}
+
+/* ---- accepting ---- */
+
+/* Accepts when somebody is there: now, or when they come. */
+static void expect(struct server *self)
+{
+    if (self->is_attached && self->reads && !self->is_accepting && !weir__door_wait(&self->door))
+        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+}
+
+static void server_read_start(weir_channel *channel, bool once)
+{
+    struct server *self = server_of(channel);
+
+    self->reads = true;
+    self->reads_once = once;
+    expect(self);
+}
+
+static void server_read_stop(weir_channel *channel)
+{
+    server_of(channel)->reads = false;
+}
+
+/* The next channel; NULL if nobody is there any more. Who has gone meanwhile is passed over. */
+static weir_channel *next_channel(struct server *self)
+{
+    weir_channel *child;
+    weir__link *link;
+    int err;
+
+    while ((link = weir__door_take(&self->door)) != NULL) {
+        if (weir__link_is_gone(link, WEIR__CALLER)) {
+            weir__link_release(link);
+            continue;
+        }
+        err = weir__inproc_accept(&self->channel, self->child_config, link, &child);
+        if (err == 0)
+            return child;
+        refuse(link);
+        weir__channel_troubled(&self->channel, err, "a connection could not be made a channel");
+    }
+    return NULL;
+}
+
+static void accept_channels(struct server *self)
+{
+    int limit = weir__channel_options(&self->channel)->reads_per_turn;
+    weir_channel *child;
+    bool told = false;
+
+    while (self->reads && limit-- > 0 && (child = next_channel(self)) != NULL) {
+        self->reads = !self->reads_once;
+        told = true;
+        if (!weir__channel_received(&self->channel, weir__channel_msg(child)))
+            break;
+    }
+    if (told)
+        weir__channel_read_complete(&self->channel);
+}
+
+static void server_due(weir_channel *channel)
+{
+    struct server *self = server_of(channel);
+
+    if (!self->is_attached || !self->reads || self->is_accepting)
+        return;
+    self->is_accepting = true;
+    accept_channels(self);
+    self->is_accepting = false;
+    expect(self);
+}
+
+/* ---- making one ---- */
+
+static const weir__transport transport = {
+    .name = "inproc-server",
+    .size = sizeof(struct server),
+    .accepts = true,
+    .suits = weir__inproc_suits,
+    .attach = server_attach,
+    .detach = server_detach,
+    .is_active = server_is_active,
+    .bind = server_bind,
+    .close = server_close,
+    .read_start = server_read_start,
+    .read_stop = server_read_stop,
+    .due = server_due,
+    .local_address = server_local_address,
+    .destroy = server_destroy,
+};
+
+int weir_inproc_create_server(const weir_channel_options *options,
+                              const weir_channel_options *child_options, weir_channel **ret_channel)
+{
+    weir__config *config = NULL, *child_config = NULL;
+    int err = weir__config_create(options, &config);
+
+    if (err == 0)
+        err = weir__config_create(child_options, &child_config);
+    if (err == 0)
+        err = weir__channel_create(&transport, config, NULL, ret_channel);
+    weir__config_release(config);
+    if (err < 0) {
+        weir__config_release(child_config);
+        return err;
+    }
+    server_of(*ret_channel)->child_config = child_config;
+    weir__door_init(&server_of(*ret_channel)->door, 0);
+    return 0;
+}
