@@ -235,6 +235,8 @@ static void on_shut_down(weir__loop_member *member)
     leave(container_of(member, weir_fd_watch, member), WEIR_ECANCELED);
 }
 
+static const weir__loop_member_type member_type = {.shut_down = on_shut_down};
+
 /* ---- changes from anywhere ---- */
 
 static void begin(weir_fd_watch *watch, uint32_t wanted)
@@ -406,7 +408,7 @@ static int make(weir_executor *loop, int descriptor, const weir_fd_watch_options
     watch->loop = loop;
     watch->options = *options;
     watch->descriptor = descriptor;
-    watch->member.shut_down = on_shut_down;
+    watch->member.type = &member_type;
     atomic_init(&watch->wanted, options->events);
     weir_task_init(&watch->task, on_task, watch);
     weir__refs_init(&watch->refs);

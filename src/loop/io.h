@@ -32,7 +32,7 @@
 
 #include "base/list.h"
 
-#define WEIR__IO_READS_MAX 16         /* of one handle in a turn; accepts and datagrams too */
+#define WEIR__IO_READS_MAX 16         /* of one handle in a turn, unless the owner says otherwise */
 #define WEIR__IO_WINDOW (128 * 1024)  /* what a read may bring, unless the owner says less */
 #define WEIR__IO_SMALL 4096           /* a read that brings less has brought little */
 #define WEIR__IO_DATAGRAM_WINDOW 2048 /* the same for one datagram */
@@ -159,15 +159,15 @@ struct weir__io_handle {
     uint8_t wants;
     uint8_t due;
     uint8_t state;
-    bool datagrams;       /* receives datagrams, not a stream */
-    bool packets;         /* Unix sockets: a read may end with a packet or a passed descriptor,
-                             so that a short one does not mean that nothing is left */
+    bool datagrams : 1; /* receives datagrams, not a stream */
+    bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
     uint16_t poll_events; /* what the owner polls for */
+    uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
+                      usual */
 
     /* The backend's own. */
-    uint16_t armed;     /* the events that the kernel watches for */
-    bool unread;        /* edge: what nobody wants to read may be there, and no event will say so */
     uint8_t batch;      /* datagrams: as many may come at once */
+    uint16_t armed;     /* the events that the kernel watches for */
     uint16_t in_flight; /* uring: its operations that the ring has, a bit each */
     uint32_t slot;      /* poll: the index of its pollfd; epoll: 1 = registered; uring: how many of
                            its completions of this turn are still to be told */
@@ -386,6 +386,12 @@ static inline size_t weir__io_window(const weir__io_handle *handle)
     return handle->datagrams ? WEIR__IO_DATAGRAM_WINDOW : WEIR__IO_WINDOW;
 }
 
+/* For backends: how often it may be told of accepts and receives in a turn. */
+static inline unsigned weir__io_reads(const weir__io_handle *handle)
+{
+    return handle->reads != 0 ? handle->reads : WEIR__IO_READS_MAX;
+}
+
 static inline bool weir__io_is_attached(const weir__io_handle *handle)
 {
     return handle->io != NULL && handle->state == WEIR__IO_ATTACHED;
@@ -420,7 +426,7 @@ static inline void weir__io_connect(weir__io_handle *handle, const struct sockad
 }
 
 /*
- * Receives until it is stopped or ends: `received`, at most WEIR__IO_READS_MAX times a turn, or
+ * Receives until it is stopped or ends: `received`, at most weir__io_reads times a turn, or
  * `received_datagrams`; `receive_ended`; `read_complete` after the last of a turn. With `once` it
  * stops by itself after one of them: then no more than that is taken from the socket. Calling it
  * again changes `once`.

@@ -341,10 +341,10 @@ static bool loop_drain(weir_executor *executor, bool abort)
     weir__loop_member *member;
 
     while ((member = next_member(&loop->owners, &loop->leaving)) != NULL)
-        member->shut_down(member);
+        member->type->shut_down(member);
     while (abort && (member = next_member(&loop->leaving, &loop->aborted)) != NULL)
-        if (member->abort != NULL)
-            member->abort(member);
+        if (member->type->abort != NULL)
+            member->type->abort(member);
     return weir__list_is_empty(&loop->leaving) && weir__list_is_empty(&loop->aborted) &&
            weir__list_is_empty(&loop->io->handles);
 }

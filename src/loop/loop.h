@@ -22,16 +22,19 @@
 typedef struct weir__loop_member weir__loop_member;
 typedef struct weir__loop weir__loop;
 
-struct weir__loop_member {
-    weir__list link;
-    weir__loop *loop; /* NULL = in none */
-
+typedef struct weir__loop_member_type {
     /* The loop shuts down: the member closes what it has, and parts. Called once. */
     void (*shut_down)(weir__loop_member *member);
 
     /* It has not parted, and its time is up: it does so without its peer. Once; NULL = nothing that
      * it waits for can take long. */
     void (*abort)(weir__loop_member *member);
+} weir__loop_member_type;
+
+struct weir__loop_member {
+    weir__list link;
+    weir__loop *loop; /* NULL = in none */
+    const weir__loop_member_type *type;
 };
 
 /* What a loop is made of; `create` of its type is given this. */

@@ -98,7 +98,7 @@ static void remember(weir__io_handle *handle, uint8_t want)
 static void read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *step)
 {
     struct reading reading = {
-        .left = WEIR__IO_READS_MAX,
+        .left = weir__io_reads(handle),
         .to_the_end = is_edge(handle) && (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0,
         .error = (events & POLLERR) != 0,
     };

@@ -117,7 +117,7 @@ static bool may_be_told_now(const weir__io_handle *handle, const weir__uring_new
         return false;
     if (!weir__uring_is_read(what->op))
         return true;
-    return handle->backend == NULL && handle->told < WEIR__IO_READS_MAX && is_wanted(handle, what);
+    return handle->backend == NULL && handle->told < weir__io_reads(handle) && is_wanted(handle, what);
 }
 
 /* ---- telling ---- */
@@ -222,7 +222,7 @@ void weir__uring_finish_reading(weir__io_handle *handle)
 
 void weir__uring_tell_kept(weir__io_handle *handle)
 {
-    while (handle->backend != NULL && handle->told < WEIR__IO_READS_MAX) {
+    while (handle->backend != NULL && handle->told < weir__io_reads(handle)) {
         weir__uring_news what = *first(handle);
 
         if (!is_wanted(handle, &what))

@@ -65,6 +65,8 @@ static void on_abort(weir__loop_member *member)
     bell_drop(bell);
 }
 
+static const weir__loop_member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
+
 static void attach(void *arg)
 {
     struct bell *bell = arg;
@@ -86,7 +88,7 @@ void bell_hang(struct bell *bell, weir_executor *loop)
         .on_ring = bell->on_ring,
         .user_data = bell->user_data,
         .stubborn = bell->stubborn,
-        .member = {.shut_down = on_shut_down, .abort = on_abort},
+        .member = {.type = &member_type},
     };
     weir__io_handle_init(&bell->handle, descriptor, &owner);
     if (weir_in_executor(loop))
