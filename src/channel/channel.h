@@ -24,6 +24,7 @@
 #include "channel/pipeline.h"
 #include "channel/transport.h"
 #include "executor/executor.h"
+#include "loop/loop.h"
 
 typedef struct weir__rare weir__rare;
 typedef struct weir__attribute weir__attribute;
@@ -84,6 +85,7 @@ struct weir_channel {
     const weir__transport *transport;
     _Atomic(weir__config *) config;    /* the loop's to change */
     _Atomic(weir_executor *) executor; /* its memory is kept; NULL = never registered */
+    weir__loop_member member;          /* of the event loop that it is registered on */
     uint64_t id;
     weir_channel *parent;
     _Atomic uint32_t state; /* the loop's to change */

@@ -23,7 +23,8 @@
  *   - Writes are taken in OPEN only. From SENDING on what is received is discarded.
  *   - The transport's `close` is called once, when CLOSING begins; it sends nothing from there on.
  *   - While it is registered the loop holds a reference (WEIR__MEMBER), until all handlers are
- *     gone or it was deregistered; so nobody needs one to run the channel on its loop.
+ *     gone or it was deregistered; so nobody needs one to run the channel on its loop. For as long
+ *     it is a member of its event loop, which does not end before all of them have parted.
  *   - `active` and `inactive` come in pairs, and so do `registered` and `unregistered`.
  *
  * The end, in this order: the transport - the closed promise - the promises of those who closed -
@@ -57,6 +58,36 @@ static int attach(weir_channel *channel)
     return channel->transport->attach(channel);
 }
 
+static void on_shut_down(weir__loop_member *member)
+{
+    weir__channel_drain(container_of(member, weir_channel, member));
+}
+
+static void on_abort(weir__loop_member *member)
+{
+    weir__channel_do_abort(container_of(member, weir_channel, member), NULL, WEIR_ECLOSED);
+}
+
+static const weir__loop_member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
+
+static void join(weir_channel *channel)
+{
+    weir_executor *executor = weir__channel_executor(channel);
+
+    weir_channel_retain(channel);
+    channel->flags |= WEIR__MEMBER;
+    channel->member.type = &member_type;
+    if (weir__loop_of(executor) != NULL)
+        weir__loop_join(executor, &channel->member);
+}
+
+/* Leaves the loop's reference to the caller. */
+static void part(weir_channel *channel)
+{
+    channel->flags &= ~(uint32_t)WEIR__MEMBER;
+    weir__loop_part(&channel->member);
+}
+
 /* Accepting and connecting make it active later; a channel that comes again is active already. */
 static void go_on(weir_channel *channel)
 {
@@ -86,8 +117,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         weir__channel_report(channel, done, err, NULL);
         return;
     }
-    weir_channel_retain(channel);
-    channel->flags |= WEIR__MEMBER;
+    join(channel);
     weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
     weir__pipeline_begin(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
@@ -101,7 +131,8 @@ static void leave_loop(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
 
-    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__MEMBER);
+    channel->flags &= ~(uint32_t)WEIR__DETACHING;
+    part(channel); /* first: who hears of this may register it elsewhere */
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
     weir_fire_unregistered(weir__channel_ends(channel));
@@ -171,6 +202,16 @@ static void complete_waiting(weir_channel *channel)
     weir__waiting_complete(&rare->output_closers, WEIR_ECLOSED, NULL);
 }
 
+/* A loop at its very end closes what is left, but runs no task: the rest is done elsewhere, where
+ * its members must not be touched. */
+static void part_if_loop_ends(weir_channel *channel)
+{
+    const weir_executor *executor = weir__channel_executor(channel);
+
+    if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        weir__loop_part(&channel->member);
+}
+
 static void become_closed(weir_channel *channel)
 {
     weir_promise *closed;
@@ -181,6 +222,7 @@ static void become_closed(weir_channel *channel)
         (void)weir_promise_succeed(closed, NULL);
     complete_waiting(channel);
     weir__outbound_fail_all(channel, channel->cause, NULL);
+    part_if_loop_ends(channel);
     if (weir__channel_has(channel, WEIR__BEGUN))
         weir__channel_make_due(channel, WEIR__DUE_END);
 }
@@ -349,7 +391,7 @@ void weir__channel_ended(weir_channel *channel)
 {
     if (!weir__channel_has(channel, WEIR__MEMBER))
         return;
-    channel->flags &= ~(uint32_t)WEIR__MEMBER;
+    part(channel);
     weir_channel_release(channel); /* the loop's; the task that we are in has one of its own */
 }
 
