@@ -12,8 +12,6 @@
 #include <weir/error.h>
 
 #include "support/channel/rig.h"
-#include "support/executor/messages.h"
-#include "support/memory.h"
 #include "support/transport/pair.h"
 
 static const struct pair_options together = {0};
@@ -1194,23 +1192,4 @@ TEST(inproc, listener_can_move_while_others_call)
     pair_run(&pair);
     assert_diary(&pair.diary, "server.active connect=ok client.active");
     pair_close(&pair);
-}
-
-/* ---- memory ---- */
-
-/* Must-hold 6: whatever fails, every message is released and every channel ends. */
-static void echo_once(void)
-{
-    struct pair pair;
-
-    pair_open_connected(&pair, &apart);
-    pair.server.on_read = write_back;
-    pair_send(&pair.client, "x", NULL);
-    pair_run(&pair);
-    pair_close(&pair);
-}
-
-TEST(inproc, works_without_a_leak)
-{
-    echo_once();
 }
