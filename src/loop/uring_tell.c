@@ -117,7 +117,8 @@ static bool may_be_told_now(const weir__io_handle *handle, const weir__uring_new
         return false;
     if (!weir__uring_is_read(what->op))
         return true;
-    return handle->backend == NULL && handle->told < weir__io_reads(handle) && is_wanted(handle, what);
+    return handle->backend == NULL && handle->told < weir__io_reads(handle) &&
+           is_wanted(handle, what);
 }
 
 /* ---- telling ---- */

@@ -104,11 +104,13 @@ static void adopt(weir__listener *listener, int descriptor)
     int err = weir__stream_adopt(listener->child, listener->child_config, &listener->channel,
                                  descriptor, &child);
 
-    if (err < 0)
+    if (err < 0) {
         weir__channel_troubled(&listener->channel, err, "a connection could not be made a channel");
-    else if (!weir__channel_received(&listener->channel, weir__channel_msg(child)) ||
-             listener->once)
+        return;
+    }
+    if (listener->once) /* before: a handler may ask for the next */
         weir__listener_read_stop(&listener->channel);
+    (void)weir__channel_received(&listener->channel, weir__channel_msg(child));
 }
 
 static void on_accepted(weir__io_handle *handle, int descriptor, const struct sockaddr *peer,
@@ -169,6 +171,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     }
     listener = listener_of(*ret_channel);
     weir__io_handle_init(&listener->handle, -1, &owner);
+    listener->handle.reads = weir__reads_per_turn(weir__channel_options(*ret_channel));
     listener->child = child;
     listener->child_config = child_config;
     listener->reserve = -1;
@@ -271,7 +274,9 @@ int weir__listener_bind(weir_channel *channel, const weir_address *local)
         (void)weir__descriptor_close(descriptor);
         return err;
     }
+    weir__channel_lock(channel); /* other threads may look for it */
     listener->handle.descriptor = descriptor;
+    weir__channel_unlock(channel);
     listener->listens = true;
     keep_reserve(listener);
     return attach_socket(listener);

@@ -5,6 +5,7 @@
 #include "transport/socket.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -22,6 +23,8 @@ int weir__socket_create(int family, int type, int *ret_descriptor)
 
 int weir__socket_set(int descriptor, int level, int name, const void *value, size_t length)
 {
+    if (descriptor < 0)
+        return -ENOTSUP;
     return weir__sys.setsockopt(descriptor, level, name, value, (socklen_t)length) < 0 ? -errno : 0;
 }
 
@@ -29,6 +32,8 @@ int weir__socket_get(int descriptor, int level, int name, void *ret_value, size_
 {
     socklen_t used = (socklen_t)*length;
 
+    if (descriptor < 0)
+        return -ENOTSUP;
     if (weir__sys.getsockopt(descriptor, level, name, ret_value, &used) < 0)
         return -errno;
     *length = used;
@@ -51,28 +56,60 @@ static int set_buffers(int descriptor, const weir_channel_options *options)
     return err;
 }
 
-static int set_tcp(int descriptor, const weir_channel_options *options)
+static int set_user_timeout(int descriptor, const weir_channel_options *options)
 {
-    int err = options->nagle ? 0 : set_number(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+    int64_t ms = (options->user_timeout_ns + 999999) / 1000000;
 
-    if (err == 0 && options->user_timeout_ns > 0)
-        err = set_number(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT,
-                         (int)((options->user_timeout_ns + 999999) / 1000000));
+    if (ms == 0)
+        return 0;
+    return set_number(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, ms < INT_MAX ? (int)ms : INT_MAX);
+}
+
+static bool is_internet(int family)
+{
+    return family == AF_INET || family == AF_INET6;
+}
+
+static int set_reset_on_close(int descriptor, bool on)
+{
+    const struct linger linger = {.l_onoff = on, .l_linger = 0};
+
+    return weir__socket_set(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+/* A fresh socket has none of them set: a call is made only for what is to be on. */
+static int set_switches(int descriptor, int family, const weir_channel_options *options, bool fresh)
+{
+    int err = 0;
+
+    if (is_internet(family) && (!fresh || !options->nagle))
+        err = set_number(descriptor, IPPROTO_TCP, TCP_NODELAY, !options->nagle);
+    if (err == 0 && (!fresh || options->keep_alive))
+        err = set_number(descriptor, SOL_SOCKET, SO_KEEPALIVE, options->keep_alive);
+    if (err == 0 && (!fresh || options->reset_on_close))
+        err = set_reset_on_close(descriptor, options->reset_on_close);
+    return err;
+}
+
+static int configure(int descriptor, int family, const weir_channel_options *options, bool fresh)
+{
+    int err = set_buffers(descriptor, options);
+
+    if (err == 0)
+        err = set_switches(descriptor, family, options, fresh);
+    if (err == 0 && is_internet(family))
+        err = set_user_timeout(descriptor, options);
     return err;
 }
 
 int weir__socket_configure(int descriptor, int family, const weir_channel_options *options)
 {
-    const struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    int err = set_buffers(descriptor, options);
+    return configure(descriptor, family, options, true);
+}
 
-    if (err == 0 && (family == AF_INET || family == AF_INET6))
-        err = set_tcp(descriptor, options);
-    if (err == 0 && options->keep_alive)
-        err = set_number(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-    if (err == 0 && options->reset_on_close)
-        err = weir__socket_set(descriptor, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    return err;
+int weir__socket_reconfigure(int descriptor, int family, const weir_channel_options *options)
+{
+    return configure(descriptor, family, options, false);
 }
 
 int weir__socket_set_options(int descriptor, const weir_channel_options *options)
@@ -88,10 +125,9 @@ int weir__socket_set_options(int descriptor, const weir_channel_options *options
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options)
 {
-    bool internet = weir_address_family(local) != AF_UNIX;
     int err = 0;
 
-    if (internet && !options->no_reuse_address)
+    if (is_internet(weir_address_family(local)) && !options->no_reuse_address)
         err = set_number(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
     if (err == 0 && options->reuse_port)
         err = set_number(descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
@@ -104,6 +140,8 @@ int weir__socket_local_address(int descriptor, weir_address *ret_address)
 {
     weir_address address = {.length = sizeof(address.storage)};
 
+    if (descriptor < 0)
+        return -ENOTCONN;
     if (weir__sys.getsockname(descriptor, (struct sockaddr *)&address.storage, &address.length) < 0)
         return -errno;
     *ret_address = address;
@@ -114,6 +152,8 @@ int weir__socket_remote_address(int descriptor, weir_address *ret_address)
 {
     weir_address address = {.length = sizeof(address.storage)};
 
+    if (descriptor < 0)
+        return -ENOTCONN;
     if (weir__sys.getpeername(descriptor, (struct sockaddr *)&address.storage, &address.length) < 0)
         return -errno;
     *ret_address = address;

@@ -16,14 +16,18 @@ int weir__socket_create(int family, int type, int *ret_descriptor);
 int weir__socket_configure(int descriptor, int family, const weir_channel_options *options);
 int weir__socket_set_options(int descriptor, const weir_channel_options *options);
 
+/* The same for a socket that other options were set on. */
+int weir__socket_reconfigure(int descriptor, int family, const weir_channel_options *options);
+
 /* Binds, with the options that must be set before. */
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options);
 
+/* Of a socket, or of none (-1): that is -ENOTCONN. */
 int weir__socket_local_address(int descriptor, weir_address *ret_address);
 int weir__socket_remote_address(int descriptor, weir_address *ret_address);
 
-/* setsockopt and getsockopt. */
+/* setsockopt and getsockopt; without a socket -ENOTSUP. */
 int weir__socket_set(int descriptor, int level, int name, const void *value, size_t length);
 int weir__socket_get(int descriptor, int level, int name, void *ret_value, size_t *length);
 

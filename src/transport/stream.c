@@ -59,9 +59,8 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
 
     weir__guess_learn(&stream->guess, options, handle->window, length);
     handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
-    if (!weir__channel_received(&stream->channel, weir_buf_msg(buf)) &&
-        weir__io_is_attached(handle))
-        weir__io_receive_stop(handle);
+    /* Whether it wants more it has told already, by read_start and read_stop. */
+    (void)weir__channel_received(&stream->channel, weir_buf_msg(buf));
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)
@@ -80,7 +79,7 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
 
     if (count > 0)
         weir__outbound_advance(channel, (size_t)count);
-    if (weir__io_is_attached(handle)) /* a listener may have closed it */
+    if (weir__io_is_attached(handle)) /* a listener may have closed it, or it is on its way out */
         weir__channel_writable(channel, count < 0 ? (int)count : 0);
 }
 
@@ -106,6 +105,14 @@ static const weir__io_owner owner = {
 
 /* ---- making one ---- */
 
+/* What the options say of receiving. */
+static void expect(weir__stream *stream, const weir_channel_options *options)
+{
+    stream->guess = weir__guess_first(options);
+    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
+    stream->handle.reads = weir__reads_per_turn(options);
+}
+
 static int create(const weir__transport *transport, weir__config *config, weir_channel *parent,
                   int descriptor, weir_channel **ret_channel)
 {
@@ -117,8 +124,7 @@ static int create(const weir__transport *transport, weir__config *config, weir_c
         return err;
     stream = stream_of(channel);
     weir__io_handle_init(&stream->handle, descriptor, &owner);
-    stream->guess = weir__guess_first(&config->options);
-    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, &config->options);
+    expect(stream, &config->options);
     stream->connected = descriptor >= 0;
     *ret_channel = channel;
     return 0;
@@ -228,7 +234,9 @@ static int open_socket(weir__stream *stream, const weir_address *address)
         (void)weir__descriptor_close(descriptor);
         return err;
     }
+    weir__channel_lock(&stream->channel); /* other threads may look for it */
     stream->handle.descriptor = descriptor;
+    weir__channel_unlock(&stream->channel);
     return attach_socket(stream);
 }
 
@@ -288,18 +296,17 @@ int weir__stream_configure(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
     weir__stream *stream = stream_of(channel);
+    int descriptor = stream->handle.descriptor;
     weir_address local;
     int err;
 
-    stream->guess = weir__guess_first(options);
-    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
-    if (stream->handle.descriptor < 0)
+    expect(stream, options);
+    if (descriptor < 0)
         return 0;
-    err = weir__socket_local_address(stream->handle.descriptor, &local);
+    err = weir__socket_local_address(descriptor, &local);
     if (err == 0)
-        err =
-            weir__socket_configure(stream->handle.descriptor, weir_address_family(&local), options);
-    return err == 0 ? weir__socket_set_options(stream->handle.descriptor, options) : err;
+        err = weir__socket_reconfigure(descriptor, weir_address_family(&local), options);
+    return err == 0 ? weir__socket_set_options(descriptor, options) : err;
 }
 
 /* ---- reading ---- */
