@@ -95,7 +95,6 @@ static void destroy(weir_msg *msg)
     weir__pipeline_destroy(&channel->pipeline);
     weir__attributes_destroy(channel);
     weir__rare_destroy(weir__channel_rare_if_any(channel));
-    weir_promise_release(atomic_load_explicit(&channel->closed, memory_order_acquire));
     if (channel->transport->destroy != NULL)
         channel->transport->destroy(channel);
     weir__config_release(weir__channel_config(channel));
@@ -425,24 +424,35 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
 /* ---- the end, as a promise ---- */
 
 /*
- * Made by the first who asks. It is published before the state is looked at, and the loop looks for
- * it after it has changed the state, both sequentially consistent: one of the two completes it.
+ * Made by the first who asks. It is published, in two steps, before the state is looked at, and the
+ * loop looks for it after it has changed the state; all that is sequentially consistent, so one of
+ * the two completes it.
  */
+static weir_promise *find_closed(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    weir_promise *promise, *before = NULL;
+
+    if (rare == NULL)
+        return NULL;
+    promise = atomic_load_explicit(&rare->closed, memory_order_acquire);
+    if (promise != NULL)
+        return promise;
+    if (weir_promise_create(weir__channel_executor(channel), &promise) < 0)
+        return NULL;
+    if (atomic_compare_exchange_strong_explicit(&rare->closed, &before, promise,
+                                                memory_order_seq_cst, memory_order_acquire))
+        return promise;
+    weir_promise_release(promise);
+    return before;
+}
+
 weir_promise *weir_channel_closed(weir_channel *channel)
 {
-    weir_promise *promise = atomic_load_explicit(&channel->closed, memory_order_acquire),
-                 *before = NULL;
+    weir_promise *promise = find_closed(channel);
 
-    if (promise == NULL) {
-        if (weir_promise_create(weir__channel_executor(channel), &promise) < 0)
-            return NULL;
-        if (!atomic_compare_exchange_strong_explicit(&channel->closed, &before, promise,
-                                                     memory_order_seq_cst, memory_order_acquire)) {
-            weir_promise_release(promise);
-            promise = before;
-        }
-    }
-    if ((atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__PHASE) == WEIR__CLOSED)
+    if (promise != NULL &&
+        (atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__PHASE) == WEIR__CLOSED)
         (void)weir_promise_succeed(promise, NULL);
     return promise;
 }

@@ -96,8 +96,7 @@ struct weir_channel {
     int32_t cause;        /* why it closes: what is not sent fails with it */
     _Atomic uint32_t due; /* who sets the first bit posts due_task */
     weir_task due_task;
-    weir_timer *timers;             /* of its handlers that run on the loop */
-    _Atomic(weir_promise *) closed; /* made when somebody asks for it */
+    weir_timer *timers; /* of its handlers that run on the loop */
     _Atomic(weir__attribute *) attributes;
     _Atomic(weir__rare *) rare;
 };
@@ -179,9 +178,10 @@ struct weir__rare {
     weir_channel *channel;
 
     /* The loop's. */
-    weir_timer timer;         /* of connecting, then of closing */
-    weir_promise *connecting; /* kept; may be NULL all the same, */
-    bool is_connecting;       /* if nobody waits */
+    weir_timer timer;          /* of connecting, then of closing */
+    weir_promise *connecting;  /* kept; may be NULL all the same, */
+    bool is_connecting;        /* if nobody waits */
+    weir_address *destination; /* of the attempt; lent to the transport */
     weir__waiting closers;
     weir__waiting deregisterers;
     weir__waiting output_closers;
@@ -189,6 +189,7 @@ struct weir__rare {
     bool has_own_config;          /* nobody shares it */
 
     /* Any thread's. */
+    _Atomic(weir_promise *) closed; /* made when somebody asks for it */
     _Atomic(weir__kept *) kept;
     weir__addresses addresses;
     _Atomic(struct weir__pin *) pins; /* hop.c: which executor of a group handlers run on */
@@ -201,7 +202,8 @@ void weir__rare_destroy(weir__rare *rare); /* NULL is fine */
 
 static inline weir__rare *weir__channel_rare_if_any(const weir_channel *channel)
 {
-    return atomic_load_explicit(&channel->rare, memory_order_acquire);
+    /* Sequentially consistent for weir_channel_closed, too. */
+    return atomic_load_explicit(&channel->rare, memory_order_seq_cst);
 }
 
 /* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
@@ -277,6 +279,9 @@ void weir__channel_look_at_reading(weir_channel *channel);
 
 /* It is active now, or on a loop again: reads if it is to read by itself. */
 void weir__channel_begin_reading(weir_channel *channel);
+
+/* What was flushed goes to the transport, as far as it does not wait for room. */
+void weir__channel_go_on_sending(weir_channel *channel);
 
 /* Everything written before a close has been sent. */
 void weir__channel_sent_all(weir_channel *channel);

@@ -49,11 +49,23 @@ static int listen_to(weir_channel *channel, weir_promise *done)
     return 0;
 }
 
-static int begin(weir_channel *channel, weir_promise *done)
+/* Backends read the address until they are through, which is after the end of the attempt. */
+static bool set_destination(weir__rare *rare, const weir_address *remote)
+{
+    if (rare->destination == NULL)
+        rare->destination = weir__alloc(sizeof(*remote));
+    if (rare->destination == NULL)
+        return false;
+    *rare->destination = *remote;
+    return true;
+}
+
+static int begin(weir_channel *channel, const weir_address *remote, weir_promise *done)
 {
     weir__rare *rare = weir__channel_rare(channel);
 
-    if (rare == NULL || (done != NULL && listen_to(channel, done) < 0))
+    if (rare == NULL || !set_destination(rare, remote) ||
+        (done != NULL && listen_to(channel, done) < 0))
         return -ENOMEM;
     rare->is_connecting = true;
     rare->connecting = done != NULL ? weir_promise_retain(done) : NULL;
@@ -70,6 +82,14 @@ static weir_promise *end(weir_channel *channel)
     rare->connecting = NULL;
     (void)weir_timer_stop(&rare->timer);
     return done;
+}
+
+static void forget_destination(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    weir__free(rare->destination);
+    rare->destination = NULL;
 }
 
 static void fail(weir_channel *channel, int err, const char *detail)
@@ -133,14 +153,15 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
     int err = check_connect(channel, remote);
 
     if (err == 0)
-        err = begin(channel, done);
+        err = begin(channel, remote, done);
     if (err < 0) {
         weir__channel_report(channel, done, err, NULL);
         return;
     }
     err = start_timer(channel);
     if (err == 0)
-        err = channel->transport->connect(channel, remote, local);
+        err = channel->transport->connect(channel, weir__channel_rare_if_any(channel)->destination,
+                                          local);
     if (err == 0)
         return;
     fail(channel, err, NULL);
@@ -163,6 +184,7 @@ void weir__channel_connected(weir_channel *channel, int err)
         return;
     }
     done = end(channel);
+    forget_destination(channel);
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
     weir__channel_report(channel, done, 0, NULL);
     weir_promise_release(done);

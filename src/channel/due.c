@@ -35,7 +35,7 @@ static void do_due(weir_channel *channel, uint32_t bits)
     if (bits & WEIR__DUE_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_ends(channel));
     if (bits & WEIR__DUE_FLUSH)
-        weir__channel_do_flush(channel);
+        weir__channel_go_on_sending(channel);
     if (bits & WEIR__DUE_READING)
         weir__channel_look_at_auto_read(channel);
     if (bits & WEIR__DUE_TRANSPORT)

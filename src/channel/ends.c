@@ -57,6 +57,7 @@ static void log_error(weir_channel *channel, int err, const char *detail)
               detail != NULL ? detail : weir_error_text(err));
 }
 
+/* A listener stays open: its errors are those of connections that did not come to be. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     weir_channel *channel = ctx->channel;
@@ -64,7 +65,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     if (channel->transport->unhandled_error == NULL ||
         !channel->transport->unhandled_error(channel, err, detail))
         log_error(channel, err, detail);
-    if (weir__channel_phase(channel) == WEIR__OPEN &&
+    if (weir__channel_phase(channel) == WEIR__OPEN && !channel->transport->accepts &&
         !weir__channel_options(channel)->keep_open_on_error)
         weir_close(ctx, NULL);
 }

@@ -95,6 +95,7 @@ static void go_on(weir_channel *channel)
         return;
     if (weir__channel_has(channel, WEIR__TOLD_ACTIVE)) {
         weir__channel_begin_reading(channel);
+        weir__channel_go_on_sending(channel);
         return;
     }
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
@@ -131,7 +132,7 @@ static void leave_loop(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
 
-    channel->flags &= ~(uint32_t)WEIR__DETACHING;
+    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL);
     part(channel); /* first: who hears of this may register it elsewhere */
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
@@ -194,9 +195,13 @@ static void stop_timer(weir_channel *channel)
 static void complete_waiting(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir_promise *closed;
 
     if (rare == NULL)
         return;
+    closed = atomic_load_explicit(&rare->closed, memory_order_seq_cst);
+    if (closed != NULL)
+        (void)weir_promise_succeed(closed, NULL);
     weir__waiting_complete(&rare->closers, 0, NULL);
     weir__waiting_complete(&rare->deregisterers, 0, NULL);
     weir__waiting_complete(&rare->output_closers, WEIR_ECLOSED, NULL);
@@ -214,12 +219,7 @@ static void part_if_loop_ends(weir_channel *channel)
 
 static void become_closed(weir_channel *channel)
 {
-    weir_promise *closed;
-
     weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
-    closed = atomic_load_explicit(&channel->closed, memory_order_seq_cst);
-    if (closed != NULL)
-        (void)weir_promise_succeed(closed, NULL);
     complete_waiting(channel);
     weir__outbound_fail_all(channel, channel->cause, NULL);
     part_if_loop_ends(channel);

@@ -27,7 +27,7 @@ weir__rare *weir__channel_rare(weir_channel *channel)
     if (rare == NULL)
         return NULL;
     rare->channel = channel;
-    if (atomic_compare_exchange_strong_explicit(&channel->rare, &before, rare, memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&channel->rare, &before, rare, memory_order_seq_cst,
                                                 memory_order_acquire))
         return rare;
     weir__free(rare);
@@ -59,10 +59,12 @@ void weir__rare_destroy(weir__rare *rare)
 {
     if (rare == NULL)
         return;
+    weir_promise_release(atomic_load_explicit(&rare->closed, memory_order_acquire));
     free_kept(atomic_load_explicit(&rare->kept, memory_order_acquire));
     weir__free(atomic_load_explicit(&rare->addresses.local, memory_order_acquire));
     weir__free(atomic_load_explicit(&rare->addresses.remote, memory_order_acquire));
     weir__hop_forget(rare);
+    weir__free(rare->destination);
     weir__free(rare);
 }
 

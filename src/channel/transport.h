@@ -43,8 +43,8 @@ typedef struct weir__transport {
     int (*bind)(weir_channel *channel, const weir_address *local);
 
     /*
-     * An error is told at once; otherwise weir__channel_connected follows. Both addresses are lent
-     * for the call; `local` may be NULL.
+     * An error is told at once; otherwise weir__channel_connected follows. `remote` is lent until
+     * then, or until `close` is through; `local`, which may be NULL, for the call.
      */
     int (*connect)(weir_channel *channel, const weir_address *remote, const weir_address *local);
     int (*disconnect)(weir_channel *channel); /* NULL unless has_disconnect */

@@ -131,6 +131,12 @@ static bool may_send(const weir_channel *channel)
            !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__DETACHING);
 }
 
+void weir__channel_go_on_sending(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) < WEIR__CLOSING && may_send(channel))
+        send_flushed(channel);
+}
+
 void weir__channel_do_flush(weir_channel *channel)
 {
     weir__outbound_flush(channel);
@@ -145,10 +151,8 @@ void weir__channel_do_flush(weir_channel *channel)
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
-    if (weir__channel_phase(channel) >= WEIR__CLOSING)
-        return;
-    if (err < 0)
+    if (err == 0)
+        weir__channel_go_on_sending(channel);
+    else if (weir__channel_phase(channel) < WEIR__CLOSING)
         fail_output(channel, err);
-    else if (may_send(channel))
-        send_flushed(channel);
 }

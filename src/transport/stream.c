@@ -19,7 +19,6 @@
 #include <weir/file_range.h>
 
 #include "base/descriptor.h"
-#include "base/memory.h"
 #include "base/system.h"
 #include "loop/loop.h"
 #include "transport/socket.h"
@@ -45,8 +44,6 @@ static void on_connected(weir__io_handle *handle, int err)
 {
     weir__stream *stream = stream_of_handle(handle);
 
-    weir__free(stream->remote);
-    stream->remote = NULL;
     stream->connected = err == 0;
     weir__channel_connected(&stream->channel, err);
 }
@@ -155,11 +152,6 @@ int weir__stream_adopt(const weir__transport *transport, weir__config *config, w
     return err;
 }
 
-void weir__stream_destroy(weir_channel *channel)
-{
-    weir__free(stream_of(channel)->remote);
-}
-
 /* ---- on a loop ---- */
 
 bool weir__stream_suits(const weir_channel *channel, const weir_executor *executor)
@@ -260,11 +252,7 @@ int weir__stream_connect(weir_channel *channel, const weir_address *remote,
         err = weir__stream_bind(channel, local);
     if (err < 0)
         return err;
-    stream->remote = weir__alloc(sizeof(*remote));
-    if (stream->remote == NULL)
-        return -ENOMEM;
-    *stream->remote = *remote;
-    weir__io_connect(&stream->handle, weir_address_sockaddr(stream->remote), remote->length);
+    weir__io_connect(&stream->handle, weir_address_sockaddr(remote), remote->length);
     return 0;
 }
 

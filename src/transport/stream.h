@@ -15,7 +15,6 @@ typedef struct weir__stream {
     weir__io_handle handle; /* its descriptor is -1 until there is a socket */
     weir__guess guess;
     bool connected;
-    weir_address *remote; /* lent to the backend while it connects */
 } weir__stream;
 
 /* Makes an accepted channel, over a descriptor that it takes, on failure too. */
@@ -47,6 +46,5 @@ int weir__stream_set_socket_option(weir_channel *channel, int level, int name, c
 int weir__stream_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
                                    size_t *length);
 int weir__stream_configure(weir_channel *channel);
-void weir__stream_destroy(weir_channel *channel);
 
 #endif

@@ -29,7 +29,6 @@ static const weir__transport stream = {
     .set_socket_option = weir__stream_set_socket_option,
     .get_socket_option = weir__stream_get_socket_option,
     .configure = weir__stream_configure,
-    .destroy = weir__stream_destroy,
 };
 
 static const weir__transport listener = {
