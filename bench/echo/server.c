@@ -81,14 +81,17 @@ int echo_server_listen(void)
     return listener;
 }
 
+void echo_server_announce_port(uint16_t port)
+{
+    bench_require(write(announcements, &port, sizeof(port)) == sizeof(port), "announcing the port");
+    close(announcements);
+}
+
 void echo_server_announce(int listener)
 {
     struct sockaddr_in address;
     socklen_t length = sizeof(address);
-    uint16_t port;
 
     bench_require(getsockname(listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
-    port = ntohs(address.sin_port);
-    bench_require(write(announcements, &port, sizeof(port)) == sizeof(port), "announcing the port");
-    close(announcements);
+    echo_server_announce_port(ntohs(address.sin_port));
 }

@@ -35,5 +35,6 @@ int echo_server_listen(void);
 
 /* Says that connections to this socket will be accepted. */
 void echo_server_announce(int listener);
+void echo_server_announce_port(uint16_t port);
 
 #endif

@@ -2,46 +2,16 @@
 /*
  * executor/weir_tasks.h - a competitor's threads that run tasks, on weir: a group of one executor.
  *
- * Settings: io=none|epoll|uring|poll is what it waits in, strategy=select|adaptive how, receive=
- * poll|ring how a ring receives; own=1 submits by weir_execute_task, with tasks in the submitter's
- * memory, instead of weir_execute.
+ * Settings: those of executor/weir_group.h; own=1 submits by weir_execute_task, with tasks in the
+ * submitter's memory, instead of weir_execute.
  */
 #ifndef BENCH_EXECUTOR_WEIR_TASKS_H
 #define BENCH_EXECUTOR_WEIR_TASKS_H
 
 #include <stdalign.h>
 
-#include <weir/group.h>
-
 #include "executor/tasks.h"
-
-static void group_configure(weir_group_options *options, bench_round *round)
-{
-    static const char *const ios[] = {"none", "epoll", "uring", "poll", NULL};
-    static const enum weir_io io[] = {WEIR_IO_NONE, WEIR_IO_EPOLL, WEIR_IO_URING, WEIR_IO_POLL};
-    static const char *const strategies[] = {"select", "adaptive", NULL};
-    static const enum weir_strategy strategy[] = {WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE};
-    static const char *const ways[] = {"poll", "ring", NULL};
-
-    weir_group_options_init(options);
-    options->threads = 1;
-    options->io = io[bench_choice(round, "io", ios)];
-    options->strategy = strategy[bench_choice(round, "strategy", strategies)];
-    options->uring_receive = bench_choice(round, "receive", ways) == 1;
-}
-
-static weir_group *group_start(weir_group_options *options, int cpu)
-{
-    weir_group *group;
-
-    if (cpu >= 0) {
-        options->pin = true;
-        options->cpus = &cpu;
-        options->cpu_count = 1;
-    }
-    bench_require(weir_group_create(options, &group) == 0, "weir_group_create");
-    return group;
-}
+#include "executor/weir_group.h"
 
 struct task {
     alignas(BENCH_LINE) weir_task weir;
