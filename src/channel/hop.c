@@ -228,8 +228,8 @@ static void count_read(weir_channel *channel, int64_t bytes)
     weir__rare *rare = weir__channel_rare_if_any(channel);
     int64_t before = atomic_fetch_add_explicit(&rare->under_way, bytes, memory_order_relaxed);
 
-    if (before + bytes <= weir__channel_options(channel)->high_mark ||
-        !weir__channel_is_here(channel))
+    if (!weir__channel_is_here(channel) ||
+        before + bytes <= weir__channel_options(channel)->high_mark)
         return;
     channel->flags |= WEIR__INPUT_PAUSED;
     weir__channel_look_at_reading(channel);
