@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A listener and two channels on two loops, and handlers that take notes.
+ */
+#include "support/transport/line.h"
+
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/error.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/global.h"
+#include "support/loop/sockets.h"
+
+/* ---- handlers ---- */
+
+struct state {
+    struct line_end *end;
+};
+
+static int init(void *state, const void *options)
+{
+    ((struct state *)state)->end = (struct line_end *)(uintptr_t)options;
+    return 0;
+}
+
+struct line_end *line_end_of(weir_ctx *ctx)
+{
+    return ((struct state *)weir_ctx_state(ctx))->end;
+}
+
+void line_note(struct line_end *end, const char *note)
+{
+    diary_write(&end->diary, "%s", note);
+    tally_add(&end->notes);
+}
+
+static void on_registered(weir_ctx *ctx)
+{
+    line_note(line_end_of(ctx), "registered");
+}
+
+static void on_unregistered(weir_ctx *ctx)
+{
+    line_note(line_end_of(ctx), "unregistered");
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    line_note(end, "active");
+    if (end->on_active != NULL)
+        end->on_active(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    line_note(line_end_of(ctx), "inactive");
+}
+
+static void note_read(struct line_end *end, const weir_buf *buf)
+{
+    diary_write(&end->diary, "read(%.*s)", (int)weir_buf_readable(buf),
+                (const char *)weir_buf_bytes(buf));
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    atomic_fetch_add(&end->received, weir_buf_readable(weir_buf_of(msg)));
+    if (end->on_read != NULL) {
+        end->on_read(ctx, msg);
+    } else {
+        note_read(end, weir_buf_of(msg));
+        weir_msg_release(msg);
+    }
+    tally_add(&end->notes); /* line_await_received */
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    tally_add(&end->completes);
+    if (end->on_read_complete != NULL)
+        end->on_read_complete(ctx);
+}
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    line_note(end, event->type->name);
+    if (end->on_event != NULL)
+        end->on_event(ctx, event);
+    weir_msg_release(event);
+}
+
+static void on_writability(weir_ctx *ctx)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    if (end->on_writability != NULL)
+        end->on_writability(ctx);
+    else
+        line_note(end, weir_is_writable(ctx) ? "writable" : "unwritable");
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    struct line_end *end = line_end_of(ctx);
+
+    diary_write(&end->diary, "error(%s)", weir_error_name(err));
+    tally_add(&end->notes);
+    weir_fire_error(ctx, err, detail);
+}
+
+static const weir_handler taker_of_notes = {
+    .name = "notes",
+    .state_size = sizeof(struct state),
+    .init = init,
+    .registered = on_registered,
+    .unregistered = on_unregistered,
+    .active = on_active,
+    .inactive = on_inactive,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .event = on_event,
+    .writability = on_writability,
+    .error = on_error,
+};
+
+/* The first that comes is the server; others are not wanted. */
+static void on_accepted(weir_ctx *ctx, weir_msg *msg)
+{
+    struct line_end *end = line_end_of(ctx);
+    weir_channel *channel = weir_channel_of(msg);
+
+    if (end->channel == NULL) {
+        end->channel = weir_channel_retain(channel);
+        (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, end);
+        weir_channel_register(channel, end->line->far.loop, NULL);
+    }
+    weir_msg_release(msg);
+    tally_add(&end->line->accepted);
+}
+
+static const weir_handler acceptor = {
+    .name = "acceptor",
+    .state_size = sizeof(struct state),
+    .init = init,
+    .read = on_accepted,
+};
+
+/* ---- promises ---- */
+
+weir_promise *line_promise(struct line_end *end)
+{
+    weir_promise *promise;
+    struct host *host = end == &end->line->client ? &end->line->near : &end->line->far;
+
+    assert_int_equal(weir_promise_create(host->loop, &promise), 0);
+    return promise;
+}
+
+int line_result(weir_promise *promise)
+{
+    int result;
+
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    result = weir_promise_result(promise);
+    weir_promise_release(promise);
+    return result;
+}
+
+int line_do(struct line_end *end, line_operation *operation)
+{
+    weir_promise *promise = line_promise(end);
+
+    operation(end->channel, promise);
+    return line_result(promise);
+}
+
+/* ---- the line ---- */
+
+static void open_listener(struct line *line)
+{
+    weir_promise *bound = line_promise(&line->server);
+
+    assert_int_equal(weir_address_parse("127.0.0.1:0", &line->address), 0);
+    assert_int_equal(
+        weir_tcp_create_server(line->options.listener, line->options.server, &line->listener), 0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_channel_pipeline(line->listener), &acceptor, &line->server), 0);
+    weir_channel_register(line->listener, line->far.loop, NULL);
+    weir_channel_bind(line->listener, &line->address, bound);
+    assert_int_equal(line_result(bound), 0);
+    assert_int_equal(weir_channel_local_address(line->listener, &line->address), 0);
+}
+
+void line_make_client(struct line *line)
+{
+    weir_channel_release(line->client.channel);
+    assert_int_equal(weir_tcp_create(line->options.client, &line->client.channel), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(line->client.channel),
+                                            &taker_of_notes, &line->client),
+                     0);
+}
+
+void line_prepare(struct line *line, const struct line_options *options)
+{
+    if (options != NULL)
+        line->options = *options;
+    open_listener(line);
+    line_make_client(line);
+    weir_channel_register(line->client.channel, line->near.loop, NULL);
+    assert_heard(&line->client, "registered");
+}
+
+void line_connect(struct line *line)
+{
+    weir_promise *connected = line_promise(&line->client);
+
+    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
+    assert_int_equal(line_result(connected), 0);
+    assert_heard(&line->client, "active");
+    assert_heard(&line->server, "registered active");
+}
+
+void line_open(struct line *line, const struct line_options *options)
+{
+    line_prepare(line, options);
+    line_connect(line);
+}
+
+static void drop(weir_channel **channel)
+{
+    if (*channel == NULL)
+        return;
+    weir_channel_abort(*channel, NULL);
+    assert_int_equal(weir_channel_await_closed(*channel, PATIENCE_NS), 0);
+    weir_channel_release(*channel);
+    *channel = NULL;
+}
+
+void line_close(struct line *line)
+{
+    drop(&line->listener);
+    drop(&line->client.channel);
+    drop(&line->server.channel);
+}
+
+void line_say(struct line_end *end, const char *text)
+{
+    weir_channel_write_and_flush(end->channel, text_msg(text), NULL);
+}
+
+/* ---- hearing ---- */
+
+void line_await(struct line_end *end, const char *word, unsigned count)
+{
+    for (;;) {
+        uint32_t notes = atomic_load(&end->notes.calls);
+
+        if (diary_count(&end->diary, word) >= count)
+            return;
+        if (!tally_await(&end->notes, notes + 1))
+            fail_msg("waiting for %s, heard: %s", word, end->diary.text);
+    }
+}
+
+void line_await_received(struct line_end *end, uint64_t bytes)
+{
+    for (;;) {
+        uint32_t notes = atomic_load(&end->notes.calls);
+
+        if (atomic_load(&end->received) >= bytes)
+            return;
+        if (!tally_await(&end->notes, notes + 1))
+            fail_msg("waiting for %llu bytes, received %llu", (unsigned long long)bytes,
+                     (unsigned long long)atomic_load(&end->received));
+    }
+}
+
+static unsigned count_words(const char *words)
+{
+    unsigned count = *words != '\0';
+
+    for (; *words != '\0'; words++)
+        count += *words == ' ';
+    return count;
+}
+
+const char *line_heard(struct line_end *end, const char *words, char *said)
+{
+    line_await(end, "", count_words(words));
+    weir__mutex_lock(&end->diary.lock);
+    memcpy(said, end->diary.text, DIARY_SIZE);
+    weir__mutex_unlock(&end->diary.lock);
+    diary_clear(&end->diary);
+    return said;
+}
+
+/* ---- around every test ---- */
+
+static void end_open(struct line_end *end, struct line *line)
+{
+    *end = (struct line_end){.line = line};
+    diary_open(&end->diary);
+}
+
+void line_run(enum backend_id far, enum backend_id near, line_body *body)
+{
+    size_t descriptors = descriptors_open();
+    static struct line line; /* diaries are large */
+
+    memset(&line, 0, sizeof(line));
+    end_open(&line.client, &line);
+    end_open(&line.server, &line);
+    host_open(&line.far, far);
+    host_open(&line.near, near);
+    body(&line);
+    line_close(&line);
+    host_close(&line.near);
+    host_close(&line.far);
+    diary_close(&line.client.diary);
+    diary_close(&line.server.diary);
+    global_settle(); /* it may hold the loops that it was to watch over */
+    assert_int_equal(descriptors_open(), descriptors);
+}

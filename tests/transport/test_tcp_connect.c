@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP: connecting, and what keeps it from that.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "support/channel/rig.h"
+#include "support/loop/sockets.h"
+#include "support/transport/line.h"
+
+static weir_promise *connect_to(struct line *line, const weir_address *remote,
+                                const weir_address *local)
+{
+    weir_promise *promise = line_promise(&line->client);
+
+    weir_channel_connect(line->client.channel, remote, local, promise);
+    return promise;
+}
+
+static void start_client(struct line *line, const weir_channel_options *options)
+{
+    line->options.client = options;
+    line_make_client(line);
+    weir_channel_register(line->client.channel, line->near.loop, NULL);
+    assert_heard(&line->client, "registered");
+}
+
+/* An address where nobody listens: of a socket that is bound and does not. */
+static int nobody(weir_address *ret_address)
+{
+    struct address address;
+    int bound = socket_bind(AF_INET, SOCK_STREAM, &address);
+
+    assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address.storage,
+                                                address.length, ret_address),
+                     0);
+    return bound;
+}
+
+/* One that does not answer: a listener with a backlog that is full. */
+struct silence {
+    int sockets[4];
+    weir_address address;
+};
+
+static void silence_make(struct silence *silence)
+{
+    struct address address;
+
+    silence->sockets[0] = socket_listen(AF_INET, 0, &address);
+    for (int i = 1; i < 4; i++)
+        silence->sockets[i] = socket_connect(&address);
+    assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address.storage,
+                                                address.length, &silence->address),
+                     0);
+}
+
+static void silence_break(struct silence *silence)
+{
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(close(silence->sockets[i]), 0);
+}
+
+/* D 82 */
+TEST_EACH_LINE(tcp, is_closed_if_it_is_refused)
+{
+    weir_address address;
+    int bound = nobody(&address);
+
+    start_client(line, NULL);
+    assert_int_equal(line_result(connect_to(line, &address, NULL)), -ECONNREFUSED);
+    assert_heard(&line->client, "unregistered");
+    assert_false(weir_channel_is_open(line->client.channel));
+    assert_int_equal(close(bound), 0);
+}
+
+/* D 82 */
+TEST_EACH_LINE(tcp, is_closed_if_it_is_refused_with_half_closure_too)
+{
+    weir_address address;
+    int bound = nobody(&address);
+
+    start_client(line, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    assert_int_equal(line_result(connect_to(line, &address, NULL)), -ECONNREFUSED);
+    assert_heard(&line->client, "unregistered");
+    assert_int_equal(close(bound), 0);
+}
+
+/* D 83 */
+TEST_EACH_LINE(tcp, gives_up_in_time)
+{
+    struct silence silence;
+    int64_t start = weir__monotonic_now(), passed;
+
+    silence_make(&silence);
+    start_client(line, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(50)));
+    assert_int_equal(line_result(connect_to(line, &silence.address, NULL)), -ETIMEDOUT);
+    passed = weir__monotonic_now() - start;
+    assert_true(passed >= weir_ms(50) && passed < weir_seconds(1));
+    assert_heard(&line->client, "unregistered");
+    silence_break(&silence);
+}
+
+/* D 83 */
+TEST_EACH_LINE(tcp, is_closed_if_connecting_is_cancelled)
+{
+    struct silence silence;
+    weir_promise *promise;
+    int64_t start;
+
+    silence_make(&silence);
+    start_client(line, NULL);
+    promise = connect_to(line, &silence.address, NULL);
+    host_turn(&line->near, 1);
+    start = weir__monotonic_now();
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(line_result(promise), WEIR_ECANCELED);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_true(weir__monotonic_now() - start < weir_ms(500));
+    assert_heard(&line->client, "unregistered");
+    silence_break(&silence);
+}
+
+TEST_EACH_LINE(tcp, can_be_closed_while_it_connects)
+{
+    struct silence silence;
+    weir_promise *promise;
+
+    silence_make(&silence);
+    start_client(line, NULL);
+    promise = connect_to(line, &silence.address, NULL);
+    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
+    assert_int_equal(line_result(promise), WEIR_ECLOSED);
+    assert_heard(&line->client, "unregistered");
+    silence_break(&silence);
+}
+
+/* D 85 */
+TEST_EACH_LINE(tcp, connects_only_once)
+{
+    struct silence silence;
+    weir_promise *first;
+
+    silence_make(&silence);
+    start_client(line, NULL);
+    first = connect_to(line, &silence.address, NULL);
+    assert_int_equal(line_result(connect_to(line, &silence.address, NULL)), -EALREADY);
+    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
+    assert_int_equal(line_result(first), WEIR_ECLOSED);
+    silence_break(&silence);
+
+    assert_heard(&line->client, "unregistered");
+    line_open(line, NULL);
+    assert_int_equal(line_result(connect_to(line, &line->address, NULL)), -EISCONN);
+    line_say(&line->client, "x");
+    assert_heard(&line->server, "read(x)");
+}
+
+TEST_EACH_LINE(tcp, connects_from_an_address_of_its_own)
+{
+    weir_address local, seen;
+
+    assert_int_equal(weir_address_parse("127.0.0.2:0", &local), 0);
+    line_prepare(line, NULL);
+    assert_int_equal(line_result(connect_to(line, &line->address, &local)), 0);
+    line_await(&line->server, "active", 1);
+    assert_int_equal(weir_channel_remote_address(line->server.channel, &seen), 0);
+    weir_address_set_port(&seen, 0);
+    assert_true(weir_address_equal(&seen, &local));
+}
+
+TEST_EACH_LINE(tcp, can_be_bound_before_it_is_connected)
+{
+    weir_promise *bound;
+    weir_address local, seen;
+
+    assert_int_equal(weir_address_parse("127.0.0.3:0", &local), 0);
+    line_prepare(line, NULL);
+    bound = line_promise(&line->client);
+    assert_int_equal(weir_channel_local_address(line->client.channel, &seen), -ENOTCONN);
+    weir_channel_bind(line->client.channel, &local, bound);
+    assert_int_equal(line_result(bound), 0);
+    line_connect(line);
+    assert_int_equal(weir_channel_local_address(line->client.channel, &seen), 0);
+    weir_address_set_port(&seen, 0);
+    assert_true(weir_address_equal(&seen, &local));
+}
+
+TEST_EACH_LINE(tcp, cannot_connect_from_an_address_of_others)
+{
+    weir_address local;
+
+    assert_int_equal(weir_address_parse("192.0.2.1:0", &local), 0);
+    line_prepare(line, NULL);
+    assert_int_equal(line_result(connect_to(line, &line->address, &local)), -EADDRNOTAVAIL);
+    assert_heard(&line->client, "unregistered");
+}
+
+/* B 13 */
+TEST_EACH_LINE(tcp, does_not_connect_if_an_option_cannot_be_set)
+{
+    const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
+
+    line_prepare(line, &(const struct line_options){
+                           .client = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
+                                                          .socket_option_count = 1)});
+    assert_int_equal(line_result(connect_to(line, &line->address, NULL)), -ENOPROTOOPT);
+    assert_heard(&line->client, "unregistered");
+    assert_int_equal(atomic_load(&line->accepted.calls), 0);
+}
+
+/* ---- options ---- */
+
+static int option_of(weir_channel *channel, int level, int name)
+{
+    int value = -1;
+    size_t length = sizeof(value);
+
+    assert_int_equal(weir_channel_get_socket_option(channel, level, name, &value, &length), 0);
+    return value;
+}
+
+TEST_EACH_LINE(tcp, sets_its_options)
+{
+    const weir_socket_option idle = {.level = IPPROTO_TCP, .name = TCP_KEEPIDLE, .value = 77};
+    const weir_channel_options *options =
+        WEIR_CHANNEL_OPTIONS(.keep_alive = true, .send_buffer = 20000, .receive_buffer = 30000,
+                             .user_timeout_ns = weir_seconds(7), .socket_options = &idle,
+                             .socket_option_count = 1);
+    struct line_end *ends[] = {&line->client, &line->server};
+
+    line_open(line, &(const struct line_options){.client = options, .server = options});
+    for (int i = 0; i < 2; i++) {
+        weir_channel *channel = ends[i]->channel;
+
+        assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_NODELAY), 1);
+        assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_int_equal(option_of(channel, SOL_SOCKET, SO_SNDBUF), 40000);
+        assert_int_equal(option_of(channel, SOL_SOCKET, SO_RCVBUF), 60000);
+        assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_USER_TIMEOUT), 7000);
+        assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_KEEPIDLE), 77);
+    }
+}
+
+TEST_EACH_LINE(tcp, takes_options_back)
+{
+    weir_channel *channel;
+    int on = 1;
+
+    line_open(line,
+              &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.keep_alive = true)});
+    channel = line->client.channel;
+    assert_int_equal(
+        weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.nagle = true, .backlog = 1)), 0);
+    host_turn(&line->near, 1);
+    assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_NODELAY), 0);
+    assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 0);
+    assert_int_equal(
+        weir_channel_set_socket_option(channel, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)), 0);
+    assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 1);
+}
+
+TEST_EACH_LINE(tcp, has_no_socket_options_without_a_socket)
+{
+    int value = 1;
+    size_t length = sizeof(value);
+
+    line_make_client(line);
+    assert_int_equal(weir_channel_get_socket_option(line->client.channel, SOL_SOCKET, SO_KEEPALIVE,
+                                                    &value, &length),
+                     -ENOTSUP);
+    assert_int_equal(weir_channel_set_socket_option(line->client.channel, SOL_SOCKET, SO_KEEPALIVE,
+                                                    &value, sizeof(value)),
+                     -ENOTSUP);
+}
