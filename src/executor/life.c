@@ -37,7 +37,8 @@
 #include "base/memory.h"
 #include "executor/promise.h"
 
-#define STEP_NS weir_ms(100) /* a thread that shuts down looks for lazy tasks this often */
+#define STEP_NS weir_ms(100)     /* a thread that shuts down looks for lazy tasks this often */
+#define PARTING_NS (STEP_NS / 2) /* what was aborted may take so long, before the watch strikes */
 
 struct hook {
     weir__list link;
@@ -447,23 +448,24 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
 
 /*
  * What the kind has open goes first, with timers and tasks still running: a protocol's last words
- * take both. What is still there when only the quiet period is left is aborted, and when the time
- * is up nothing is waited for.
+ * take both. What is still there when only the quiet period is left is aborted: that is done by
+ * tasks, too, so where there is no quiet period they get a moment. Then nothing is waited for.
  */
 static bool is_drained(weir_executor *executor, int64_t now_ns)
 {
     int64_t timeout_at_ns = executor->life.timeout_at_ns, abort_at_ns = timeout_at_ns;
+    int64_t over_at_ns = weir__deadline(timeout_at_ns, PARTING_NS);
 
     if (executor->life.drained || executor->type->drain == NULL)
         return true;
     if (timeout_at_ns < WEIR_NEVER)
         abort_at_ns -= executor->life.quiet_ns;
-    if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= timeout_at_ns) {
+    if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= over_at_ns) {
         executor->life.drained = true;
         executor->life.quiet_from_ns = now_ns;
         return true;
     }
-    executor->life.next_step_ns = now_ns < abort_at_ns ? abort_at_ns : timeout_at_ns;
+    executor->life.next_step_ns = now_ns < abort_at_ns ? abort_at_ns : over_at_ns;
     return false;
 }
 
