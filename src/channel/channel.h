@@ -245,6 +245,7 @@ void weir__channel_do_end(weir_channel *channel);
 /* life.c */
 int weir__channel_check_registration(const weir_channel *channel);
 void weir__channel_do_register(weir_channel *channel, weir_promise *done);
+void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err);
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
 void weir__channel_do_close(weir_channel *channel, weir_promise *done);
 void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err);

@@ -37,6 +37,7 @@
 
 #include <weir/error.h>
 
+#include "base/log.h"
 #include "channel/call.h"
 
 /* ---- coming to a loop ---- */
@@ -102,6 +103,17 @@ static void go_on(weir_channel *channel)
     weir__channel_do_active(channel);
 }
 
+/* Where nobody waits for the registration nobody else would say why the channel is gone. */
+void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err)
+{
+    if (done == NULL)
+        weir__warn("channel", "-", "%llu is closed, since its loop did not take it: %s",
+                   (unsigned long long)channel->id, weir_error_text(err));
+    weir__channel_end(channel, err);
+    if (done != NULL)
+        (void)weir_promise_fail(done, err, "the loop did not take the channel");
+}
+
 void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
@@ -114,8 +126,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         return;
     err = attach(channel);
     if (err < 0) {
-        weir__channel_end(channel, err);
-        weir__channel_report(channel, done, err, NULL);
+        weir__channel_refuse(channel, done, err);
         return;
     }
     join(channel);

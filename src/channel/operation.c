@@ -47,13 +47,10 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 /* No loop has it: whoever asked for the registration ends it. */
 static void on_register(weir_channel *channel, weir__call *call, int status)
 {
-    if (status == 0) {
+    if (status == 0)
         weir__channel_do_register(channel, call->done);
-        return;
-    }
-    weir__channel_end(channel, status);
-    if (call->done != NULL)
-        (void)weir_promise_fail(call->done, status, "the loop did not take the channel");
+    else
+        weir__channel_refuse(channel, call->done, status);
 }
 
 static void register_there(weir_channel *channel, weir_promise *done)
