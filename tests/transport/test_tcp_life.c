@@ -180,12 +180,6 @@ TEST_EACH_PAIR(tcp, brings_a_reply_to_a_peer_that_is_still_sending)
     assert_heard(&line->server, "inactive unregistered");
 }
 
-static void never_end(weir_ctx *ctx, weir_msg *msg)
-{
-    (void)ctx;
-    weir_msg_release(msg);
-}
-
 /* B 11: what does not end its stream is waited for no longer than the deadline. */
 TEST_EACH_LINE(tcp, waits_for_its_peer_no_longer_than_it_may)
 {
@@ -194,7 +188,6 @@ TEST_EACH_LINE(tcp, waits_for_its_peer_no_longer_than_it_may)
     line_open(line, &(const struct line_options){
                         .client = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(50)),
                         .server = WEIR_CHANNEL_OPTIONS(.half_closure = true)});
-    line->server.on_read = never_end;
     start = weir__monotonic_now();
     assert_int_equal(line_do(&line->client, weir_channel_close), 0);
     assert_true(weir__monotonic_now() - start >= weir_ms(50));

@@ -78,6 +78,9 @@ struct line_end *line_end_of(weir_ctx *ctx);
 /* Another channel with the handler of `end`, which it becomes the channel of; not registered. */
 void line_make_client(struct line *line);
 
+/* For on_read: what comes is only counted. */
+void line_discard(weir_ctx *ctx, weir_msg *msg);
+
 /* Writes a note, on any thread. */
 void line_note(struct line_end *end, const char *note);
 

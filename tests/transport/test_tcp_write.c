@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP: writing more than the socket takes, files, and writes that are taken back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/buf.h>
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "support/channel/rig.h"
+#include "support/transport/line.h"
+
+/* D 92 */
+TEST_EACH_PAIR(tcp, leaves_out_what_was_cancelled)
+{
+    weir_promise *promises[5];
+
+    line_open(line, NULL);
+    for (int i = 0; i < 5; i++) {
+        const char text[2] = {(char)('a' + i), '\0'};
+
+        promises[i] = line_promise(&line->client);
+        weir_channel_write(line->client.channel, text_msg(text), promises[i]);
+    }
+    assert_int_equal(weir_promise_cancel(promises[0]), 0);
+    assert_int_equal(weir_promise_cancel(promises[3]), 0);
+    weir_channel_flush(line->client.channel);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(line_result(promises[i]), i == 0 || i == 3 ? WEIR_ECANCELED : 0);
+    line_await_received(&line->server, 3);
+    assert_heard(&line->server, "read(bce)");
+}
+
+/* ---- marks ---- */
+
+/* A sender that stops at the high mark and goes on below the low one. */
+struct transfer {
+    int64_t left;
+    int64_t most; /* that was ever pending */
+};
+
+static void transfer_some(weir_ctx *ctx)
+{
+    struct transfer *transfer = line_end_of(ctx)->user_data;
+    int64_t pending;
+
+    while (transfer->left > 0 && weir_is_writable(ctx)) {
+        transfer->left -= 4096; /* first: the write may call this again, for writability */
+        weir_write(ctx, sized_msg(4096), NULL);
+        pending = weir_channel_pending_bytes(weir_ctx_channel(ctx));
+        transfer->most = pending > transfer->most ? pending : transfer->most;
+    }
+    weir_flush(ctx);
+}
+
+/* D 94: with 16 MiB here; ./dev soak echo does more. */
+TEST_EACH_PAIR(tcp, transfers_much_between_its_marks)
+{
+    struct transfer transfer = {.left = 16 << 20};
+
+    line_prepare(line, &(const struct line_options){
+                           .client = WEIR_CHANNEL_OPTIONS(.low_mark = 8192, .high_mark = 16384)});
+    line->client.user_data = &transfer;
+    line->client.on_active = transfer_some;
+    line->client.on_writability = transfer_some;
+    line->server.on_read = line_discard;
+    line_connect(line);
+    line_await_received(&line->server, 16 << 20);
+    host_turn(&line->near, 1);
+    assert_true(transfer.most > 16384 && transfer.most <= 16384 + 4096 + 96);
+}
+
+/* ---- byte by byte ---- */
+
+/* What was sent, and what has come of it. */
+struct image {
+    uint8_t *bytes;
+    size_t size;
+    size_t seen;
+    bool differs;
+};
+
+static void image_make(struct image *image, size_t size)
+{
+    weir__random random;
+
+    weir__random_init(&random, 42);
+    *image = (struct image){.bytes = malloc(size), .size = size};
+    assert_non_null(image->bytes);
+    for (size_t i = 0; i < size; i++)
+        image->bytes[i] = (uint8_t)weir__random_next(&random);
+}
+
+static void compare(weir_ctx *ctx, weir_msg *msg)
+{
+    struct image *image = line_end_of(ctx)->user_data;
+    const weir_buf *buf = weir_buf_of(msg);
+    size_t length = weir_buf_readable(buf);
+
+    if (length > image->size - image->seen ||
+        memcmp(image->bytes + image->seen, weir_buf_bytes(buf), length) != 0)
+        image->differs = true;
+    image->seen += length;
+    weir_msg_release(msg);
+}
+
+static int image_file(const struct image *image)
+{
+    char path[] = "/tmp/weir-test-XXXXXX";
+    int file = mkostemp(path, O_CLOEXEC);
+
+    assert_true(file >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(write(file, image->bytes, image->size), image->size);
+    return file;
+}
+
+static weir_msg *range_msg(int file, size_t offset, size_t length)
+{
+    weir_file_range *range;
+
+    assert_int_equal(weir_file_range_create(file, (int64_t)offset, (int64_t)length, 0, &range), 0);
+    return weir_file_range_msg(range);
+}
+
+static weir_msg *bytes_msg(const void *bytes, size_t length)
+{
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create_from(bytes, length, &buf), 0);
+    return weir_buf_msg(buf);
+}
+
+static weir_msg *pieces_msg(const uint8_t *bytes, size_t length)
+{
+    weir_composite *composite;
+
+    assert_int_equal(weir_composite_create(0, &composite), 0);
+    for (size_t i = 0; i < length; i += length / 3 + 1) {
+        size_t piece = i + length / 3 + 1 < length ? length / 3 + 1 : length - i;
+
+        assert_int_equal(weir_composite_add(composite, bytes_msg(bytes + i, piece)), 0);
+    }
+    return weir_composite_msg(composite);
+}
+
+static weir_msg *any_msg(const struct image *image, int file, size_t offset, size_t length,
+                         unsigned kind)
+{
+    switch (kind) {
+    case 0:
+        return range_msg(file, offset, length);
+    case 1:
+        return pieces_msg(image->bytes + offset, length);
+    default:
+        return bytes_msg(image->bytes + offset, length);
+    }
+}
+
+/* D 97 */
+TEST_EACH_PAIR(tcp, sends_files_buffers_and_composites_in_order)
+{
+    struct image image;
+    weir_promise *promise = NULL;
+    weir__random random;
+    size_t length;
+    int file;
+
+    image_make(&image, 4 << 20);
+    file = image_file(&image);
+    line_open(line, NULL);
+    line->server.user_data = &image;
+    line->server.on_read = compare;
+    weir__random_init(&random, 1);
+    for (size_t offset = 0; offset < image.size; offset += length) {
+        length = 1 + weir__random_below(&random, 200000);
+        if (length > image.size - offset)
+            length = image.size - offset;
+        weir_promise_release(promise);
+        promise = line_promise(&line->client);
+        weir_channel_write(
+            line->client.channel,
+            any_msg(&image, file, offset, length, (unsigned)weir__random_below(&random, 3)),
+            promise);
+    }
+    weir_channel_flush(line->client.channel);
+    assert_int_equal(line_result(promise), 0);
+    line_await_received(&line->server, image.size);
+    host_turn(&line->far, 1);
+    assert_false(image.differs);
+    assert_int_equal(close(file), 0);
+    free(image.bytes);
+}
+
+/* D 97 */
+TEST_EACH_LINE(tcp, closes_when_a_file_ends_before_its_range)
+{
+    struct image image;
+    weir_promise *promise;
+    int file;
+
+    image_make(&image, 1000);
+    file = image_file(&image);
+    line_open(line, NULL);
+    promise = line_promise(&line->client);
+    weir_channel_write_and_flush(line->client.channel, range_msg(file, 500, 1000), promise);
+    assert_int_equal(line_result(promise), WEIR_ETRUNCATED);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(close(file), 0);
+    free(image.bytes);
+}
+
+static void forget(weir_msg *msg)
+{
+    weir__free(msg);
+}
+
+TEST_EACH_LINE(tcp, refuses_what_has_no_bytes)
+{
+    static const weir_msg_type odd = {.name = "odd", .destroy = forget};
+    weir_msg *msg = weir__zalloc(sizeof(*msg));
+    weir_promise *promise;
+
+    assert_non_null(msg);
+    weir_msg_init(msg, &odd);
+    line_open(line, NULL);
+    promise = line_promise(&line->client);
+    weir_channel_write_and_flush(line->client.channel, msg, promise);
+    assert_int_equal(line_result(promise), -EPROTOTYPE);
+    line_say(&line->client, "x");
+    assert_heard(&line->server, "read(x)");
+}
+
+/* More pieces than a system call takes. */
+TEST_EACH_LINE(tcp, sends_thousands_of_small_messages_at_once)
+{
+    struct image image;
+
+    image_make(&image, 3000);
+    line_open(line, NULL);
+    line->server.user_data = &image;
+    line->server.on_read = compare;
+    for (size_t i = 0; i < image.size; i++)
+        weir_channel_write(line->client.channel, bytes_msg(image.bytes + i, 1), NULL);
+    weir_channel_flush(line->client.channel);
+    line_await_received(&line->server, image.size);
+    host_turn(&line->far, 1);
+    assert_false(image.differs);
+    free(image.bytes);
+}
+
+/* ---- moving ---- */
+
+struct moving {
+    struct image *image;
+    size_t sent;
+};
+
+static void send_image(weir_ctx *ctx)
+{
+    struct moving *moving = line_end_of(ctx)->user_data;
+    struct image *image = moving->image;
+    size_t length;
+    weir_buf *buf;
+
+    while (moving->sent < image->size && weir_is_writable(ctx)) {
+        length = image->size - moving->sent < 5000 ? image->size - moving->sent : 5000;
+        if (weir_buf_create_from(image->bytes + moving->sent, length, &buf) < 0)
+            return;
+        moving->sent += length; /* first: the write may call this again, for writability */
+        weir_write(ctx, weir_buf_msg(buf), NULL);
+    }
+    weir_flush(ctx);
+}
+
+static void move(struct line_end *end, weir_executor *loop)
+{
+    weir_promise *promise = line_promise(end);
+
+    assert_int_equal(line_do(end, weir_channel_deregister), 0);
+    assert_false(weir_channel_is_registered(end->channel));
+    weir_channel_register(end->channel, loop, promise);
+    assert_int_equal(line_result(promise), 0);
+    assert_ptr_equal(weir_channel_executor(end->channel), loop);
+    line_await(end, "registered", 1);
+    diary_clear(&end->diary);
+}
+
+/* D 23: both ends go from loop to loop, while the data flow, and nothing is lost. */
+TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
+{
+    struct image image;
+    struct moving moving = {.image = &image};
+
+    image_make(&image, 8 << 20);
+    line_prepare(line, NULL);
+    line->client.user_data = &moving;
+    line->client.on_active = send_image;
+    line->client.on_writability = send_image;
+    line->server.user_data = &image;
+    line->server.on_read = compare;
+    line_connect(line);
+    for (int i = 0; i < 4; i++) {
+        move(&line->server, line->near.loop);
+        move(&line->client, line->far.loop);
+        move(&line->server, line->far.loop);
+        move(&line->client, line->near.loop);
+    }
+    line_await_received(&line->server, image.size);
+    host_turn(&line->far, 1);
+    assert_false(image.differs);
+    assert_int_equal(image.seen, image.size);
+    free(image.bytes);
+}
+
+/* ---- where handlers run ---- */
+
+static void note_executor(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_executor **seen = *(weir_executor ***)weir_ctx_state(ctx);
+
+    *seen = weir_in_executor(weir_ctx_executor(ctx)) ? weir_ctx_executor(ctx) : NULL;
+    weir_fire_read(ctx, msg);
+}
+
+static int copy_pointer(void *state, const void *options)
+{
+    *(const void **)state = options;
+    return 0;
+}
+
+static const weir_handler scout = {
+    .name = "scout", .state_size = sizeof(void *), .init = copy_pointer, .read = note_executor};
+
+/* D 23 */
+TEST_EACH_LINE(tcp, takes_its_handlers_along_but_not_those_of_a_group)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    weir_executor *loops = NULL, *pinned = NULL;
+    weir_pipeline *pipeline;
+
+    line_open(line, NULL);
+    pipeline = weir_channel_pipeline(line->server.channel);
+    assert_int_equal(weir_pipeline_add_first(pipeline, &scout, &loops), 0);
+    assert_int_equal(
+        weir_pipeline_add(pipeline, WEIR_PLACE(.first = true, .group = group), &scout, &pinned), 0);
+    line_say(&line->client, "a");
+    assert_heard(&line->server, "read(a)");
+    assert_ptr_equal(loops, line->far.loop);
+    assert_ptr_equal(pinned, weir_group_at(group, 0));
+    move(&line->server, line->near.loop);
+    line_say(&line->client, "b");
+    assert_heard(&line->server, "read(b)");
+    assert_ptr_equal(loops, line->near.loop);
+    assert_ptr_equal(pinned, weir_group_at(group, 0));
+    line_close(line);
+    end_group(group);
+}
