@@ -103,13 +103,13 @@ void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on)
         weir__channel_make_due(channel, WEIR__DUE_WRITABILITY);
 }
 
-static void set_marked(weir_channel *channel, bool on)
+static __attribute__((noinline)) void set_marked(weir_channel *channel, bool on)
 {
     if (change_reasons(channel, MARKS, on) && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_ends(channel));
 }
 
-void weir__outbound_look(weir_channel *channel)
+static inline void look(weir_channel *channel)
 {
     int64_t bytes = weir__outbound_bytes(channel);
     bool marked =
@@ -119,6 +119,11 @@ void weir__outbound_look(weir_channel *channel)
         set_marked(channel, true);
     else if (marked && bytes < low_mark_of(channel))
         set_marked(channel, false);
+}
+
+void weir__outbound_look(weir_channel *channel)
+{
+    look(channel);
 }
 
 int weir__outbound_depart(weir_channel *channel, int64_t bytes)
@@ -216,7 +221,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     *channel->outbound.end = entry;
     channel->outbound.end = &entry->next;
     count_here(channel, cost);
-    weir__outbound_look(channel);
+    look(channel);
 }
 
 /* Takes a cancelled entry out; its promise has told its listeners already. */
@@ -342,7 +347,7 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
         left -= there;
         finish(channel, pop(&channel->outbound), 0, NULL);
     }
-    weir__outbound_look(channel);
+    look(channel);
 }
 
 static size_t bytes_of(const struct iovec *vectors, size_t count)
@@ -354,45 +359,73 @@ static size_t bytes_of(const struct iovec *vectors, size_t count)
     return bytes;
 }
 
-/* Appends the bytes of a message; returns how many vectors that took. */
-static size_t vectors_of(weir_msg *msg, struct iovec *ret_vectors, size_t count)
-{
-    weir_buf *buf = weir_buf_of(msg);
+struct gathering {
+    struct iovec *vectors;
+    size_t count; /* there is room for so many */
+    size_t used;
+    size_t bytes;
+};
 
-    if (buf == NULL)
-        return weir_composite_iovecs(weir_composite_of(msg), ret_vectors, count);
-    if (weir_buf_readable(buf) == 0)
-        return 0;
-    ret_vectors->iov_base = (void *)(uintptr_t)weir_buf_bytes(buf); /* only to be read */
-    ret_vectors->iov_len = weir_buf_readable(buf);
-    return 1;
+static void gather_buf(struct gathering *gathering, const weir_buf *buf)
+{
+    size_t length = weir_buf_readable(buf);
+
+    if (length == 0)
+        return;
+    gathering->vectors[gathering->used++] = (struct iovec){
+        .iov_base = (void *)(uintptr_t)weir_buf_bytes(buf), /* only to be read */
+        .iov_len = length,
+    };
+    gathering->bytes += length;
 }
 
-static bool has_vectors(weir_msg *msg)
+/* False if it has more pieces than there is room for. */
+static bool gather_composite(struct gathering *gathering, weir_composite *composite)
 {
-    return weir_buf_of(msg) != NULL || weir_composite_of(msg) != NULL;
+    struct iovec *vectors = gathering->vectors + gathering->used;
+    size_t taken = weir_composite_iovecs(composite, vectors, gathering->count - gathering->used);
+    size_t bytes = bytes_of(vectors, taken);
+
+    gathering->used += taken;
+    gathering->bytes += bytes;
+    return bytes == weir_composite_readable(composite);
+}
+
+/* False if the next message cannot go with it. */
+static bool gather_one(struct gathering *gathering, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+    weir_composite *composite;
+
+    if (buf != NULL) {
+        gather_buf(gathering, buf);
+        return true;
+    }
+    composite = weir_composite_of(msg);
+    return composite != NULL && gather_composite(gathering, composite);
+}
+
+static bool begins_with_nothing(const weir_channel *channel)
+{
+    const weir__entry *entry = sendable(channel);
+
+    return entry != NULL && remaining(entry->msg) == 0;
 }
 
 size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, size_t count,
                              size_t *ret_bytes)
 {
+    struct gathering gathering = {.vectors = ret_vectors, .count = count};
     weir__entry *entry;
-    size_t used = 0, bytes = 0, taken, added;
 
-    weir__outbound_advance(channel, 0);
-    for (entry = sendable(channel); entry != NULL && entry != *channel->outbound.unflushed;
-         entry = entry->next) {
-        if (used == count || !has_vectors(entry->msg))
-            break;
-        taken = vectors_of(entry->msg, ret_vectors + used, count - used);
-        added = bytes_of(ret_vectors + used, taken);
-        used += taken;
-        bytes += added;
-        if ((int64_t)added < remaining(entry->msg))
-            break; /* a composite of more pieces than there is room for */
-    }
-    *ret_bytes = bytes;
-    return used;
+    if (begins_with_nothing(channel))
+        weir__outbound_advance(channel, 0);
+    entry = sendable(channel);
+    while (entry != NULL && entry != *channel->outbound.unflushed && gathering.used < count &&
+           gather_one(&gathering, entry->msg))
+        entry = entry->next;
+    *ret_bytes = gathering.bytes;
+    return gathering.used;
 }
 
 void weir__outbound_drop(weir_channel *channel, int err, const char *detail)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of a guess are those of Netty: 16 to 496 by 16, then doubling.
+ * The steps of a guess are those of Netty: 16 to 496 by 16, then doubling. But a guess stays above
+ * what comes: a read that fills it would be followed by one that finds nothing.
  */
 #include "transport/guess.h"
 
@@ -40,19 +41,19 @@ size_t weir__guess_size(const weir__guess *guess, const weir_channel_options *op
     return within(step_size(guess->step), options);
 }
 
-void weir__guess_learn(weir__guess *guess, const weir_channel_options *options, size_t size,
+bool weir__guess_learn(weir__guess *guess, const weir_channel_options *options, size_t size,
                        size_t length)
 {
+    uint8_t step = guess->step;
     bool was_small = guess->small;
 
     guess->small = false;
     if (length >= size) {
         if (size < (size_t)options->receive_max)
-            guess->step =
-                (uint8_t)(guess->step + STEPS_UP < STEPS ? guess->step + STEPS_UP : STEPS - 1);
-    } else if (guess->step > 0 && size > (size_t)options->receive_min &&
-               length <= step_size(guess->step - 1u)) {
+            guess->step = (uint8_t)(step + STEPS_UP < STEPS ? step + STEPS_UP : STEPS - 1);
+    } else if (step > 0 && size > (size_t)options->receive_min && length < step_size(step - 1u)) {
         guess->small = !was_small;
-        guess->step = (uint8_t)(guess->step - was_small);
+        guess->step = (uint8_t)(step - was_small);
     }
+    return guess->step != step;
 }

@@ -321,7 +321,7 @@ static weir_msg *next_message(struct inproc *self)
     if (length < size && next_readable(self) <= size - length)
         msg = coalesce(self, buf, size);
     length = next_readable(self) < SIZE_MAX ? size : weir_msg_size(msg);
-    weir__guess_learn(&self->guess, options, size, length);
+    (void)weir__guess_learn(&self->guess, options, size, length);
     return msg;
 }
 

@@ -54,8 +54,8 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
     const weir_channel_options *options = weir__channel_options(&stream->channel);
     weir_buf *buf = weir__received_buf(block, length);
 
-    weir__guess_learn(&stream->guess, options, handle->window, length);
-    handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
+    if (weir__guess_learn(&stream->guess, options, handle->window, length))
+        handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
     /* Whether it wants more it has told already, by read_start and read_stop. */
     (void)weir__channel_received(&stream->channel, weir_buf_msg(buf));
 }
@@ -371,15 +371,15 @@ int weir__stream_flush(weir_channel *channel)
     size_t length;
     ssize_t sent;
 
-    while (budget-- > 0) {
+    while (weir__outbound_current(channel) != NULL) {
+        if (budget-- == 0)
+            return 1;
         sent = send_front(stream, &length);
         if (sent < 0)
             return (int)sent;
-        if (length == 0)
-            return 0;
         weir__outbound_advance(channel, (size_t)sent);
         if ((size_t)sent < length)
             return 0; /* `sent` will say when to go on */
     }
-    return 1;
+    return 0;
 }
