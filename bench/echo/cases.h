@@ -6,13 +6,17 @@
  *      churn  connections=64 size=64           connect, one request, close
  *      client size=64 spin=0 interval_us=0     one client, which may pause between its requests
  *      idle                                    one connection that says nothing
+ *      memory connections=10000                so many that have asked once and say nothing
  *
  * and of all: ms=200 warmup_ms=40 cpu=1 load_cpu=1. They answer with
  *
  *      ns               CPU time of the server for each request (of the churn: connection)
+ *      user_ns          the part of it that is not the kernel's; only of rounds of seconds
  *      wall_ns          time for each request
  *      p50_ns, p99_ns   how long a client waits for the answer
  *      share            microseconds of CPU that the server uses in a second
+ *      bytes            of memory: what the server has grown by for each connection
+ *      base             of memory: the server's with one connection
  */
 #include "echo/load.h"
 
@@ -23,6 +27,7 @@ struct measurement {
     int64_t duration_ns;
     int64_t began_ns;
     int64_t cpu_ns;
+    int64_t user_ns;
     echo_counts counts;
 };
 
@@ -50,18 +55,21 @@ static void measurement_begin(struct measurement *self)
 {
     self->counts = (echo_counts){0};
     self->began_ns = bench_now_ns();
+    self->user_ns = echo_server_user_ns(&self->server);
     self->cpu_ns = echo_server_cpu_ns(&self->server);
 }
 
 static void measurement_end(struct measurement *self)
 {
     double cpu_ns = (double)(echo_server_cpu_ns(&self->server) - self->cpu_ns);
+    double user_ns = (double)(echo_server_user_ns(&self->server) - self->user_ns);
     double wall_ns = (double)(bench_now_ns() - self->began_ns);
 
     bench_report(self->round, "share", cpu_ns / wall_ns * 1e6);
     if (self->counts.requests == 0)
         return;
     bench_report(self->round, "ns", cpu_ns / (double)self->counts.requests);
+    bench_report(self->round, "user_ns", user_ns / (double)self->counts.requests);
     bench_report(self->round, "wall_ns", wall_ns / (double)self->counts.requests);
     bench_report(self->round, "p50_ns", latency_percentile(&self->counts.latency, 0.5));
     bench_report(self->round, "p99_ns", latency_percentile(&self->counts.latency, 0.99));
@@ -138,8 +146,29 @@ static void idle_case(bench_round *round)
     measurement_close(self);
 }
 
-#define ECHO_CASES                                                       \
-    {"echo", echo_case}, {"churn", churn_case}, {"client", client_case}, \
-    {                                                                    \
-        "idle", idle_case                                                \
+static void memory_case(bench_round *round)
+{
+    size_t connections = (size_t)bench_setting(round, "connections", 10000);
+    struct measurement *self = measurement_open(round);
+    int64_t before, after;
+    echo_client client;
+    echo_load *load;
+
+    echo_client_open(&client, self->server.port, 64, false);
+    echo_client_run(&client, 0, self->warmup_ns, &self->counts);
+    before = echo_server_resident(&self->server);
+    load = echo_load_open(self->server.port, connections, 64, 1);
+    echo_load_drain(load, &self->counts);
+    after = echo_server_resident(&self->server);
+    bench_report(round, "bytes", (double)(after - before) / (double)connections);
+    bench_report(round, "base", (double)before);
+    echo_load_close(load);
+    echo_client_close(&client);
+    measurement_close(self);
+}
+
+#define ECHO_CASES                                                                            \
+    {"echo", echo_case}, {"churn", churn_case}, {"client", client_case}, {"idle", idle_case}, \
+    {                                                                                         \
+        "memory", memory_case                                                                 \
     }

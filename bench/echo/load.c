@@ -80,6 +80,7 @@ struct echo_load {
     char *requests; /* `depth` of them, one after another */
     char *answers;
     echo_counts *counts;
+    bool drains; /* asks nothing more */
     bool checks; /* compares the answers: those of the first run */
     struct epoll_event events[EVENTS_MAX];
 };
@@ -150,7 +151,8 @@ static void on_readable(echo_load *load, struct connection *connection)
     connection->answered = true;
     load->counts->requests += answered;
     latency_record(&load->counts->latency, now_ns - connection->sent_ns);
-    ask(load, connection, answered, now_ns);
+    if (!load->drains)
+        ask(load, connection, answered, now_ns);
 }
 
 static void on_event(echo_load *load, const struct epoll_event *event)
@@ -163,19 +165,32 @@ static void on_event(echo_load *load, const struct epoll_event *event)
         on_readable(load, connection);
 }
 
+static void serve_events(echo_load *load)
+{
+    int count = epoll_wait(load->epoll, load->events, EVENTS_MAX, WAIT_MS_MAX);
+
+    bench_require(count > 0, "waiting for an answer");
+    for (int i = 0; i < count; i++)
+        on_event(load, &load->events[i]);
+}
+
 void echo_load_run(echo_load *load, int64_t duration_ns, echo_counts *counts)
 {
     int64_t end_ns = bench_now_ns() + duration_ns;
 
     load->counts = counts;
     do {
-        int count = epoll_wait(load->epoll, load->events, EVENTS_MAX, WAIT_MS_MAX);
-
-        bench_require(count > 0, "waiting for an answer");
-        for (int i = 0; i < count; i++)
-            on_event(load, &load->events[i]);
+        serve_events(load);
     } while (bench_now_ns() < end_ns || load->silent > 0);
     load->checks = false;
+}
+
+void echo_load_drain(echo_load *load, echo_counts *counts)
+{
+    load->counts = counts;
+    load->drains = true;
+    while (load->silent > 0)
+        serve_events(load);
 }
 
 static void open_connection(echo_load *load, struct connection *connection, uint16_t port)

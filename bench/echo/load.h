@@ -28,6 +28,9 @@ echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t
 
 /* The first run goes on until every connection was answered. */
 void echo_load_run(echo_load *load, int64_t duration_ns, echo_counts *counts);
+
+/* Until all is answered; nothing more is asked. */
+void echo_load_drain(echo_load *load, echo_counts *counts);
 void echo_load_close(echo_load *load);
 
 /* ---- one connection ---- */

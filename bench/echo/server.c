@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "echo/server.h"
 
+#include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,11 +30,22 @@ static void become_server(const int pipe_ends[2], pid_t load, void (*run)(int cp
     bench_require(false, "serving");
 }
 
+/* Thousands of connections are more than the usual limit allows, to both ends. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    bench_require(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+    limit.rlim_cur = limit.rlim_max;
+    bench_require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+}
+
 void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu)
 {
     pid_t load = getpid();
     int pipe_ends[2];
 
+    raise_descriptor_limit();
     bench_require(pipe(pipe_ends) == 0, "pipe");
     fflush(stdout); /* or the server says it, too */
     server->process = fork();
@@ -62,6 +75,62 @@ int64_t echo_server_cpu_ns(const echo_server *server)
 
     bench_require(clock_gettime(server->cpu_clock, &used) == 0, "reading the server's CPU time");
     return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+}
+
+/* Opens /proc/<id>/<name>. */
+static FILE *open_proc(pid_t id, const char *name)
+{
+    char path[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)id, name);
+    file = fopen(path, "r");
+    bench_require(file != NULL, path);
+    return file;
+}
+
+/* A thread of the server that runs: the first one may have ended, and shows no memory then. */
+static pid_t newest_thread(const echo_server *server)
+{
+    pid_t newest = server->process;
+    char path[64];
+    struct dirent *entry;
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)server->process);
+    folder = opendir(path);
+    bench_require(folder != NULL, path);
+    while ((entry = readdir(folder)) != NULL)
+        if ((pid_t)atoi(entry->d_name) > newest)
+            newest = (pid_t)atoi(entry->d_name);
+    closedir(folder);
+    return newest;
+}
+
+int64_t echo_server_user_ns(const echo_server *server)
+{
+    FILE *file = open_proc(server->process, "stat");
+    long long ticks = 0;
+
+    bench_require(
+        fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld", &ticks) == 1,
+        "reading the server's user time");
+    fclose(file);
+    return ticks * (INT64_C(1000000000) / sysconf(_SC_CLK_TCK));
+}
+
+int64_t echo_server_resident(const echo_server *server)
+{
+    FILE *file = open_proc(newest_thread(server), "smaps_rollup");
+    long long kilobytes = -1;
+    char line[128];
+
+    while (kilobytes < 0 && fgets(line, sizeof(line), file) != NULL)
+        if (sscanf(line, "Rss: %lld kB", &kilobytes) != 1)
+            kilobytes = -1;
+    bench_require(kilobytes >= 0, "reading the server's memory");
+    fclose(file);
+    return kilobytes * 1024;
 }
 
 int echo_server_listen(void)

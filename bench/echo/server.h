@@ -25,8 +25,13 @@ typedef struct echo_server {
 void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu);
 void echo_server_stop(echo_server *server);
 
-/* The CPU time that all its threads have used. */
+/* The CPU time that all its threads have used; and what of it was not the kernel's, by the ticks of
+ * 10 ms. */
 int64_t echo_server_cpu_ns(const echo_server *server);
+int64_t echo_server_user_ns(const echo_server *server);
+
+/* The bytes of its memory that are there. */
+int64_t echo_server_resident(const echo_server *server);
 
 /* ---- for the server ---- */
 
