@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/pool.h>
 
 #include "support/channel/rig.h"
+#include "support/memory.h"
 #include "support/transport/pair.h"
 
 static const struct pair_options together = {0};
@@ -69,6 +71,16 @@ TEST(inproc, has_names_for_addresses)
     assert_non_null(
         strstr(weir_channel_format(pair.server.channel, text, sizeof(text)), " - inproc:me]"));
     pair_close(&pair);
+}
+
+TEST(inproc, has_no_address_before_it_is_bound)
+{
+    weir_channel *listener;
+    weir_address address;
+
+    assert_int_equal(weir_inproc_create_server(NULL, NULL, &listener), 0);
+    assert_int_equal(weir_channel_local_address(listener, &address), -ENOTCONN);
+    weir_channel_release(listener);
 }
 
 TEST(inproc, that_has_no_name_is_known_by_its_number)
@@ -445,6 +457,55 @@ TEST(inproc, puts_more_together_if_more_comes)
     pair_run(&pair);
     assert_diary(&pair.diary, "server.read(1234567812345678) server.read(80) "
                               "server.read(12345678123456781234567812345678)");
+    pair_close(&pair);
+}
+
+/* Three buffers of 100,000 come, in however many pieces there is memory for. */
+static unsigned bytes_read;
+
+static void count_bytes(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    bytes_read += (unsigned)weir_buf_readable(weir_buf_of(msg));
+    weir_msg_release(msg);
+}
+
+static bool come_together(struct pair *pair, unsigned n)
+{
+    bool failed;
+
+    for (int i = 0; i < 3; i++)
+        pair_send_bytes(&pair->client, 100000);
+    bytes_read = 0;
+    (void)weir_pool_trim();
+    test_memory_fail_at(n);
+    weir_channel_request_read(pair->server.channel);
+    weir_channel_request_read(pair->server.channel);
+    pair_run(pair);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    weir_channel_set_auto_read(pair->server.channel, true);
+    pair_run(pair);
+    weir_channel_set_auto_read(pair->server.channel, false);
+    assert_int_equal(bytes_read, 300000);
+    return failed;
+}
+
+TEST(inproc, hands_over_one_by_one_what_there_is_no_memory_to_put_together)
+{
+    struct pair pair;
+    unsigned n = 0;
+
+    pair_open_connected(
+        &pair,
+        &(const struct pair_options){
+            .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 400000,
+                                           .receive_initial = 400000, .receive_max = 400000)});
+    pair.server.on_read = count_bytes;
+    while (come_together(&pair, ++n))
+        ;
+    assert_in_range(n, 2, 10);
+    assert_int_equal(diary_count(&pair.diary, "server.read(300000)"), 1);
     pair_close(&pair);
 }
 

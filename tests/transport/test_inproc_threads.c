@@ -15,9 +15,9 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "support/channel/rig.h"
-#include "support/executor/group.h"
 #include "support/executor/tally.h"
 #include "support/loop/backend.h"
+#include "support/transport/loops.h"
 
 /* ---- a listener on a group, and callers on another ---- */
 
@@ -87,8 +87,8 @@ static void open_stage(struct stage *new_stage, const weir_group_options *near,
                        const weir_group_options *far)
 {
     stage = new_stage;
-    stage->near = make_group(near);
-    stage->far = make_group(far);
+    stage->near = make_loops(near);
+    stage->far = make_loops(far);
     assert_int_equal(weir_address_parse("inproc:stage", &stage->address), 0);
 }
 
