@@ -13,6 +13,7 @@
 #include <weir/pool.h>
 
 #include "support/channel/rig.h"
+#include "support/executor/global.h"
 #include "support/memory.h"
 #include "support/transport/pair.h"
 
@@ -1252,5 +1253,28 @@ TEST(inproc, listener_can_move_while_others_call)
     weir_channel_register(pair.listener, pair.near.executor, NULL);
     pair_run(&pair);
     assert_diary(&pair.diary, "server.active connect=ok client.active");
+    pair_close(&pair);
+}
+
+/* ---- executors that end ---- */
+
+/* The peer's executor was given up with the channel on it; ours goes on. */
+TEST(inproc, can_be_written_to_and_closed_though_its_executor_has_ended)
+{
+    struct pair pair;
+
+    pair_open_connected(&pair, &apart);
+    assert_int_equal(weir_executor_shutdown(pair.far.executor, 0, 0), 0);
+    (void)stepper_run(&pair.far);
+    pair_send(&pair.client, "x", "w");
+    pair_run(&pair);
+    global_settle();
+    pair_close_end(&pair.client);
+    global_settle();
+    assert_int_equal(diary_count(&pair.diary, "w="), 1);
+    assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
+    weir_channel_abort(pair.server.channel, NULL);
+    global_settle();
+    assert_int_equal(weir_channel_await_closed(pair.server.channel, weir_seconds(10)), 0);
     pair_close(&pair);
 }
