@@ -20,6 +20,8 @@
  */
 #include "echo/load.h"
 
+#define COLD_WARMUP_NS (3 * INT64_C(1000000000)) /* until what runs has been compiled */
+
 struct measurement {
     bench_round *round;
     echo_server server;
@@ -46,6 +48,8 @@ static struct measurement *measurement_open(bench_round *round)
     self->duration_ns = setting_ns(round, "ms", 200, 1000 * 1000);
     server_configure(round);
     echo_server_start(&self->server, server_run, bench_cpu(bench_setting(round, "cpu", 1)));
+    if (self->server.cold)
+        self->warmup_ns = COLD_WARMUP_NS;
     bench_pin(bench_cpu(bench_setting(round, "load_cpu", 1)));
     return self;
 }

@@ -19,6 +19,10 @@ enum { BACKLOG = 4096 };
 
 static int announcements; /* the server's end of the pipe that its port comes through */
 
+static bool keeps;       /* the next server stays, */
+static echo_server kept; /* or has stayed, */
+static int kept_cpu;     /* on this one */
+
 static void become_server(const int pipe_ends[2], pid_t load, void (*run)(int cpu), int cpu)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a server outlives no load, also one that failed, */
@@ -40,7 +44,12 @@ static void raise_descriptor_limit(void)
     bench_require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
 }
 
-void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu)
+void echo_server_keep(bool keep)
+{
+    keeps = keep;
+}
+
+static void start(echo_server *server, void (*run)(int cpu), int cpu)
 {
     pid_t load = getpid();
     int pipe_ends[2];
@@ -60,10 +69,25 @@ void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu)
                   "clock_getcpuclockid");
 }
 
+void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu)
+{
+    if (!keeps) {
+        start(server, run, cpu);
+        return;
+    }
+    kept.cold = kept.process == 0;
+    if (kept.cold)
+        start(&kept, run, kept_cpu = cpu);
+    bench_require(cpu == kept_cpu, "moving the server to another CPU");
+    *server = kept;
+}
+
 void echo_server_stop(echo_server *server)
 {
     int status;
 
+    if (server->process == kept.process)
+        return;
     kill(server->process, SIGKILL);
     bench_require(waitpid(server->process, &status, 0) == server->process, "waitpid");
     bench_require(WIFSIGNALED(status), "serving");
@@ -163,4 +187,9 @@ void echo_server_announce(int listener)
 
     bench_require(getsockname(listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
     echo_server_announce_port(ntohs(address.sin_port));
+}
+
+int echo_server_announcements(void)
+{
+    return announcements;
 }

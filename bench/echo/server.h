@@ -11,6 +11,7 @@
 #ifndef BENCH_ECHO_SERVER_H
 #define BENCH_ECHO_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
@@ -19,7 +20,14 @@ typedef struct echo_server {
     pid_t process;
     clockid_t cpu_clock;
     uint16_t port; /* of 127.0.0.1 */
+    bool cold;     /* it will be kept, and has just been started */
 } echo_server;
+
+/*
+ * Before the start of a server: it is to stay when it is stopped, and the next start, on the same
+ * CPU, finds it again.
+ */
+void echo_server_keep(bool keep);
 
 /* Returns when the server listens. It is there with one thread only: the caller's. */
 void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu);
@@ -41,5 +49,9 @@ int echo_server_listen(void);
 /* Says that connections to this socket will be accepted. */
 void echo_server_announce(int listener);
 void echo_server_announce_port(uint16_t port);
+
+/* For one that becomes another program: where its port is written to, as two bytes, low one first.
+ */
+int echo_server_announcements(void);
 
 #endif
