@@ -37,6 +37,7 @@ TEST_EACH_LINE(tcp, sends_what_was_flushed_before_its_output_is_shut)
     weir_promise *late;
 
     open_half(line);
+    line->server.on_read = line_discard;
     weir_channel_set_auto_read(line->server.channel, false); /* so that it does not fit */
     for (int i = 0; i < COUNT; i++)
         weir_channel_write_and_flush(line->client.channel, sized_msg(SIZE), NULL);
@@ -44,7 +45,6 @@ TEST_EACH_LINE(tcp, sends_what_was_flushed_before_its_output_is_shut)
     weir_channel_write(line->client.channel, text_msg("not flushed"), late);
     weir_channel_shutdown_output(line->client.channel, NULL);
     assert_int_equal(line_result(late), WEIR_ECLOSED);
-    line->server.on_read = line_discard;
     weir_channel_set_auto_read(line->server.channel, true);
     line_await(&line->server, "input-drained", 1);
     assert_int_equal(atomic_load(&line->server.received), COUNT * SIZE);

@@ -315,7 +315,7 @@ const char *line_heard(struct line_end *end, const char *words, char *said)
 
 static void end_open(struct line_end *end, struct line *line)
 {
-    *end = (struct line_end){.line = line};
+    end->line = line;
     diary_open(&end->diary);
 }
 

@@ -36,13 +36,13 @@ struct line_end {
     struct tally notes;
     struct tally completes; /* reads that were complete */
     _Atomic uint64_t received;
-    void *user_data;
+    void *_Atomic user_data;
 
-    void (*on_active)(weir_ctx *ctx);
-    void (*on_read)(weir_ctx *ctx, weir_msg *msg); /* instead of the note; takes msg */
-    void (*on_read_complete)(weir_ctx *ctx);
-    void (*on_event)(weir_ctx *ctx, const weir_msg *event);
-    void (*on_writability)(weir_ctx *ctx); /* instead of the note */
+    void (*_Atomic on_active)(weir_ctx *ctx);
+    void (*_Atomic on_read)(weir_ctx *ctx, weir_msg *msg); /* instead of the note; takes msg */
+    void (*_Atomic on_read_complete)(weir_ctx *ctx);
+    void (*_Atomic on_event)(weir_ctx *ctx, const weir_msg *event);
+    void (*_Atomic on_writability)(weir_ctx *ctx); /* instead of the note */
 };
 
 struct line_options {

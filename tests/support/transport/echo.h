@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An echo server and many clients, that send, pause, and compare what comes back byte by byte.
+ *
+ *     struct echo echo = {.connections = 200, .low_mark = 8192, .high_mark = 16384};
+ *     echo_open(&echo, far, near);      groups of one loop each
+ *     echo_exchange(&echo, 65536);      each client so many bytes
+ *     echo_close(&echo);
+ *     assert_int_equal(echo.wrong, 0);
+ *
+ * The server does not read from a client that does not read.
+ */
+#ifndef WEIR_TEST_ECHO_H
+#define WEIR_TEST_ECHO_H
+
+#include <weir/channel.h>
+#include <weir/group.h>
+
+#include "support/executor/tally.h"
+
+struct echo_client;
+
+struct echo {
+    unsigned connections;
+    int64_t low_mark; /* of both sides; 0 = as usual */
+    int64_t high_mark;
+    int receive_max;
+    bool pauses; /* clients stop reading now and then */
+    uint64_t seed;
+
+    weir_group *far;
+    weir_group *near;
+    weir_channel *listener;
+    weir_address address;
+    struct echo_client *clients;
+    size_t share; /* that the next exchange adds for each */
+
+    struct tally connected;
+    struct tally through; /* clients that have got back what they sent, in all exchanges */
+    struct tally closed;  /* clients */
+    struct tally served;  /* connections that the server has seen the end of */
+    unsigned exchanges;
+
+    /* On the loops. */
+    _Atomic uint64_t received;    /* by the clients */
+    _Atomic uint64_t wrong;       /* of that */
+    _Atomic uint64_t errors;      /* that a client has heard of */
+    _Atomic int64_t most_pending; /* of one connection, on the server's side */
+};
+
+/* All are connected. Returns an error if one could not be, or if that took too long. */
+int echo_open(struct echo *echo, weir_group *far, weir_group *near);
+
+/* Each client sends so many bytes, and gets them back. False if nothing went on for 10 s. */
+bool echo_exchange(struct echo *echo, size_t bytes);
+
+/* Clients close, then the listener. False if nothing went on for 10 s. */
+bool echo_close(struct echo *echo);
+
+#endif

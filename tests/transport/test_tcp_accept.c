@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP: listening and accepting.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "support/channel/rig.h"
+#include "support/child.h"
+#include "support/loop/sockets.h"
+#include "support/transport/line.h"
+
+static struct address address_of(const weir_address *address)
+{
+    struct address plain = {.length = address->length};
+
+    memcpy(&plain.storage, &address->storage, sizeof(plain.storage));
+    return plain;
+}
+
+/* A plain socket that is connected. */
+static int call(const weir_address *address)
+{
+    struct address plain = address_of(address);
+
+    return socket_connect(&plain);
+}
+
+static int bind_result(struct line *line, weir_channel *listener, const char *text)
+{
+    weir_promise *bound = line_promise(&line->server);
+    weir_address address;
+
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    weir_channel_register(listener, line->far.loop, NULL);
+    weir_channel_bind(listener, &address, bound);
+    return line_result(bound);
+}
+
+static int try_to_bind(struct line *line, const weir_channel_options *options,
+                       const weir_channel_options *child_options, const char *text)
+{
+    weir_channel *listener;
+    int result;
+
+    assert_int_equal(weir_tcp_create_server(options, child_options, &listener), 0);
+    result = bind_result(line, listener, text);
+    weir_channel_abort(listener, NULL);
+    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    weir_channel_release(listener);
+    return result;
+}
+
+/* ---- binding ---- */
+
+TEST_EACH_LINE(tcp, knows_where_it_listens)
+{
+    weir_address address;
+    weir_channel *listener;
+
+    assert_int_equal(weir_tcp_create_server(NULL, NULL, &listener), 0);
+    assert_int_equal(weir_channel_local_address(listener, &address), -ENOTCONN);
+    assert_int_equal(bind_result(line, listener, "127.0.0.1:0"), 0);
+    assert_true(weir_channel_is_active(listener));
+    assert_int_equal(weir_channel_local_address(listener, &address), 0);
+    assert_int_not_equal(weir_address_port(&address), 0);
+    weir_channel_close(listener, NULL);
+    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    weir_channel_release(listener);
+}
+
+TEST_EACH_LINE(tcp, is_closed_if_its_address_is_taken)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    line_prepare(line, NULL);
+    (void)weir_address_format(&line->address, text, sizeof(text));
+    assert_int_equal(try_to_bind(line, NULL, NULL, text), -EADDRINUSE);
+    assert_int_equal(try_to_bind(line, NULL, NULL, "192.0.2.1:0"), -EADDRNOTAVAIL);
+}
+
+/* D 99 */
+TEST_EACH_LINE(tcp, shares_its_address_if_both_allow_it)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    const weir_channel_options *options = WEIR_CHANNEL_OPTIONS(.reuse_port = true);
+
+    line_prepare(line, &(const struct line_options){.listener = options});
+    (void)weir_address_format(&line->address, text, sizeof(text));
+    assert_int_equal(try_to_bind(line, options, NULL, text), 0);
+    assert_int_equal(try_to_bind(line, NULL, NULL, text), -EADDRINUSE);
+}
+
+/* B 13 */
+TEST_EACH_LINE(tcp, is_not_bound_if_an_option_cannot_be_set)
+{
+    const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
+    const weir_channel_options *options =
+        WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense, .socket_option_count = 1);
+
+    assert_int_equal(try_to_bind(line, options, NULL, "127.0.0.1:0"), -ENOPROTOOPT);
+}
+
+/* ---- accepting ---- */
+
+/* Waits until the peer has closed it; returns the error of the last read, 0 for a plain end. */
+static int await_end(int client)
+{
+    struct pollfd ready = {.fd = client, .events = POLLIN};
+    char byte;
+    ssize_t length;
+
+    do {
+        assert_int_equal(poll(&ready, 1, 10000), 1);
+        length = recv(client, &byte, 1, 0);
+    } while (length > 0);
+    return length < 0 ? -errno : 0;
+}
+
+/* B 13: for a connection that cannot get its options there is no channel, and the listener stays.
+ */
+TEST_EACH_LINE(tcp, turns_away_whom_an_option_cannot_be_set_for)
+{
+    const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
+    int client;
+
+    line_prepare(line, &(const struct line_options){
+                           .server = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
+                                                          .socket_option_count = 1)});
+    client = call(&line->address);
+    assert_int_equal(await_end(client), 0);
+    assert_int_equal(close(client), 0);
+    assert_int_equal(atomic_load(&line->accepted.calls), 0);
+    assert_true(weir_channel_is_active(line->listener));
+}
+
+static void come_in(const struct line *line, int *clients, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        clients[i] = call(&line->address);
+}
+
+static void leave(const int *clients, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(close(clients[i]), 0);
+}
+
+/* D 81, D 96 */
+TEST_EACH_LINE(tcp, accepts_nobody_before_it_is_asked_to)
+{
+    int clients[3];
+
+    line_prepare(line, &(const struct line_options){
+                           .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    come_in(line, clients, 3);
+    host_turn(&line->far, 3);
+    assert_int_equal(atomic_load(&line->accepted.calls), 0);
+    weir_channel_request_read(line->listener);
+    assert_true(tally_await(&line->accepted, 1));
+    host_turn(&line->far, 3);
+    assert_int_equal(atomic_load(&line->accepted.calls), 1);
+    weir_channel_request_read(line->listener);
+    assert_true(tally_await(&line->accepted, 2));
+    weir_channel_set_auto_read(line->listener, true);
+    assert_true(tally_await(&line->accepted, 3));
+    leave(clients, 3);
+}
+
+/* D 96 */
+TEST_EACH_LINE(tcp, stops_accepting_and_goes_on)
+{
+    int clients[4];
+
+    line_prepare(line, NULL);
+    come_in(line, clients, 1);
+    assert_true(tally_await(&line->accepted, 1));
+    weir_channel_set_auto_read(line->listener, false);
+    host_turn(&line->far, 2);
+    come_in(line, clients + 1, 3);
+    host_turn(&line->far, 3);
+    assert_int_equal(atomic_load(&line->accepted.calls), 1);
+    weir_channel_set_auto_read(line->listener, true);
+    assert_true(tally_await(&line->accepted, 4));
+    leave(clients, 4);
+}
+
+TEST_EACH_LINE(tcp, accepts_on_another_loop_when_its_listener_moves)
+{
+    weir_promise *promise;
+    int clients[2];
+
+    line_prepare(line, NULL);
+    come_in(line, clients, 1);
+    assert_true(tally_await(&line->accepted, 1));
+    promise = line_promise(&line->server);
+    weir_channel_deregister(line->listener, promise);
+    assert_int_equal(line_result(promise), 0);
+    come_in(line, clients + 1, 1);
+    promise = line_promise(&line->server);
+    weir_channel_register(line->listener, line->near.loop, promise);
+    assert_int_equal(line_result(promise), 0);
+    assert_true(tally_await(&line->accepted, 2));
+    leave(clients, 2);
+}
+
+TEST_EACH_LINE(tcp, refuses_those_who_come_after_its_end)
+{
+    weir_promise *refused;
+
+    line_prepare(line, NULL);
+    weir_channel_close(line->listener, NULL);
+    assert_int_equal(weir_channel_await_closed(line->listener, PATIENCE_NS), 0);
+    refused = line_promise(&line->client);
+    weir_channel_connect(line->client.channel, &line->address, NULL, refused);
+    assert_int_equal(line_result(refused), -ECONNREFUSED);
+}
+
+/* ---- without descriptors ---- */
+
+static enum backend_id starved;
+
+/*
+ * In a process of its own, because of the limit: who comes when there is no descriptor is turned
+ * away by the reserve, which does not leave him waiting; and when there are some again, the next is
+ * accepted.
+ */
+static void run_out_of_descriptors(void)
+{
+    static struct line line;
+    int early, late;
+    rlim_t before;
+
+    line.client.line = line.server.line = &line;
+    diary_open(&line.client.diary);
+    diary_open(&line.server.diary);
+    host_open(&line.far, starved);
+    line.near = line.far;
+    line_prepare(&line, NULL);
+    late = socket_new(AF_INET, SOCK_STREAM);
+    early = socket_new(AF_INET, SOCK_STREAM);
+    before = descriptors_forbid();
+    (void)connect(early, weir_address_sockaddr(&line.address), line.address.length);
+    assert_int_equal(await_end(early), 0); /* turned away */
+    assert_int_equal(atomic_load(&line.accepted.calls), 0);
+    assert_true(weir_channel_is_active(line.listener));
+    descriptors_limit(before);
+    (void)connect(late, weir_address_sockaddr(&line.address), line.address.length);
+    assert_true(tally_await(&line.accepted, 1));
+    line_close(&line);
+    host_close(&line.far);
+}
+
+static void starve(enum backend_id id)
+{
+    struct host host;
+
+    host_open(&host, id); /* skips the test if it cannot be had */
+    host_close(&host);
+    starved = id;
+    assert_true(child_survives(run_out_of_descriptors));
+}
+
+/* B 9 */
+TEST(tcp, turns_clients_away_without_descriptors_on_epoll)
+{
+    starve(BACKEND_EPOLL);
+}
+
+/* B 9 */
+TEST(tcp, turns_clients_away_without_descriptors_on_uring)
+{
+    starve(BACKEND_URING);
+}
+
+/* B 9 */
+TEST(tcp, turns_clients_away_without_descriptors_on_poll)
+{
+    starve(BACKEND_POLL);
+}

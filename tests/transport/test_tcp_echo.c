@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TCP: echo on many connections. ./dev soak echo and ./dev soak connections do more of it.
+ */
+#include <sys/resource.h>
+
+#include "support/loop/sockets.h"
+#include "support/transport/echo.h"
+#include "support/transport/line.h"
+
+#define COST 96 /* of a message, besides its bytes */
+#define HIGH_MARK 16384
+#define RECEIVE_MAX 16384
+#define BYTES (12 << 20)
+#define CONNECTIONS 200
+
+/*
+ * Issue 5, 3: what is written to a client that does not read is never more than the high mark and
+ * what one read brings.
+ */
+TEST_EACH_PAIR(tcp, echoes_every_byte_within_its_marks)
+{
+    struct echo echo = {.connections = CONNECTIONS,
+                        .low_mark = HIGH_MARK / 2,
+                        .high_mark = HIGH_MARK,
+                        .receive_max = RECEIVE_MAX,
+                        .pauses = true,
+                        .seed = 1};
+
+    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_true(echo_exchange(&echo, BYTES / CONNECTIONS));
+    assert_true(echo_close(&echo));
+    assert_int_equal(echo.received, BYTES / CONNECTIONS * CONNECTIONS);
+    assert_int_equal(echo.wrong, 0);
+    assert_int_equal(echo.errors, 0);
+    assert_true(echo.most_pending > HIGH_MARK);
+    assert_true(echo.most_pending <= HIGH_MARK + RECEIVE_MAX + COST);
+}
+
+/* Issue 5, 4 */
+TEST_EACH_LINE(tcp, holds_5000_connections)
+{
+    struct echo echo = {.connections = 5000, .seed = 2};
+    struct rlimit limits;
+
+    descriptors_allow_all();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limits), 0);
+    if (limits.rlim_cur < 2 * echo.connections + 100)
+        WEIR_TEST_SKIP("the limit of descriptors is too low (ulimit -n)");
+    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_true(echo_exchange(&echo, 64));
+    assert_true(echo_exchange(&echo, 64));
+    assert_int_equal(echo.closed.calls, 0);
+    assert_true(echo_close(&echo));
+    assert_int_equal(echo.received, 2 * 64 * echo.connections);
+    assert_int_equal(echo.wrong, 0);
+    assert_int_equal(echo.errors, 0);
+}
