@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * weir/client.h - makes a channel, gives it its handlers and its loop, and connects it.
+ *
+ *      weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:8007",
+ *                                                   .init = init), &channel);
  */
 #ifndef WEIR_CLIENT_H
 #define WEIR_CLIENT_H
@@ -17,16 +20,17 @@ extern "C" {
 /* Zero means default. Build with WEIR_CLIENT_OPTIONS(.group = g, .address = "...", ...). */
 typedef struct weir_client_options {
     size_t size;
-    weir_group *group; /* kept */
-    const char *address;
+    weir_group *group;
+    const char *address;           /* "127.0.0.1:8007", "[::1]:8007", "inproc:..." */
     const weir_address *addresses; /* instead: several, tried by happy eyeballs (RFC 8305) */
     size_t address_count;
-    int64_t attempt_delay_ns; /* before the next address is tried as well, default 250 ms */
-    const char *local_address;
-    weir_init_fn *init;
+    int64_t attempt_delay_ns;  /* before the next address is tried as well: default 250 ms, 10 ms at
+                                  the least; WEIR_OFF = only when the one before has failed */
+    const char *local_address; /* default: the system's choice */
+    weir_init_fn *init;        /* on the channel's loop; default: no handlers */
     void *user_data;
-    const weir_channel_options *options;
-    const weir_attribute_value *attributes;
+    const weir_channel_options *options;    /* connect_timeout_ns is for each attempt */
+    const weir_attribute_value *attributes; /* set on each channel: not freed by it */
     size_t attribute_count;
 } weir_client_options;
 
@@ -41,8 +45,10 @@ WEIR_API void weir_client_options_init(weir_client_options *options);
 
 /*
  * Connects. The promise's value is the channel, kept by the promise; cancelling it gives up. With
- * several addresses the first that answers wins, and `init` runs for each attempt.
- * Thread: any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM.
+ * several addresses the first that answers wins, and `init` runs for each attempt: those that lose
+ * are aborted. If all fail the promise has the last one's error, and a sentence that tells of each.
+ * Its listeners run on the channel's loop, before `active`.
+ * Thread: any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM, -EAFNOSUPPORT.
  */
 WEIR_API int weir_client_connect(const weir_client_options *options, weir_promise **ret_connecting);
 

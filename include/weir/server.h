@@ -5,7 +5,11 @@
  *      boss loop:  listener --accepts--> child --chooser--> worker loop: init_child, handlers
  *
  * The three reactor models are options alone: one group with one thread for both; a boss of one
- * thread and many workers; many acceptors (`acceptors`, SO_REUSEPORT) and many workers.
+ * thread and many workers; many acceptors (`acceptors`, SO_REUSEPORT) and many workers. Where every
+ * loop of one group accepts, a connection stays on the loop that has accepted it.
+ *
+ * A connection that cannot be given its handlers or its loop is closed; the listener goes on. The
+ * groups are kept as long as the listeners and connections: weir_server_stop ends them.
  */
 #ifndef WEIR_SERVER_H
 #define WEIR_SERVER_H
@@ -24,18 +28,18 @@ typedef int weir_init_fn(weir_channel *channel, void *user_data);
 /* Zero means default. Build with WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", ...). */
 typedef struct weir_server_options {
     size_t size;
-    weir_group *boss;    /* the listener's loops; kept */
-    weir_group *workers; /* the connections'; default: boss; kept */
+    weir_group *boss;    /* the listener's loops; default: workers */
+    weir_group *workers; /* the connections'; default: boss */
     const char *address; /* "0.0.0.0:8007", "[::]:0", "unix:...", "inproc:..."; port 0 = any free */
     const char *const *addresses; /* further ones, to the first NULL */
     int backlog;                  /* default 4096 */
     int acceptors; /* listeners per address, by SO_REUSEPORT, one per loop of boss; default 1 */
-    weir_init_fn *init_child;                  /* on the connection's loop */
+    weir_init_fn *init_child;                  /* on the connection's loop; must be there */
     weir_init_fn *init_server;                 /* for the listener's own handlers */
     void *user_data;                           /* for both */
     const weir_channel_options *options;       /* the listeners' */
     const weir_channel_options *child_options; /* the connections' */
-    const weir_attribute_value *attributes;    /* set on the listeners */
+    const weir_attribute_value *attributes;    /* set on the listeners: not freed by them */
     size_t attribute_count;
     const weir_attribute_value *child_attributes; /* set on each connection: not freed by it */
     size_t child_attribute_count;
@@ -52,35 +56,44 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
 
 /*
  * Listens. Waits until all addresses are bound; returns the first listener, which stands for all of
- * them: closing it closes the others.
- * Thread: any that may wait.  Gives: listener.  Fails: -EINVAL, -ENOMEM, -EDEADLK (on a loop),
+ * them: closing it closes the others. If one cannot be bound, none is, and the log says which.
+ * Thread: any that may wait.  Keeps: boss, workers.  Gives: listener.  Fails: -EINVAL, -ENOMEM,
+ * -EDEADLK (on a loop), -EAFNOSUPPORT, with what init_server says, WEIR_EREJECTED (boss has ended),
  * -EADDRINUSE and what else bind and listen say.
  */
 WEIR_API int weir_server_start(const weir_server_options *options, weir_channel **ret_server);
 
 /*
- * The same without waiting: the promise completes when all is bound. Its value is the listener.
- * Thread: any.  Gives: listener.  Keeps: done.  Fails: -EINVAL, -ENOMEM.
+ * The same without waiting: the promise completes when all is bound. Its value is the listener, its
+ * sentence says which address could not be bound; cancelling it closes all. NULL: nobody waits.
+ * Thread: any.  Keeps: boss, workers, done.  Gives: listener.  Fails: -EINVAL, -ENOMEM,
+ * -EAFNOSUPPORT.
  */
 WEIR_API int weir_server_start_later(const weir_server_options *options, weir_promise *done,
                                      weir_channel **ret_server);
 
 /*
- * Serves until the listener is closed, or SIGINT or SIGTERM comes; then weir_server_stop. A second
- * signal ends the draining at once.
- * Thread: any that may wait; best the main one, before others are started.  Fails: -EDEADLK, and as
- * weir_server_stop.
+ * Serves until the listener is closed, or SIGINT or SIGTERM comes; then weir_server_stop, without a
+ * quiet period and for 10 s at the longest. A second signal ends the draining at once. Both signals
+ * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
+ * weir/signals.h. Where the program has taken them for itself they do nothing here.
+ * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -EINVAL (not from
+ * weir_server_start), -ENOMEM, as weir_signals_create but for -EBUSY, and as weir_server_stop.
  */
 WEIR_API int weir_server_run(weir_channel *server);
 
 /*
- * Stops accepting, drains the workers, then the boss, and waits until both have ended.
- * Thread: any that may wait.  Fails: -EDEADLK, -ETIMEDOUT (something did not end in time).
+ * Stops accepting, drains the workers, then the boss, and waits until both have ended. Connections
+ * are closed when what was written has been sent; those with a handler that has `draining` when it
+ * closes them, and `quiet_ns` before the end of the time all that are left (weir_group_shutdown).
+ * Thread: any that may wait.  Fails: -EDEADLK, -EINVAL (not from weir_server_start; unless 0 <=
+ * quiet_ns <= timeout_ns), -ETIMEDOUT (a thread did not come back in time).
  */
 WEIR_API int weir_server_stop(weir_channel *server, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * How many listeners there are, and each of them, borrowed.
+ * How many listeners there are, and each of them, borrowed: for each address, in the order given,
+ * its acceptors. 0 and NULL for a channel that is not from weir_server_start.
  * Thread: any.
  */
 WEIR_API size_t weir_server_count(weir_channel *server);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last handler of a listener: gives each accepted channel its attributes, its initialiser and
+ * its loop. One that cannot have them is closed, and the listener goes on: also after an error of
+ * its own, since those are of single connections.
+ */
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "base/log.h"
+#include "bootstrap/server.h"
+#include "channel/attribute.h"
+
+struct acceptor {
+    weir__server *server;
+};
+
+static int init(void *state, const void *options)
+{
+    weir__server *server = (weir__server *)(uintptr_t)options; /* add only lends it */
+
+    ((struct acceptor *)state)->server = weir__server_retain(server);
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    weir__server_release(((struct acceptor *)state)->server);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+
+    if (weir_ctx_channel(ctx) == server->listeners[0].channel)
+        weir__server_mark(server, WEIR__SERVER_CLOSED);
+}
+
+static int prepare(weir__server *server, weir_channel *child)
+{
+    int err = weir__attributes_lend(child, server->child_attributes, server->child_attribute_count);
+
+    if (err < 0)
+        return err;
+    return weir_pipeline_add_initializer(weir_channel_pipeline(child), server->init_child,
+                                         server->user_data);
+}
+
+static void hand_over(weir_ctx *ctx, weir__server *server, weir_channel *child)
+{
+    if (server->stays)
+        weir_channel_register(child, weir_ctx_executor(ctx), NULL);
+    else
+        weir_group_register(server->workers, child, NULL);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    weir_channel *child = weir_channel_of(msg);
+    int err;
+
+    if (child == NULL) {
+        weir_fire_read(ctx, msg);
+        return;
+    }
+    err = prepare(server, child);
+    if (err == 0) {
+        hand_over(ctx, server, child);
+    } else {
+        weir__warn("server", "-", "a connection is closed, since it cannot be set up: %s",
+                   weir_error_text(err));
+        weir_channel_abort(child, NULL);
+    }
+    weir_msg_release(msg);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)ctx;
+    weir__warn("server", "-", "an error of the listener, which goes on: %s",
+               detail != NULL ? detail : weir_error_text(err));
+}
+
+static const weir_handler acceptor = {
+    .name = "acceptor",
+    .state_size = sizeof(struct acceptor),
+    .init = init,
+    .deinit = deinit,
+    .removed = on_removed,
+    .read = on_read,
+    .error = on_error,
+};
+
+int weir__acceptor_add(weir_channel *listener, weir__server *server)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(listener), &acceptor, server);
+}

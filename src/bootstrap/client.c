@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connecting, to the first of several addresses that answers (RFC 8305): an attempt is made when
+ * the one before has failed, or has not answered for a while; the first to succeed wins, and the
+ * others are aborted. All attempts live on one loop, so the race needs no locks.
+ *
+ *      begin -> start_next -> on_attempt -> won -> end
+ *                  ^  ^           `-> lost -> start_next, or the promise fails
+ *                  `--' on_delay
+ *
+ * The race is part of the promise's memory. It keeps the promise for each task and attempt that is
+ * under way, and gives all channels back when it ends: nothing is left when the promise goes.
+ */
+#include <weir/client.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/pipeline.h>
+#include <weir/task.h>
+
+#include "base/options.h"
+#include "bootstrap/kind.h"
+#include "channel/attribute.h"
+#include "executor/executor.h"
+#include "executor/promise.h"
+
+#define DELAY_NS weir_ms(250)
+#define DELAY_MIN_NS weir_ms(10) /* RFC 8305, 8 */
+#define ADDRESSES_MAX 256
+
+struct attempt {
+    struct race *race;
+    weir_channel *channel; /* NULL = over */
+    weir_address address;
+    weir_listener heard;
+};
+
+struct race {
+    weir_task begin;
+    weir_task give_up;
+    weir_timer timer; /* until the next attempt */
+    weir_executor *loop;
+    int64_t delay_ns;
+    weir_address local; /* without length: any */
+    size_t started;
+    size_t under_way;
+    int err; /* the last one */
+    char detail[480];
+    size_t count;
+    struct attempt attempts[];
+};
+
+void weir_client_options_init(weir_client_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static weir_promise *promise_of(struct race *race)
+{
+    return weir__promise_of_extra(race);
+}
+
+/* ---- the race, on its loop ---- */
+
+static void start_next(struct race *race);
+
+static void let_go(struct attempt *attempt)
+{
+    weir_channel_release(attempt->channel);
+    attempt->channel = NULL;
+}
+
+/* Nobody waits for those that are left; each of them that is under way says so itself. */
+static void end(struct race *race)
+{
+    (void)weir_timer_stop(&race->timer);
+    for (size_t i = 0; i < race->count; i++) {
+        struct attempt *attempt = &race->attempts[i];
+
+        if (attempt->channel == NULL)
+            continue;
+        if (i < race->started)
+            weir_channel_abort(attempt->channel, NULL);
+        else
+            let_go(attempt);
+    }
+}
+
+static void release_channel(void *channel)
+{
+    weir_channel_release(channel);
+}
+
+/* The others lose only when the promise is complete: until then each of them might still win. */
+static void won(struct attempt *attempt)
+{
+    struct race *race = attempt->race;
+    weir_channel *channel = attempt->channel;
+
+    attempt->channel = NULL;
+    if (weir_promise_succeed_with(promise_of(race), weir_channel_retain(channel), release_channel) <
+        0)
+        weir_channel_abort(channel, NULL); /* it was cancelled meanwhile */
+    weir_channel_release(channel);
+    end(race);
+}
+
+/* One sentence for all of them: "[::1]:80: connection refused, 127.0.0.1:80: ..." */
+static void note(struct race *race, const struct attempt *attempt, int err)
+{
+    size_t length = strlen(race->detail);
+    char address[WEIR_ADDRESS_TEXT_SIZE];
+
+    race->err = err;
+    (void)snprintf(
+        race->detail + length, sizeof(race->detail) - length, "%s%s: %s", length > 0 ? ", " : "",
+        weir_address_format(&attempt->address, address, sizeof(address)), weir_error_text(err));
+}
+
+static void lost(struct attempt *attempt, int err)
+{
+    struct race *race = attempt->race;
+
+    note(race, attempt, err);
+    let_go(attempt);
+    if (weir_promise_is_done(promise_of(race)))
+        return;
+    if (race->started < race->count)
+        start_next(race);
+    else if (race->under_way == 0)
+        (void)weir_promise_fail(promise_of(race), race->err, race->detail);
+}
+
+static void on_attempt(weir_promise *connected, void *arg)
+{
+    struct attempt *attempt = arg;
+    struct race *race = attempt->race;
+    int err = weir__kind_reason(attempt->channel, weir_promise_result(connected));
+
+    race->under_way--;
+    if (err == 0)
+        won(attempt);
+    else
+        lost(attempt, err);
+    weir_promise_release(promise_of(race)); /* the attempt's */
+}
+
+/* On the loop both are done at once; one that cannot be registered cannot be connected. */
+static void start(struct attempt *attempt, weir_promise *connected)
+{
+    struct race *race = attempt->race;
+
+    race->under_way++;
+    weir_promise_retain(promise_of(race));
+    attempt->heard = (weir_listener){.fn = on_attempt, .user_data = attempt};
+    weir_promise_listen(connected, &attempt->heard);
+    weir_channel_register(attempt->channel, race->loop, NULL);
+    weir_channel_connect(attempt->channel, &attempt->address,
+                         race->local.length > 0 ? &race->local : NULL, connected);
+}
+
+static void on_delay(weir_timer *timer)
+{
+    start_next(container_of(timer, struct race, timer));
+}
+
+/* If the timer cannot be started - the loop shuts down - the next one waits for this one's end. */
+static void start_next(struct race *race)
+{
+    struct attempt *attempt = &race->attempts[race->started++];
+    weir_promise *connected;
+    int err = weir_promise_create(race->loop, &connected);
+
+    if (race->started < race->count && race->delay_ns != WEIR_NEVER)
+        (void)weir_timer_start(race->loop, &race->timer, race->delay_ns, on_delay);
+    else
+        (void)weir_timer_stop(&race->timer);
+    if (err < 0) {
+        lost(attempt, err);
+        return;
+    }
+    start(attempt, connected);
+    weir_promise_release(connected);
+}
+
+static void on_begin(void *arg, int status)
+{
+    struct race *race = arg;
+    weir_promise *promise = promise_of(race);
+
+    if (status < 0)
+        (void)weir_promise_fail(promise, WEIR_EREJECTED, "the loop has shut down");
+    if (weir_promise_is_done(promise))
+        end(race);
+    else
+        start_next(race);
+    weir_promise_release(promise);
+}
+
+static void on_give_up(void *arg, int status)
+{
+    (void)status; /* in either case on the loop's thread */
+    end(arg);
+    weir_promise_release(promise_of(arg));
+}
+
+/* In whatever thread has cancelled it. */
+static void on_cancel(weir_promise *promise)
+{
+    struct race *race = weir__promise_extra(promise);
+
+    weir_promise_retain(promise);
+    weir_task_init(&race->give_up, on_give_up, race);
+    if (weir__executor_post(race->loop, &race->give_up, WEIR__NOW) < 0)
+        weir_promise_release(promise); /* a loop that has ended has no channels */
+}
+
+/* ---- making one ---- */
+
+static int read_options(const weir_client_options *given, weir_client_options *ret_options)
+{
+    weir_client_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err < 0)
+        return err;
+    if (options.group == NULL || options.attempt_delay_ns < WEIR_OFF)
+        return -EINVAL;
+    if ((options.address != NULL) == (options.address_count > 0))
+        return -EINVAL; /* the one or the other */
+    if (options.address_count > ADDRESSES_MAX)
+        return -EINVAL;
+    *ret_options = options;
+    return 0;
+}
+
+static int64_t delay_of(const weir_client_options *options)
+{
+    if (options->attempt_delay_ns == WEIR_OFF)
+        return WEIR_NEVER;
+    if (options->attempt_delay_ns == 0)
+        return DELAY_NS;
+    return options->attempt_delay_ns > DELAY_MIN_NS ? options->attempt_delay_ns : DELAY_MIN_NS;
+}
+
+/* From `index` on, the next address that is of the family, or that is not; the count if none. */
+static size_t find(const weir_client_options *options, size_t index, int family, bool is_of_it)
+{
+    while (index < options->address_count &&
+           (weir_address_family(&options->addresses[index]) == family) != is_of_it)
+        index++;
+    return index;
+}
+
+/* RFC 8305, 4: the families take turns, beginning with the first one's; else the order stays. */
+static void copy_in_turns(const weir_client_options *options, struct race *race)
+{
+    int family = weir_address_family(&options->addresses[0]);
+    size_t same = find(options, 0, family, true), other = find(options, 0, family, false);
+
+    for (size_t i = 0; i < race->count; i++) {
+        bool takes_same = other == race->count || (same < race->count && i % 2 == 0);
+        size_t *index = takes_same ? &same : &other;
+
+        race->attempts[i].address = options->addresses[*index];
+        *index = find(options, *index + 1, family, takes_same);
+    }
+}
+
+static int copy_addresses(const weir_client_options *options, struct race *race)
+{
+    int err = 0;
+
+    if (options->local_address != NULL)
+        err = weir_address_parse(options->local_address, &race->local);
+    if (err < 0)
+        return err;
+    if (options->address != NULL)
+        return weir_address_parse(options->address, &race->attempts[0].address);
+    copy_in_turns(options, race);
+    return 0;
+}
+
+static int prepare(struct attempt *attempt, const weir_client_options *options)
+{
+    int err = weir__kind_create(&attempt->address, options->options, &attempt->channel);
+
+    if (err == 0)
+        err = weir__kind_check_group(attempt->channel, options->group);
+    if (err == 0)
+        err =
+            weir__attributes_lend(attempt->channel, options->attributes, options->attribute_count);
+    if (err == 0 && options->init != NULL)
+        err = weir_pipeline_add_initializer(weir_channel_pipeline(attempt->channel), options->init,
+                                            options->user_data);
+    return err;
+}
+
+/* The channels are made here, so that what is wrong with the options is told at once. */
+static int fill(struct race *race, const weir_client_options *options)
+{
+    int err = copy_addresses(options, race);
+
+    for (size_t i = 0; i < race->count && err == 0; i++) {
+        race->attempts[i].race = race;
+        err = prepare(&race->attempts[i], options);
+    }
+    return err;
+}
+
+int weir_client_connect(const weir_client_options *given, weir_promise **ret_connecting)
+{
+    weir_client_options options;
+    weir_executor *loop;
+    weir_promise *promise;
+    struct race *race;
+    size_t count;
+    int err = read_options(given, &options);
+
+    if (err < 0)
+        return err;
+    loop = weir_group_next(options.group);
+    count = options.address != NULL ? 1 : options.address_count;
+    promise = weir__promise_create_with(loop, sizeof(*race) + count * sizeof(*race->attempts));
+    if (promise == NULL)
+        return -ENOMEM;
+    race = weir__promise_extra(promise);
+    race->loop = loop;
+    race->count = count;
+    race->delay_ns = delay_of(&options);
+    err = fill(race, &options);
+    if (err < 0) {
+        end(race);
+        weir_promise_release(promise);
+        return err;
+    }
+    weir__promise_set_on_cancel(promise, on_cancel);
+    weir_task_init(&race->begin, on_begin, race);
+    weir_promise_retain(promise);
+    if (weir__executor_post(loop, &race->begin, WEIR__NOW) < 0)
+        on_begin(race, WEIR_EREJECTED);
+    *ret_connecting = promise;
+    return 0;
+}
+
+int weir_client_connect_sync(const weir_client_options *options, weir_channel **ret_channel)
+{
+    weir_promise *connecting;
+    int err = weir__promise_may_wait(NULL);
+
+    if (err == 0)
+        err = weir_client_connect(options, &connecting);
+    if (err < 0)
+        return err;
+    err = weir_promise_sync(connecting, WEIR_NEVER);
+    if (err == 0)
+        *ret_channel = weir_channel_retain(weir_promise_value(connecting));
+    weir_promise_release(connecting);
+    return err;
+}

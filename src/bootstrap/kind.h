@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which kind of channel an address asks for, and what both bootstraps ask of one that they made.
+ */
+#ifndef WEIR_BOOTSTRAP_KIND_H
+#define WEIR_BOOTSTRAP_KIND_H
+
+#include <weir/channel.h>
+
+/* Makes a channel that can connect to, or be bound to, such an address. Fails with -EAFNOSUPPORT,
+ * which is logged, -EINVAL, -ENOMEM. */
+int weir__kind_create(const weir_address *remote, const weir_channel_options *options,
+                      weir_channel **ret_channel);
+int weir__kind_create_server(const weir_address *local, const weir_channel_options *options,
+                             const weir_channel_options *child_options, weir_channel **ret_channel);
+
+/* -EINVAL, with its reason in the log, unless the channel can live on the group's executors. */
+int weir__kind_check_group(const weir_channel *channel, const weir_group *group);
+
+/* What an operation on the channel has really failed with: one on a closed channel only says that
+ * it is closed. On its loop, or when nobody else has it. */
+int weir__kind_reason(const weir_channel *channel, int err);
+
+#endif

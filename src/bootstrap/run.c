@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving until the end. The signals have a loop of their own: those of the server's groups are
+ * about to end when the second one comes.
+ */
+#include <errno.h>
+#include <signal.h>
+
+#include <weir/error.h>
+#include <weir/signals.h>
+
+#include "base/log.h"
+#include "bootstrap/server.h"
+#include "executor/promise.h"
+
+#define DRAIN_NS weir_seconds(10)
+
+struct run {
+    weir__server *server;
+    weir_promise *over; /* it is time to stop */
+    weir_group *group;  /* of the one loop */
+    weir_signals *signals;
+};
+
+static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
+{
+    struct run *run = user_data;
+
+    (void)signals;
+    if (weir_promise_succeed(run->over, NULL) == 0) {
+        weir__info("server", "-", "signal %d: draining", signal->number);
+    } else {
+        weir__info("server", "-", "signal %d: draining no longer", signal->number);
+        weir__server_hurry(run->server);
+    }
+}
+
+/* Signals that the program has taken for itself are its own business. */
+static int hear_signals(struct run *run)
+{
+    int err = weir_group_create(
+        WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_EPOLL, .name = "signals"), &run->group);
+
+    if (err == 0)
+        err = weir_signals_create(weir_group_at(run->group, 0),
+                                  WEIR_SIGNALS_OPTIONS(.numbers = {SIGINT, SIGTERM},
+                                                       .received = on_signal, .user_data = run),
+                                  &run->signals);
+    return err == -EBUSY ? 0 : err;
+}
+
+static int hear_closing(struct run *run)
+{
+    weir_promise *closed = weir_channel_closed(run->server->listeners[0].channel);
+    int err = closed != NULL ? weir_promise_create(NULL, &run->over) : -ENOMEM;
+
+    return err < 0 ? err : weir_promise_cascade(closed, run->over);
+}
+
+int weir_server_run(weir_channel *channel)
+{
+    struct run run = {.server = weir__server_of(channel)};
+    int err = weir__promise_may_wait(NULL);
+
+    if (err == 0 && run.server == NULL)
+        err = -EINVAL;
+    if (err == 0)
+        err = hear_closing(&run);
+    if (err == 0)
+        err = hear_signals(&run);
+    if (err == 0)
+        err = weir_promise_await(run.over, WEIR_NEVER);
+    if (err == 0)
+        err = weir_server_stop(channel, 0, DRAIN_NS);
+    weir_signals_release(run.signals); /* NULL is fine, as below */
+    weir_group_release(run.group);     /* waits for its thread: from here on nobody has `run` */
+    weir_promise_release(run.over);
+    return err;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the listeners of one server share.
+ *
+ * The first listener stands for all: it has the server as an attribute, and so keeps it as long as
+ * its own memory; the server keeps the others. Each acceptor, and whoever is starting the server,
+ * keeps it too.
+ */
+#ifndef WEIR_BOOTSTRAP_SERVER_H
+#define WEIR_BOOTSTRAP_SERVER_H
+
+#include <stdatomic.h>
+
+#include <weir/server.h>
+
+#include "base/refcount.h"
+
+typedef struct weir__server weir__server;
+
+enum {
+    WEIR__SERVER_STARTED = 1 << 0,
+    WEIR__SERVER_CLOSED = 1 << 1, /* the first listener is */
+};
+
+typedef struct weir__listening {
+    weir__server *server;
+    weir_channel *channel; /* kept, but for the first one */
+    weir_address address;
+    size_t acceptor; /* which one of its address's: the first finds out the port */
+    weir_listener heard;
+} weir__listening;
+
+struct weir__server {
+    weir__refs refs;
+    weir_group *boss;
+    weir_group *workers;
+    size_t acceptors; /* of each address */
+    bool stays;       /* a connection stays on the loop that has accepted it */
+    weir_init_fn *init_child;
+    weir_init_fn *init_server;
+    void *user_data;
+    weir_attribute_value *child_attributes;
+    size_t child_attribute_count;
+
+    /* While it starts: whoever sees both marks closes the other listeners. */
+    _Atomic uint32_t marks;
+    weir_promise *started; /* kept; may be NULL */
+    size_t bound;          /* so many; the next one is being bound, or has failed */
+    size_t closing;        /* so many are left to be closed after a failure */
+    int err;
+
+    _Atomic bool hurries; /* what is still there when it is being stopped is aborted */
+    size_t count;
+    weir__listening listeners[];
+};
+
+weir__server *weir__server_retain(weir__server *server);
+void weir__server_release(weir__server *server);
+
+/* The server that a listener is the first of; NULL if it is not. Any thread. */
+weir__server *weir__server_of(weir_channel *channel);
+
+/* Any thread: has got as far as the mark says. Closes the other listeners if that is for it to do.
+ */
+void weir__server_mark(weir__server *server, uint32_t mark);
+
+static inline bool weir__server_has(weir__server *server, uint32_t mark)
+{
+    return (atomic_load_explicit(&server->marks, memory_order_acquire) & mark) != 0;
+}
+
+/* Any thread: ends the draining of a server that is being stopped, or will be. */
+void weir__server_hurry(weir__server *server);
+
+/* ---- acceptor.c ---- */
+
+/* Adds the handler that makes connections of what a listener accepts. On its loop. */
+int weir__acceptor_add(weir_channel *listener, weir__server *server);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stopping a server: listeners first, so that nobody comes any more and everybody who came has a
+ * loop; then the workers, which drain (DESIGN.md 7: executor/life.c, loop/loop.c), then the boss.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "bootstrap/server.h"
+#include "executor/executor.h"
+#include "executor/promise.h"
+
+/* The group says itself when a thread has not come back by the deadline; this is for when not even
+ * that can be said. */
+#define GRACE_NS weir_seconds(1)
+
+static int64_t left_until(int64_t deadline_ns)
+{
+    int64_t now_ns = weir__monotonic_now();
+
+    if (deadline_ns == WEIR_NEVER)
+        return WEIR_NEVER;
+    return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+}
+
+/* The first one takes the others with it, if they have been started. */
+static void close_listeners(weir__server *server, int64_t deadline_ns)
+{
+    size_t count = weir__server_has(server, WEIR__SERVER_STARTED) ? server->count : 1;
+
+    weir_channel_abort(server->listeners[0].channel, NULL);
+    for (size_t i = 0; i < count; i++)
+        (void)weir_channel_await_closed(server->listeners[i].channel, left_until(deadline_ns));
+}
+
+/* The loop tells its members as it does at the deadline. */
+static void abort_all(void *executor, int status)
+{
+    if (status == 0)
+        (void)((weir_executor *)executor)->type->drain(executor, true);
+    weir__executor_drop(executor);
+}
+
+static void abort_group(weir_group *group)
+{
+    for (size_t i = 0; i < weir_group_count(group); i++) {
+        weir_executor *executor = weir_group_at(group, i);
+
+        if (executor->type->drain == NULL ||
+            weir__executor_state(executor) != WEIR_EXECUTOR_SHUTTING_DOWN)
+            continue;
+        weir__executor_keep(executor);
+        if (weir_execute(executor, abort_all, executor) < 0)
+            weir__executor_drop(executor);
+    }
+}
+
+static int end_group(weir__server *server, weir_group *group, int64_t quiet_ns, int64_t deadline_ns)
+{
+    int64_t left_ns = left_until(deadline_ns);
+
+    (void)weir_group_shutdown(group, quiet_ns < left_ns ? quiet_ns : left_ns, left_ns);
+    /* One of the two sees the other: the shutdown changes the state before we look, and who hurries
+     * looks at the state after the change. */
+    if (atomic_load_explicit(&server->hurries, memory_order_seq_cst))
+        abort_group(group);
+    return weir_group_await_termination(group, weir__deadline(left_ns, GRACE_NS));
+}
+
+int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns)
+{
+    weir__server *server = weir__server_of(channel);
+    int64_t deadline_ns = weir__deadline(weir__monotonic_now(), timeout_ns);
+    int err = weir__promise_may_wait(NULL), boss_err = 0;
+
+    if (err < 0)
+        return err;
+    if (server == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
+        return -EINVAL;
+    close_listeners(server, deadline_ns);
+    err = end_group(server, server->workers, quiet_ns, deadline_ns);
+    if (server->boss != server->workers)
+        boss_err = end_group(server, server->boss, quiet_ns, deadline_ns);
+    return err < 0 ? err : boss_err;
+}
+
+void weir__server_hurry(weir__server *server)
+{
+    atomic_store_explicit(&server->hurries, true, memory_order_seq_cst);
+    abort_group(server->workers);
+    if (server->boss != server->workers)
+        abort_group(server->boss);
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients: connecting to one address or to the first of several, and giving up.
+ */
+#include <weir/client.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "base/clock.h"
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/loop/host.h"
+#include "support/memory.h"
+
+static int64_t since(int64_t start_ns)
+{
+    return weir__monotonic_now() - start_ns;
+}
+
+/* ---- somebody who calls, and what he has heard ---- */
+
+struct caller {
+    struct tally inits; /* attempts */
+    struct tally active;
+    struct tally inactive;
+    struct tally bytes;
+    struct tally told;       /* that the promise is complete, */
+    _Atomic bool told_first; /* before the channel became active */
+    int init_err;
+    void *attribute; /* of the last attempt */
+};
+
+static const weir_attribute key = {.name = "key"};
+
+static struct caller *caller_of(weir_ctx *ctx)
+{
+    return *(struct caller **)weir_ctx_state(ctx);
+}
+
+static int init(void *state, const void *options)
+{
+    *(const void **)state = options;
+    return 0;
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    struct caller *caller = caller_of(ctx);
+
+    atomic_store(&caller->told_first, caller->told.calls == 1);
+    tally_add(&caller->active);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    tally_add(&caller_of(ctx)->inactive);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    for (size_t i = 0; i < weir_buf_readable(buf); i++)
+        tally_add(&caller_of(ctx)->bytes);
+    weir_msg_release(msg);
+}
+
+static const weir_handler listener = {
+    .name = "listener",
+    .state_size = sizeof(struct caller *),
+    .init = init,
+    .active = on_active,
+    .inactive = on_inactive,
+    .read = on_read,
+};
+
+static int init_call(weir_channel *channel, void *arg)
+{
+    struct caller *caller = arg;
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &listener, caller);
+
+    caller->attribute = weir_attribute_get(channel, &key);
+    tally_add(&caller->inits);
+    return err < 0 ? err : caller->init_err;
+}
+
+static void on_connected(weir_promise *promise, void *arg)
+{
+    (void)promise;
+    tally_add(&((struct caller *)arg)->told);
+}
+
+#define CALL(call) .init = init_call, .user_data = (call)
+
+static weir_promise *call(struct caller *caller, const weir_client_options *options)
+{
+    weir_promise *connecting = NULL;
+
+    assert_int_equal(weir_client_connect(options, &connecting), 0);
+    assert_int_equal(weir_promise_add_listener(connecting, on_connected, caller), 0);
+    return connecting;
+}
+
+/* Waits for the listener, which has the caller. */
+static void forget(weir_promise *connecting, struct caller *caller)
+{
+    assert_true(tally_await(&caller->told, 1));
+    weir_promise_release(connecting);
+}
+
+static weir_address address_of(weir_channel *channel)
+{
+    weir_address address;
+
+    assert_int_equal(weir_channel_local_address(channel, &address), 0);
+    return address;
+}
+
+static void hang_up(weir_channel *channel, struct caller *caller)
+{
+    weir_channel_close(channel, NULL);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_true(tally_await(&caller->inactive, 1));
+    weir_channel_release(channel);
+}
+
+static char *text_of(const weir_address *address, char buffer[WEIR_ADDRESS_TEXT_SIZE])
+{
+    return weir_address_format(address, buffer, WEIR_ADDRESS_TEXT_SIZE);
+}
+
+/* ---- one address ---- */
+
+TEST_EACH_LOOP(client, connects_and_talks)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address address = address_of(server), remote;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_buf *buf;
+
+    assert_int_equal(weir_client_connect_sync(
+                         WEIR_CLIENT_OPTIONS(.group = host->group,
+                                             .address = text_of(&address, text), CALL(&caller)),
+                         &channel),
+                     0);
+    assert_true(weir_channel_is_active(channel));
+    assert_int_equal(weir_channel_remote_address(channel, &remote), 0);
+    assert_true(weir_address_equal(&remote, &address));
+    assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
+    weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
+    assert_true(tally_await(&caller.bytes, 5));
+    hang_up(channel, &caller);
+    service_stop(server);
+}
+
+/* D 75 for sockets, C.5 */
+TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    struct gate gate = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address address = address_of(server);
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_promise *connecting;
+
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0); /* until it has a listener */
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
+                                                   .address = text_of(&address, text)));
+    gate_open(&gate);
+    assert_true(tally_await(&caller.active, 1));
+    assert_true(caller.told_first);
+    assert_int_equal(weir_promise_result(connecting), 0);
+    hang_up(weir_channel_retain(weir_promise_value(connecting)), &caller);
+    forget(connecting, &caller);
+    service_stop(server);
+}
+
+/* D 82 */
+TEST_EACH_LOOP(client, fails_where_nobody_listens)
+{
+    struct caller caller = {0};
+    weir_address nobody = nobody_there();
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_promise *connecting =
+        call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&nobody, text),
+                                          CALL(&caller)));
+
+    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    assert_non_null(strstr(weir_promise_detail(connecting), text));
+    assert_null(weir_promise_value(connecting));
+    assert_int_equal(caller.inits.calls, 1);
+    assert_int_equal(caller.active.calls, 0);
+    forget(connecting, &caller);
+}
+
+TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
+{
+    struct service service = {0};
+    struct caller caller = {.init_err = -EXDEV};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address address = address_of(server);
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    messages_catch();
+    assert_int_equal(weir_client_connect_sync(
+                         WEIR_CLIENT_OPTIONS(.group = host->group,
+                                             .address = text_of(&address, text), CALL(&caller)),
+                         &channel),
+                     -EXDEV);
+    assert_null(channel);
+    assert_int_equal(caller.active.calls, 0);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(client, gives_its_channel_attributes_options_and_a_local_address)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    const weir_attribute_value value = {&key, &caller};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address address = address_of(server), local = nobody_there(), found;
+    weir_channel_options options;
+    char text[WEIR_ADDRESS_TEXT_SIZE], local_text[WEIR_ADDRESS_TEXT_SIZE];
+
+    assert_int_equal(
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&address, text),
+                                .local_address = text_of(&local, local_text), .attributes = &value,
+                                .attribute_count = 1,
+                                .options = WEIR_CHANNEL_OPTIONS(.high_mark = 1234, .low_mark = 1),
+                                CALL(&caller)),
+            &channel),
+        0);
+    assert_ptr_equal(caller.attribute, &caller);
+    assert_int_equal(weir_channel_local_address(channel, &found), 0);
+    assert_true(weir_address_equal(&found, &local));
+    weir_channel_get_options(channel, &options);
+    assert_int_equal(options.high_mark, 1234);
+    hang_up(channel, &caller);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
+{
+    weir_client_options options;
+    weir_promise *none = NULL;
+    const weir_address address = nobody_there();
+
+#define REFUSED(...) \
+    weir_client_connect(WEIR_CLIENT_OPTIONS(.group = host->group, __VA_ARGS__), &none)
+    messages_catch();
+    weir_client_options_init(&options);
+    assert_int_equal(weir_client_connect(&options, &none), -EINVAL);
+    assert_int_equal(REFUSED(.address = NULL), -EINVAL);
+    assert_int_equal(REFUSED(.address = "localhost"), -EINVAL);
+    assert_int_equal(REFUSED(.address = "unix:/x"), -EAFNOSUPPORT);
+    assert_int_equal(REFUSED(.address = "127.0.0.1:1", .local_address = "here"), -EINVAL);
+    assert_int_equal(REFUSED(.address = "127.0.0.1:1", .attempt_delay_ns = -2), -EINVAL);
+    assert_int_equal(REFUSED(.address = "127.0.0.1:1", .addresses = &address, .address_count = 1),
+                     -EINVAL);
+    assert_int_equal(
+        REFUSED(.address = "127.0.0.1:1", .options = WEIR_CHANNEL_OPTIONS(.low_mark = -1)),
+        -EINVAL);
+    assert_null(none);
+}
+
+/* ---- time ---- */
+
+/* D 83 */
+TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
+{
+    struct silence silence;
+    struct caller caller = {0};
+    weir_channel *channel = NULL;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    int64_t start_ns = weir__monotonic_now();
+
+    silence_make(&silence);
+    assert_int_equal(
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&silence.address, text),
+                                .options = WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(200)),
+                                CALL(&caller)),
+            &channel),
+        -ETIMEDOUT);
+    assert_true(since(start_ns) >= weir_ms(200));
+    assert_true(since(start_ns) < weir_seconds(3));
+    assert_null(channel);
+    silence_release(&silence);
+}
+
+/* D 83 */
+TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
+{
+    struct silence silence;
+    struct caller caller = {0};
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_promise *connecting;
+    int64_t start_ns;
+
+    silence_make(&silence);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
+                                                   .address = text_of(&silence.address, text)));
+    assert_true(tally_await(&caller.inits, 1));
+    start_ns = weir__monotonic_now();
+    assert_int_equal(weir_promise_cancel(connecting), 0);
+    assert_true(weir_promise_is_cancelled(connecting));
+    forget(connecting, &caller);
+    host_end(host); /* which waits for the channel's end */
+    assert_true(since(start_ns) < weir_ms(500));
+    assert_int_equal(caller.active.calls, 0);
+    silence_release(&silence);
+}
+
+TEST_EACH_LOOP(client, cancelled_before_it_begins_does_not_begin)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    struct gate gate = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address address = address_of(server);
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_promise *connecting;
+
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
+                                                   .address = text_of(&address, text)));
+    assert_int_equal(weir_promise_cancel(connecting), 0);
+    gate_open(&gate);
+    forget(connecting, &caller);
+    service_stop(server);
+    assert_int_equal(caller.inits.calls, 0);
+}
+
+TEST_EACH_LOOP(client, fails_on_a_group_that_has_ended)
+{
+    weir_channel *channel = NULL;
+
+    host_end(host);
+    assert_int_equal(
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = host->group, .address = "127.0.0.1:1"), &channel),
+        WEIR_EREJECTED);
+    assert_null(channel);
+}
+
+TEST_EACH_LOOP(client, fails_when_its_loop_shuts_down)
+{
+    struct silence silence;
+    struct caller caller = {0};
+    weir_promise *connecting;
+    weir_address addresses[2];
+
+    silence_make(&silence);
+    addresses[0] = addresses[1] = silence.address;
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                                   .address_count = 2, CALL(&caller)));
+    assert_true(tally_await(&caller.inits, 1));
+    host_end(host);
+    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ECLOSED);
+    forget(connecting, &caller);
+    silence_release(&silence);
+}
+
+/* ---- several addresses ---- */
+
+TEST_EACH_LOOP(client, tries_the_next_address_when_one_does_not_answer)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    struct silence silence;
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address addresses[2], remote;
+    int64_t start_ns = weir__monotonic_now();
+
+    silence_make(&silence);
+    addresses[0] = silence.address;
+    addresses[1] = address_of(server);
+    assert_int_equal(
+        weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                                     .address_count = 2, CALL(&caller)),
+                                 &channel),
+        0);
+    assert_true(since(start_ns) >= weir_ms(250));
+    assert_int_equal(weir_channel_remote_address(channel, &remote), 0);
+    assert_true(weir_address_equal(&remote, &addresses[1]));
+    assert_int_equal(caller.inits.calls, 2);
+    hang_up(channel, &caller);
+    service_stop(server); /* which waits for the one that was aborted */
+    assert_int_equal(caller.active.calls, 1);
+    silence_release(&silence);
+}
+
+TEST_EACH_LOOP(client, tries_the_next_address_at_once_when_one_refuses)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address addresses[3] = {nobody_there(), nobody_there(), address_of(server)};
+
+    assert_int_equal(
+        weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                                     .address_count = 3,
+                                                     .attempt_delay_ns = WEIR_OFF, CALL(&caller)),
+                                 &channel),
+        0);
+    assert_int_equal(caller.inits.calls, 3);
+    hang_up(channel, &caller);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(client, connects_only_once)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_address addresses[4];
+
+    for (int i = 0; i < 4; i++)
+        addresses[i] = address_of(server);
+    assert_int_equal(
+        weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                                     .address_count = 4, CALL(&caller)),
+                                 &channel),
+        0);
+    hang_up(channel, &caller);
+    service_stop(server);
+    assert_int_equal(caller.inits.calls, 1);
+    assert_int_equal(caller.active.calls, 1);
+}
+
+TEST_EACH_LOOP(client, tells_of_every_address_when_all_fail)
+{
+    struct caller caller = {0};
+    weir_address addresses[2] = {nobody_there(), nobody_there()};
+    char text[2][WEIR_ADDRESS_TEXT_SIZE];
+    weir_promise *connecting =
+        call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                          .address_count = 2, CALL(&caller)));
+
+    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    for (int i = 0; i < 2; i++)
+        assert_non_null(strstr(weir_promise_detail(connecting), text_of(&addresses[i], text[i])));
+    assert_int_equal(caller.inits.calls, 2);
+    forget(connecting, &caller);
+}
+
+/* RFC 8305, 4: nobody listens at any of them, and the sentence says in which order they were tried.
+ */
+TEST_EACH_LOOP(client, lets_the_families_take_turns)
+{
+    static const char *const given[] = {"[::1]:1", "[::1]:2", "[::1]:3", "127.0.0.1:4",
+                                        "127.0.0.1:5"};
+    static const char *const tried[] = {"[::1]:1", "127.0.0.1:4", "[::1]:2", "127.0.0.1:5",
+                                        "[::1]:3"};
+    struct caller caller = {0};
+    weir_address addresses[5];
+    weir_promise *connecting;
+    const char *detail, *place = NULL, *next;
+
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(weir_address_parse(given[i], &addresses[i]), 0);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
+                                                   .address_count = 5, CALL(&caller)));
+    assert_int_equal(weir_promise_await(connecting, PATIENCE_NS), 0);
+    assert_true(weir_promise_result(connecting) < 0);
+    detail = weir_promise_detail(connecting);
+    for (int i = 0; i < 5; i++, place = next) {
+        next = strstr(detail, tried[i]);
+        assert_non_null(next);
+        assert_true(place == NULL || next > place);
+    }
+    forget(connecting, &caller);
+}
+
+/* ---- loops that talk to each other ---- */
+
+struct errand {
+    struct host *host;
+    weir_channel *channel;
+    weir_promise *connecting;
+    const char *address;
+    int sync_err;
+    int err;
+};
+
+static void connect_there(void *arg)
+{
+    struct errand *errand = arg;
+    const weir_client_options *options =
+        WEIR_CLIENT_OPTIONS(.group = errand->host->group, .address = errand->address);
+
+    errand->sync_err = weir_client_connect_sync(options, &errand->channel);
+    errand->err = weir_client_connect(options, &errand->connecting);
+}
+
+/* D 60 */
+TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
+{
+    struct service services[2] = {0};
+    struct host other;
+    struct host *hosts[2] = {host, &other};
+    struct errand errands[2];
+    char text[2][WEIR_ADDRESS_TEXT_SIZE];
+    weir_channel *servers[2];
+
+    host_open(&other, BACKEND_EPOLL);
+    for (int i = 0; i < 2; i++)
+        servers[i] = service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = hosts[i]->group));
+    for (int i = 0; i < 2; i++) {
+        weir_address address = address_of(servers[!i]);
+
+        errands[i] = (struct errand){.host = hosts[i], .address = text_of(&address, text[i])};
+        errand_on(hosts[!i]->loop, connect_there, &errands[i]);
+        assert_int_equal(errands[i].sync_err, -EDEADLK);
+        assert_int_equal(errands[i].err, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_promise_sync(errands[i].connecting, PATIENCE_NS), 0);
+        assert_true(tally_await(&services[!i].opened, 1));
+        weir_channel_close(weir_promise_value(errands[i].connecting), NULL);
+        weir_promise_release(errands[i].connecting);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_true(tally_await(&services[i].closed, 1));
+    service_stop(servers[1]);
+    weir_group_release(other.group);
+    service_stop(servers[0]);
+}
+
+/* ---- memory ---- */
+
+TEST_EACH_LOOP(client, survives_every_failed_allocation)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    const weir_attribute_value value = {&key, &caller};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address addresses[2] = {nobody_there(), address_of(server)};
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed; n++) {
+        weir_channel *channel = NULL;
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses, .address_count = 2,
+                                .attributes = &value, .attribute_count = 1, CALL(&caller)),
+            &channel);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_true(err == 0 || failed);
+        if (err < 0)
+            continue;
+        weir_channel_close(channel, NULL);
+        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        weir_channel_release(channel);
+    }
+    service_stop(server);
+    assert_int_equal(caller.active.calls, caller.inactive.calls);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A 28, the three reactor models, chosen by options alone: who accepts, and where connections live.
+ */
+#include <weir/server.h>
+
+#include <stdlib.h>
+
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/group.h"
+#include "support/loop/host.h"
+
+#define VISITORS 12
+
+static weir_group *make_loops(const struct host *host, int threads)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = threads), &group),
+        0);
+    return group;
+}
+
+/* Everybody comes, is greeted, and goes; then it is known where they were. */
+static void receive_visitors(weir_channel *server, struct service *service)
+{
+    int visitors[VISITORS];
+
+    for (int i = 0; i < VISITORS; i++) {
+        visitors[i] = visitor_come(server);
+        visitor_greet(visitors[i], "hello");
+    }
+    assert_int_equal(service->opened.calls, VISITORS);
+    for (int i = 0; i < VISITORS; i++)
+        visitor_leave(visitors[i]);
+    assert_true(tally_await(&service->closed, VISITORS));
+}
+
+static int lived_on(const struct service *service, const weir_executor *loop)
+{
+    int count = 0;
+
+    for (int i = 0; i < VISITORS; i++)
+        count += service->loops[i] == loop;
+    return count;
+}
+
+TEST_EACH_LOOP(reactor, is_one_loop_for_everything)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+
+    receive_visitors(server, &service);
+    assert_ptr_equal(weir_channel_executor(server), host->loop);
+    assert_int_equal(lived_on(&service, host->loop), VISITORS);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(reactor, is_one_acceptor_and_many_workers)
+{
+    struct service service = {0};
+    weir_group *workers = make_loops(host, 3);
+    weir_channel *server =
+        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+
+    receive_visitors(server, &service);
+    assert_ptr_equal(weir_channel_executor(server), host->loop);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
+    service_stop(server);
+    weir_group_release(workers);
+}
+
+TEST_EACH_LOOP(reactor, is_many_acceptors_and_many_workers)
+{
+    struct service service = {0};
+    weir_group *boss = make_loops(host, 2), *workers = make_loops(host, 3);
+    weir_channel *server = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .acceptors = 2));
+
+    assert_int_equal(weir_server_count(server), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_ptr_equal(weir_channel_executor(weir_server_at(server, i)), weir_group_at(boss, i));
+    receive_visitors(server, &service);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
+    service_stop(server);
+    weir_group_release(workers);
+    weir_group_release(boss);
+}
+
+static int init_child(weir_channel *channel, void *arg)
+{
+    const weir_executor *here = weir_channel_executor(channel);
+
+    if (here != weir_channel_executor(weir_channel_parent(channel)))
+        abort();
+    return service_init(channel, arg);
+}
+
+/* A variant of the third: every loop accepts for itself, and nothing is handed over. */
+TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts)
+{
+    struct service service = {0};
+    weir_group *group = make_loops(host, 2);
+    weir_channel *server = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2, .init_child = init_child));
+
+    receive_visitors(server, &service);
+    assert_int_equal(lived_on(&service, weir_group_at(group, 0)) +
+                         lived_on(&service, weir_group_at(group, 1)),
+                     VISITORS);
+    service_stop(server);
+    weir_group_release(group);
+}

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Servers: what their listeners and connections are given, and what happens when something cannot
+ * be had.
+ */
+#include <weir/server.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+
+static weir_channel *start_on(weir_group *group, struct service *service)
+{
+    return service_start(service, WEIR_SERVER_OPTIONS(.boss = group));
+}
+
+TEST_EACH_LOOP(server, serves_who_comes)
+{
+    struct service service = {0};
+    weir_channel *server = start_on(host->group, &service);
+    int visitors[3];
+
+    assert_true(weir_channel_is_active(server));
+    assert_int_equal(weir_server_count(server), 1);
+    assert_ptr_equal(weir_server_at(server, 0), server);
+    assert_null(weir_server_at(server, 1));
+    for (int i = 0; i < 3; i++)
+        visitors[i] = visitor_come(server);
+    for (int i = 2; i >= 0; i--)
+        visitor_greet(visitors[i], "good morning");
+    for (int i = 0; i < 3; i++)
+        visitor_leave(visitors[i]);
+    assert_true(tally_await(&service.closed, 3));
+    service_stop(server);
+}
+
+/* ---- options ---- */
+
+static int refused(const weir_server_options *options)
+{
+    weir_channel *none = NULL;
+    int err = weir_server_start(options, &none);
+
+    assert_null(none);
+    return err;
+}
+
+TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
+{
+    weir_server_options options;
+    weir_group *group = host->group;
+
+    messages_catch();
+    weir_server_options_init(&options);
+    assert_int_equal(refused(&options), -EINVAL);
+#define REFUSED(...) \
+    refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, __VA_ARGS__))
+    assert_int_equal(REFUSED(.backlog = 1), -EINVAL); /* no address */
+    assert_int_equal(REFUSED(.address = "nowhere"), -EINVAL);
+    assert_int_equal(REFUSED(.address = "127.0.0.1:0", .acceptors = -1), -EINVAL);
+    assert_int_equal(REFUSED(.address = "127.0.0.1:0", .backlog = -1), -EINVAL);
+    assert_int_equal(REFUSED(.address = "inproc:x", .acceptors = 2), -EINVAL);
+    assert_int_equal(
+        REFUSED(.address = "127.0.0.1:0", .options = WEIR_CHANNEL_OPTIONS(.reads_per_turn = -1)),
+        -EINVAL);
+    assert_int_equal(REFUSED(.address = "unix:/tmp/weir-test"), -EAFNOSUPPORT);
+    assert_true(messages_last_contains("Unix sockets"));
+    assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0")),
+                     -EINVAL); /* no init_child */
+}
+
+TEST(server, refuses_a_group_that_has_no_loops)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+
+    messages_catch();
+    assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+                                                 .init_child = service_init)),
+                     -EINVAL);
+    assert_true(messages_last_contains("no executor for a tcp"));
+    end_group(group);
+}
+
+static int int_option(weir_channel *channel, int level, int name)
+{
+    int value = -1;
+    size_t length = sizeof(value);
+
+    assert_int_equal(weir_channel_get_socket_option(channel, level, name, &value, &length), 0);
+    return value;
+}
+
+TEST_EACH_LOOP(server, gives_its_listener_its_options)
+{
+    struct service service = {0};
+    weir_channel_options options;
+    weir_channel *server = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group, .backlog = 100,
+                                      .options = WEIR_CHANNEL_OPTIONS(.reuse_port = true,
+                                                                      .receive_buffer = 1 << 16)));
+
+    weir_channel_get_options(server, &options);
+    assert_int_equal(options.backlog, 100);
+    assert_true(options.reuse_port);
+    assert_int_equal(int_option(server, SOL_SOCKET, SO_REUSEPORT), 1);
+    service_stop(server);
+}
+
+/* ---- what a connection is given ---- */
+
+static const weir_attribute greeting = {.name = "greeting", .free = NULL};
+
+static void never_free(void *value)
+{
+    (void)value;
+    abort();
+}
+
+static const weir_attribute shared = {.name = "shared", .free = never_free};
+
+struct given {
+    struct service service; /* first: it is the user_data */
+    weir_channel *server;
+    weir_channel_options options;
+    int nodelay;
+    const char *greeting;
+    void *shared;
+    weir_executor *parent_loop;
+};
+
+static int init_given(weir_channel *channel, void *arg)
+{
+    struct given *given = arg;
+
+    weir_channel_get_options(channel, &given->options);
+    given->nodelay = int_option(channel, IPPROTO_TCP, TCP_NODELAY);
+    given->greeting = weir_attribute_get(channel, &greeting);
+    given->shared = weir_attribute_get(channel, &shared);
+    given->parent_loop = weir_channel_executor(weir_channel_parent(channel));
+    return service_init(channel, &given->service);
+}
+
+/* D 59 */
+TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is_initialised)
+{
+    struct given given = {0};
+    static char text[] = "hello";
+    const weir_attribute_value values[] = {{&greeting, text}, {&shared, &given}};
+    const weir_socket_option sockets[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                                          {IPPROTO_TCP, TCP_NODELAY, 0}};
+    weir_channel *server = service_start(
+        &given.service,
+        WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_given,
+                            .child_options = WEIR_CHANNEL_OPTIONS(.high_mark = 16 << 10,
+                                                                  .socket_options = sockets,
+                                                                  .socket_option_count = 2),
+                            .child_attributes = values, .child_attribute_count = 2,
+                            .attributes = values, .attribute_count = 1));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "x");
+    assert_true(tally_await(&given.service.opened, 1));
+    assert_int_equal(given.options.high_mark, 16 << 10);
+    assert_int_equal(given.nodelay, 0); /* in the order given: the last one holds */
+    assert_ptr_equal(given.greeting, text);
+    assert_ptr_equal(given.shared, &given);
+    assert_ptr_equal(given.parent_loop, host->loop);
+    assert_ptr_equal(weir_attribute_get(server, &greeting), text);
+    visitor_leave(visitor);
+    service_stop(server);
+}
+
+/* D 57 */
+TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_on)
+{
+    struct service service = {.init_err = -EPERM};
+    weir_channel *server = start_on(host->group, &service);
+    int visitor;
+
+    messages_catch();
+    visitor = visitor_come(server);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_int_equal(service.opened.calls, 0);
+    service.init_err = 0;
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "again");
+    visitor_leave(visitor);
+    service_stop(server);
+}
+
+static int init_letter(weir_channel *channel, void *name);
+
+static const weir_handler letters[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}, {.name = "d"}};
+
+static int init_letter(weir_channel *channel, void *arg)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), arg, NULL);
+}
+
+struct dump {
+    struct service service;
+    char text[128];
+};
+
+/* Writes what the pipeline is when all initialisers are through: the last handler knows. */
+static void on_dump_added(weir_ctx *ctx)
+{
+    struct dump *dump = *(struct dump **)weir_ctx_state(ctx);
+
+    (void)weir_pipeline_dump(weir_ctx_pipeline(ctx), dump->text, sizeof(dump->text));
+}
+
+static int init_dump(void *state, const void *options)
+{
+    *(const void **)state = options;
+    return 0;
+}
+
+static const weir_handler dumper = {.name = "dumper",
+                                    .state_size = sizeof(struct dump *),
+                                    .init = init_dump,
+                                    .active = on_dump_added};
+
+static void *letter(int index)
+{
+    return (void *)(uintptr_t)&letters[index];
+}
+
+static int init_nested(weir_channel *channel, void *arg)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+
+    (void)arg;
+    (void)weir_pipeline_add_last(pipeline, letter(1), NULL);
+    (void)weir_pipeline_add_initializer(pipeline, init_letter, letter(2));
+    return weir_pipeline_add_last(pipeline, letter(3), NULL);
+}
+
+static int init_outer(weir_channel *channel, void *arg)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+
+    (void)service_init(channel, arg);
+    (void)weir_pipeline_add_last(pipeline, letter(0), NULL);
+    (void)weir_pipeline_add_initializer(pipeline, init_nested, NULL);
+    return weir_pipeline_add_last(pipeline, &dumper, arg);
+}
+
+/* D 58 */
+TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
+{
+    struct dump dump = {0};
+    weir_channel *server = service_start(
+        &dump.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_outer));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "x");
+    visitor_leave(visitor);
+    assert_true(tally_await(&dump.service.closed, 1));
+    assert_non_null(strstr(dump.text, "echo <-> a <-> b <-> c <-> d <-> dumper"));
+    service_stop(server);
+}
+
+/* ---- the listener's own handlers ---- */
+
+struct listening {
+    struct service service;
+    struct tally seen;
+    int err;
+};
+
+static void on_accepted(weir_ctx *ctx, weir_msg *msg)
+{
+    struct listening *listening = *(struct listening **)weir_ctx_state(ctx);
+
+    if (weir_channel_of(msg) != NULL)
+        tally_add(&listening->seen);
+    weir_fire_read(ctx, msg);
+}
+
+static const weir_handler gatekeeper = {.name = "gatekeeper",
+                                        .state_size = sizeof(struct listening *),
+                                        .init = init_dump,
+                                        .read = on_accepted};
+
+static int init_listener(weir_channel *channel, void *arg)
+{
+    struct listening *listening = arg;
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &gatekeeper, arg);
+
+    return err < 0 ? err : listening->err;
+}
+
+TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
+{
+    struct listening listening = {0};
+    weir_channel *server = service_start(
+        &listening.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "x");
+    assert_int_equal(listening.seen.calls, 1);
+    visitor_leave(visitor);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
+{
+    struct listening listening = {.err = -EXDEV};
+    weir_channel *server = NULL;
+
+    messages_catch();
+    assert_int_equal(
+        service_try(&listening.service,
+                    WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener),
+                    &server),
+        -EXDEV);
+    assert_null(server);
+}
+
+/* ---- binding ---- */
+
+TEST_EACH_LOOP(server, listens_on_several_addresses_and_closes_all_with_the_first)
+{
+    struct service service = {0};
+    const char *const more[] = {"127.0.0.1:0", "[::1]:0", NULL};
+    weir_channel *server =
+        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                                    .addresses = more));
+
+    assert_int_equal(weir_server_count(server), 3);
+    for (size_t i = 0; i < 3; i++) {
+        int visitor = visitor_come(weir_server_at(server, i));
+
+        visitor_greet(visitor, "x");
+        visitor_leave(visitor);
+    }
+    weir_channel_close(server, NULL);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
+{
+    struct service service = {0};
+    weir_channel *server =
+        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 3));
+    weir_address first, other;
+
+    assert_int_equal(weir_server_count(server), 3);
+    assert_int_equal(weir_channel_local_address(server, &first), 0);
+    assert_int_not_equal(weir_address_port(&first), 0);
+    for (size_t i = 1; i < 3; i++) {
+        assert_int_equal(weir_channel_local_address(weir_server_at(server, i), &other), 0);
+        assert_true(weir_address_equal(&first, &other));
+    }
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_which)
+{
+    struct service service = {0};
+    weir_channel *server = start_on(host->group, &service), *second = NULL;
+    size_t descriptors = descriptors_open();
+    char taken[WEIR_ADDRESS_TEXT_SIZE], sentence[WEIR_ADDRESS_TEXT_SIZE + 32];
+    weir_address address;
+    weir_promise *started;
+
+    messages_catch();
+    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    (void)weir_address_format(&address, taken, sizeof(taken));
+    assert_int_equal(weir_promise_create(NULL, &started), 0);
+    assert_int_equal(
+        weir_server_start_later(
+            WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = service_init,
+                                .user_data = &service, .address = "127.0.0.1:0",
+                                .addresses = ((const char *const[]){"[::1]:0", taken, NULL})),
+            started, &second),
+        0);
+    assert_int_equal(weir_promise_sync(started, PATIENCE_NS), -EADDRINUSE);
+    (void)snprintf(sentence, sizeof(sentence), "cannot listen on %s: ", taken);
+    assert_non_null(strstr(weir_promise_detail(started), sentence));
+    assert_true(messages_last_contains("cannot listen: "));
+    assert_int_equal(descriptors_open(), descriptors); /* all of it, by then */
+    assert_false(weir_channel_is_open(second));
+    weir_channel_release(second);
+    weir_promise_release(started);
+    service_stop(server);
+}
+
+/* ---- later ---- */
+
+TEST_EACH_LOOP(server, started_later_is_the_promises_value)
+{
+    struct service service = {0};
+    weir_promise *started;
+    weir_channel *server = NULL;
+
+    assert_int_equal(weir_promise_create(NULL, &started), 0);
+    assert_int_equal(weir_server_start_later(
+                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                             .init_child = service_init, .user_data = &service),
+                         started, &server),
+                     0);
+    assert_int_equal(weir_promise_sync(started, PATIENCE_NS), 0);
+    assert_ptr_equal(weir_promise_value(started), server);
+    weir_promise_release(started);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
+{
+    struct service service = {0};
+    struct gate gate = {0};
+    weir_promise *started;
+    weir_channel *server = NULL;
+
+    assert_int_equal(weir_promise_create(NULL, &started), 0);
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    assert_int_equal(weir_server_start_later(
+                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                             .init_child = service_init, .user_data = &service),
+                         started, &server),
+                     0);
+    assert_int_equal(weir_promise_cancel(started), 0);
+    gate_open(&gate);
+    assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+    weir_channel_release(server);
+    weir_promise_release(started);
+}
+
+TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
+{
+    struct service service = {0};
+    struct gate gate = {0};
+    size_t descriptors = descriptors_open();
+    weir_promise *started;
+    weir_channel *server = NULL;
+
+    messages_catch();
+    assert_int_equal(weir_promise_create(NULL, &started), 0);
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    assert_int_equal(
+        weir_server_start_later(
+            WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                .addresses = ((const char *const[]){"127.0.0.1:0", NULL}),
+                                .init_child = service_init, .user_data = &service),
+            started, &server),
+        0);
+    weir_channel_close(server, NULL);
+    gate_open(&gate);
+    assert_int_equal(weir_promise_await(started, PATIENCE_NS), 0);
+    for (size_t i = 0; i < 2; i++)
+        if (weir_channel_is_registered(weir_server_at(server, i)))
+            assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+    host_turn(host, 2);
+    assert_int_equal(descriptors_open(), descriptors);
+    weir_channel_release(server);
+    weir_promise_release(started);
+}
+
+struct errand {
+    struct host *host;
+    struct service service;
+    weir_promise *started;
+    weir_channel *server;
+    int err;
+};
+
+static void start_there(void *arg)
+{
+    struct errand *errand = arg;
+
+    errand->err = service_try(&errand->service, WEIR_SERVER_OPTIONS(.boss = errand->host->group),
+                              &errand->server);
+}
+
+static void start_later_there(void *arg)
+{
+    struct errand *errand = arg;
+
+    errand->err = weir_server_start_later(
+        WEIR_SERVER_OPTIONS(.boss = errand->host->group, .address = "127.0.0.1:0",
+                            .init_child = service_init, .user_data = &errand->service),
+        errand->started, &errand->server);
+}
+
+/* D 60, and B 15 */
+TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
+{
+    struct errand errand = {.host = host};
+    int visitor;
+
+    errand_on(host->loop, start_there, &errand);
+    assert_int_equal(errand.err, -EDEADLK);
+    assert_int_equal(weir_promise_create(NULL, &errand.started), 0);
+    errand_on(host->loop, start_later_there, &errand);
+    assert_int_equal(errand.err, 0);
+    assert_int_equal(weir_promise_sync(errand.started, PATIENCE_NS), 0);
+    visitor = visitor_come(errand.server);
+    visitor_greet(visitor, "x");
+    visitor_leave(visitor);
+    weir_promise_release(errand.started);
+    service_stop(errand.server);
+}
+
+/* ---- what fails ---- */
+
+TEST_EACH_LOOP(server, fails_on_a_group_that_has_ended)
+{
+    struct service service = {0};
+    weir_channel *server = NULL;
+
+    messages_catch();
+    host_end(host);
+    assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = host->group), &server),
+                     WEIR_EREJECTED);
+    assert_null(server);
+}
+
+TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
+{
+    struct service service = {0};
+    weir_group *workers = NULL;
+    weir_channel *server;
+    int visitor;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &workers), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    messages_catch();
+    assert_int_equal(weir_group_shutdown(workers, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(workers, PATIENCE_NS), 0);
+    visitor = visitor_come(server);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_true(weir_channel_is_open(server));
+    assert_true(messages_count(WEIR_LOG_WARN) > 0);
+    service_stop(server);
+    weir_group_release(workers);
+}
+
+static int start_two(weir_group *group, struct service *service, weir_channel **ret_server)
+{
+    const weir_attribute_value value = {&shared, service};
+
+    return service_try(service,
+                       WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2,
+                                           .child_attributes = &value, .child_attribute_count = 1),
+                       ret_server);
+}
+
+static void close_two(weir_channel *server)
+{
+    weir_channel_close(server, NULL);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+    weir_channel_release(server);
+}
+
+TEST_EACH_LOOP(server, survives_every_failed_allocation_at_its_start)
+{
+    struct service service = {0};
+    weir_channel *server = start_on(host->group, &service); /* the loop's thread is there now */
+    size_t descriptors = descriptors_open();
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed; n++) {
+        weir_channel *other = NULL;
+        int err;
+
+        test_memory_fail_at(n);
+        err = start_two(host->group, &service, &other);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_true(err == 0 || (err == -ENOMEM && failed));
+        if (err == 0)
+            close_two(other);
+        assert_int_equal(descriptors_open(), descriptors);
+    }
+    service_stop(server);
+}
