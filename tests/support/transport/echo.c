@@ -80,7 +80,7 @@ static const weir_handler server = {
     .read = on_request,
     .read_complete = on_requests,
     .writability = on_writability,
-    .inactive = on_served,
+    .removed = on_served,
 };
 
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
@@ -221,7 +221,7 @@ static const weir_handler client_handler = {
     .read = on_reply,
     .writability = send_some,
     .error = on_failure,
-    .unregistered = on_closed,
+    .removed = on_closed,
 };
 
 /* ---- all of them ---- */
