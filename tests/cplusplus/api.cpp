@@ -998,6 +998,78 @@ void use_channels()
     weir_group_release(group);
 }
 
+/* ---- transports and bootstraps ---- */
+
+void use_transports()
+{
+    weir_channel *channel = nullptr;
+
+    EXPECT(weir_tcp_create(nullptr, &channel) == 0);
+    weir_channel_release(channel);
+    EXPECT(weir_tcp_create_server(nullptr, nullptr, &channel) == 0);
+    weir_channel_release(channel);
+    EXPECT(weir_inproc_create(nullptr, &channel) == 0);
+    weir_channel_release(channel);
+    EXPECT(weir_inproc_create_server(nullptr, nullptr, &channel) == 0);
+    weir_channel_release(channel);
+}
+
+void use_client(weir_group *group, const char *address)
+{
+    weir_client_options options;
+    weir_promise *connecting = nullptr;
+    weir_channel *channel = nullptr;
+
+    weir_client_options_init(&options);
+    options.group = group;
+    options.address = address;
+    EXPECT(weir_client_connect(&options, &connecting) == 0);
+    EXPECT(weir_promise_sync(connecting, WEIR_NEVER) == 0);
+    weir_channel_abort(static_cast<weir_channel *>(weir_promise_value(connecting)), nullptr);
+    weir_promise_release(connecting);
+    EXPECT(weir_client_connect_sync(&options, &channel) == 0);
+    weir_channel_abort(channel, nullptr);
+    weir_channel_release(channel);
+}
+
+void use_server_later(weir_server_options options)
+{
+    weir_channel *server = nullptr;
+    weir_promise *started = nullptr;
+
+    EXPECT(weir_promise_create(nullptr, &started) == 0);
+    EXPECT(weir_server_start_later(&options, started, &server) == 0);
+    EXPECT(weir_promise_sync(started, WEIR_NEVER) == 0);
+    EXPECT(weir_server_count(server) == 1 && weir_server_at(server, 0) == server);
+    weir_channel_close(server, nullptr);
+    EXPECT(weir_server_run(server) == 0); /* it is closed: no need to wait for a signal */
+    weir_channel_release(server);
+    weir_promise_release(started);
+}
+
+void use_bootstraps()
+{
+    weir_group_options group_options;
+    weir_server_options options;
+    weir_group *group = nullptr;
+    weir_channel *server = nullptr;
+
+    weir_group_options_init(&group_options);
+    group_options.threads = 1;
+    EXPECT(weir_group_create(&group_options, &group) == 0);
+    weir_server_options_init(&options);
+    options.boss = group;
+    options.address = "inproc:api";
+    options.init_child = [](weir_channel *, void *) { return 0; };
+    EXPECT(weir_server_start(&options, &server) == 0);
+    use_client(group, options.address);
+    options.address = "inproc:later";
+    use_server_later(options);
+    EXPECT(weir_server_stop(server, 0, weir_seconds(1)) == 0);
+    weir_channel_release(server);
+    weir_group_release(group);
+}
+
 } // namespace
 
 int main()
@@ -1036,5 +1108,7 @@ int main()
     use_leak();
     use_address();
     use_channels();
+    use_transports();
+    use_bootstraps();
     return failures != 0;
 }
