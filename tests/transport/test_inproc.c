@@ -738,8 +738,10 @@ static void press(const struct pair_options *options)
     assert_int_equal(written, 16 + 8);
     assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 8 * 1120);
     assert_diary(&pair.diary, "client.unwritable");
-    for (int i = 0; i < 7; i++)
-        weir_channel_request_read(pair.server.channel), pair_run(&pair);
+    for (int i = 0; i < 7; i++) {
+        weir_channel_request_read(pair.server.channel);
+        pair_run(&pair);
+    }
     assert_false(weir_channel_is_writable(pair.client.channel));
     assert_int_equal(diary_count(&pair.diary, "server.read(1024)"), 7);
     diary_clear(&pair.diary);
