@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const io_names[] = {
+    [WEIR_IO_AUTO] = "auto",
+    [WEIR_IO_EPOLL] = "epoll",
+    [WEIR_IO_URING] = "uring",
+    [WEIR_IO_POLL] = "poll",
+};
+
+static bool read_io(const char *name, enum weir_io *ret_io)
+{
+    for (size_t i = 0; i < sizeof(io_names) / sizeof(*io_names); i++) {
+        if (strcmp(name, io_names[i]) == 0) {
+            *ret_io = (enum weir_io)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_number(const char *text, int max, int *ret_number)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    if (end == text || *end != '\0' || number < 0 || number > max)
+        return false;
+    *ret_number = (int)number;
+    return true;
+}
+
+static bool read_setting(struct settings *settings, const char *name, const char *value)
+{
+    if (strcmp(name, "--host") == 0)
+        settings->host = value;
+    else if (strcmp(name, "--port") == 0)
+        return read_number(value, 65535, &settings->port);
+    else if (strcmp(name, "--io") == 0)
+        return read_io(value, &settings->io);
+    else if (strcmp(name, "--threads") == 0)
+        return read_number(value, 1024, &settings->threads);
+    else if (strcmp(name, "--boss-threads") == 0)
+        return read_number(value, 1024, &settings->boss_threads);
+    else
+        return false;
+    return true;
+}
+
+static void explain_and_exit(const struct settings *settings)
+{
+    fprintf(stderr,
+            "usage: %s [--host ADDRESS] [--port N] [--io auto|epoll|uring|poll] [--threads N]\n"
+            "       [--boss-threads N] [--adaptive]\n",
+            settings->program);
+    exit(2);
+}
+
+struct settings settings_read(int argc, char **argv, const char *host, int port)
+{
+    struct settings settings = {.program = argv[0], .host = host, .port = port, .boss_threads = 1};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--adaptive") == 0)
+            settings.strategy = WEIR_STRATEGY_ADAPTIVE;
+        else if (i + 1 < argc && read_setting(&settings, argv[i], argv[i + 1]))
+            i++;
+        else
+            explain_and_exit(&settings);
+    }
+    (void)snprintf(settings.address, sizeof(settings.address),
+                   strchr(settings.host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings.host,
+                   settings.port);
+    return settings;
+}
+
+static int make_group(const struct settings *settings, int threads, weir_group **ret_group)
+{
+    return weir_group_create(
+        WEIR_GROUP_OPTIONS(.threads = threads, .io = settings->io, .strategy = settings->strategy),
+        ret_group);
+}
+
+int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
+                         weir_group **ret_workers)
+{
+    int err = make_group(settings, settings->threads, ret_workers);
+
+    if (!err && settings->boss_threads > 0)
+        err = make_group(settings, settings->boss_threads, ret_boss);
+    return err;
+}
+
+void print_address(weir_channel *server)
+{
+    weir_address address;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    if (weir_channel_local_address(server, &address) == 0)
+        printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
+    fflush(stdout);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the examples are told on the command line, and how those that serve do it.
+ *
+ *      --host ADDRESS    --port N    --io auto|epoll|uring|poll    --adaptive
+ *      --threads N       0 = as many as weir likes
+ *      --boss-threads N  0 = the workers accept for themselves
+ */
+#ifndef EXAMPLES_SETTINGS_H
+#define EXAMPLES_SETTINGS_H
+
+#include <weir/weir.h>
+
+struct settings {
+    const char *program;
+    const char *host;
+    int port;
+    char address[WEIR_ADDRESS_TEXT_SIZE]; /* of both */
+    enum weir_io io;
+    enum weir_strategy strategy;
+    int threads;
+    int boss_threads;
+};
+
+/* Ends the program with 2, and a line that says how it is used, if there is something else. */
+struct settings settings_read(int argc, char **argv, const char *host, int port);
+
+/* Makes the groups that the settings ask for; `boss` stays NULL if the workers are to accept. */
+int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
+                         weir_group **ret_workers);
+
+/* Prints "listening on ADDRESS:PORT": of the port that it got, if 0 was asked for. */
+void print_address(weir_channel *server);
+
+/* The server of examples/echo, for examples that are about its handlers: returns when it has been
+ * stopped by a signal, with what main() is to return. */
+int serve(const struct settings *settings, weir_init_fn *init_child);
+
+#endif
