@@ -551,3 +551,32 @@ TEST(inproc_threads, a_name_has_one_holder_at_a_time)
     assert_int_equal(held[1], 0);
     close_stage();
 }
+
+/* ---- groups that end ---- */
+
+/* Listener, accepted channel and caller are open when their groups end. */
+static void end_with_channels(const weir_group_options *options)
+{
+    struct stage here = {.called = &echo};
+    weir_promise *done = new_promise();
+    weir_channel *caller;
+
+    open_stage(&here, options, options);
+    open_listener(NULL);
+    caller = make_caller(NULL, &echo, NULL);
+    weir_channel_connect(caller, &here.address, NULL, done);
+    await(done, 0);
+    close_stage();
+    weir_channel_abort(caller, NULL);
+    weir_channel_abort(here.listener, NULL);
+    assert_int_equal(weir_channel_await_closed(caller, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(here.listener, PATIENCE_NS), 0);
+    weir_channel_release(caller);
+    weir_channel_release(here.listener);
+}
+
+TEST(inproc_threads, nothing_is_left_when_groups_end_before_their_channels)
+{
+    end_with_channels(WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .threads = 1));
+    end_with_channels(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+}
