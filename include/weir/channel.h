@@ -44,7 +44,7 @@ typedef struct weir_channel_options {
     int reads_per_turn;         /* default 16 */
     int writes_per_flush;       /* system calls before others get a turn, default 16 */
     int receive_min;            /* a receive buffer adapts between these: */
-    int receive_initial;        /* default 64, 2048, 65536 */
+    int receive_initial;        /* default 64, 2048, 131072 */
     int receive_max;
 
     /* Sockets. What cannot be set fails bind, connect or registration. */

@@ -18,7 +18,7 @@
 #define WRITES_PER_FLUSH 16
 #define RECEIVE_MIN 64
 #define RECEIVE_INITIAL 2048
-#define RECEIVE_MAX 65536
+#define RECEIVE_MAX 131072 /* more than the usual message: docs/decisions/0014 */
 #define BACKLOG 4096
 #define SOCKET_OPTIONS_MAX 1024
 

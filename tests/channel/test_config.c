@@ -33,7 +33,7 @@ TEST(config, has_every_default_in_its_place)
     assert_int_equal(options.writes_per_flush, 16);
     assert_int_equal(options.receive_min, 64);
     assert_int_equal(options.receive_initial, 2048);
-    assert_int_equal(options.receive_max, 65536);
+    assert_int_equal(options.receive_max, 131072);
     assert_int_equal(options.backlog, 4096);
 }
 
