@@ -20,6 +20,7 @@ await() { # pattern: until the program has printed it
 }
 
 start() {
+    : >"$out" # what the one before has printed is not its own
     "$@" --port 0 >"$out" &
     pid=$!
     await '^listening on '
