@@ -9,7 +9,7 @@
 
 #include "support/settings.h"
 
-/* doc:begin handler */
+/* doc:begin read */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_write(ctx, msg, NULL); /* given away: it is released when it has been sent */
@@ -19,12 +19,16 @@ static void on_read_complete(weir_ctx *ctx)
 {
     weir_flush(ctx);
 }
+/* doc:end */
 
+/* doc:begin writability */
 static void on_writability(weir_ctx *ctx)
 {
     weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not read is not read from */
 }
+/* doc:end */
 
+/* doc:begin table */
 static const weir_handler echo = {
     .name = "echo",
     .read = on_read,
@@ -33,13 +37,11 @@ static const weir_handler echo = {
 };
 /* doc:end */
 
-/* doc:begin init */
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
 }
-/* doc:end */
 
 int main(int argc, char **argv)
 {
