@@ -8,6 +8,9 @@
  * When there is no descriptor left (EMFILE, ENFILE), a connection that nobody can accept stays in
  * the backlog, and its client waits. So a descriptor is kept in reserve: it is given up for a
  * moment, and the clients that wait are accepted and turned away. Then the listener pauses.
+ *
+ * A backend that loses the socket - it was rebuilt, or could not watch it - is asked to let go of
+ * it, and gets it again after a pause: one failure does not end a server.
  */
 #include "transport/listener.h"
 
@@ -69,14 +72,16 @@ static unsigned turn_clients_away(weir__listener *listener)
 
 /* ---- what the backend tells ---- */
 
-static void on_pause_over(weir_timer *timer)
+static int attach_socket(weir__listener *listener)
 {
-    weir__listener *listener = container_of(timer, weir__listener, pause);
+    weir__io *io = weir__loop_io(weir__channel_executor(&listener->channel));
 
-    keep_reserve(listener);
-    if (listener->reads && weir__io_is_attached(&listener->handle))
-        weir__io_accept_start(&listener->handle);
+    if (listener->handle.descriptor < 0 || listener->handle.io != NULL)
+        return 0;
+    return weir__io_attach(io, &listener->handle);
 }
+
+static void on_pause_over(weir_timer *timer);
 
 /* Accepting has failed, and stopped: begins again after a while, which doubles each time. */
 static void pause_accepting(weir__listener *listener)
@@ -86,6 +91,17 @@ static void pause_accepting(weir__listener *listener)
     listener->pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
     (void)weir_timer_start(weir__channel_executor(&listener->channel), &listener->pause,
                            listener->pause_ns, on_pause_over);
+}
+
+static void on_pause_over(weir_timer *timer)
+{
+    weir__listener *listener = container_of(timer, weir__listener, pause);
+
+    keep_reserve(listener);
+    if (attach_socket(listener) < 0)
+        pause_accepting(listener);
+    else if (listener->reads && weir__io_is_attached(&listener->handle))
+        weir__io_accept_start(&listener->handle);
 }
 
 static void accept_failed(weir__listener *listener, int err)
@@ -135,12 +151,24 @@ static void on_read_complete(weir__io_handle *handle)
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    weir__channel_failed(&listener_of_handle(handle)->channel, err, "the loop has lost the socket");
+    weir__listener *listener = listener_of_handle(handle);
+
+    listener->lost = true;
+    weir__io_detach(handle);
+    weir__warn("listener", "-", "the loop has lost the socket, and gets it again: %s",
+               weir_error_text(err));
+    weir__channel_troubled(&listener->channel, err, "the loop has lost the socket for a while");
 }
 
 static void on_detached(weir__io_handle *handle)
 {
-    weir__channel_detached(&listener_of_handle(handle)->channel);
+    weir__listener *listener = listener_of_handle(handle);
+
+    if (listener->lost)
+        pause_accepting(listener);
+    else
+        weir__channel_detached(&listener->channel);
+    listener->lost = false;
 }
 
 static const weir__io_owner owner = {
@@ -189,15 +217,6 @@ void weir__listener_destroy(weir_channel *channel)
 
 /* ---- on a loop ---- */
 
-static int attach_socket(weir__listener *listener)
-{
-    weir__io *io = weir__loop_io(weir__channel_executor(&listener->channel));
-
-    if (listener->handle.descriptor < 0 || listener->handle.io != NULL)
-        return 0;
-    return weir__io_attach(io, &listener->handle);
-}
-
 int weir__listener_attach(weir_channel *channel)
 {
     return attach_socket(listener_of(channel));
@@ -214,6 +233,7 @@ bool weir__listener_detach(weir_channel *channel)
     weir__listener *listener = listener_of(channel);
 
     stop_pause(listener);
+    listener->lost = false;
     if (listener->handle.io == NULL)
         return true;
     weir__io_detach(&listener->handle);
@@ -226,6 +246,7 @@ bool weir__listener_close(weir_channel *channel)
 
     stop_pause(listener);
     give_reserve_up(listener);
+    listener->lost = false;
     listener->listens = false;
     if (listener->handle.io != NULL) {
         weir__io_close(&listener->handle);
@@ -308,7 +329,7 @@ void weir__listener_read_start(weir_channel *channel, bool once)
 
     listener->reads = true;
     listener->once = once;
-    if (!weir_timer_is_running(&listener->pause))
+    if (weir__io_is_attached(&listener->handle) && !weir_timer_is_running(&listener->pause))
         weir__io_accept_start(&listener->handle);
 }
 

@@ -15,6 +15,7 @@ typedef struct weir__listener {
     weir__config *child_config;
     int reserve; /* a descriptor to give up when there are no others; -1 = none */
     bool listens;
+    bool lost;  /* by the backend, which is about to let go of it */
     bool reads; /* the channel wants connections */
     bool once;  /* only one of them */
     int64_t pause_ns;

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each system call of an echo server fails with the errors that it can return, and each allocation
+ * in turn, while clients - plain sockets, whose calls do not fail - are served.
+ *
+ * Whatever fails: no client is left waiting, one that is not served is so for an error that some
+ * handler has heard, the next client is served again, and neither memory nor a descriptor is left.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+#include <weir/local.h>
+
+#include "base/memory.h"
+#include "support/executor/global.h"
+#include "support/executor/messages.h"
+#include "support/loop/faults.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+#include "support/transport/line.h"
+
+#define CLIENTS 3
+#define SIZE 100000      /* that each sends: more than a socket takes at once */
+#define PATIENCE_MS 5000 /* that a client has */
+#define SLICE_MS 50
+#define PLACES 40 /* calls of one kind to fail, at the most, or a little more */
+
+/* Only every so many errors and places where it is slow. */
+#if defined(__SANITIZE_THREAD__)
+#define STRIDE 9
+#elif defined(__SANITIZE_ADDRESS__)
+#define STRIDE 4
+#else
+#define STRIDE 1
+#endif
+
+/* What fails now, for the report. */
+static char plight[128];
+
+/* ---- the server ---- */
+
+struct site {
+    const struct backend *backend;
+    weir_group *group;
+    weir_channel *listener;
+    struct address address;
+    struct tally opened;
+    struct tally closed;
+    struct tally errors; /* that handlers have heard */
+    bool memory_failed;
+};
+
+static struct site *site_of(weir_ctx *ctx)
+{
+    return *(struct site **)weir_ctx_state(ctx);
+}
+
+static int keep_pointer(void *state, const void *options)
+{
+    memcpy(state, &options, sizeof(options));
+    return 0;
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    tally_add(&site_of(ctx)->opened);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    tally_add(&site_of(ctx)->closed);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write(ctx, msg, NULL);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_flush(ctx);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    tally_add(&site_of(ctx)->errors);
+    weir_fire_error(ctx, err, detail);
+}
+
+static const weir_handler echo = {
+    .name = "echo",
+    .state_size = sizeof(struct site *),
+    .init = keep_pointer,
+    .active = on_active,
+    .inactive = on_inactive,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .error = on_error,
+};
+
+static void on_registered(weir_promise *promise, void *site)
+{
+    if (weir_promise_result(promise) < 0)
+        tally_add(&((struct site *)site)->errors);
+}
+
+/* What this cannot do for want of memory is an error that it has heard itself. */
+static void on_accepted(weir_ctx *ctx, weir_msg *msg)
+{
+    struct site *site = site_of(ctx);
+    weir_channel *channel = weir_channel_of(msg);
+    weir_promise *promise = NULL;
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, site);
+
+    if (err == 0)
+        err = weir_promise_create(weir_ctx_executor(ctx), &promise);
+    if (err == 0)
+        err = weir_promise_add_listener(promise, on_registered, site);
+    if (err == 0)
+        weir_channel_register(channel, weir_ctx_executor(ctx), promise);
+    else
+        tally_add(&site->errors);
+    weir_promise_release(promise);
+    weir_msg_release(msg);
+}
+
+static const weir_handler acceptor = {
+    .name = "acceptor",
+    .state_size = sizeof(struct site *),
+    .init = keep_pointer,
+    .read = on_accepted,
+    .error = on_error,
+};
+
+static int await(weir_promise *promise)
+{
+    int err;
+
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    err = weir_promise_result(promise);
+    weir_promise_release(promise);
+    return err;
+}
+
+static int site_bind(struct site *site)
+{
+    weir_executor *loop = weir_group_at(site->group, 0);
+    weir_promise *registered, *bound;
+    weir_address address;
+    int err = weir_promise_create(loop, &registered);
+
+    if (err < 0)
+        return err;
+    weir_channel_register(site->listener, loop, registered);
+    err = await(registered);
+    if (err == 0)
+        err = weir_promise_create(loop, &bound);
+    if (err < 0)
+        return err;
+    assert_int_equal(weir_address_parse("127.0.0.1:0", &address), 0);
+    weir_channel_bind(site->listener, &address, bound);
+    err = await(bound);
+    if (err == 0)
+        err = weir_channel_local_address(site->listener, &address);
+    if (err == 0) {
+        site->address.length = address.length;
+        memcpy(&site->address.storage, &address.storage, sizeof(address.storage));
+    }
+    return err;
+}
+
+static int site_open(struct site *site, const struct backend *backend)
+{
+    int err;
+
+    *site = (struct site){.backend = backend};
+    err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
+                                               .uring_receive = backend->ring_receive),
+                            &site->group);
+    if (err == 0)
+        err = weir_tcp_create_server(NULL, WEIR_CHANNEL_OPTIONS(.send_buffer = 16384),
+                                     &site->listener);
+    if (err == 0)
+        err = weir_pipeline_add_last(weir_channel_pipeline(site->listener), &acceptor, site);
+    return err == 0 ? site_bind(site) : err;
+}
+
+static void site_close(struct site *site)
+{
+    if (site->group != NULL)
+        end_group(site->group);
+    weir_channel_release(site->listener);
+    if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
+        fail_msg("%s: %s: %u connections were opened, %u closed", site->backend->name, plight,
+                 atomic_load(&site->opened.calls), atomic_load(&site->closed.calls));
+}
+
+/* ---- a client ---- */
+
+enum outcome {
+    SERVED,
+    TURNED_AWAY,
+    LEFT_WAITING,
+};
+
+/* Sends and receives as far as that goes; false at the end of the connection. */
+static bool talk(int client, size_t *sent, size_t *received)
+{
+    static char bytes[SIZE];
+    ssize_t length;
+
+    if (*sent < SIZE) {
+        length = send(client, bytes, SIZE - *sent, MSG_NOSIGNAL);
+        if (length < 0 && errno != EAGAIN && errno != EINTR)
+            return false;
+        *sent += length > 0 ? (size_t)length : 0;
+    }
+    length = recv(client, bytes, sizeof(bytes), 0);
+    if (length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR))
+        return false;
+    *received += length > 0 ? (size_t)length : 0;
+    return true;
+}
+
+/* Waits; meanwhile somebody else allocates, because the test's allocator refuses pages for as long
+ * as nobody does. */
+static bool await_client(struct pollfd *ready)
+{
+    int slices = PATIENCE_MS / SLICE_MS;
+
+    while (poll(ready, 1, SLICE_MS) == 0) {
+        weir__free(weir__alloc(1));
+        if (--slices == 0)
+            return false;
+    }
+    return true;
+}
+
+static enum outcome visit(const struct site *site)
+{
+    int client = socket_connect(&site->address);
+    struct pollfd ready = {.fd = client};
+    size_t sent = 0, received = 0;
+    enum outcome outcome = LEFT_WAITING;
+
+    for (;;) {
+        ready.events = sent < SIZE ? POLLIN | POLLOUT : POLLIN;
+        if (!await_client(&ready))
+            break;
+        if (!talk(client, &sent, &received)) {
+            outcome = TURNED_AWAY;
+            break;
+        }
+        if (received == SIZE) {
+            outcome = SERVED;
+            break;
+        }
+    }
+    assert_int_equal(close(client), 0);
+    return outcome;
+}
+
+/* ---- a play ---- */
+
+static void complain(const struct site *site, const char *about)
+{
+    fail_msg("%s: %s: %s", site->backend->name, plight, about);
+}
+
+static bool is_broken(const struct site *site)
+{
+    return test_memory_failed() || faults_injected() > 0 || atomic_load(&site->errors.calls) > 0;
+}
+
+/* From now on nothing fails. */
+static void end_trouble(struct site *site)
+{
+    faults_end();
+    site->memory_failed = site->memory_failed || test_memory_failed();
+    test_memory_fail_at(0);
+}
+
+static void serve(struct site *site)
+{
+    enum outcome outcomes[CLIENTS];
+    bool served = true;
+
+    for (int i = 0; i < CLIENTS; i++) {
+        outcomes[i] = visit(site);
+        if (outcomes[i] == LEFT_WAITING)
+            complain(site, "a client is left waiting");
+        served = served && outcomes[i] == SERVED;
+    }
+    if (!served && !is_broken(site))
+        complain(site, "a client is turned away for no reason");
+    if (!served && !tally_await(&site->errors, 1))
+        complain(site, "a client is turned away, and no handler has heard of it");
+    end_trouble(site);
+    if (!weir_channel_is_open(site->listener) || visit(site) != SERVED)
+        complain(site, "the server is not as it was");
+}
+
+/* Returns the error that kept it from beginning. The end is not played with: it has no report. */
+static int play(const struct backend *backend, bool *ret_memory_failed)
+{
+    size_t descriptors = descriptors_open(), blocks = test_memory_live();
+    struct site site;
+    int err;
+
+    messages_catch();
+    err = site_open(&site, backend);
+    if (err == 0)
+        serve(&site);
+    end_trouble(&site);
+    *ret_memory_failed = site.memory_failed;
+    site_close(&site);
+    global_settle();
+    weir_locals_remove_all();
+    if (test_memory_live() != blocks)
+        complain(&site, "memory is left");
+    if (descriptors_open() != descriptors)
+        complain(&site, "descriptors are left");
+    return err;
+}
+
+/* ---- system calls ---- */
+
+static void try(const struct backend *backend, enum fault_call call, uint64_t n, uint64_t count,
+                int err)
+{
+    bool memory_failed;
+    int play_err;
+
+    (void)snprintf(plight, sizeof(plight), "%s fails with %d, from the %u. on, %u times",
+                   faults_name(call), err, (unsigned)n, (unsigned)count);
+    faults_inject(call, n, count, err);
+    play_err = play(backend, &memory_failed);
+    if (play_err != 0 && play_err != -err)
+        fail_msg("%s: %s: it does not begin: %d", backend->name, plight, play_err);
+}
+
+static void fail_one_kind(const struct backend *backend, enum fault_call call, uint64_t made)
+{
+    const int *errors = faults_errors(call);
+    size_t count = 0;
+
+    for (; errors[count] != 0; count++)
+        if (count % STRIDE == 0)
+            try(backend, call, 1, 1, errors[count]);
+    for (uint64_t n = 2; n <= made; n += STRIDE * (1 + made / PLACES)) {
+        try(backend, call, n, 1, errors[n % count]);
+        try(backend, call, n, 3, errors[(n + 1) % count]);
+    }
+}
+
+TEST_EACH_LOOP(tcp, survives_each_call_that_fails)
+{
+    uint64_t made[FAULT_COUNT];
+    bool memory_failed;
+
+    faults_install();
+    (void)snprintf(plight, sizeof(plight), "nothing fails");
+    assert_int_equal(play(host->backend, &memory_failed), 0);
+    for (int call = 0; call < FAULT_COUNT; call++)
+        made[call] = faults_calls(call);
+    for (int call = 0; call < FAULT_COUNT; call++)
+        if (made[call] > 0)
+            fail_one_kind(host->backend, call, made[call]);
+    faults_remove();
+}
+
+/* ---- allocations ---- */
+
+/* Each of the first, then fewer and fewer: later ones are much alike. */
+TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
+{
+    bool failed;
+    int err;
+
+    for (unsigned n = 1;; n += 1 + n / 32 * STRIDE) {
+        (void)snprintf(plight, sizeof(plight), "allocation %u fails", n);
+        test_memory_fail_at(n);
+        err = play(host->backend, &failed);
+        if (!failed)
+            break;
+        if (err != 0 && err != -ENOMEM)
+            fail_msg("%s: %s: it does not begin: %d", host->backend->name, plight, err);
+    }
+}
