@@ -61,5 +61,7 @@ int weir__kind_check_group(const weir_channel *channel, const weir_group *group)
 
 int weir__kind_reason(const weir_channel *channel, int err)
 {
-    return err == WEIR_ECLOSED && channel->cause < 0 ? channel->cause : err;
+    int cause = channel->outbound.cause;
+
+    return err == WEIR_ECLOSED && cause < 0 ? cause : err;
 }

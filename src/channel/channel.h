@@ -80,25 +80,29 @@ enum {
     WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
 };
 
+/*
+ * What an idle channel needs comes first, what every read and write touches last, beside what the
+ * transport puts behind it: at thousands of connections each line of the cache counts.
+ */
 struct weir_channel {
     weir_msg msg; /* a channel travels as a message when it is accepted: the count is its own */
-    const weir__transport *transport;
-    _Atomic(weir__config *) config;    /* the loop's to change */
     _Atomic(weir_executor *) executor; /* its memory is kept; NULL = never registered */
     weir__loop_member member;          /* of the event loop that it is registered on */
     uint64_t id;
     weir_channel *parent;
-    _Atomic uint32_t state; /* the loop's to change */
-    uint32_t flags;
-    weir_pipeline pipeline;
-    _Atomic bool auto_read;
-    weir__outbound outbound;
-    int32_t cause;        /* why it closes: what is not sent fails with it */
-    _Atomic uint32_t due; /* who sets the first bit posts due_task */
     weir_task due_task;
     weir_timer *timers; /* of its handlers that run on the loop */
     _Atomic(weir__attribute *) attributes;
     _Atomic(weir__rare *) rare;
+    _Atomic uint32_t due; /* who sets the first bit posts due_task */
+    _Atomic bool auto_read;
+
+    const weir__transport *transport;
+    _Atomic(weir__config *) config; /* the loop's to change */
+    _Atomic uint32_t state;         /* the loop's to change */
+    uint32_t flags;
+    weir_pipeline pipeline;
+    weir__outbound outbound;
 };
 
 /* ---- state ---- */

@@ -52,7 +52,10 @@ struct weir_ctx {
     weir_channel *channel;
     const weir_handler *handler;
     uint32_t mask;
-    uint32_t offloads; /* under way: its memory is kept until they are back */
+    union {
+        uint32_t offloads; /* under way: its memory is kept until they are back */
+        uint32_t slots;    /* of a pipeline's ends: see weir_pipeline */
+    };
 };
 
 /* Which slots a table has. */

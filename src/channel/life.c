@@ -232,7 +232,7 @@ static void become_closed(weir_channel *channel)
 {
     weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
     complete_waiting(channel);
-    weir__outbound_fail_all(channel, channel->cause, NULL);
+    weir__outbound_fail_all(channel, channel->outbound.cause, NULL);
     part_if_loop_ends(channel);
     if (weir__channel_has(channel, WEIR__BEGUN))
         weir__channel_make_due(channel, WEIR__DUE_END);
@@ -242,7 +242,7 @@ void weir__channel_end(weir_channel *channel, int err)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
-    channel->cause = err;
+    channel->outbound.cause = err;
     weir__channel_lock(channel);
     weir__channel_set_state(channel, WEIR__CLOSING, WEIR__PHASE);
     weir__channel_unlock(channel);
@@ -416,7 +416,7 @@ void weir__channel_drain(weir_channel *channel)
         weir__channel_has(channel, WEIR__TOLD_DRAINING))
         return;
     channel->flags |= WEIR__TOLD_DRAINING;
-    if (channel->transport->accepts || (channel->pipeline.mask & WEIR__DRAINING) == 0)
+    if (channel->transport->accepts || (channel->pipeline.ends.slots & WEIR__DRAINING) == 0)
         weir_close(ends, NULL);
     else
         weir_fire_draining(ends);

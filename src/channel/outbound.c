@@ -405,25 +405,46 @@ static bool gather_one(struct gathering *gathering, weir_msg *msg)
     return composite != NULL && gather_composite(gathering, composite);
 }
 
-static bool begins_with_nothing(const weir_channel *channel)
+/* Most flushes are of one buffer. */
+static bool gather_only(struct gathering *gathering, const weir_channel *channel,
+                        const weir__entry *entry)
 {
-    const weir__entry *entry = sendable(channel);
+    weir_buf *buf;
 
+    if (entry == NULL || channel->outbound.unflushed != &entry->next)
+        return false;
+    buf = weir_buf_of(entry->msg);
+    if (buf == NULL)
+        return false;
+    gather_buf(gathering, buf);
+    return gathering->used > 0;
+}
+
+static bool begins_with_nothing(const weir__entry *entry)
+{
     return entry != NULL && remaining(entry->msg) == 0;
+}
+
+static __attribute__((noinline)) void gather_all(struct gathering *gathering, weir_channel *channel)
+{
+    weir__entry *entry = sendable(channel);
+
+    if (begins_with_nothing(entry)) {
+        weir__outbound_advance(channel, 0);
+        entry = sendable(channel);
+    }
+    while (entry != NULL && entry != *channel->outbound.unflushed &&
+           gathering->used < gathering->count && gather_one(gathering, entry->msg))
+        entry = entry->next;
 }
 
 size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, size_t count,
                              size_t *ret_bytes)
 {
     struct gathering gathering = {.vectors = ret_vectors, .count = count};
-    weir__entry *entry;
 
-    if (begins_with_nothing(channel))
-        weir__outbound_advance(channel, 0);
-    entry = sendable(channel);
-    while (entry != NULL && entry != *channel->outbound.unflushed && gathering.used < count &&
-           gather_one(&gathering, entry->msg))
-        entry = entry->next;
+    if (!gather_only(&gathering, channel, sendable(channel)))
+        gather_all(&gathering, channel);
     *ret_bytes = gathering.bytes;
     return gathering.used;
 }

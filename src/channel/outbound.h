@@ -44,6 +44,8 @@ typedef struct weir__outbound {
 
     /* Why it is not writable: bit 0 the marks, the others the user's reasons. */
     _Atomic uint32_t unwritable;
+
+    int32_t cause; /* why the channel closes: what is not sent fails with it */
 } weir__outbound;
 
 /* ---- the channel's ---- */

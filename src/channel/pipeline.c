@@ -64,10 +64,10 @@ static bool is_removed(const weir_ctx *ctx)
 
 static void collect_mask(weir_pipeline *pipeline)
 {
-    pipeline->mask = 0;
+    pipeline->ends.slots = 0;
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
         if (!is_removed(ctx))
-            pipeline->mask |= weir__handler_mask(ctx->handler);
+            pipeline->ends.slots |= weir__handler_mask(ctx->handler);
 }
 
 /* ---- finding ---- */
@@ -207,7 +207,7 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
         anchor = weir__initializer_place(pipeline);
     link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
                 ctx);
-    pipeline->mask |= weir__handler_mask(ctx->handler);
+    pipeline->ends.slots |= weir__handler_mask(ctx->handler);
     if (has_begun(pipeline))
         tell_added(ctx);
     if (spot->kind == WEIR__INSTEAD)

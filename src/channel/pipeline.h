@@ -18,9 +18,9 @@
 
 #include "channel/ctx.h"
 
+/* `slots` of the ends are those that some handler has; may have more than are left. */
 struct weir_pipeline {
     weir_ctx ends;
-    uint32_t mask; /* the slots that some handler has; may have more than are left */
 };
 
 void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel);

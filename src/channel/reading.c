@@ -120,7 +120,7 @@ void weir__channel_read_complete(weir_channel *channel)
         return;
     weir_fire_read_complete(weir__channel_ends(channel));
     if (weir__channel_has(channel, WEIR__AUTO_READING) &&
-        (channel->pipeline.mask & WEIR__REQUEST_READ) != 0)
+        (channel->pipeline.ends.slots & WEIR__REQUEST_READ) != 0)
         weir_request_read(weir__channel_ends(channel));
 }
 
