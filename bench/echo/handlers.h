@@ -44,15 +44,15 @@ static inline int echo_handlers_add(weir_pipeline *pipeline, int64_t count)
         .read_complete = echo_on_read_complete,
         .writability = echo_on_writability,
     };
-    static const weir_handler pass = {
-        .name = "pass",
-        .read = echo_pass_read,
-        .write = echo_pass_write,
+    static const weir_handler pass[] = {
+        /* names that are taken would cost memory */
+        {.name = "first", .read = echo_pass_read, .write = echo_pass_write},
+        {.name = "second", .read = echo_pass_read, .write = echo_pass_write},
     };
     int err = 0;
 
-    for (int64_t i = 1; i < count && err == 0; i++)
-        err = weir_pipeline_add_last(pipeline, &pass, NULL);
+    for (int64_t i = 0; i < count - 1 && err == 0; i++)
+        err = weir_pipeline_add_last(pipeline, &pass[i % 2], NULL);
     return err == 0 ? weir_pipeline_add_last(pipeline, &echo, NULL) : err;
 }
 
