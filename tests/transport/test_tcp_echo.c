@@ -24,6 +24,7 @@ TEST_EACH_PAIR(tcp, echoes_every_byte_within_its_marks)
                         .low_mark = HIGH_MARK / 2,
                         .high_mark = HIGH_MARK,
                         .receive_max = RECEIVE_MAX,
+                        .socket_buffer = 8192,
                         .pauses = true,
                         .seed = 1};
 

@@ -234,6 +234,8 @@ static weir_channel_options options_of(const struct echo *echo)
     options.low_mark = echo->low_mark;
     options.high_mark = echo->high_mark;
     options.receive_max = echo->receive_max;
+    options.send_buffer = echo->socket_buffer;
+    options.receive_buffer = echo->socket_buffer;
     return options;
 }
 

@@ -25,7 +25,8 @@ struct echo {
     int64_t low_mark; /* of both sides; 0 = as usual */
     int64_t high_mark;
     int receive_max;
-    bool pauses; /* clients stop reading now and then */
+    int socket_buffer; /* of both sides: a small one makes the system no place to put much */
+    bool pauses;       /* clients stop reading now and then */
     uint64_t seed;
 
     weir_group *far;
