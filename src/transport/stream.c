@@ -23,6 +23,8 @@
 #include "loop/loop.h"
 #include "transport/socket.h"
 
+#define VECTORS_FEW 8 /* more than nearly every flush gathers */
+
 static weir__stream *stream_of(const weir_channel *channel)
 {
     return container_of((weir_channel *)(uintptr_t)channel, weir__stream, channel);
@@ -347,14 +349,25 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
                               weir_file_range_position(range), *ret_length);
 }
 
+/* Apart, because of the room it takes on the stack: what is called from there finds it cold. */
+static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t *ret_length)
+{
+    struct iovec vectors[IOV_MAX];
+    size_t count = weir__outbound_gather(&stream->channel, vectors, IOV_MAX, ret_length);
+
+    return weir__io_send(&stream->handle, vectors, count);
+}
+
 /* Sends from the front of the queue, once: bytes, or an error; `*ret_length` is what was offered.
  */
 static ssize_t send_front(weir__stream *stream, size_t *ret_length)
 {
-    struct iovec vectors[IOV_MAX];
-    size_t count = weir__outbound_gather(&stream->channel, vectors, IOV_MAX, ret_length);
+    struct iovec vectors[VECTORS_FEW];
+    size_t count = weir__outbound_gather(&stream->channel, vectors, VECTORS_FEW, ret_length);
     weir_msg *msg;
 
+    if (count == VECTORS_FEW)
+        return send_many(stream, ret_length);
     if (count > 0)
         return weir__io_send(&stream->handle, vectors, count);
     msg = weir__outbound_current(&stream->channel);
