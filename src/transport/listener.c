@@ -199,11 +199,17 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     }
     listener = listener_of(*ret_channel);
     weir__io_handle_init(&listener->handle, -1, &owner);
-    listener->handle.reads = weir__reads_per_turn(weir__channel_options(*ret_channel));
+    (void)weir__listener_configure(*ret_channel);
     listener->child = child;
     listener->child_config = child_config;
     listener->reserve = -1;
     weir_timer_init(&listener->pause);
+    return 0;
+}
+
+int weir__listener_configure(weir_channel *channel)
+{
+    listener_of(channel)->handle.reads = weir__reads_per_turn(weir__channel_options(channel));
     return 0;
 }
 

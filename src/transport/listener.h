@@ -38,6 +38,7 @@ int weir__listener_set_socket_option(weir_channel *channel, int level, int name,
                                      size_t length);
 int weir__listener_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
                                      size_t *length);
+int weir__listener_configure(weir_channel *channel);
 void weir__listener_destroy(weir_channel *channel);
 
 #endif

@@ -46,6 +46,7 @@ static const weir__transport listener = {
     .local_address = weir__listener_local_address,
     .set_socket_option = weir__listener_set_socket_option,
     .get_socket_option = weir__listener_get_socket_option,
+    .configure = weir__listener_configure,
     .destroy = weir__listener_destroy,
 };
 

@@ -175,9 +175,9 @@ TEST_EACH_PAIR(tcp, brings_a_reply_to_a_peer_that_is_still_sending)
     line->server.on_read = reply_and_close;
     line->client.on_active = keep_sending;
     line->client.on_writability = keep_sending;
-    line_connect(line);
-    assert_heard(&line->client, "read(bye) inactive unregistered");
-    assert_heard(&line->server, "inactive unregistered");
+    line_call(line);
+    assert_heard(&line->client, "active read(bye) inactive unregistered");
+    assert_heard(&line->server, "registered active inactive unregistered");
 }
 
 /* B 11: what does not end its stream is waited for no longer than the deadline. */
@@ -205,6 +205,27 @@ TEST_EACH_PAIR(tcp, aborts_without_a_word)
     assert_int_equal(line_result(lost), WEIR_ECLOSED);
     assert_heard(&line->client, "inactive unregistered");
     assert_heard(&line->server, "inactive unregistered");
+}
+
+/* What the socket did not take may be lent to the ring: it is kept until that lets go of it. */
+TEST_EACH_PAIR(tcp, aborts_while_much_is_under_way)
+{
+    enum { COUNT = 16 };
+    weir_promise *promises[COUNT];
+    int failed = 0;
+
+    line_open(line,
+              &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.high_mark = 1 << 30),
+                                           .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    for (int i = 0; i < COUNT; i++) {
+        promises[i] = line_promise(&line->client);
+        weir_channel_write_and_flush(line->client.channel, sized_msg(1 << 20), promises[i]);
+    }
+    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
+    for (int i = 0; i < COUNT; i++)
+        failed += line_result(promises[i]) == WEIR_ECLOSED;
+    assert_true(failed > 0);
+    assert_heard(&line->client, "inactive unregistered");
 }
 
 /* D 91 */
@@ -304,6 +325,21 @@ TEST_EACH_PAIR(tcp, lets_handlers_say_goodbye)
     assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
     assert_heard(&line->client, "read(goodbye) inactive unregistered");
     assert_int_equal(weir_group_await_termination(line->far.group, PATIENCE_NS), 0);
+}
+
+/* DESIGN 7: what was written before is sent, however much it is. */
+TEST_EACH_PAIR(tcp, sends_what_was_written_when_its_loop_shuts_down)
+{
+    enum { COUNT = 16 };
+
+    line_open(line,
+              &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.high_mark = 1 << 30)});
+    line->server.on_read = line_discard;
+    for (int i = 0; i < COUNT; i++)
+        weir_channel_write(line->client.channel, sized_msg(1 << 20), NULL);
+    host_end(&line->near);
+    line_await(&line->server, "unregistered", 1);
+    assert_int_equal(atomic_load(&line->server.received), COUNT << 20);
 }
 
 static void dawdle(weir_ctx *ctx)

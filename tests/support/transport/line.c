@@ -227,12 +227,17 @@ void line_prepare(struct line *line, const struct line_options *options)
     assert_heard(&line->client, "registered");
 }
 
-void line_connect(struct line *line)
+void line_call(struct line *line)
 {
     weir_promise *connected = line_promise(&line->client);
 
     weir_channel_connect(line->client.channel, &line->address, NULL, connected);
     assert_int_equal(line_result(connected), 0);
+}
+
+void line_connect(struct line *line)
+{
+    line_call(line);
     assert_heard(&line->client, "active");
     assert_heard(&line->server, "registered active");
 }

@@ -66,8 +66,9 @@ struct line {
 void line_open(struct line *line, const struct line_options *options);
 void line_prepare(struct line *line, const struct line_options *options);
 
-/* The second half of line_open. */
+/* The second half of line_open; and the same without a look at what both ends have heard. */
 void line_connect(struct line *line);
+void line_call(struct line *line);
 
 /* Closes what is open; for tests that want to see that inside their body. */
 void line_close(struct line *line);
