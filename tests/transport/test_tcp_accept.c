@@ -256,6 +256,7 @@ static void run_out_of_descriptors(void)
     assert_int_equal(await_end(early), 0); /* turned away */
     assert_int_equal(atomic_load(&line.accepted.calls), 0);
     assert_true(weir_channel_is_active(line.listener));
+    host_turn(&line.far, 1);   /* or the next would be turned away with it */
     descriptors_limit(before); /* after a pause it begins again */
     (void)connect(late, weir_address_sockaddr(&line.address), line.address.length);
     assert_true(tally_await(&line.accepted, 1));
