@@ -341,18 +341,27 @@ static int copy_pointer(void *state, const void *options)
 static const weir_handler scout = {
     .name = "scout", .state_size = sizeof(void *), .init = copy_pointer, .read = note_executor};
 
+/* It has been told that it is there: from now on it hears of everything. */
+static void add_scout(struct line_end *end, weir_group *group, weir_executor **seen)
+{
+    weir_promise *added = line_promise(end);
+
+    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(end->channel),
+                                       WEIR_PLACE(.first = true, .group = group, .done = added),
+                                       &scout, seen),
+                     0);
+    assert_int_equal(line_result(added), 0);
+}
+
 /* D 23 */
 TEST_EACH_LINE(tcp, takes_its_handlers_along_but_not_those_of_a_group)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_executor *loops = NULL, *pinned = NULL;
-    weir_pipeline *pipeline;
 
     line_open(line, NULL);
-    pipeline = weir_channel_pipeline(line->server.channel);
-    assert_int_equal(weir_pipeline_add_first(pipeline, &scout, &loops), 0);
-    assert_int_equal(
-        weir_pipeline_add(pipeline, WEIR_PLACE(.first = true, .group = group), &scout, &pinned), 0);
+    add_scout(&line->server, NULL, &loops);
+    add_scout(&line->server, group, &pinned);
     line_say(&line->client, "a");
     assert_heard(&line->server, "read(a)");
     assert_ptr_equal(loops, line->far.loop);
