@@ -164,11 +164,12 @@ static void on_detached(weir__io_handle *handle)
 {
     weir__listener *listener = listener_of_handle(handle);
 
-    if (listener->lost)
-        pause_accepting(listener);
-    else
+    if (!listener->lost) {
         weir__channel_detached(&listener->channel);
+        return;
+    }
     listener->lost = false;
+    pause_accepting(listener);
 }
 
 static const weir__io_owner owner = {
