@@ -77,6 +77,29 @@ TEST_EACH_LINE(tcp, knows_where_it_listens)
     weir_channel_release(listener);
 }
 
+TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
+{
+    weir_channel *listener;
+    weir_promise *connected;
+    weir_address address;
+    int err;
+
+    assert_int_equal(weir_tcp_create_server(NULL, NULL, &listener), 0);
+    err = bind_result(line, listener, "[::1]:0");
+    if (err == 0) {
+        assert_int_equal(weir_channel_local_address(listener, &address), 0);
+        line_make_client(line);
+        connected = line_promise(&line->client);
+        weir_channel_register(line->client.channel, line->near.loop, NULL);
+        weir_channel_connect(line->client.channel, &address, NULL, connected);
+        assert_int_equal(line_result(connected), 0);
+    }
+    weir_channel_abort(listener, NULL);
+    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    weir_channel_release(listener);
+    assert_true(err == 0 || err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT);
+}
+
 TEST_EACH_LINE(tcp, is_closed_if_its_address_is_taken)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
