@@ -50,7 +50,7 @@ TEST(config, moves_the_sizes_that_were_not_given)
 {
     assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_max = 1000)).receive_initial, 1000);
     assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_max = 10)).receive_min, 10);
-    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_min = 100000)).receive_max, 100000);
+    assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_min = 200000)).receive_max, 200000);
     assert_int_equal(options_of(WEIR_CHANNEL_OPTIONS(.receive_initial = 16)).receive_min, 16);
 }
 
