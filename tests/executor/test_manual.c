@@ -679,7 +679,7 @@ TEST(manual, released_for_good_cancels_what_was_queued)
     weir_executor *executor = make_manual(NULL);
     struct tally task = {0}, tail = {0}, scheduled = {0}, later = {0}, ended = {0};
     weir_promise *termination = weir_promise_retain(weir_executor_termination(executor)), *promise;
-    weir_timer timer = {0};
+    struct alarm alarm = {0};
 
     assert_int_equal(weir_promise_add_listener(termination, on_termination, &ended), 0);
     assert_int_equal(weir_execute(executor, tally_task, &task), 0);
@@ -687,7 +687,7 @@ TEST(manual, released_for_good_cancels_what_was_queued)
     assert_int_equal(weir_execute_after_turn(executor, tally_task, &tail), 0);
     assert_int_equal(weir_schedule(executor, weir_seconds(60), &promise, tally_task, &scheduled),
                      0);
-    assert_int_equal(weir_timer_start(executor, &timer, weir_seconds(60), on_fired), 0);
+    assert_int_equal(weir_timer_start(executor, &alarm.timer, weir_seconds(60), on_fired), 0);
     assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, weir_ms(1), NULL, tally_task, &later),
                      0);
     assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
@@ -699,8 +699,8 @@ TEST(manual, released_for_good_cancels_what_was_queued)
     assert_int_equal(atomic_load(&later.cancelled), 1);
     assert_int_equal(atomic_load(&scheduled.cancelled), 1);
     assert_int_equal(atomic_load(&task.run) + atomic_load(&tail.run) + atomic_load(&later.run), 0);
-    assert_null(timer.reserved[0]);
-    assert_false(weir_timer_is_running(&timer));
+    assert_false(alarm.fired);
+    assert_false(weir_timer_is_running(&alarm.timer));
     assert_int_equal(weir_promise_result(termination), WEIR_EABANDONED);
     weir_promise_release(termination);
     assert_true(tally_await(&ended, 1));
