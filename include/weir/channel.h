@@ -37,7 +37,8 @@ typedef struct weir_channel_options {
     bool keep_open_on_error;   /* an error that reaches the tail is logged, and closes nothing */
     bool executor_per_handler; /* handlers of one group run on executors of their own, not on one */
     int64_t connect_timeout_ns; /* default 30 s; WEIR_OFF = none */
-    int64_t close_timeout_ns;   /* of sending the rest and of lingering, default 3 s */
+    int64_t close_timeout_ns;   /* a close waits so long for a peer that takes nothing of the rest,
+                                   and then for its end of stream; default 3 s */
     int64_t low_mark;           /* writable again below this, default 32 KiB */
     int64_t high_mark;          /* not writable above this, default 64 KiB */
     int64_t write_cap;          /* a write beyond this fails with WEIR_EFULL; default none */
@@ -221,7 +222,8 @@ WEIR_API void weir_channel_request_read(weir_channel *channel);
 
 /*
  * Closes: sends what was written before, shuts the sending side, and discards what comes until the
- * peer closes too; all that for close_timeout_ns at the longest. Closing twice is fine.
+ * peer closes too. It waits close_timeout_ns at the longest for a peer that takes nothing, and then
+ * as long for its end of stream. Closing twice is fine.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_close(weir_channel *channel, weir_promise *done);

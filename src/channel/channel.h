@@ -288,7 +288,8 @@ void weir__channel_begin_reading(weir_channel *channel);
 /* What was flushed goes to the transport, as far as it does not wait for room. */
 void weir__channel_go_on_sending(weir_channel *channel);
 
-/* Everything written before a close has been sent. */
+/* Some of what was written before a close has been sent; all of it. */
+void weir__channel_put_off_deadline(weir_channel *channel);
 void weir__channel_sent_all(weir_channel *channel);
 
 /* Ends the channel: the transport goes, and what is not sent fails with `err`. */

@@ -273,7 +273,10 @@ static void on_close_timeout(weir_timer *timer)
     weir__channel_end(container_of(timer, weir__rare, timer)->channel, WEIR_ECLOSED);
 }
 
-/* Without memory for a deadline there is none to wait for: it ends at once. */
+/*
+ * The peer has so long to take something, and then to end its stream. Without memory for a deadline
+ * there is none to wait for: the channel ends at once.
+ */
 static bool set_deadline(weir_channel *channel)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
@@ -285,6 +288,12 @@ static bool set_deadline(weir_channel *channel)
                                             timeout_ns, on_close_timeout) == 0;
 }
 
+void weir__channel_put_off_deadline(weir_channel *channel)
+{
+    if (weir__channel_phase(channel) == WEIR__SENDING && !set_deadline(channel))
+        weir__channel_end(channel, WEIR_ECLOSED);
+}
+
 void weir__channel_sent_all(weir_channel *channel)
 {
     int err = 0;
@@ -294,7 +303,8 @@ void weir__channel_sent_all(weir_channel *channel)
         return;
     }
     weir__channel_set_state(channel, WEIR__LINGERING, WEIR__PHASE);
-    if (!weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+    err = set_deadline(channel) ? 0 : WEIR_ECLOSED;
+    if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
     channel->flags |= WEIR__OUTPUT_SHUT;
     if (err < 0)

@@ -240,6 +240,48 @@ TEST(embedded, lingers_for_a_peer_that_stays)
     weir_embedded_release(embedded);
 }
 
+/* The deadline is for a peer that takes nothing, not for one that is slow. */
+TEST(embedded, closes_when_a_slow_peer_has_taken_everything)
+{
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.socket_space = 3, .peer_stays = true,
+                                     .channel = WEIR_CHANNEL_OPTIONS(.close_timeout_ns =
+                                                                         weir_seconds(3))));
+    weir_channel *channel = weir_embedded_channel(embedded);
+
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("123")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("456")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("789")), 0);
+    weir_channel_close(channel, NULL);
+    weir_embedded_advance(embedded, weir_seconds(2));
+    weir_embedded_make_space(embedded, 3);
+    weir_embedded_advance(embedded, weir_seconds(2));
+    weir_embedded_make_space(embedded, 3);
+    assert_text(weir_embedded_read_outbound(embedded), "123");
+    assert_text(weir_embedded_read_outbound(embedded), "456");
+    assert_text(weir_embedded_read_outbound(embedded), "789");
+    weir_embedded_advance(embedded, weir_ms(2999));
+    assert_true(weir_channel_is_active(channel)); /* it lingers now, for as long */
+    weir_embedded_advance(embedded, weir_ms(1));
+    assert_false(weir_channel_is_active(channel));
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, does_not_wait_longer_for_a_peer_that_takes_nothing)
+{
+    weir_embedded *embedded = create(WEIR_EMBEDDED_OPTIONS(.socket_space = 3));
+    weir_channel *channel = weir_embedded_channel(embedded);
+
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("123")), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("456")), 0);
+    weir_channel_close(channel, NULL);
+    weir_embedded_advance(embedded, weir_ms(2999));
+    assert_true(weir_channel_is_active(channel));
+    weir_embedded_advance(embedded, weir_ms(1));
+    assert_false(weir_channel_is_active(channel));
+    weir_embedded_release(embedded);
+}
+
 TEST(embedded, can_be_registered_and_connected_by_the_test)
 {
     struct diary diary;
