@@ -128,8 +128,8 @@ static void lost(struct attempt *attempt, int err)
     note(race, attempt, err);
     let_go(attempt);
     if (weir_promise_is_done(promise_of(race)))
-        return;
-    if (race->started < race->count)
+        end(race); /* who has cancelled it may find the loop ended, and then nobody else would */
+    else if (race->started < race->count)
         start_next(race);
     else if (race->under_way == 0)
         (void)weir_promise_fail(promise_of(race), race->err, race->detail);
@@ -228,12 +228,14 @@ static int read_options(const weir_client_options *given, weir_client_options *r
 
     if (err < 0)
         return err;
-    if (options.group == NULL || options.attempt_delay_ns < WEIR_OFF)
-        return -EINVAL;
+    if (options.group == NULL)
+        return weir__kind_refuse("client", "there is no group");
     if ((options.address != NULL) == (options.address_count > 0))
-        return -EINVAL; /* the one or the other */
+        return weir__kind_refuse("client", "it wants an address, or several, and not both");
     if (options.address_count > ADDRESSES_MAX)
-        return -EINVAL;
+        return weir__kind_refuse("client", "there are too many addresses");
+    if (options.attempt_delay_ns < WEIR_OFF)
+        return weir__kind_refuse("client", "attempt_delay_ns is negative");
     *ret_options = options;
     return 0;
 }
@@ -276,11 +278,11 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
     int err = 0;
 
     if (options->local_address != NULL)
-        err = weir_address_parse(options->local_address, &race->local);
+        err = weir__kind_parse(options->local_address, &race->local);
     if (err < 0)
         return err;
     if (options->address != NULL)
-        return weir_address_parse(options->address, &race->attempts[0].address);
+        return weir__kind_parse(options->address, &race->attempts[0].address);
     copy_in_turns(options, race);
     return 0;
 }

@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bootstrap/kind.h"
 
-#include <errno.h>
-
 #include <weir/error.h>
 #include <weir/inproc.h>
 #include <weir/tcp.h>
 
 #include "base/log.h"
 #include "channel/channel.h"
+
+void weir__kind_complain(const char *bootstrap, const char *reason)
+{
+    weir__error(bootstrap, "-", "options make no sense: %s", reason);
+}
+
+int weir__kind_parse(const char *text, weir_address *ret_address)
+{
+    int err = weir_address_parse(text, ret_address);
+
+    if (err == -EINVAL)
+        weir__error("bootstrap", text,
+                    "is no address, as 127.0.0.1:8007 and [::1]:8007 are; host "
+                    "names are not looked up");
+    else if (err < 0)
+        weir__error("bootstrap", text, "is no address: %s", weir_error_text(err));
+    return err;
+}
 
 static int refuse(const weir_address *address)
 {

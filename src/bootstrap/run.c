@@ -14,6 +14,7 @@
 #include "executor/promise.h"
 
 #define DRAIN_NS weir_seconds(10)
+#define RETRY_NS weir_seconds(1)
 
 struct run {
     weir__server *server;
@@ -49,6 +50,28 @@ static int hear_signals(struct run *run)
     return err == -EBUSY ? 0 : err;
 }
 
+static bool is_short_of_descriptors(int err)
+{
+    return err == -EMFILE || err == -ENFILE;
+}
+
+/*
+ * The server has been accepting for a while: those who came may have the last descriptors. That is
+ * no reason to leave them: the signals are heard when there are some again, and do until then what
+ * they did before.
+ */
+static int hear_signals_at_last(struct run *run)
+{
+    int err = hear_signals(run);
+
+    while (is_short_of_descriptors(err) && weir_promise_await(run->over, RETRY_NS) == -ETIMEDOUT) {
+        weir_group_release(run->group);
+        run->group = NULL;
+        err = hear_signals(run);
+    }
+    return is_short_of_descriptors(err) ? 0 : err;
+}
+
 static int hear_closing(struct run *run)
 {
     weir_promise *closed = weir_channel_closed(run->server->listeners[0].channel);
@@ -67,7 +90,7 @@ int weir_server_run(weir_channel *channel)
     if (err == 0)
         err = hear_closing(&run);
     if (err == 0)
-        err = hear_signals(&run);
+        err = hear_signals_at_last(&run);
     if (err == 0)
         err = weir_promise_await(run.over, WEIR_NEVER);
     if (err == 0)

@@ -124,10 +124,14 @@ static int read_options(const weir_server_options *given, weir_server_options *r
         options.boss = options.workers;
     if (options.workers == NULL)
         options.workers = options.boss;
-    if (options.boss == NULL || options.init_child == NULL || addresses_of(&options) == 0)
-        return -EINVAL;
+    if (options.boss == NULL)
+        return weir__kind_refuse("server", "there is no group, neither boss nor workers");
+    if (options.init_child == NULL)
+        return weir__kind_refuse("server", "there is no init_child");
+    if (addresses_of(&options) == 0)
+        return weir__kind_refuse("server", "there is no address");
     if (options.acceptors < 0 || options.acceptors > ACCEPTORS_MAX || options.backlog < 0)
-        return -EINVAL;
+        return weir__kind_refuse("server", "so many acceptors, or such a backlog, cannot be");
     *ret_options = options;
     return 0;
 }
@@ -214,10 +218,10 @@ static int add_listener(weir__server *server, const weir_server_options *options
                         size_t acceptor)
 {
     weir__listening *listening = &server->listeners[server->count];
-    int err = weir_address_parse(address, &listening->address);
+    int err = weir__kind_parse(address, &listening->address);
 
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
-        err = -EINVAL;
+        err = weir__kind_refuse("server", "only an internet address can have several acceptors");
     if (err == 0)
         err = weir__kind_create_server(&listening->address, channel_options, options->child_options,
                                        &listening->channel);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <weir/error.h>
@@ -142,6 +143,24 @@ TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
     assert_int_equal(weir_server_run(server), 0);
     weir_signals_release(signals);
     host_close(&other);
+    weir_channel_release(server);
+}
+
+/* Those who have come since the start may have the last descriptors. */
+TEST_EACH_LOOP(run, serves_though_there_is_no_descriptor_to_hear_signals_with)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct rlimit limit, none;
+
+    messages_catch();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    weir_channel_close(server, NULL);
+    assert_int_equal(weir_server_run(server), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     weir_channel_release(server);
 }
 

@@ -69,10 +69,13 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     messages_catch();
     weir_server_options_init(&options);
     assert_int_equal(refused(&options), -EINVAL);
+    assert_true(messages_last_contains("there is no group"));
 #define REFUSED(...) \
     refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, __VA_ARGS__))
-    assert_int_equal(REFUSED(.backlog = 1), -EINVAL); /* no address */
-    assert_int_equal(REFUSED(.address = "nowhere"), -EINVAL);
+    assert_int_equal(REFUSED(.backlog = 1), -EINVAL);
+    assert_true(messages_last_contains("there is no address"));
+    assert_int_equal(REFUSED(.address = "localhost:8007"), -EINVAL);
+    assert_true(messages_last_contains("localhost:8007: is no address"));
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .acceptors = -1), -EINVAL);
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .backlog = -1), -EINVAL);
     assert_int_equal(REFUSED(.address = "inproc:x", .acceptors = 2), -EINVAL);
@@ -82,7 +85,8 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     assert_int_equal(REFUSED(.address = "unix:/tmp/weir-test"), -EAFNOSUPPORT);
     assert_true(messages_last_contains("Unix sockets"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0")),
-                     -EINVAL); /* no init_child */
+                     -EINVAL);
+    assert_true(messages_last_contains("there is no init_child"));
 }
 
 TEST(server, refuses_a_group_that_has_no_loops)
