@@ -6,6 +6,7 @@
 #include <weir/server.h>
 
 #include <errno.h>
+#include <sched.h>
 
 #include <weir/error.h>
 #include <weir/pipeline.h>
@@ -157,12 +158,13 @@ TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
 
 /* ---- what does not go by itself ---- */
 
-/* Ends a group whose threads may come back a little after the deadline, on a busy machine. */
-static void end_late(weir_group *group)
+/* Releases a group whose thread comes back after the deadline; its promise does not tell when. */
+static void release_late(weir_group *group)
 {
-    int err = weir_group_await_termination(group, PATIENCE_NS);
+    int64_t start_ns = weir__monotonic_now();
 
-    assert_true(err == 0 || err == -ETIMEDOUT);
+    while (weir_group_state(group) < WEIR_EXECUTOR_TERMINATED && since(start_ns) < PATIENCE_NS)
+        (void)sched_yield();
     weir_group_release(group);
 }
 
@@ -189,7 +191,7 @@ TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
     assert_int_equal(service.drained.calls, 1);
     visitor_leave(visitor);
     weir_channel_release(server);
-    end_late(group);
+    release_late(group); /* on a busy machine the thread may be late */
 }
 
 TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
@@ -307,6 +309,6 @@ TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
     assert_true(tally_await(&service.closed, 1));
     assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
     weir_channel_release(server);
-    weir_group_release(host->group);
+    release_late(host->group);
     host_open(host, BACKEND_EPOLL); /* for the one that has failed to end well */
 }
