@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/settings.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +96,23 @@ int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
     return err;
 }
 
+/* Who reads the address may send a signal before weir_server_run hears of it: blocked, it waits. */
+static void hold_signals(void)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
 void print_address(weir_channel *server)
 {
     weir_address address;
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
+    hold_signals();
     if (weir_channel_local_address(server, &address) == 0)
         printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
     fflush(stdout);
