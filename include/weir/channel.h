@@ -120,8 +120,10 @@ WEIR_API bool weir_channel_is_active(const weir_channel *channel);
 WEIR_API bool weir_channel_is_writable(const weir_channel *channel);
 
 /*
- * Its own address and its peer's: what they were, once it is closed.
- * Thread: any.  Fails: -ENOTCONN (it has none yet), or what the system said.
+ * Its own address and its peer's. Who wants to know them when it is closed, such as in `inactive`,
+ * asks once before: then they are remembered.
+ * Thread: any.  Fails: -ENOTCONN (it has none yet, or is closed and nobody has asked before), or
+ * what the system said.
  */
 WEIR_API int weir_channel_local_address(weir_channel *channel, weir_address *ret_address);
 WEIR_API int weir_channel_remote_address(weir_channel *channel, weir_address *ret_address);

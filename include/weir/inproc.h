@@ -13,7 +13,8 @@
  * A name that is taken fails to be bound with -EADDRINUSE, and is free again when its channel has
  * been closed. To connect where nobody listens, or where `backlog` others wait, or to a listener
  * that closes the connection before it has a loop, fails with -ECONNREFUSED. A write to a peer that
- * has closed fails with WEIR_ECLOSED; what that one had sent before can still be read.
+ * has closed fails with WEIR_ECLOSED; what that one had sent before can still be read. When it has
+ * been, and half closure has kept the channel open, a write fails with -EPIPE and ends it.
  */
 #ifndef WEIR_INPROC_H
 #define WEIR_INPROC_H
