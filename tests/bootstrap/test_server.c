@@ -339,6 +339,28 @@ TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
     assert_null(server);
 }
 
+static void fail_there(void *arg)
+{
+    weir_pipeline_fire_error(weir_channel_pipeline(arg), -EMFILE, "no descriptor is left");
+}
+
+/* B 9 */
+TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
+{
+    struct service service = {0};
+    weir_channel *server = start_on(host->group, &service);
+    int visitor;
+
+    messages_catch();
+    errand_on(host->loop, fail_there, server);
+    assert_true(messages_last_contains("no descriptor is left"));
+    assert_true(weir_channel_is_open(server));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "x");
+    visitor_leave(visitor);
+    service_stop(server);
+}
+
 /* ---- binding ---- */
 
 TEST_EACH_LOOP(server, listens_on_several_addresses_and_closes_all_with_the_first)
