@@ -56,11 +56,12 @@ static int set_buffers(int descriptor, const weir_channel_options *options)
     return err;
 }
 
-static int set_user_timeout(int descriptor, const weir_channel_options *options)
+/* 0 is the system's default. */
+static int set_user_timeout(int descriptor, const weir_channel_options *options, bool fresh)
 {
     int64_t ms = (options->user_timeout_ns + 999999) / 1000000;
 
-    if (ms == 0)
+    if (ms == 0 && fresh)
         return 0;
     return set_number(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, ms < INT_MAX ? (int)ms : INT_MAX);
 }
@@ -98,7 +99,7 @@ static int configure(int descriptor, int family, const weir_channel_options *opt
     if (err == 0)
         err = set_switches(descriptor, family, options, fresh);
     if (err == 0 && is_internet(family))
-        err = set_user_timeout(descriptor, options);
+        err = set_user_timeout(descriptor, options, fresh);
     return err;
 }
 

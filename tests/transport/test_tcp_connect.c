@@ -253,14 +253,16 @@ TEST_EACH_LINE(tcp, takes_options_back)
     weir_channel *channel;
     int on = 1;
 
-    line_open(line,
-              &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.keep_alive = true)});
+    line_open(line, &(const struct line_options){
+                        .client = WEIR_CHANNEL_OPTIONS(.keep_alive = true,
+                                                       .user_timeout_ns = weir_seconds(7))});
     channel = line->client.channel;
     assert_int_equal(
         weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.nagle = true, .backlog = 1)), 0);
     host_turn(&line->near, 1);
     assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_NODELAY), 0);
     assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 0);
+    assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
     assert_int_equal(
         weir_channel_set_socket_option(channel, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)), 0);
     assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 1);
