@@ -78,8 +78,8 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     (void)ctx;
-    weir__warn("server", "-", "an error of the listener, which goes on: %s",
-               detail != NULL ? detail : weir_error_text(err));
+    weir__warn("server", "-", "an error of the listener, which goes on: %s%s%s",
+               detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err));
 }
 
 static const weir_handler acceptor = {

@@ -104,12 +104,24 @@ static void on_pause_over(weir_timer *timer)
         weir__io_accept_start(&listener->handle);
 }
 
+/* For the log: where it listens. */
+static const char *place_of(const weir__listener *listener, char *buffer, size_t size)
+{
+    weir_address local;
+
+    if (weir__socket_local_address(listener->handle.descriptor, &local) < 0)
+        return "-";
+    return weir_address_format(&local, buffer, size);
+}
+
 static void accept_failed(weir__listener *listener, int err)
 {
     unsigned count = err == -EMFILE || err == -ENFILE ? turn_clients_away(listener) : 0;
+    char place[WEIR_ADDRESS_TEXT_SIZE];
 
     pause_accepting(listener);
-    weir__warn("listener", "-", "cannot accept: %s; %u clients turned away, pausing for %lld ms",
+    weir__warn("listener", place_of(listener, place, sizeof(place)),
+               "cannot accept: %s; %u clients turned away, pausing for %lld ms",
                weir_error_text(err), count, (long long)(listener->pause_ns / 1000000));
     weir__channel_troubled(&listener->channel, err, "a connection could not be accepted");
 }
@@ -152,11 +164,12 @@ static void on_read_complete(weir__io_handle *handle)
 static void on_failed(weir__io_handle *handle, int err)
 {
     weir__listener *listener = listener_of_handle(handle);
+    char place[WEIR_ADDRESS_TEXT_SIZE];
 
     listener->lost = true;
     weir__io_detach(handle);
-    weir__warn("listener", "-", "the loop has lost the socket, and gets it again: %s",
-               weir_error_text(err));
+    weir__warn("listener", place_of(listener, place, sizeof(place)),
+               "the loop has lost the socket, and gets it again: %s", weir_error_text(err));
     weir__channel_troubled(&listener->channel, err, "the loop has lost the socket for a while");
 }
 
