@@ -39,13 +39,14 @@ static int forward(weir__call *call)
 static void on_call(void *arg, int status)
 {
     weir__call *call = arg;
+    int err = 0;
 
-    if (status == 0 && !weir__channel_is_here(call->channel)) {
-        status = forward(call);
-        if (status == 0)
+    if (!weir__channel_is_here(call->channel)) { /* also if the loop that it was on ends */
+        err = forward(call);
+        if (err == 0)
             return;
     }
-    finish(call, status);
+    finish(call, status < 0 ? status : err);
 }
 
 int weir__call_post(weir_channel *channel, const weir__call *call, bool lazily)

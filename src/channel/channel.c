@@ -312,6 +312,7 @@ static int apply_config(weir_channel *channel, weir__config *config)
     if (on_demand != weir__channel_options(channel)->read_on_demand)
         weir_channel_set_auto_read(channel, on_demand);
     weir__outbound_look(channel);
+    weir__channel_look_at_auto_read(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 
@@ -419,6 +420,24 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
         channel->flags |= WEIR__TOLD_FAILURE;
         weir_fire_error(weir__channel_ends(channel), err, detail);
     }
+}
+
+void weir__channel_lose(weir_channel *channel, weir_promise *done, int err)
+{
+    weir__rare *rare;
+
+    if (done != NULL || weir__channel_phase(channel) == WEIR__CLOSED) {
+        weir__call_fail(channel, done, err);
+        return;
+    }
+    rare = err != -ENOMEM ? weir__channel_rare(channel) : NULL;
+    if (rare == NULL) {
+        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+        return;
+    }
+    /* Relaxed: the bit that is set next publishes it. */
+    atomic_store_explicit(&rare->lost, err, memory_order_relaxed);
+    weir__channel_make_due(channel, WEIR__DUE_LOST);
 }
 
 /* ---- the end, as a promise ---- */

@@ -78,6 +78,7 @@ enum {
     WEIR__DUE_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
     WEIR__DUE_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
     WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
+    WEIR__DUE_LOST = 1 << 11,      /* something that another thread asked for */
 };
 
 /*
@@ -198,6 +199,7 @@ struct weir__rare {
     weir__addresses addresses;
     _Atomic(struct weir__pin *) pins; /* hop.c: which executor of a group handlers run on */
     _Atomic int64_t under_way;        /* bytes on their way to and from handlers elsewhere */
+    _Atomic int lost;                 /* why something that nobody waits for was not done */
 };
 
 /* Any thread: makes it if need be; NULL if there is no memory. */
@@ -226,6 +228,12 @@ void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail)
  * unless it failed because the channel is closing.
  */
 void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail);
+
+/*
+ * Any thread: what was asked for will not come to the loop. Where nobody waits for it the loop
+ * reports that; if the reason is want of memory it aborts the channel.
+ */
+void weir__channel_lose(weir_channel *channel, weir_promise *done, int err);
 
 /*
  * Whether an operation may begin with this promise: NULL, or one that is pending. One that was

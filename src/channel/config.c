@@ -87,7 +87,7 @@ static void fill_in_marks(weir_channel_options *options)
         options->high_mark =
             options->low_mark > WEIR_NEVER / 2 ? WEIR_NEVER : options->low_mark * 2;
     options->high_mark = number_or(options->high_mark, HIGH_MARK);
-    options->low_mark = number_or(options->low_mark, options->high_mark / 2);
+    options->low_mark = number_or(options->low_mark, options->high_mark - options->high_mark / 2);
     options->write_cap = number_or(options->write_cap, WEIR_NEVER);
 }
 

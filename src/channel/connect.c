@@ -183,6 +183,9 @@ void weir__channel_connected(weir_channel *channel, int err)
         weir__channel_end(channel, err);
         return;
     }
+    weir__channel_do_inactive(channel); /* of a disconnect whose task has not come yet */
+    if (!weir__channel_is_connecting(channel))
+        return; /* whoever heard of that has closed it */
     done = end(channel);
     forget_destination(channel);
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);

@@ -26,12 +26,22 @@ static void post_again(weir_channel *channel)
     weir_channel_release(channel);
 }
 
+static void report_lost(weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    weir__channel_report(channel, NULL, atomic_load_explicit(&rare->lost, memory_order_relaxed),
+                         "what another thread asked for did not come to the loop");
+}
+
 static void do_due(weir_channel *channel, uint32_t bits)
 {
     if (bits & WEIR__DUE_ACTIVE)
         weir__channel_do_active(channel);
     if (bits & WEIR__DUE_MARKS)
         weir__outbound_look(channel);
+    if (bits & WEIR__DUE_LOST)
+        report_lost(channel);
     if (bits & WEIR__DUE_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_ends(channel));
     if (bits & WEIR__DUE_FLUSH)

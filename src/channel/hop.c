@@ -352,8 +352,7 @@ static void parcel_destroy(struct parcel *parcel)
 static void lose(weir_channel *channel, const weir__event *event, int err)
 {
     weir_msg_release(event->msg);
-    if (event->done != NULL)
-        (void)weir_promise_fail(event->done, err, NULL);
+    weir__channel_lose(channel, event->done, err);
     if (err == -ENOMEM)
         weir__channel_make_due(channel, WEIR__DUE_ABORT);
 }
@@ -505,10 +504,10 @@ static void tell_added(weir_ctx *ctx)
 static void tell_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
-    weir__ctx_let_go(ctx);
+    weir__hop_of(ctx)->is_over = true;
     if (ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
-    weir__hop_of(ctx)->is_over = true;
+    weir__ctx_let_go(ctx);
 }
 
 static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)

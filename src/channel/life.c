@@ -143,14 +143,15 @@ static void leave_loop(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
 
-    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL);
-    part(channel); /* first: who hears of this may register it elsewhere */
+    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    part(channel);
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
     weir_fire_unregistered(weir__channel_ends(channel));
     if (rare != NULL)
         weir__waiting_complete(&rare->deregisterers, 0, NULL);
-    weir_channel_release(channel); /* the loop's */
+    channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on it may be another loop's */
+    weir_channel_release(channel);                /* the loop's */
 }
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
@@ -159,7 +160,9 @@ void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
 
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
-    if (rare == NULL || weir__waiting_add(&rare->deregisterers, done) < 0)
+    if (weir__channel_executor(channel) == NULL)
+        weir__channel_report(channel, done, 0, NULL); /* it never had a loop */
+    else if (rare == NULL || weir__waiting_add(&rare->deregisterers, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, NULL);
     else
         weir__channel_make_due(channel, WEIR__DUE_DEREGISTER);
@@ -391,7 +394,8 @@ void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
 
 void weir__channel_do_inactive(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__TOLD_ACTIVE))
+    if (!weir__channel_has(channel, WEIR__TOLD_ACTIVE) ||
+        weir__channel_is(channel, WEIR__IS_ACTIVE))
         return;
     channel->flags &= ~(uint32_t)WEIR__TOLD_ACTIVE;
     weir_fire_inactive(weir__channel_ends(channel));

@@ -34,8 +34,8 @@ static void finish(struct offload *offload, weir_ctx *ctx)
     weir_channel_release(channel);
 }
 
-/* If nobody runs the context any more it is gone for all that matters, and is freed with the
- * channel. */
+/* An executor that has ended is stood for by the global one, as in due.c and hop.c. If nobody runs
+ * the context any more it is gone for all that matters, and is freed with the channel. */
 static void go_back(struct offload *offload)
 {
     weir_executor *executor =
@@ -43,7 +43,8 @@ static void go_back(struct offload *offload)
 
     weir__executor_keep(executor); /* it may be through before us, and gone */
     weir_task_init(&offload->task, on_return, offload);
-    if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0)
+    if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0 &&
+        weir__executor_post(weir_executor_global(), &offload->task, WEIR__NOW) < 0)
         finish(offload, NULL);
     weir__executor_drop(executor);
 }

@@ -20,7 +20,7 @@ static void post(weir_channel *channel, weir__call_fn *fn, weir_promise *done)
         return;
     err = weir__call_post(channel, &(const weir__call){.fn = fn, .done = done}, false);
     if (err < 0)
-        weir__call_fail(channel, done, err);
+        weir__channel_lose(channel, done, err);
 }
 
 /* ---- registration ---- */
@@ -96,6 +96,14 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
     register_there(channel, done);
 }
 
+/* It did not come to the loop that it was on, which is the one to hand it over. */
+static void fail_move(weir_channel *channel, weir_promise *done, int err)
+{
+    weir__call_fail(channel, done, err);
+    if (!weir_channel_is_registered(channel))
+        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+}
+
 static void on_move(weir_channel *channel, weir__call *call, int status)
 {
     weir_executor *loop = call->arg;
@@ -103,7 +111,7 @@ static void on_move(weir_channel *channel, weir__call *call, int status)
     if (status == 0)
         move(channel, loop, call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        fail_move(channel, call->done, status);
     weir__executor_drop(loop);
 }
 
@@ -116,8 +124,14 @@ static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *
                           false);
     if (err < 0) {
         weir__executor_drop(loop);
-        weir__call_fail(channel, done, err);
+        fail_move(channel, done, err);
     }
+}
+
+/* Who hears that the channel leaves its loop may move it: when all of them have heard. */
+static bool can_move_now(const weir_channel *channel)
+{
+    return weir__channel_is_here(channel) && !weir__channel_has(channel, WEIR__DETACHING);
 }
 
 static bool suits(const weir_channel *channel, const weir_executor *loop)
@@ -137,7 +151,7 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
             (void)weir_promise_fail(done, -EINVAL, "the executor does not suit the channel");
     } else if (claim(channel, loop)) {
         register_there(channel, done);
-    } else if (weir__channel_is_here(channel)) {
+    } else if (can_move_now(channel)) {
         move(channel, loop, done);
     } else {
         post_move(channel, loop, done);
@@ -183,13 +197,19 @@ void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
         post(channel, on_disconnect, done);
 }
 
-/* A channel that is closed, on a loop that has ended, has been closed for this one too. */
+/*
+ * A channel that is closed, on a loop that has ended, has been closed for this one too. Where
+ * nobody hears that it was not, it is: a close is not lost.
+ */
 static void fail_close(weir_channel *channel, weir_promise *done, int err)
 {
-    if (done != NULL && weir__channel_phase(channel) == WEIR__CLOSED)
-        (void)weir_promise_succeed(done, NULL);
-    else
+    if (weir__channel_phase(channel) != WEIR__CLOSED) {
         weir__call_fail(channel, done, err);
+        if (done == NULL)
+            weir__channel_make_due(channel, WEIR__DUE_ABORT);
+    } else if (done != NULL) {
+        (void)weir_promise_succeed(done, NULL);
+    }
 }
 
 static void on_close(weir_channel *channel, weir__call *call, int status)
@@ -266,6 +286,8 @@ static void on_flush(weir_channel *channel, weir__call *call, int status)
     (void)call;
     if (status == 0)
         weir_flush(weir__channel_ends(channel));
+    else
+        weir__channel_lose(channel, NULL, status);
 }
 
 void weir_channel_flush(weir_channel *channel)
@@ -281,6 +303,8 @@ static void on_request_read(weir_channel *channel, weir__call *call, int status)
     (void)call;
     if (status == 0)
         weir_request_read(weir__channel_ends(channel));
+    else
+        weir__channel_lose(channel, NULL, status);
 }
 
 void weir_channel_request_read(weir_channel *channel)
@@ -380,7 +404,7 @@ static void on_write(weir_channel *channel, weir__call *call, int status)
     }
     weir__outbound_turn_back(channel, call->number);
     weir_msg_release(call->arg);
-    weir__call_fail(channel, call->done, status);
+    weir__channel_lose(channel, call->done, status);
 }
 
 static void on_write_and_flush(weir_channel *channel, weir__call *call, int status)
@@ -404,7 +428,7 @@ static void post_write(weir_channel *channel, weir__call_fn *fn, weir_msg *msg, 
         weir__outbound_turn_back(channel, cost);
     }
     weir_msg_release(msg);
-    weir__call_fail(channel, done, err);
+    weir__channel_lose(channel, done, err);
 }
 
 void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done)

@@ -130,7 +130,7 @@ int weir__outbound_depart(weir_channel *channel, int64_t bytes)
 {
     count_away(channel, bytes);
     if (weir__outbound_bytes(channel) > cap_of(channel)) {
-        count_away(channel, -bytes);
+        weir__outbound_turn_back(channel, bytes); /* others may have seen it */
         return WEIR_EFULL;
     }
     if (weir__outbound_bytes(channel) > high_mark_of(channel))

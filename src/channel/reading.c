@@ -87,6 +87,8 @@ void weir__channel_begin_reading(weir_channel *channel)
 
 void weir__channel_do_active(weir_channel *channel)
 {
+    if (weir__channel_has(channel, WEIR__TOLD_ACTIVE))
+        return; /* bound by who heard of the registration */
     channel->flags |= WEIR__TOLD_ACTIVE;
     weir_fire_active(weir__channel_ends(channel));
     weir__channel_begin_reading(channel);

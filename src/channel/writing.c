@@ -76,6 +76,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 static void fail_output(weir_channel *channel, int err)
 {
     bool stays = weir__channel_options(channel)->keep_open_on_error;
+    weir__rare *rare = weir__channel_rare_if_any(channel);
 
     if (stays)
         channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
@@ -85,6 +86,8 @@ static void fail_output(weir_channel *channel, int err)
         return;
     }
     weir__outbound_fail_unflushed(channel, err, NULL);
+    if (rare != NULL)
+        weir__waiting_complete(&rare->output_closers, err, NULL);
     if (channel->transport->shut_output != NULL)
         (void)channel->transport->shut_output(channel);
     tell_output_closed(channel);

@@ -297,3 +297,47 @@ TEST(bind, does_not_make_a_client_active)
     assert_false(weir_channel_is_active(rig.channel));
     rig_close(&rig);
 }
+
+static void bind_here(weir_ctx *ctx)
+{
+    weir_address address;
+
+    assert_int_equal(weir_address_parse("1.2.3.4:5", &address), 0);
+    weir_bind(ctx, &address, NULL);
+}
+
+TEST(bind, by_who_hears_of_the_registration_is_told_once)
+{
+    static weir_handler binder;
+    struct rig rig;
+
+    binder = spy;
+    binder.registered = bind_here;
+    rig_open_with(&rig, &(struct wire_options){.accepts = true, .idle = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &binder, SPY(&rig.diary, "b")), 0);
+    rig_start(&rig);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "b.active"), 1);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "b.inactive"), 1);
+    rig_close(&rig);
+}
+
+/* The event of a disconnect comes in a task: also if it is connected again before that. */
+TEST(connect, after_a_disconnect_is_told_in_order)
+{
+    struct rig rig;
+    weir_address address;
+
+    assert_int_equal(weir_address_parse("1.2.3.4:5", &address), 0);
+    rig_open_started(&rig, &(struct wire_options){.can_disconnect = true}, NULL);
+    weir_channel_disconnect(rig.channel, NULL);
+    weir_channel_connect(rig.channel, &address, NULL, NULL);
+    weir__channel_connected(rig.channel, 0);
+    rig_run(&rig);
+    assert_true(weir_channel_is_active(rig.channel));
+    assert_diary(&rig.diary, "a.disconnect DISCONNECT STOP a.connect CONNECT a.inactive a.active "
+                             "a.request_read READ");
+    rig_close(&rig);
+}

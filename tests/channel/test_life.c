@@ -490,6 +490,42 @@ TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
     stepper_close(&other);
 }
 
+static weir_executor *destination;
+
+static void move_on(weir_ctx *ctx)
+{
+    weir_channel_register(weir_ctx_channel(ctx), destination, NULL);
+    weir_fire_unregistered(ctx);
+}
+
+/* Otherwise two loops would run its handlers at the same time. */
+TEST(life, who_hears_that_it_leaves_moves_it_when_all_have_heard)
+{
+    static weir_handler mover;
+    struct stepper other = stepper_open();
+    struct rig rig;
+
+    mover = spy;
+    mover.unregistered = move_on;
+    destination = other.executor;
+    rig_open(&rig);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &mover, SPY(&rig.diary, "m")), 0);
+    rig_add(&rig, "a");
+    rig_start(&rig);
+    diary_clear(&rig.diary);
+    weir_channel_deregister(rig.channel, NULL);
+    rig_run(&rig);
+    (void)stepper_run(&other);
+    assert_diary(&rig.diary, "a.deregister m.deregister STOP DETACH a.unregistered ATTACH "
+                             "m.registered a.registered a.request_read m.request_read READ");
+    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
+    destination = rig.stepper.executor; /* `unregistered` comes once more, when it ends */
+    weir_channel_abort(rig.channel, NULL);
+    (void)stepper_run(&other);
+    rig_close(&rig);
+    stepper_close(&other);
+}
+
 TEST(life, a_close_while_it_leaves_ends_both)
 {
     struct rig rig;
@@ -633,5 +669,19 @@ TEST(life, ids_are_never_used_twice)
     rig_close(&rig);
     rig_open(&rig);
     assert_true(weir_channel_id(rig.channel) > id);
+    rig_close(&rig);
+}
+
+TEST(life, a_channel_without_a_loop_has_left_it)
+{
+    struct rig rig;
+    weir_promise *done;
+
+    rig_open(&rig);
+    done = rig_promise(&rig, "done");
+    weir_channel_deregister(rig.channel, done);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "done=ok");
+    weir_promise_release(done);
     rig_close(&rig);
 }

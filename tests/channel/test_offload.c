@@ -9,6 +9,7 @@
 #include "support/channel/rig.h"
 #include "support/executor/errand.h"
 #include "support/executor/gate.h"
+#include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
 
@@ -229,6 +230,37 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     errand_on(weir_group_at(home, 0), nothing, NULL);
     rig_close(&rig);
     end_group(home);
+    end_group(work_group);
+}
+
+/* The handler's executor ends before the work does: the channel ends all the same. */
+TEST(offload, of_a_handler_whose_executor_has_ended_keeps_no_channel)
+{
+    static const weir_handler offloader = {.name = "offloader", .read = offload_in_read};
+    weir_group *home = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.err = 1};
+    struct rig rig;
+
+    work_group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    rig_open(&rig);
+    assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
+                     0);
+    rig_start(&rig);
+    come_back(&rig, home);
+    current_job = &job;
+    (void)rig_receive(&rig, "1");
+    assert_true(gate_await_arrivals(&job.gate, 1));
+    end_group(home);
+    gate_open(&job.gate);
+    assert_true(tally_await(&job.done, 1));
+    weir_channel_abort(rig.channel, NULL);
+    for (int i = 0; i < 4; i++) {
+        rig_run(&rig);
+        global_settle();
+    }
+    assert_int_equal(weir_pipeline_count(rig.pipeline), 0);
+    assert_false(weir__channel_has(rig.channel, WEIR__MEMBER));
+    rig_close(&rig);
     end_group(work_group);
 }
 

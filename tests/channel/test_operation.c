@@ -265,6 +265,51 @@ TEST(operation, follows_a_channel_that_has_moved)
     stepper_close(&other);
 }
 
+/* A loop that ends cancels its tasks; those of a channel that has moved are not its own. */
+TEST(operation, follows_a_channel_also_from_a_loop_that_ends)
+{
+    struct rig rig;
+    struct stranger stranger;
+    struct stepper old = stepper_open();
+
+    rig_open(&rig);
+    weir_channel_register(rig.channel, old.executor, NULL);
+    (void)stepper_run(&old);
+    weir_channel_deregister(rig.channel, NULL);
+    (void)stepper_run(&old);
+    stranger = stranger_at(&rig);
+    errand_elsewhere(do_write_and_flush, &stranger); /* to where it was */
+    weir_channel_register(rig.channel, rig.stepper.executor, NULL);
+    stepper_close(&old);
+    rig_run(&rig);
+    assert_sent(&rig, "x");
+    rig_close(&rig);
+}
+
+/* Nobody is left who could hand it over. */
+TEST(operation, that_moves_a_channel_from_a_loop_that_has_ended_closes_it)
+{
+    struct rig rig;
+    struct stranger stranger;
+    struct stepper old = stepper_open();
+
+    rig_open(&rig);
+    weir_channel_register(rig.channel, old.executor, NULL);
+    (void)stepper_run(&old);
+    weir_channel_deregister(rig.channel, NULL);
+    (void)stepper_run(&old);
+    stepper_close(&old);
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    errand_elsewhere(do_register, &stranger);
+    global_settle();
+    rig_run(&rig);
+    assert_int_equal(weir_promise_result(stranger.done), WEIR_EREJECTED);
+    assert_false(weir_channel_is_open(rig.channel));
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
 TEST(operation, registers_and_moves_from_elsewhere)
 {
     struct rig rig;
@@ -455,6 +500,42 @@ TEST(operation, that_never_comes_to_the_loop_fails_and_leaves_nothing)
     weir_channel_abort(rig.channel, NULL);
     global_settle();
     rig_close(&rig);
+}
+
+/* D 50: a write that is lost without a word would leave a hole in the stream. */
+TEST(operation, that_is_lost_and_nobody_waits_for_is_an_error_of_the_channel)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.write_cap = 10));
+    stranger = stranger_at(&rig);
+    errand_elsewhere(do_write_and_flush, &stranger);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "a.error(WEIR_EFULL)"), 1);
+    rig_close(&rig);
+}
+
+/* Close and flush as well: they cannot be lost. */
+TEST(operation, that_finds_no_memory_and_nobody_waits_for_ends_the_channel)
+{
+    weir_thread_fn *const operations[] = {do_write_it, do_flush, do_close};
+    struct stranger stranger;
+
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        struct rig rig;
+
+        rig_open_started(&rig, NULL, NULL);
+        stranger = stranger_at(&rig);
+        msg_to_write = text_msg("x");
+        starved = operations[i];
+        errand_elsewhere(do_starved, &stranger);
+        if (operations[i] != do_write_it)
+            weir_msg_release(msg_to_write);
+        rig_run(&rig);
+        assert_false(weir_channel_is_open(rig.channel));
+        rig_close(&rig);
+    }
 }
 
 /* ---- everything at once ---- */
