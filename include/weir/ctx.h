@@ -167,7 +167,8 @@ WEIR_API void weir_ctx_hold(weir_ctx *ctx, int64_t bytes);
 /*
  * Starts a timer that belongs to the context: it is stopped before `removed`, and before the
  * channel leaves its loop. The timer is a member of the handler's state.
- * Thread: the handler's.  Lends until it fires or is stopped: timer.  Fails: as weir_timer_start.
+ * Thread: the handler's.  Lends until it fires or is stopped: timer.  Fails: as weir_timer_start,
+ * -EINVAL (another's timer), WEIR_ECLOSED (it is removed, or the channel has no loop).
  */
 WEIR_API int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
                                   void (*fn)(weir_ctx *ctx, weir_timer *timer));

@@ -15,6 +15,7 @@
 #include "base/options.h"
 #include "channel/call.h"
 #include "channel/channel.h"
+#include "channel/hop.h"
 
 void weir_place_init(weir_place *place)
 {
@@ -47,16 +48,6 @@ static struct change *change_create(weir_ctx *ctx, const weir__spot *spot)
     return change;
 }
 
-static int remove_named(weir_pipeline *pipeline, const char *name)
-{
-    weir_ctx *ctx = weir_pipeline_find(pipeline, name);
-
-    if (ctx == NULL)
-        return -ENOENT;
-    weir__pipeline_remove(ctx);
-    return 0;
-}
-
 static void tell(weir_promise *done, int err)
 {
     if (done == NULL)
@@ -67,15 +58,34 @@ static void tell(weir_promise *done, int err)
         (void)weir_promise_succeed(done, NULL);
 }
 
-static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot)
+/* One that runs elsewhere hears of it there: who waits, waits for that. */
+static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise *done)
+{
+    weir_ctx *ctx = weir_pipeline_find(pipeline, name);
+
+    if (ctx == NULL) {
+        tell(done, -ENOENT);
+        return -ENOENT;
+    }
+    if (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added) {
+        weir__hop_of(ctx)->left = done != NULL ? weir_promise_retain(done) : NULL;
+        done = NULL;
+    }
+    weir__pipeline_remove(ctx);
+    tell(done, 0);
+    return 0;
+}
+
+static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot, weir_promise *done)
 {
     int err;
 
     if (ctx == NULL)
-        return remove_named(pipeline, spot->anchor);
+        return remove_named(pipeline, spot->anchor, done);
     err = weir__pipeline_insert(pipeline, ctx, spot);
     if (err < 0)
         weir__ctx_destroy(ctx);
+    tell(done, err);
     return err;
 }
 
@@ -83,14 +93,16 @@ static void on_change(weir_channel *channel, weir__call *call, int status)
 {
     struct change *change = call->arg;
 
-    if (status == 0)
-        status = apply(&channel->pipeline, change->ctx, &change->spot);
-    else if (change->ctx != NULL)
-        weir__ctx_destroy(change->ctx);
+    if (status == 0) {
+        status = apply(&channel->pipeline, change->ctx, &change->spot, call->done);
+    } else {
+        if (change->ctx != NULL)
+            weir__ctx_destroy(change->ctx);
+        tell(call->done, status);
+    }
     if (status < 0 && call->done == NULL)
         weir__warn("pipeline", change->spot.anchor, "was not changed as another thread asked: %s",
                    weir_error_text(status));
-    tell(call->done, status);
     weir__free(change);
 }
 
@@ -107,6 +119,7 @@ static int post(weir_channel *channel, weir_ctx *ctx, const weir__spot *spot, we
     weir__free(change);
     if (ctx != NULL)
         weir__ctx_destroy(ctx);
+    tell(done, err);
     return err;
 }
 
@@ -114,13 +127,10 @@ static int make_change(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot 
                        weir_promise *done)
 {
     weir_channel *channel = pipeline->ends.channel;
-    int err;
 
     if (!weir__channel_is_here(channel))
         return post(channel, ctx, spot, done);
-    err = apply(pipeline, ctx, spot);
-    tell(done, err);
-    return err;
+    return apply(pipeline, ctx, spot, done);
 }
 
 /* ---- what is asked for ---- */
@@ -176,12 +186,14 @@ static int add(weir_pipeline *pipeline, const weir_place *place, const weir__spo
                const weir_handler *handler, const void *options)
 {
     weir_ctx *ctx;
-    int err;
+    int err = weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
 
-    if (weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED)
-        return WEIR_ECLOSED;
-    err = create_ctx(pipeline, place, handler, options, &ctx);
-    return err < 0 ? err : make_change(pipeline, ctx, spot, place->done);
+    if (err == 0)
+        err = create_ctx(pipeline, place, handler, options, &ctx);
+    if (err == 0)
+        return make_change(pipeline, ctx, spot, place->done);
+    tell(place->done, err);
+    return err;
 }
 
 int weir_pipeline_add(weir_pipeline *pipeline, const weir_place *place, const weir_handler *handler,

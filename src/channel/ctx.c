@@ -190,6 +190,8 @@ void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
     held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx);
     if (held == NULL)
         return; /* what is not known cannot be taken off again */
+    if (bytes < -*held)
+        bytes = -*held; /* no more than it is known to hold */
     *held += bytes;
     weir__outbound_hold(ctx->channel, bytes);
 }
@@ -228,6 +230,12 @@ static weir_timer **timers_of(weir_ctx *ctx)
     return weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->timers : &ctx->channel->timers;
 }
 
+/* Between two loops a handler runs nowhere, unless that is on an executor of its own. */
+static bool has_executor(const weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) || weir__channel_is(ctx->channel, WEIR__IS_REGISTERED);
+}
+
 /* A timer that was started once stays in the list: it lives as long as the context. */
 int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
                          void (*fn)(weir_ctx *ctx, weir_timer *timer))
@@ -237,7 +245,7 @@ int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
     assert(weir__ctx_is_here(ctx));
     if (fn == NULL || (timer->ctx != NULL && timer->ctx != ctx))
         return -EINVAL;
-    if (weir_ctx_is_removed(ctx))
+    if (weir_ctx_is_removed(ctx) || !has_executor(ctx))
         return WEIR_ECLOSED;
     if (timer->ctx == NULL) {
         timer->ctx = ctx;

@@ -43,6 +43,7 @@ enum {
     WEIR__CTX_ROOM = 1 << 28,      /* for a name of its own, behind the state */
     WEIR__CTX_NAMED = 1 << 25,     /* has one */
     WEIR__CTX_ADDED = 1 << 26,     /* `added` has been called, or is being */
+    WEIR__CTX_ASIDE = 1 << 29,     /* replaced: the way back goes past it */
     WEIR__CTX_REMOVED = 1 << 27,   /* out of the pipeline; unlinked when nothing uses it any more */
 };
 

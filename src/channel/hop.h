@@ -56,14 +56,15 @@ typedef struct weir__hop {
 
     /* The executor's. */
     bool is_ready; /* `added` has been called, or is being */
-    bool is_over;  /* `removed` has been called */
+    bool is_over;  /* `removed` has been called, or is being */
     weir_timer *timers;
     int64_t held;
 
     /* The loop's. */
     bool was_added;
     bool was_removed;
-    bool is_gone; /* its executor has nothing to do with it any more */
+    weir_promise *left; /* kept: waits until the handler is gone; may be NULL */
+    bool is_gone;       /* its executor has nothing to do with it any more */
 } weir__hop;
 
 static inline weir__hop *weir__hop_of(const weir_ctx *ctx)

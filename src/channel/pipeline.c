@@ -40,19 +40,50 @@ void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
     };
 }
 
+/* The one whose `next` it is. */
+static weir_ctx *leading_to(const weir_ctx *ctx)
+{
+    weir_ctx *before = ctx->prev;
+
+    while (before->next != ctx)
+        before = before->next;
+    return before;
+}
+
 static void link_before(weir_ctx *next, weir_ctx *ctx)
 {
+    while ((next->mask & WEIR__CTX_ASIDE) != 0)
+        next = next->next;
     ctx->next = next;
     ctx->prev = next->prev;
-    next->prev->next = ctx;
+    leading_to(next)->next = ctx;
     next->prev = ctx;
     weir__hop_write_down(&ctx->channel->pipeline);
 }
 
+/*
+ * A handler that is replaced passes on what it still has to its replacement, which comes next to
+ * it, in both directions. So it is left out on the way back, where `prev` leads.
+ */
+static void step_aside(weir_ctx *ctx, weir_ctx *replacement)
+{
+    if (weir__ctx_is_elsewhere(ctx))
+        return;
+    ctx->mask |= WEIR__CTX_ASIDE;
+    replacement->prev = ctx->prev;
+    ctx->prev = replacement;
+}
+
 static void unlink_ctx(weir_ctx *ctx)
 {
-    ctx->prev->next = ctx->next;
-    ctx->next->prev = ctx->prev;
+    weir_ctx *before = leading_to(ctx), *other = before;
+
+    before->next = ctx->next;
+    do {
+        if (other->prev == ctx)
+            other->prev = ctx->prev;
+        other = other->next;
+    } while (other != before);
     weir__hop_write_down(&ctx->channel->pipeline);
 }
 
@@ -142,12 +173,13 @@ static void tell_added(weir_ctx *ctx)
         ctx->handler->added(ctx);
 }
 
+/* What it holds back it may give back itself, in `removed`: only the rest is taken off. */
 static void tell_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
-    weir__ctx_let_go(ctx);
     if ((ctx->mask & WEIR__CTX_ADDED) != 0 && ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
+    weir__ctx_let_go(ctx);
     weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
 }
 
@@ -155,6 +187,7 @@ static void tell_removed(weir_ctx *ctx)
 void weir__pipeline_begin(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->ends.channel;
+    bool was_removed;
 
     if (has_begun(pipeline))
         return;
@@ -163,9 +196,10 @@ void weir__pipeline_begin(weir_pipeline *pipeline)
         if ((ctx->mask & WEIR__CTX_ADDED) != 0 ||
             (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added))
             continue;
+        was_removed = is_removed(ctx); /* before it could be told */
         tell_added(ctx);
-        if (!weir__ctx_is_elsewhere(ctx) && is_removed(ctx))
-            tell_removed(ctx); /* it was removed before it could be told */
+        if (was_removed && !weir__ctx_is_elsewhere(ctx))
+            tell_removed(ctx);
     }
 }
 
@@ -207,6 +241,8 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
         anchor = weir__initializer_place(pipeline);
     link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
                 ctx);
+    if (spot->kind == WEIR__INSTEAD)
+        step_aside(anchor, ctx);
     pipeline->ends.slots |= weir__handler_mask(ctx->handler);
     if (has_begun(pipeline))
         tell_added(ctx);
@@ -256,9 +292,13 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
 void weir__pipeline_gone(weir_ctx *ctx)
 {
     weir_channel *channel = ctx->channel;
+    weir_promise *left = weir__hop_of(ctx)->left;
 
     unlink_ctx(ctx);
     weir__ctx_destroy(ctx);
+    if (left != NULL)
+        (void)weir_promise_succeed(left, NULL);
+    weir_promise_release(left);
     if (weir__channel_has(channel, WEIR__ENDING))
         weir__pipeline_end(&channel->pipeline);
     else

@@ -163,3 +163,32 @@ TEST(ctx, refuses_timers_of_others)
     assert_int_equal(weir_ctx_timer_start(second, &first->short_timer, 0, NULL), -EINVAL);
     rig_close(&rig);
 }
+
+static int late_result;
+
+static void clockwork_unregistered(weir_ctx *ctx)
+{
+    struct clockwork *self = weir_ctx_state(ctx);
+
+    late_result = weir_ctx_timer_start(ctx, &self->short_timer, 0, on_short);
+}
+
+/* It would run on a loop that is not the channel's any more. */
+TEST(ctx, has_no_timers_while_the_channel_has_no_loop)
+{
+    static weir_handler late;
+    struct rig rig;
+    struct diary *diary = &rig.diary;
+
+    late = clockwork;
+    late.unregistered = clockwork_unregistered;
+    rig_open_with(&rig, &(struct wire_options){.silent = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &late, &diary), 0);
+    rig_start(&rig);
+    weir_channel_deregister(rig.channel, NULL);
+    rig_run(&rig);
+    assert_int_equal(late_result, WEIR_ECLOSED);
+    (void)stepper_advance(&rig.stepper, weir_ms(5));
+    assert_diary(&rig.diary, "");
+    rig_close(&rig);
+}

@@ -421,3 +421,98 @@ TEST(hop, aborts_the_channel_if_a_message_cannot_be_passed_on)
     weir_promise_release(done);
     far_close(&far);
 }
+
+static int late_result;
+static weir_timer late_timer;
+
+static void on_late(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)ctx;
+    (void)timer;
+}
+
+static void start_late(weir_ctx *ctx)
+{
+    late_result = weir_ctx_timer_start(ctx, &late_timer, weir_seconds(100), on_late);
+    weir_ctx_hold(ctx, -1000);
+}
+
+static void hold_1000(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    weir_ctx_hold(ctx, 1000);
+}
+
+/* As on the loop: its memory is about to go. */
+TEST(hop, starts_no_timers_for_a_handler_that_is_being_removed)
+{
+    static weir_handler late;
+    struct far far;
+
+    late = spy;
+    late.removed = start_late;
+    late.read = hold_1000;
+    far_open_bare(&far, NULL, NULL);
+    assert_int_equal(weir_pipeline_add(far.rig.pipeline,
+                                       WEIR_PLACE(.name = "l", .group = far.group), &late,
+                                       SPY(&far.rig.diary, "l")),
+                     0);
+    rig_start(&far.rig);
+    settle(&far);
+    (void)rig_receive(&far.rig, "x");
+    settle(&far);
+    assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 1000);
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "l", NULL), 0);
+    settle(&far);
+    assert_int_equal(late_result, WEIR_ECLOSED);
+    assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 0);
+    far_close(&far);
+}
+
+TEST(hop, says_that_a_handler_is_removed_when_it_has_been_told)
+{
+    struct far far;
+    weir_promise *done;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    done = rig_promise(&far.rig, "done");
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "e", done), 0);
+    assert_false(weir_promise_is_done(done));
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.removed e.deinit done=ok");
+    weir_promise_release(done);
+    far_close(&far);
+}
+
+/* What is under way counts against the marks as they are now. */
+TEST(hop, reads_on_when_the_marks_have_been_raised)
+{
+    struct far far;
+
+    far_open_with(&far, WEIR_CHANNEL_OPTIONS(.low_mark = 1, .high_mark = 150));
+    (void)rig_receive(&far.rig, "1");
+    (void)rig_receive(&far.rig, "2");
+    assert_false(far.rig.wire->reads);
+    assert_int_equal(
+        weir_channel_set_options(far.rig.channel,
+                                 WEIR_CHANNEL_OPTIONS(.low_mark = 1000, .high_mark = 2000)),
+        0);
+    settle(&far);
+    assert_true(far.rig.wire->reads);
+    far_close(&far);
+}
+
+/* D 50: also if the write was refused on the way to a handler. */
+TEST(hop, reports_a_write_beyond_the_cap_that_nobody_waits_for)
+{
+    struct far far;
+
+    far_open_with(&far, WEIR_CHANNEL_OPTIONS(.write_cap = 10, .keep_open_on_error = true));
+    messages_catch();
+    diary_clear(&far.rig.diary);
+    rig_write(&far.rig, "x", NULL);
+    settle(&far);
+    assert_int_equal(diary_count(&far.rig.diary, "a.error(WEIR_EFULL)"), 1);
+    far_close(&far);
+}

@@ -665,3 +665,74 @@ TEST(outbound, cannot_be_shut_after_a_close)
     weir_promise_release(input);
     rig_close(&rig);
 }
+
+static void let_go_of_all(weir_ctx *ctx)
+{
+    weir_ctx_hold(ctx, -1000);
+}
+
+/* A handler that empties its own queue when it goes says so, and is not counted twice. */
+TEST(outbound, counts_what_a_handler_gives_back_as_it_goes_once)
+{
+    static weir_handler holder;
+    struct rig rig;
+    weir_ctx *ctx;
+
+    holder = spy;
+    holder.removed = let_go_of_all;
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "h", &holder, SPY(&rig.diary, "h")),
+                     0);
+    ctx = weir_pipeline_find(rig.pipeline, "h");
+    weir_ctx_hold(ctx, 1000);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 1000);
+    weir_ctx_remove(ctx);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(outbound, does_not_count_below_what_a_handler_holds)
+{
+    struct rig rig;
+    weir_ctx *a;
+
+    rig_open_started(&rig, NULL, NULL);
+    a = weir_pipeline_find(rig.pipeline, "a");
+    weir_ctx_hold(a, 10);
+    weir_ctx_hold(a, -30);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(outbound, that_fails_tells_who_waited_for_its_end)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", "ab");
+    weir_channel_flush(rig.channel);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    rig.wire->flush_err = -EPIPE;
+    diary_clear(&rig.diary);
+    rig_make_room(&rig, -1);
+    assert_int_equal(diary_count(&rig.diary, "ab=EPIPE"), 1);
+    assert_int_equal(diary_count(&rig.diary, "shut=EPIPE"), 1);
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
+/* The least high mark has a low one that can be gone below. */
+TEST(outbound, becomes_writable_again_with_the_smallest_marks)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.high_mark = 1));
+    rig_write(&rig, "a", NULL);
+    assert_false(weir_channel_is_writable(rig.channel));
+    weir_channel_flush(rig.channel);
+    assert_true(weir_channel_is_writable(rig.channel));
+    rig_close(&rig);
+}

@@ -497,3 +497,94 @@ TEST(pipeline, keeps_a_context_small)
     assert_int_equal(sizeof(weir_ctx), 40);
     assert_true(sizeof(weir_channel) <= 248); /* docs/internals/channel.md says what for */
 }
+
+static void leave_at_once(weir_ctx *ctx)
+{
+    weir_ctx_remove(ctx);
+}
+
+/* Before the registration as after it. */
+TEST(pipeline, tells_a_handler_once_that_goes_as_soon_as_it_is_added)
+{
+    static weir_handler hasty;
+    struct rig rig;
+
+    hasty = spy;
+    hasty.added = leave_at_once;
+    rig_open(&rig);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &hasty, SPY(&rig.diary, "h")), 0);
+    rig_start(&rig);
+    assert_int_equal(diary_count(&rig.diary, "h.removed"), 1);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &hasty, SPY(&rig.diary, "i")), 0);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "i.removed"), 1);
+    rig_close(&rig);
+}
+
+static void read_and_answer(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
+    struct spy *self = weir_ctx_state(ctx);
+
+    (void)weir_pipeline_replace(pipeline, "old", WEIR_PLACE(.name = "new"), &spy,
+                                SPY(self->diary, "new"));
+    weir_write(ctx, weir_msg_retain(msg), NULL);
+    weir_fire_read(ctx, msg);
+}
+
+/* C.6: what the old one still passes on goes through the new one, in both directions. */
+TEST(pipeline, brings_what_a_replaced_handler_passes_on_to_its_replacement)
+{
+    static weir_handler old;
+    struct rig rig;
+
+    old = spy;
+    old.read = read_and_answer;
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "old", &old, SPY(&rig.diary, "old")),
+                     0);
+    rig_add(&rig, "z");
+    diary_clear(&rig.diary);
+    (void)rig_receive(&rig, "x");
+    assert_diary(&rig.diary, "a.read(x) new.added old.removed new.write(x) a.write(x) new.read(x) "
+                             "z.read(x)");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "old.deinit");
+    assert_dump(&rig, "head <-> a <-> new <-> z <-> tail");
+    rig_write(&rig, "y", NULL);
+    (void)rig_receive(&rig, "w");
+    assert_diary(&rig.diary, "z.write(y) new.write(y) a.write(y) a.read(w) new.read(w) z.read(w)");
+    rig_close(&rig);
+}
+
+/* Also while the old ones are still in memory. */
+TEST(pipeline, may_be_changed_around_a_handler_that_was_replaced)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_pipeline_replace(rig.pipeline, "a", WEIR_PLACE(.name = "b"), &spy,
+                                           SPY(&rig.diary, "b")),
+                     0);
+    assert_int_equal(add_at(&rig, WEIR_PLACE(.before = "b", .name = "x"), "x"), 0);
+    assert_int_equal(weir_pipeline_replace(rig.pipeline, "b", WEIR_PLACE(.name = "c"), &spy,
+                                           SPY(&rig.diary, "c")),
+                     0);
+    assert_int_equal(add_at(&rig, WEIR_PLACE(.first = true, .name = "f"), "f"), 0);
+    assert_int_equal(add_at(&rig, WEIR_PLACE(.after = "c", .name = "y"), "y"), 0);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "c", NULL), 0);
+    assert_dump(&rig, "head <-> f <-> x <-> y <-> tail");
+    diary_clear(&rig.diary);
+    rig_write(&rig, "o", NULL);
+    (void)rig_receive(&rig, "i");
+    assert_diary(&rig.diary, "y.write(o) x.write(o) f.write(o) f.read(i) x.read(i) y.read(i)");
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "a.deinit"), 1);
+    assert_int_equal(diary_count(&rig.diary, "b.deinit"), 1);
+    assert_int_equal(diary_count(&rig.diary, "c.deinit"), 1);
+    diary_clear(&rig.diary);
+    rig_write(&rig, "o", NULL);
+    (void)rig_receive(&rig, "i");
+    assert_diary(&rig.diary, "y.write(o) x.write(o) f.write(o) f.read(i) x.read(i) y.read(i)");
+    rig_close(&rig);
+}
