@@ -52,7 +52,9 @@ static struct socket *socket_of(const weir_channel *channel)
 
 static bool embedded_suits(const weir_channel *channel, const weir_executor *executor)
 {
-    return socket_of(channel)->embedded->executor == executor;
+    const weir_embedded *embedded = socket_of(channel)->embedded;
+
+    return embedded != NULL && embedded->executor == executor;
 }
 
 static int embedded_attach(weir_channel *channel)

@@ -310,6 +310,7 @@ TEST(embedded, may_be_outlived_by_its_channel)
     weir_embedded_release(embedded);
     assert_false(weir_channel_is_open(channel));
     weir_channel_write_and_flush(channel, text_msg("late"), NULL);
+    weir_channel_register(channel, weir_executor_global(), NULL);
     weir_channel_close(channel, NULL);
     weir_channel_release(channel);
 }
