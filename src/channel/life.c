@@ -70,6 +70,8 @@ static void on_abort(weir__loop_member *member)
 }
 
 static const weir__loop_member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
+static const weir__loop_member_type listener_type = {
+    .is_first = true, .shut_down = on_shut_down, .abort = on_abort};
 
 static void join(weir_channel *channel)
 {
@@ -77,7 +79,7 @@ static void join(weir_channel *channel)
 
     weir_channel_retain(channel);
     channel->flags |= WEIR__MEMBER;
-    channel->member.type = &member_type;
+    channel->member.type = channel->transport->accepts ? &listener_type : &member_type;
     if (weir__loop_of(executor) != NULL)
         weir__loop_join(executor, &channel->member);
 }

@@ -311,8 +311,10 @@ static int64_t loop_dispatch(weir_executor *executor)
 
 void weir__loop_join(weir_executor *executor, weir__loop_member *member)
 {
+    weir__list *owners = &loop_of(executor)->owners;
+
     member->loop = loop_of(executor);
-    weir__list_append(&member->loop->owners, &member->link);
+    weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
     weir__figure_add(member->loop->figures.members, 1);
 }
 

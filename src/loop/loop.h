@@ -23,6 +23,8 @@ typedef struct weir__loop_member weir__loop_member;
 typedef struct weir__loop weir__loop;
 
 typedef struct weir__loop_member_type {
+    bool is_first; /* hears of a shutdown before the others: it brings new ones */
+
     /* The loop shuts down: the member closes what it has, and parts. Called once. */
     void (*shut_down)(weir__loop_member *member);
 

@@ -3,10 +3,13 @@
  * How a channel comes to a loop, and how it ends.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <weir/error.h>
 
 #include "support/channel/rig.h"
+#include "support/executor/errand.h"
+#include "support/executor/group.h"
 #include "support/executor/messages.h"
 #include "support/memory.h"
 
@@ -634,6 +637,42 @@ TEST(life, draining_is_told_once_to_handlers_that_listen)
     weir__channel_drain(rig.channel);
     assert_diary(&rig.diary, "a.close CLOSE");
     rig_close(&rig);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* DESIGN 7: whatever came first, no new connections come when the others hear of it. */
+TEST(life, draining_closes_listeners_before_the_others_hear_of_it)
+{
+    weir_group *group;
+    weir_channel *channels[2];
+    struct diary diary;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_EPOLL), &group), 0);
+    diary_open(&diary);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wire_create(&diary,
+                                     &(struct wire_options){.silent = true, .accepts = i == 1},
+                                     NULL, NULL, &channels[i]),
+                         0);
+        assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(channels[i]), &spy,
+                                                i == 0 ? SPY(&diary, "c") : SPY(&diary, "l")),
+                         0);
+        weir_group_register(group, channels[i], NULL);
+    }
+    errand_on(weir_group_at(group, 0), nothing, NULL);
+    diary_clear(&diary);
+    assert_int_equal(weir_group_shutdown(group, 0, weir_ms(50)), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_memory_equal(diary.text, "l.close c.draining", strlen("l.close c.draining"));
+    weir_channel_release(channels[0]);
+    weir_channel_release(channels[1]);
+    weir_group_release(group);
+    diary_close(&diary);
 }
 
 /* ---- memory ---- */

@@ -299,7 +299,8 @@ static void part(void *arg)
 /* D 37: what has no handle of its own may still be at home there. */
 TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
 {
-    weir__loop_member member = {0};
+    static const weir__loop_member_type type = {.shut_down = NULL};
+    weir__loop_member member = {.type = &type};
 
     errand_on(host->loop, join, &member);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
