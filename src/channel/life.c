@@ -301,6 +301,7 @@ void weir__channel_put_off_deadline(weir_channel *channel)
 
 void weir__channel_sent_all(weir_channel *channel)
 {
+    weir__rare *rare = weir__channel_rare_if_any(channel);
     int err = 0;
 
     if (!has_to_linger(channel)) {
@@ -312,10 +313,13 @@ void weir__channel_sent_all(weir_channel *channel)
     if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
     channel->flags |= WEIR__OUTPUT_SHUT;
-    if (err < 0)
+    if (err < 0) {
         weir__channel_end(channel, err);
-    else
-        weir__channel_look_at_reading(channel);
+        return;
+    }
+    weir__channel_look_at_reading(channel);
+    if (rare != NULL) /* who waits for that need not wait for the peer */
+        weir__waiting_complete(&rare->output_closers, 0, NULL);
 }
 
 /* What was written is sent; and what comes is discarded, so that the peer can go on sending. */

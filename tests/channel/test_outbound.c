@@ -736,3 +736,23 @@ TEST(outbound, becomes_writable_again_with_the_smallest_marks)
     assert_true(weir_channel_is_writable(rig.channel));
     rig_close(&rig);
 }
+
+/* The peer has been told: that a close came meanwhile does not matter. */
+TEST(outbound, that_a_close_shuts_is_what_was_waited_for)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", NULL);
+    weir_channel_flush(rig.channel);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    weir_channel_close(rig.channel, NULL);
+    diary_clear(&rig.diary);
+    rig_make_room(&rig, -1);
+    assert_diary(&rig.diary, "FLUSH FIN shut=ok");
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
