@@ -42,6 +42,7 @@
 #include <weir/schedule.h>
 #include <weir/search.h>
 #include <weir/server.h>
+#include <weir/signals.h>
 #include <weir/task.h>
 #include <weir/tcp.h>
 #include <weir/text.h>

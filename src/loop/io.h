@@ -161,6 +161,8 @@ struct weir__io_handle {
     uint8_t state;
     bool datagrams : 1; /* receives datagrams, not a stream */
     bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
+    bool packets : 1;   /* Unix sockets: a read may end with a packet or a passed descriptor, so
+                           that a short one does not mean that nothing is left */
     uint16_t poll_events; /* what the owner polls for */
     uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
                       usual */
