@@ -35,7 +35,7 @@ TEST_EACH_PAIR(tcp, reads_once_when_auto_read_is_switched_off_inside)
     say_apart(line, &line->client, "one");
     say_apart(line, &line->client, "two");
     assert_heard(&line->server, "read");
-    line->server.on_read = NULL;
+    line->server.on_read = (void (*)(weir_ctx *, weir_msg *))0;
     host_turn(&line->far, 1);
     assert_heard(&line->server, "");
     weir_channel_request_read(line->server.channel);
@@ -155,7 +155,7 @@ static void note_capacity(weir_ctx *ctx, weir_msg *msg)
     struct line_end *end = line_end_of(ctx);
     size_t most = (size_t)(uintptr_t)end->user_data, length = weir_buf_readable(weir_buf_of(msg));
 
-    end->user_data = (char *)NULL + (length > most ? length : most);
+    end->user_data = (void *)(uintptr_t)(length > most ? length : most);
     weir_msg_release(msg);
 }
 
