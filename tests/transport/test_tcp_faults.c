@@ -343,6 +343,13 @@ static void try(const struct backend *backend, enum fault_call call, uint64_t n,
         fail_msg("%s: %s: it does not begin: %d", backend->name, plight, play_err);
 }
 
+/* Of a ring that cannot be entered several times in a row every client may be one too many until
+ * it is through: tests/loop/test_faults.c does that, where the backend alone is looked at. */
+static uint64_t times_in_a_row(enum fault_call call)
+{
+    return call == FAULT_RING_ENTER ? 1 : 3;
+}
+
 static void fail_one_kind(const struct backend *backend, enum fault_call call, uint64_t made)
 {
     const int *errors = faults_errors(call);
@@ -353,7 +360,7 @@ static void fail_one_kind(const struct backend *backend, enum fault_call call, u
             try(backend, call, 1, 1, errors[count]);
     for (uint64_t n = 2; n <= made; n += STRIDE * (1 + made / PLACES)) {
         try(backend, call, n, 1, errors[n % count]);
-        try(backend, call, n, 3, errors[(n + 1) % count]);
+        try(backend, call, n, times_in_a_row(call), errors[(n + 1) % count]);
     }
 }
 
