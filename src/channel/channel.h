@@ -88,7 +88,7 @@ enum {
 struct weir_channel {
     weir_msg msg; /* a channel travels as a message when it is accepted: the count is its own */
     _Atomic(weir_executor *) executor; /* its memory is kept; NULL = never registered */
-    weir__loop_member member;          /* of the event loop that it is registered on */
+    weir__member member;               /* of the executor that it is registered on */
     uint64_t id;
     weir_channel *parent;
     weir_task due_task;

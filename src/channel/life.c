@@ -59,18 +59,18 @@ static int attach(weir_channel *channel)
     return channel->transport->attach(channel);
 }
 
-static void on_shut_down(weir__loop_member *member)
+static void on_shut_down(weir__member *member)
 {
     weir__channel_drain(container_of(member, weir_channel, member));
 }
 
-static void on_abort(weir__loop_member *member)
+static void on_abort(weir__member *member)
 {
     weir__channel_do_abort(container_of(member, weir_channel, member), NULL, WEIR_ECLOSED);
 }
 
-static const weir__loop_member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
-static const weir__loop_member_type listener_type = {
+static const weir__member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
+static const weir__member_type listener_type = {
     .is_first = true, .shut_down = on_shut_down, .abort = on_abort};
 
 static void join(weir_channel *channel)
@@ -80,15 +80,15 @@ static void join(weir_channel *channel)
     weir_channel_retain(channel);
     channel->flags |= WEIR__MEMBER;
     channel->member.type = channel->transport->accepts ? &listener_type : &member_type;
-    if (weir__loop_of(executor) != NULL)
-        weir__loop_join(executor, &channel->member);
+    if (executor->type->run_here == NULL)
+        weir__member_join(&channel->member, executor);
 }
 
 /* Leaves the loop's reference to the caller. */
 static void part(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__MEMBER;
-    weir__loop_part(&channel->member);
+    weir__member_part(&channel->member);
 }
 
 /* Accepting and connecting make it active later; a channel that comes again is active already. */
@@ -230,7 +230,7 @@ static void part_if_loop_ends(weir_channel *channel)
     const weir_executor *executor = weir__channel_executor(channel);
 
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        weir__loop_part(&channel->member);
+        weir__member_part(&channel->member);
 }
 
 static void become_closed(weir_channel *channel)

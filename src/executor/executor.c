@@ -649,9 +649,17 @@ static void plain_wake(weir_executor *executor)
     weir__futex_wake(&executor->token, 1);
 }
 
+static void plain_end(weir_executor *executor)
+{
+    (void)weir__members_drain(executor, true); /* nothing is waited for any more */
+}
+
 const weir__executor_type weir__plain_type = {
     .name = "plain",
     .size = sizeof(weir_executor),
     .wait = plain_wait,
     .wake = plain_wake,
+    .handles = weir__members_count,
+    .drain = weir__members_drain,
+    .end = plain_end,
 };

@@ -27,6 +27,7 @@
 #include "base/refcount.h"
 #include "base/thread.h"
 #include "base/timers.h"
+#include "executor/member.h"
 #include "executor/task.h"
 #include "executor/worker.h"
 
@@ -208,6 +209,7 @@ struct weir_executor {
         weir_thread_properties thread; /* the thread's own */
     } life;
 
+    weir__members members;
     weir_clock_observer observer;
     weir__refs refs;        /* on the memory */
     _Atomic uint32_t users; /* those of the references that let somebody use it: life.c */

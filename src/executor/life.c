@@ -103,6 +103,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     executor->probe.task.reserved = WEIR__TASK_SILENT;
     weir__mutex_init(&executor->life.lock);
     weir__list_init(&executor->life.hooks);
+    weir__members_init(&executor->members);
     executor->life.next_step_ns = WEIR_NEVER;
     executor->observer.moved = on_clock_moved;
     weir__refs_init(&executor->refs);

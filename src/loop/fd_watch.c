@@ -53,7 +53,7 @@ struct weir_fd_watch {
 
     /* The loop's thread's. */
     weir__io_handle handle;
-    weir__loop_member member;
+    weir__member member;
     enum stage stage;
     uint32_t armed; /* the events that the backend was asked for */
     int err;        /* why it leaves */
@@ -129,7 +129,7 @@ static int attach(weir_fd_watch *watch)
     err = weir__io_attach(weir__loop_io(watch->loop), &watch->handle);
     if (err < 0)
         return err;
-    weir__loop_join(watch->loop, &watch->member);
+    weir__member_join(&watch->member, watch->loop);
     watch->stage = ATTACHED;
     watch->armed = 0;
     arm(watch, atomic_load_explicit(&watch->wanted, memory_order_relaxed) & EVENTS);
@@ -216,7 +216,7 @@ static void on_detached(weir__io_handle *handle)
     weir_fd_watch *watch = watch_of(handle);
     int err = watch->err;
 
-    weir__loop_part(&watch->member);
+    weir__member_part(&watch->member);
     if (err == WEIR_EREBUILT &&
         (atomic_load_explicit(&watch->wanted, memory_order_relaxed) & CLOSE) == 0)
         err = attach(watch);
@@ -230,12 +230,12 @@ static const weir__io_owner owner = {
     .detached = on_detached,
 };
 
-static void on_shut_down(weir__loop_member *member)
+static void on_shut_down(weir__member *member)
 {
     leave(container_of(member, weir_fd_watch, member), WEIR_ECANCELED);
 }
 
-static const weir__loop_member_type member_type = {.shut_down = on_shut_down};
+static const weir__member_type member_type = {.shut_down = on_shut_down};
 
 /* ---- changes from anywhere ---- */
 

@@ -73,9 +73,6 @@ static int loop_create(weir_executor *executor)
     count_cpus();
     loop->options = *options;
     loop->options.reason = NULL;
-    weir__list_init(&loop->owners);
-    weir__list_init(&loop->leaving);
-    weir__list_init(&loop->aborted);
     weir__adaptive_init(&loop->adaptive, options->adaptive_limit_ns, options->adaptive_worth_ns,
                         executor->turn.now_ns);
     weir__loop_health_init(loop);
@@ -108,7 +105,7 @@ static int loop_begin(weir_executor *executor)
 static uint64_t loop_handles(const weir_executor *executor)
 {
     const weir__loop *loop = weir__loop_of(executor);
-    uint64_t members = atomic_load_explicit(&loop->figures.members, memory_order_relaxed);
+    uint64_t members = weir__members_count(executor);
     uint64_t handles = atomic_load_explicit(&loop->io->figures.handles, memory_order_relaxed);
 
     return members > handles ? members : handles;
@@ -307,48 +304,12 @@ static int64_t loop_dispatch(weir_executor *executor)
     return task_budget(loop, executor->turn.now_ns - start_ns);
 }
 
-/* ---- members, and the end ---- */
-
-void weir__loop_join(weir_executor *executor, weir__loop_member *member)
-{
-    weir__list *owners = &loop_of(executor)->owners;
-
-    member->loop = loop_of(executor);
-    weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
-    weir__figure_add(member->loop->figures.members, 1);
-}
-
-void weir__loop_part(weir__loop_member *member)
-{
-    if (member->loop == NULL)
-        return;
-    weir__list_remove(&member->link);
-    weir__figure_add(member->loop->figures.members, -1);
-    member->loop = NULL;
-}
-
-static weir__loop_member *next_member(weir__list *from, weir__list *to)
-{
-    weir__list *link = weir__list_pop(from);
-
-    if (link == NULL)
-        return NULL;
-    weir__list_append(to, link);
-    return container_of(link, weir__loop_member, link);
-}
+/* ---- the end ---- */
 
 static bool loop_drain(weir_executor *executor, bool abort)
 {
-    weir__loop *loop = loop_of(executor);
-    weir__loop_member *member;
-
-    while ((member = next_member(&loop->owners, &loop->leaving)) != NULL)
-        member->type->shut_down(member);
-    while (abort && (member = next_member(&loop->leaving, &loop->aborted)) != NULL)
-        if (member->type->abort != NULL)
-            member->type->abort(member);
-    return weir__list_is_empty(&loop->leaving) && weir__list_is_empty(&loop->aborted) &&
-           weir__list_is_empty(&loop->io->handles);
+    return weir__members_drain(executor, abort) &&
+           weir__list_is_empty(&weir__loop_io(executor)->handles);
 }
 
 /* A handle that is being detached is not closed: its descriptor is somebody else's. */

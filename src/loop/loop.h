@@ -18,26 +18,7 @@
 #include "loop/io.h"
 #include "loop/strategy.h"
 
-/* What has something open on a loop: a watch, a channel. It is in the loop from join to part. */
-typedef struct weir__loop_member weir__loop_member;
 typedef struct weir__loop weir__loop;
-
-typedef struct weir__loop_member_type {
-    bool is_first; /* hears of a shutdown before the others: it brings new ones */
-
-    /* The loop shuts down: the member closes what it has, and parts. Called once. */
-    void (*shut_down)(weir__loop_member *member);
-
-    /* It has not parted, and its time is up: it does so without its peer. Once; NULL = nothing that
-     * it waits for can take long. */
-    void (*abort)(weir__loop_member *member);
-} weir__loop_member_type;
-
-struct weir__loop_member {
-    weir__list link;
-    weir__loop *loop; /* NULL = in none */
-    const weir__loop_member_type *type;
-};
 
 /* What a loop is made of; `create` of its type is given this. */
 typedef struct weir__loop_options {
@@ -71,9 +52,6 @@ struct weir__loop {
     weir__io *io;
 
     /* The loop's thread's. */
-    weir__list owners;     /* members that do not know of a shutdown, */
-    weir__list leaving;    /* that were told of it, */
-    weir__list aborted;    /* and that were told a second time */
     enum weir_wait choice; /* what the strategy has said for this turn */
     bool chosen;           /* it has */
     bool left;             /* the last dispatch was not through */
@@ -101,7 +79,6 @@ struct weir__loop {
         _Atomic uint64_t looks;
         _Atomic uint64_t hits;
         _Atomic uint64_t rebuilds;
-        _Atomic uint64_t members;
     } figures;
     weir_metric metrics[WEIR__LOOP_METRIC_COUNT];
 };
@@ -112,10 +89,6 @@ extern const weir__executor_type weir__manual_loop_type;
 /* NULL if the executor is no loop. Any thread. */
 weir__loop *weir__loop_of(const weir_executor *executor);
 weir__io *weir__loop_io(const weir_executor *executor);
-
-/* The loop's thread, before it has ended. A member that joins during a shutdown is told of it. */
-void weir__loop_join(weir_executor *executor, weir__loop_member *member);
-void weir__loop_part(weir__loop_member *member);
 
 /* ---- mend.c ---- */
 

@@ -96,6 +96,23 @@ TEST(inside, a_server_needs_no_loops)
     end_group(clients);
 }
 
+TEST(inside, a_server_without_loops_is_drained_too)
+{
+    struct service service = {0};
+    struct tally heard = {0};
+    weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    weir_channel *server = serve(servers, &service), *channel = call(clients, &heard);
+
+    greet(channel, &heard);
+    service_stop(server);
+    assert_int_equal(service.closed.calls, 1);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    weir_channel_release(channel);
+    weir_group_release(servers);
+    end_group(clients);
+}
+
 TEST(inside, nobody_answers_to_a_name_that_nobody_has)
 {
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));

@@ -288,19 +288,19 @@ TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
 
 static void join(void *arg)
 {
-    weir__loop_join(weir_executor_current(), arg);
+    weir__member_join(arg, weir_executor_current());
 }
 
 static void part(void *arg)
 {
-    weir__loop_part(arg);
+    weir__member_part(arg);
 }
 
 /* D 37: what has no handle of its own may still be at home there. */
 TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
 {
-    static const weir__loop_member_type type = {.shut_down = NULL};
-    weir__loop_member member = {.type = &type};
+    static const weir__member_type type = {.shut_down = NULL};
+    weir__member member = {.type = &type};
 
     errand_on(host->loop, join, &member);
     assert_int_equal(weir_executor_suspend(host->loop), 0);

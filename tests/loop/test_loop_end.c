@@ -149,7 +149,7 @@ TEST_EACH_LOOP(loop_end, tells_who_comes_late)
 /* One that nobody answers for. */
 static void part(void *arg)
 {
-    weir__loop_part(arg);
+    weir__member_part(arg);
 }
 
 TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)

@@ -38,7 +38,7 @@ static void on_detached(weir__io_handle *handle)
 {
     struct bell *bell = bell_of(handle);
 
-    weir__loop_part(&bell->member);
+    weir__member_part(&bell->member);
     tally_add(&bell->down);
 }
 
@@ -48,7 +48,7 @@ static const weir__io_owner owner = {
     .detached = on_detached,
 };
 
-static void on_shut_down(weir__loop_member *member)
+static void on_shut_down(weir__member *member)
 {
     struct bell *bell = container_of(member, struct bell, member);
 
@@ -57,7 +57,7 @@ static void on_shut_down(weir__loop_member *member)
         bell_drop(bell);
 }
 
-static void on_abort(weir__loop_member *member)
+static void on_abort(weir__member *member)
 {
     struct bell *bell = container_of(member, struct bell, member);
 
@@ -65,7 +65,7 @@ static void on_abort(weir__loop_member *member)
     bell_drop(bell);
 }
 
-static const weir__loop_member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
+static const weir__member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
 
 static void attach(void *arg)
 {
@@ -73,7 +73,7 @@ static void attach(void *arg)
 
     if (weir__io_attach(weir__loop_io(bell->loop), &bell->handle) < 0)
         return;
-    weir__loop_join(bell->loop, &bell->member);
+    weir__member_join(&bell->member, bell->loop);
     weir__io_poll_start(&bell->handle, POLLIN);
 }
 

@@ -18,7 +18,7 @@
 
 struct bell {
     weir__io_handle handle;
-    weir__loop_member member;
+    weir__member member;
     weir_executor *loop;
     int rope;            /* what it is rung by */
     struct tally rung;   /* times that the loop has heard it */

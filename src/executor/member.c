@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The members of an executor, and how they hear of its end.
+ */
+#include "executor/member.h"
+
+#include "executor/executor.h"
+
+void weir__members_init(weir__members *members)
+{
+    weir__list_init(&members->owners);
+    weir__list_init(&members->leaving);
+    weir__list_init(&members->aborted);
+}
+
+void weir__member_join(weir__member *member, weir_executor *executor)
+{
+    weir__list *owners = &executor->members.owners;
+
+    member->executor = executor;
+    weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
+    weir__figure_add(executor->members.count, 1);
+}
+
+void weir__member_part(weir__member *member)
+{
+    if (member->executor == NULL)
+        return;
+    weir__list_remove(&member->link);
+    weir__figure_add(member->executor->members.count, (uint64_t)-1);
+    member->executor = NULL;
+}
+
+static weir__member *next_member(weir__list *from, weir__list *to)
+{
+    weir__list *link = weir__list_pop(from);
+
+    if (link == NULL)
+        return NULL;
+    weir__list_append(to, link);
+    return container_of(link, weir__member, link);
+}
+
+bool weir__members_drain(weir_executor *executor, bool abort)
+{
+    weir__members *members = &executor->members;
+    weir__member *member;
+
+    while ((member = next_member(&members->owners, &members->leaving)) != NULL)
+        member->type->shut_down(member);
+    while (abort && (member = next_member(&members->leaving, &members->aborted)) != NULL)
+        if (member->type->abort != NULL)
+            member->type->abort(member);
+    return weir__list_is_empty(&members->leaving) && weir__list_is_empty(&members->aborted);
+}
+
+uint64_t weir__members_count(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->members.count, memory_order_relaxed);
+}
