@@ -34,7 +34,10 @@ typedef struct weir_msg_type {
     /* Somebody has seen it: for the trail of a message that is watched for leaks. NULL = ignored.
      */
     void (*touch)(weir_msg *msg, const char *where);
-    void *reserved[4];
+    /* The same for one more receiver: a message of its own with what has not been read or sent, and
+     * the same memory behind it. NULL = nobody changes it: it is retained. */
+    int (*share)(weir_msg *msg, weir_msg **ret_share);
+    void *reserved[3];
 } weir_msg_type;
 
 struct weir_msg {
@@ -120,6 +123,14 @@ static inline size_t weir_msg_size(const weir_msg *msg)
  * Thread: its holder's.
  */
 WEIR_API void weir_msg_touch(weir_msg *msg, const char *where);
+
+/*
+ * The same message for one more receiver, without copying: what is read or sent of the one stays in
+ * the other. Bytes come as a read-only view. A type that has no `share` is one that nobody changes
+ * once it is on its way: then it is the message itself, retained.
+ * Thread: its holder's.  Keeps: msg.  Gives: ret_share.  Fails: -ENOMEM, and as the type says.
+ */
+WEIR_API int weir_msg_share(weir_msg *msg, weir_msg **ret_share);
 
 #ifdef __cplusplus
 }

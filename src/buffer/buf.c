@@ -393,9 +393,20 @@ static void touch(weir_msg *msg, const char *where)
     weir__leak_touch(container_of(msg, weir_buf, msg), where);
 }
 
+static int share(weir_msg *msg, weir_msg **ret_share)
+{
+    weir_buf *view;
+    int err = weir_buf_read_only(weir_buf_of(msg), &view);
+
+    if (err == 0)
+        *ret_share = weir_buf_msg(view);
+    return err;
+}
+
 const weir_msg_type weir_buf_type = {
     .name = "buf",
     .destroy = destroy,
     .size = size,
     .touch = touch,
+    .share = share,
 };

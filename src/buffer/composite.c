@@ -698,9 +698,22 @@ static void touch(weir_msg *msg, const char *where)
         weir_msg_touch(weir_buf_msg(composite->components[i].buf), where);
 }
 
+/* One piece comes as a buffer: it is as little written to as a composite. */
+static int share(weir_msg *msg, weir_msg **ret_share)
+{
+    weir_composite *composite = weir_composite_of(msg);
+    int err = weir_composite_slice(composite, composite->read, weir_composite_readable(composite),
+                                   ret_share);
+
+    if (err == 0 && weir_buf_of(*ret_share) != NULL)
+        (*ret_share)->flags |= WEIR_BUF_FLAG_READ_ONLY;
+    return err;
+}
+
 const weir_msg_type weir_composite_type = {
     .name = "composite",
     .destroy = destroy,
     .size = size,
     .touch = touch,
+    .share = share,
 };

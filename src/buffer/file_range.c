@@ -19,6 +19,7 @@ struct weir_file_range {
     int64_t sent;
     int descriptor;
     uint32_t flags;
+    weir_file_range *origin; /* kept: whose descriptor it is, if it is a share */
 };
 
 static void close_descriptor(int descriptor, uint32_t flags)
@@ -72,6 +73,7 @@ static void destroy(weir_msg *msg)
 
     weir__leak_msg_gone(msg);
     close_descriptor(range->descriptor, range->flags);
+    weir_file_range_release(range->origin);
     weir__free(range);
 }
 
@@ -126,9 +128,23 @@ static void touch(weir_msg *msg, const char *where)
     weir__leak_msg_touch(msg, where);
 }
 
+static int share(weir_msg *msg, weir_msg **ret_share)
+{
+    weir_file_range *range = weir_file_range_of(msg), *rest;
+    int err = weir_file_range_create(range->descriptor, weir_file_range_position(range),
+                                     weir_file_range_remaining(range), 0, &rest);
+
+    if (err < 0)
+        return err;
+    rest->origin = weir_file_range_retain(range->origin != NULL ? range->origin : range);
+    *ret_share = weir_file_range_msg(rest);
+    return 0;
+}
+
 const weir_msg_type weir_file_range_type = {
     .name = "file_range",
     .destroy = destroy,
     .size = size,
     .touch = touch,
+    .share = share,
 };

@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include <weir/local.h>
+#include <weir/number.h>
 #include <weir/pool.h>
 
 #include "base/thread.h"
@@ -798,3 +799,18 @@ TEST(buf, asan_sees_into_released_memory)
     assert_false(child_survives(write_beyond_the_capacity));
 }
 #endif
+
+TEST(buf, is_shared_as_a_view_that_is_not_written_to)
+{
+    weir_buf *buf = make_buf_of("hello");
+    weir_msg *share = NULL;
+
+    assert_int_equal(weir_msg_share(weir_buf_msg(buf), &share), 0);
+    assert_ptr_equal(weir_buf_bytes(weir_buf_of(share)), weir_buf_bytes(buf));
+    assert_int_equal(weir_buf_skip(weir_buf_of(share), 2), 0);
+    assert_int_equal(weir_buf_set_u8(weir_buf_of(share), 0, 'x'), -EROFS);
+    assert_readable(buf, "hello");
+    weir_buf_release(buf);
+    assert_readable(weir_buf_of(share), "llo");
+    weir_msg_release(share);
+}

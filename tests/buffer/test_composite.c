@@ -843,3 +843,30 @@ TEST(composite, that_cannot_be_consolidated_goes_on_without)
     assert_int_equal(weir_composite_count(composite), 1);
     weir_composite_release(composite);
 }
+
+TEST(composite, is_shared_with_an_index_of_its_own)
+{
+    weir_composite *composite = make_one_two_three();
+    weir_msg *share = NULL;
+
+    assert_int_equal(weir_composite_skip(composite, 2), 0);
+    assert_int_equal(weir_msg_share(weir_composite_msg(composite), &share), 0);
+    assert_int_equal(weir_composite_skip(weir_composite_of(share), 4), 0);
+    assert_unread(composite, "etwothree");
+    weir_composite_release(composite);
+    assert_unread(weir_composite_of(share), "three");
+    weir_msg_release(share);
+}
+
+TEST(composite, of_one_piece_is_shared_as_a_buffer_that_is_not_written_to)
+{
+    weir_composite *composite = make_composite(0);
+    weir_msg *share = NULL;
+
+    add_text(composite, "one");
+    assert_int_equal(weir_msg_share(weir_composite_msg(composite), &share), 0);
+    assert_readable(weir_buf_of(share), "one");
+    assert_int_equal(weir_buf_set_u8(weir_buf_of(share), 0, 'x'), -EROFS);
+    weir_msg_release(share);
+    weir_composite_release(composite);
+}

@@ -180,3 +180,38 @@ TEST(file_range, is_a_message_that_counts_nothing_against_water_marks)
     weir_msg_release(msg);
     close(descriptor);
 }
+
+TEST(file_range, is_shared_from_where_it_is_and_keeps_the_descriptor)
+{
+    int descriptor = open_file();
+    weir_file_range *range = make_range(descriptor, 100, 50, WEIR_FILE_RANGE_CLOSE), *rest;
+    weir_msg *share = NULL, *share_of_share = NULL;
+
+    assert_int_equal(weir_file_range_advance(range, 20), 0);
+    assert_int_equal(weir_msg_share(weir_file_range_msg(range), &share), 0);
+    rest = weir_file_range_of(share);
+    assert_int_equal(weir_file_range_position(rest), 120);
+    assert_int_equal(weir_file_range_remaining(rest), 30);
+    assert_int_equal(weir_file_range_advance(rest, 10), 0);
+    assert_int_equal(weir_file_range_position(range), 120);
+    assert_int_equal(weir_msg_share(share, &share_of_share), 0);
+    assert_int_equal(weir_file_range_position(weir_file_range_of(share_of_share)), 130);
+
+    weir_file_range_release(range);
+    weir_msg_release(share);
+    assert_true(is_open(descriptor));
+    weir_msg_release(share_of_share);
+    assert_false(is_open(descriptor));
+}
+
+TEST(file_range, that_cannot_be_shared_stays_as_it_is)
+{
+    weir_file_range *range = make_range(open_file(), 0, 5, WEIR_FILE_RANGE_CLOSE);
+    weir_msg *share = NULL;
+
+    test_memory_fail_at(1);
+    assert_int_equal(weir_msg_share(weir_file_range_msg(range), &share), -ENOMEM);
+    assert_null(share);
+    assert_true(is_open(weir_file_range_descriptor(range)));
+    weir_file_range_release(range);
+}

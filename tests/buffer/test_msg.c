@@ -106,6 +106,20 @@ TEST(msg, a_touch_reaches_the_type_that_wants_it)
     assert_string_equal(greeting.touched, "here");
 }
 
+TEST(msg, that_nobody_changes_is_shared_as_it_is)
+{
+    struct greeting greeting = {.destroyed = 0};
+    weir_msg *share = NULL;
+
+    weir_msg_init(&greeting.msg, &greeting_type);
+    assert_int_equal(weir_msg_share(&greeting.msg, &share), 0);
+    assert_ptr_equal(share, &greeting.msg);
+    weir_msg_release(share);
+    assert_int_equal(greeting.destroyed, 0);
+    weir_msg_release(&greeting.msg);
+    assert_int_equal(greeting.destroyed, 1);
+}
+
 static void release_twice(void)
 {
     struct greeting greeting;

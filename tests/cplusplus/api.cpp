@@ -471,6 +471,7 @@ void use_msg()
 {
     weir_msg_type type = {};
     greeting hello = {};
+    weir_msg *same = nullptr;
 
     type.name = "greeting";
     type.destroy = destroy_greeting;
@@ -479,6 +480,8 @@ void use_msg()
     EXPECT(weir_msg_size(&hello.msg) == 8);
     EXPECT(weir_msg_refs(weir_msg_retain(&hello.msg)) == 2);
     weir_msg_touch(&hello.msg, "api.cpp");
+    EXPECT(weir_msg_share(&hello.msg, &same) == 0 && same == &hello.msg);
+    weir_msg_release(same);
     weir_msg_release(&hello.msg);
     EXPECT(!hello.destroyed);
     weir_msg_release(&hello.msg);
