@@ -2,9 +2,6 @@
 /*
  * Stream sockets over loop/io.h: one implementation for all backends.
  *
- * The socket is made when the family is known - by bind or connect - or it was accepted. From then
- * on its handle is attached whenever the channel has a loop.
- *
  * What a send was not taken whole of is lent to the backend until `sent`. The queue's front stays
  * where it is meanwhile, because the channel does not flush before weir__channel_writable; and a
  * channel that is closed meanwhile keeps its messages until weir__channel_detached.
@@ -20,24 +17,18 @@
 
 #include "base/descriptor.h"
 #include "base/system.h"
-#include "loop/loop.h"
 #include "transport/socket.h"
 
 #define VECTORS_FEW 8 /* more than nearly every flush gathers */
 
 static weir__stream *stream_of(const weir_channel *channel)
 {
-    return container_of((weir_channel *)(uintptr_t)channel, weir__stream, channel);
+    return container_of(weir__endpoint_of(channel), weir__stream, base);
 }
 
 static weir__stream *stream_of_handle(weir__io_handle *handle)
 {
-    return container_of(handle, weir__stream, handle);
-}
-
-static bool is_attached(const weir__stream *stream)
-{
-    return stream->handle.io != NULL;
+    return container_of(handle, weir__stream, base.handle);
 }
 
 /* ---- what the backend tells ---- */
@@ -47,34 +38,34 @@ static void on_connected(weir__io_handle *handle, int err)
     weir__stream *stream = stream_of_handle(handle);
 
     stream->connected = err == 0;
-    weir__channel_connected(&stream->channel, err);
+    weir__channel_connected(&stream->base.channel, err);
 }
 
 static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
 {
     weir__stream *stream = stream_of_handle(handle);
-    const weir_channel_options *options = weir__channel_options(&stream->channel);
+    const weir_channel_options *options = weir__channel_options(&stream->base.channel);
     weir_buf *buf = weir__received_buf(block, length);
 
     if (weir__guess_learn(&stream->guess, options, handle->window, length))
         handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
     /* Whether it wants more it has told already, by read_start and read_stop. */
-    (void)weir__channel_received(&stream->channel, weir_buf_msg(buf));
+    (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)
 {
-    weir__channel_input_ended(&stream_of_handle(handle)->channel, err);
+    weir__channel_input_ended(&stream_of_handle(handle)->base.channel, err);
 }
 
 static void on_read_complete(weir__io_handle *handle)
 {
-    weir__channel_read_complete(&stream_of_handle(handle)->channel);
+    weir__channel_read_complete(&stream_of_handle(handle)->base.channel);
 }
 
 static void on_sent(weir__io_handle *handle, ssize_t count)
 {
-    weir_channel *channel = &stream_of_handle(handle)->channel;
+    weir_channel *channel = &stream_of_handle(handle)->base.channel;
 
     if (count > 0)
         weir__outbound_advance(channel, (size_t)count);
@@ -84,12 +75,13 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    weir__channel_failed(&stream_of_handle(handle)->channel, err, "the loop has lost the socket");
+    weir__channel_failed(&stream_of_handle(handle)->base.channel, err,
+                         "the loop has lost the socket");
 }
 
 static void on_detached(weir__io_handle *handle)
 {
-    weir__channel_detached(&stream_of_handle(handle)->channel);
+    weir__channel_detached(&stream_of_handle(handle)->base.channel);
 }
 
 static const weir__io_owner owner = {
@@ -108,8 +100,8 @@ static const weir__io_owner owner = {
 static void expect(weir__stream *stream, const weir_channel_options *options)
 {
     stream->guess = weir__guess_first(options);
-    stream->handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
-    stream->handle.reads = weir__reads_per_turn(options);
+    stream->base.handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
+    stream->base.handle.reads = weir__reads_per_turn(options);
 }
 
 static int create(const weir__transport *transport, weir__config *config, weir_channel *parent,
@@ -122,7 +114,7 @@ static int create(const weir__transport *transport, weir__config *config, weir_c
     if (err < 0)
         return err;
     stream = stream_of(channel);
-    weir__io_handle_init(&stream->handle, descriptor, &owner);
+    weir__io_handle_init(&stream->base.handle, descriptor, &owner);
     expect(stream, &config->options);
     stream->connected = descriptor >= 0;
     *ret_channel = channel;
@@ -154,53 +146,14 @@ int weir__stream_adopt(const weir__transport *transport, weir__config *config, w
     return err;
 }
 
-/* ---- on a loop ---- */
-
-bool weir__stream_suits(const weir_channel *channel, const weir_executor *executor)
-{
-    (void)channel;
-    return weir__loop_io(executor) != NULL;
-}
-
-/* A socket is attached when there is both: it, and a loop. */
-static int attach_socket(weir__stream *stream)
-{
-    weir__io *io = weir__loop_io(weir__channel_executor(&stream->channel));
-
-    if (stream->handle.descriptor < 0 || is_attached(stream))
-        return 0;
-    weir__receive_into_buffers(io);
-    return weir__io_attach(io, &stream->handle);
-}
-
-int weir__stream_attach(weir_channel *channel)
-{
-    return attach_socket(stream_of(channel));
-}
-
-bool weir__stream_detach(weir_channel *channel)
-{
-    weir__stream *stream = stream_of(channel);
-
-    if (!is_attached(stream))
-        return true;
-    weir__io_detach(&stream->handle);
-    return false;
-}
+/* ---- life ---- */
 
 bool weir__stream_close(weir_channel *channel)
 {
     weir__stream *stream = stream_of(channel);
 
     stream->connected = false;
-    if (is_attached(stream)) {
-        weir__io_close(&stream->handle);
-        return false;
-    }
-    if (stream->handle.descriptor >= 0)
-        (void)weir__descriptor_close(stream->handle.descriptor);
-    stream->handle.descriptor = -1;
-    return true;
+    return weir__endpoint_close(channel);
 }
 
 bool weir__stream_is_active(const weir_channel *channel)
@@ -210,28 +163,10 @@ bool weir__stream_is_active(const weir_channel *channel)
 
 /* ---- addresses ---- */
 
-/* A socket of the address's family, made by the first that needs one. */
 static int open_socket(weir__stream *stream, const weir_address *address)
 {
-    const weir_channel_options *options = weir__channel_options(&stream->channel);
-    int family = weir_address_family(address), descriptor, err;
-
-    if (stream->handle.descriptor >= 0)
-        return 0;
-    err = weir__socket_create(family, SOCK_STREAM, &descriptor);
-    if (err < 0)
-        return err;
-    err = weir__socket_configure(descriptor, family, options);
-    if (err == 0)
-        err = weir__socket_set_options(descriptor, options);
-    if (err < 0) {
-        (void)weir__descriptor_close(descriptor);
-        return err;
-    }
-    weir__channel_lock(&stream->channel); /* other threads may look for it */
-    stream->handle.descriptor = descriptor;
-    weir__channel_unlock(&stream->channel);
-    return attach_socket(stream);
+    return weir__endpoint_open(&stream->base, weir_address_family(address), SOCK_STREAM,
+                               weir__socket_configure);
 }
 
 int weir__stream_bind(weir_channel *channel, const weir_address *local)
@@ -241,7 +176,7 @@ int weir__stream_bind(weir_channel *channel, const weir_address *local)
 
     if (err < 0)
         return err;
-    return weir__socket_bind(stream->handle.descriptor, local, weir__channel_options(channel));
+    return weir__socket_bind(stream->base.handle.descriptor, local, weir__channel_options(channel));
 }
 
 int weir__stream_connect(weir_channel *channel, const weir_address *remote,
@@ -254,39 +189,17 @@ int weir__stream_connect(weir_channel *channel, const weir_address *remote,
         err = weir__stream_bind(channel, local);
     if (err < 0)
         return err;
-    weir__io_connect(&stream->handle, weir_address_sockaddr(remote), remote->length);
+    weir__io_connect(&stream->base.handle, weir_address_sockaddr(remote), remote->length);
     return 0;
 }
 
-int weir__stream_local_address(weir_channel *channel, weir_address *ret_address)
-{
-    return weir__socket_local_address(stream_of(channel)->handle.descriptor, ret_address);
-}
-
-int weir__stream_remote_address(weir_channel *channel, weir_address *ret_address)
-{
-    return weir__socket_remote_address(stream_of(channel)->handle.descriptor, ret_address);
-}
-
 /* ---- options ---- */
-
-int weir__stream_set_socket_option(weir_channel *channel, int level, int name, const void *value,
-                                   size_t length)
-{
-    return weir__socket_set(stream_of(channel)->handle.descriptor, level, name, value, length);
-}
-
-int weir__stream_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
-                                   size_t *length)
-{
-    return weir__socket_get(stream_of(channel)->handle.descriptor, level, name, ret_value, length);
-}
 
 int weir__stream_configure(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
     weir__stream *stream = stream_of(channel);
-    int descriptor = stream->handle.descriptor;
+    int descriptor = stream->base.handle.descriptor;
     weir_address local;
     int err;
 
@@ -303,20 +216,20 @@ int weir__stream_configure(weir_channel *channel)
 
 void weir__stream_read_start(weir_channel *channel, bool once)
 {
-    weir__io_receive_start(&stream_of(channel)->handle, once);
+    weir__io_receive_start(&stream_of(channel)->base.handle, once);
 }
 
 void weir__stream_read_stop(weir_channel *channel)
 {
     weir__stream *stream = stream_of(channel);
 
-    if (weir__io_is_attached(&stream->handle))
-        weir__io_receive_stop(&stream->handle);
+    if (weir__io_is_attached(&stream->base.handle))
+        weir__io_receive_stop(&stream->base.handle);
 }
 
 static int shut(weir_channel *channel, int how)
 {
-    return weir__sys.shutdown(stream_of(channel)->handle.descriptor, how) < 0 ? -errno : 0;
+    return weir__sys.shutdown(stream_of(channel)->base.handle.descriptor, how) < 0 ? -errno : 0;
 }
 
 int weir__stream_shut_output(weir_channel *channel)
@@ -345,7 +258,7 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
     weir_file_range *range = weir_file_range_of(msg);
 
     *ret_length = (size_t)weir_file_range_remaining(range);
-    return weir__io_send_file(&stream->handle, weir_file_range_descriptor(range),
+    return weir__io_send_file(&stream->base.handle, weir_file_range_descriptor(range),
                               weir_file_range_position(range), *ret_length);
 }
 
@@ -353,9 +266,9 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
 static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t *ret_length)
 {
     struct iovec vectors[IOV_MAX];
-    size_t count = weir__outbound_gather(&stream->channel, vectors, IOV_MAX, ret_length);
+    size_t count = weir__outbound_gather(&stream->base.channel, vectors, IOV_MAX, ret_length);
 
-    return weir__io_send(&stream->handle, vectors, count);
+    return weir__io_send(&stream->base.handle, vectors, count);
 }
 
 /* Sends from the front of the queue, once: bytes, or an error; `*ret_length` is what was offered.
@@ -363,14 +276,14 @@ static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t 
 static ssize_t send_front(weir__stream *stream, size_t *ret_length)
 {
     struct iovec vectors[VECTORS_FEW];
-    size_t count = weir__outbound_gather(&stream->channel, vectors, VECTORS_FEW, ret_length);
+    size_t count = weir__outbound_gather(&stream->base.channel, vectors, VECTORS_FEW, ret_length);
     weir_msg *msg;
 
     if (count == VECTORS_FEW)
         return send_many(stream, ret_length);
     if (count > 0)
-        return weir__io_send(&stream->handle, vectors, count);
-    msg = weir__outbound_current(&stream->channel);
+        return weir__io_send(&stream->base.handle, vectors, count);
+    msg = weir__outbound_current(&stream->base.channel);
     if (msg != NULL)
         return send_range(stream, msg, ret_length);
     *ret_length = 0;

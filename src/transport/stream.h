@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel over a stream socket: the slots of weir__transport that such channels share, whatever
- * their family.
+ * their family. The others are those of any socket: endpoint.h.
  */
 #ifndef WEIR_TRANSPORT_STREAM_H
 #define WEIR_TRANSPORT_STREAM_H
 
-#include "channel/channel.h"
-#include "loop/io.h"
+#include "transport/endpoint.h"
 #include "transport/receive.h"
 
 typedef struct weir__stream {
-    weir_channel channel;
-    weir__io_handle handle; /* its descriptor is -1 until there is a socket */
+    weir__endpoint base;
     weir__guess guess;
     bool connected;
 } weir__stream;
@@ -25,9 +23,6 @@ int weir__stream_adopt(const weir__transport *transport, weir__config *config, w
 int weir__stream_create(const weir__transport *transport, const weir_channel_options *options,
                         weir_channel **ret_channel);
 
-bool weir__stream_suits(const weir_channel *channel, const weir_executor *executor);
-int weir__stream_attach(weir_channel *channel);
-bool weir__stream_detach(weir_channel *channel);
 bool weir__stream_is_active(const weir_channel *channel);
 int weir__stream_bind(weir_channel *channel, const weir_address *local);
 int weir__stream_connect(weir_channel *channel, const weir_address *remote,
@@ -39,12 +34,6 @@ void weir__stream_read_start(weir_channel *channel, bool once);
 void weir__stream_read_stop(weir_channel *channel);
 int weir__stream_admit(weir_channel *channel, const weir_msg *msg);
 int weir__stream_flush(weir_channel *channel);
-int weir__stream_local_address(weir_channel *channel, weir_address *ret_address);
-int weir__stream_remote_address(weir_channel *channel, weir_address *ret_address);
-int weir__stream_set_socket_option(weir_channel *channel, int level, int name, const void *value,
-                                   size_t length);
-int weir__stream_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
-                                   size_t *length);
 int weir__stream_configure(weir_channel *channel);
 
 #endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel over a socket: what all of them have in common, whatever they carry. First member of
+ * the structs of those that have more.
+ */
+#ifndef WEIR_TRANSPORT_ENDPOINT_H
+#define WEIR_TRANSPORT_ENDPOINT_H
+
+#include "channel/channel.h"
+#include "loop/io.h"
+
+typedef struct weir__endpoint {
+    weir_channel channel;
+    weir__io_handle handle; /* its descriptor is -1 until there is a socket */
+} weir__endpoint;
+
+/* What the options say of a fresh socket of that family. */
+typedef int weir__configure_fn(int descriptor, int family, const weir_channel_options *options);
+
+static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
+{
+    return container_of((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
+}
+
+/* Makes a socket, unless there is one, and attaches it if there is a loop. */
+int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
+                        weir__configure_fn *configure);
+
+/* Slots of weir__transport. */
+bool weir__endpoint_suits(const weir_channel *channel, const weir_executor *executor);
+int weir__endpoint_attach(weir_channel *channel);
+bool weir__endpoint_detach(weir_channel *channel);
+bool weir__endpoint_close(weir_channel *channel);
+int weir__endpoint_local_address(weir_channel *channel, weir_address *ret_address);
+int weir__endpoint_remote_address(weir_channel *channel, weir_address *ret_address);
+int weir__endpoint_set_socket_option(weir_channel *channel, int level, int name, const void *value,
+                                     size_t length);
+int weir__endpoint_get_socket_option(weir_channel *channel, int level, int name, void *ret_value,
+                                     size_t *length);
+
+#endif
