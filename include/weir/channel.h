@@ -22,6 +22,13 @@
 extern "C" {
 #endif
 
+/* What a channel carries. Bootstraps choose the transport by this and by the address's family. */
+enum weir_kind {
+    WEIR_KIND_STREAM,    /* bytes in order: TCP, Unix stream sockets, "inproc:..." */
+    WEIR_KIND_SEQPACKET, /* messages in order: Unix sockets */
+    WEIR_KIND_DATAGRAM,  /* messages by themselves (weir/datagram.h): UDP, Unix sockets */
+};
+
 /* A socket option by its numbers, for what has no name below. */
 typedef struct weir_socket_option {
     int level;
@@ -49,17 +56,24 @@ typedef struct weir_channel_options {
     int receive_max;
 
     /* Sockets. What cannot be set fails bind, connect or registration. */
-    bool nagle;                               /* TCP_NODELAY is on by default */
-    bool no_reuse_address;                    /* SO_REUSEADDR is on by default */
-    bool reuse_port;                          /* SO_REUSEPORT */
-    bool keep_alive;                          /* SO_KEEPALIVE */
-    bool reset_on_close;                      /* SO_LINGER with 0: the peer sees a reset */
-    int backlog;                              /* default 4096 */
-    int send_buffer;                          /* SO_SNDBUF, default the system's */
-    int receive_buffer;                       /* SO_RCVBUF */
-    int64_t user_timeout_ns;                  /* TCP_USER_TIMEOUT, default the system's */
+    bool nagle;              /* TCP_NODELAY is on by default */
+    bool no_reuse_address;   /* SO_REUSEADDR is on by default, but for datagrams: there it would let
+                                others have the same port */
+    bool reuse_port;         /* SO_REUSEPORT */
+    bool keep_alive;         /* SO_KEEPALIVE */
+    bool reset_on_close;     /* SO_LINGER with 0: the peer sees a reset */
+    int backlog;             /* default 4096 */
+    int send_buffer;         /* SO_SNDBUF, default the system's */
+    int receive_buffer;      /* SO_RCVBUF */
+    int64_t user_timeout_ns; /* TCP_USER_TIMEOUT, default the system's */
     const weir_socket_option *socket_options; /* set in this order, after the above */
     size_t socket_option_count;
+
+    /* Datagrams. */
+    int datagram_size; /* the longest that can be received, default 2048; with gro 65535, for all
+                          that come together */
+    bool broadcast;    /* SO_BROADCAST */
+    bool gro;          /* UDP_GRO: the system may join datagrams, which are told one by one */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) \
@@ -110,8 +124,8 @@ WEIR_API weir_executor *weir_channel_executor(const weir_channel *channel);
 WEIR_API weir_channel *weir_channel_parent(const weir_channel *channel);
 
 /*
- * Whether it has not been closed; has a loop; is connected, or bound if it accepts; takes writes
- * below its high water mark.
+ * Whether it has not been closed; has a loop; is connected, or bound if it accepts or needs no
+ * connection; takes writes below its high water mark.
  * Thread: any.
  */
 WEIR_API bool weir_channel_is_open(const weir_channel *channel);
@@ -121,7 +135,7 @@ WEIR_API bool weir_channel_is_writable(const weir_channel *channel);
 
 /*
  * Its own address and its peer's. Who wants to know them when it is closed, such as in `inactive`,
- * asks once before: then they are remembered.
+ * asks once before: then they are remembered, unless it is a datagram channel, whose may change.
  * Thread: any.  Fails: -ENOTCONN (it has none yet, or is closed and nobody has asked before), or
  * what the system said.
  */

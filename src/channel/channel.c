@@ -200,7 +200,7 @@ static int find_address(weir_channel *channel, address_fn *ask, bool remote,
     const weir_address *known;
     int err;
 
-    if (rare == NULL)
+    if (rare == NULL || channel->transport->connectionless)
         return ask_transport(channel, ask, ret_address);
     place = remote ? &rare->addresses.remote : &rare->addresses.local;
     known = atomic_load_explicit(place, memory_order_acquire);

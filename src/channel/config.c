@@ -20,6 +20,8 @@
 #define RECEIVE_INITIAL 2048
 #define RECEIVE_MAX 131072 /* more than the usual message: docs/decisions/0014 */
 #define BACKLOG 4096
+#define DATAGRAM_SIZE 2048
+#define DATAGRAM_SIZE_JOINED 65535 /* the most that the system joins */
 #define SOCKET_OPTIONS_MAX 1024
 
 /* Between a thread that asks for a channel's options and the loop that changes them: both seldom.
@@ -40,7 +42,7 @@ static bool has_no_negatives(const weir_channel_options *options)
            options->writes_per_flush >= 0 && options->receive_min >= 0 &&
            options->receive_initial >= 0 && options->receive_max >= 0 && options->backlog >= 0 &&
            options->send_buffer >= 0 && options->receive_buffer >= 0 &&
-           options->user_timeout_ns >= 0;
+           options->user_timeout_ns >= 0 && options->datagram_size >= 0;
 }
 
 /* Those that can be switched off. */
@@ -111,6 +113,8 @@ static void fill_in(weir_channel_options *options)
     options->reads_per_turn = int_or(options->reads_per_turn, READS_PER_TURN);
     options->writes_per_flush = int_or(options->writes_per_flush, WRITES_PER_FLUSH);
     options->backlog = int_or(options->backlog, BACKLOG);
+    options->datagram_size =
+        int_or(options->datagram_size, options->gro ? DATAGRAM_SIZE_JOINED : DATAGRAM_SIZE);
     fill_in_marks(options);
     fill_in_receive(options);
 }

@@ -143,7 +143,9 @@ static int check_connect(const weir_channel *channel, const weir_address *remote
         return remote == NULL ? -EINVAL : -ENOTSUP;
     if (weir__channel_is_connecting(channel))
         return -EALREADY;
-    return weir__channel_is(channel, WEIR__IS_ACTIVE) ? -EISCONN : 0;
+    return weir__channel_is(channel, WEIR__IS_ACTIVE) && !channel->transport->connectionless
+               ? -EISCONN
+               : 0;
 }
 
 /* A channel that could not be connected is of no use: it is closed. */
@@ -196,7 +198,12 @@ void weir__channel_connected(weir_channel *channel, int err)
 
 /* ---- binding ---- */
 
-/* A listener is active once it is bound; its handlers hear of that in a task of its own. */
+static bool is_active_when_bound(const weir_channel *channel)
+{
+    return channel->transport->accepts || channel->transport->connectionless;
+}
+
+/* The handlers of what is active once it is bound hear of that in a task of its own. */
 void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
 {
     int err = check(channel);
@@ -205,7 +212,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
         err = -EINVAL;
     if (err == 0 && channel->transport->bind == NULL)
         err = -ENOTSUP;
-    if (err == 0 && channel->transport->accepts && weir__channel_is(channel, WEIR__IS_ACTIVE))
+    if (err == 0 && is_active_when_bound(channel) && weir__channel_is(channel, WEIR__IS_ACTIVE))
         err = -EALREADY;
     if (err < 0) {
         weir__channel_report(channel, done, err, NULL);
@@ -219,7 +226,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
         weir__channel_end(channel, err);
         return;
     }
-    if (channel->transport->accepts) {
+    if (is_active_when_bound(channel)) {
         weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
         weir__channel_make_due(channel, WEIR__DUE_ACTIVE);
     }
@@ -234,7 +241,8 @@ void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
         return;
     if (err == 0)
         err = channel->transport->disconnect(channel);
-    if (err == 0 && weir__channel_is(channel, WEIR__IS_ACTIVE)) {
+    if (err == 0 && weir__channel_is(channel, WEIR__IS_ACTIVE) &&
+        !channel->transport->is_active(channel)) {
         weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
         weir__channel_look_at_reading(channel);
         weir__channel_make_due(channel, WEIR__DUE_INACTIVE);

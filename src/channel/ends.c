@@ -42,9 +42,10 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 }
 
 /* What a peer does to us is its business, and no news. */
-static bool is_everyday(int err)
+static bool is_everyday(const weir_channel *channel, int err)
 {
-    return err == -ECONNRESET || err == -EPIPE || err == -ETIMEDOUT;
+    return err == -ECONNRESET || err == -EPIPE || err == -ETIMEDOUT ||
+           (err == -ECONNREFUSED && channel->transport->connectionless);
 }
 
 static void log_error(weir_channel *channel, int err, const char *detail)
@@ -52,12 +53,20 @@ static void log_error(weir_channel *channel, int err, const char *detail)
     char id[24];
 
     (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)channel->id);
-    weir__log(is_everyday(err) ? WEIR_LOG_DEBUG : WEIR_LOG_WARN, "channel", id,
+    weir__log(is_everyday(channel, err) ? WEIR_LOG_DEBUG : WEIR_LOG_WARN, "channel", id,
               "an error reached the tail of the pipeline: %s",
               detail != NULL ? detail : weir_error_text(err));
 }
 
-/* A listener stays open: its errors are those of connections that did not come to be. */
+/* A listener stays open: its errors are those of connections that did not come to be. So does what
+ * has no connection: its errors are those of single messages. */
+static bool closes_on_error(const weir_channel *channel)
+{
+    return weir__channel_phase(channel) == WEIR__OPEN && !channel->transport->accepts &&
+           !channel->transport->connectionless &&
+           !weir__channel_options(channel)->keep_open_on_error;
+}
+
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     weir_channel *channel = ctx->channel;
@@ -65,8 +74,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     if (channel->transport->unhandled_error == NULL ||
         !channel->transport->unhandled_error(channel, err, detail))
         log_error(channel, err, detail);
-    if (weir__channel_phase(channel) == WEIR__OPEN && !channel->transport->accepts &&
-        !weir__channel_options(channel)->keep_open_on_error)
+    if (closes_on_error(channel))
         weir_close(ctx, NULL);
 }
 

@@ -308,6 +308,17 @@ weir_msg *weir__outbound_current(weir_channel *channel)
     return entry != NULL ? entry->msg : NULL;
 }
 
+size_t weir__outbound_peek(weir_channel *channel, weir_msg **ret_msgs, size_t count)
+{
+    weir__entry *entry = sendable(channel);
+    size_t used = 0;
+
+    for (; used < count && entry != NULL && entry != *channel->outbound.unflushed;
+         entry = entry->next)
+        ret_msgs[used++] = entry->msg;
+    return used;
+}
+
 /* How many bytes of it are still to be sent; -1 if it does not consist of bytes. */
 static int64_t remaining(weir_msg *msg)
 {

@@ -108,6 +108,9 @@ static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
 /* The first flushed message, borrowed; NULL if there is nothing to send. */
 weir_msg *weir__outbound_current(weir_channel *channel);
 
+/* The first flushed messages, borrowed, `count` at the most: returns how many. */
+size_t weir__outbound_peek(weir_channel *channel, weir_msg **ret_msgs, size_t count);
+
 /*
  * The bytes of the first flushed messages, as far as they are buffers and composites: at most
  * `count` vectors. Empty messages at the front are completed. Returns how many vectors; 0 if there

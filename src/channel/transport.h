@@ -22,6 +22,8 @@ typedef struct weir__transport {
     const char *name;
     size_t size;         /* of the whole channel, whose first member is the weir_channel */
     bool accepts;        /* its reads are channels; it is active when bound */
+    bool connectionless; /* the same, and it may be connected then; its errors are those of single
+                            messages, and its addresses may change */
     bool has_disconnect; /* otherwise disconnect closes */
     bool lingers;        /* the peer's end of stream says that it has got what was sent */
 
@@ -37,7 +39,8 @@ typedef struct weir__transport {
      */
     bool (*detach)(weir_channel *channel);
 
-    /* Whether it is connected (or bound, if it accepts) at registration: an accepted channel is. */
+    /* Whether it is connected (or bound, if that is enough) at registration: an accepted channel
+     * is; and after a disconnect. */
     bool (*is_active)(const weir_channel *channel);
 
     int (*bind)(weir_channel *channel, const weir_address *local);
