@@ -17,6 +17,7 @@
 #include <weir/combiner.h>
 #include <weir/composite.h>
 #include <weir/ctx.h>
+#include <weir/datagram.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
 #include <weir/events.h>
@@ -48,5 +49,6 @@
 #include <weir/text.h>
 #include <weir/thread.h>
 #include <weir/timer.h>
+#include <weir/udp.h>
 
 #endif

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
 
 #include "base/system.h"
 
@@ -113,6 +114,30 @@ int weir__socket_reconfigure(int descriptor, int family, const weir_channel_opti
     return configure(descriptor, family, options, false);
 }
 
+static int configure_datagrams(int descriptor, int family, const weir_channel_options *options,
+                               bool fresh)
+{
+    int err = set_buffers(descriptor, options);
+
+    if (err == 0 && is_internet(family) && (!fresh || options->broadcast))
+        err = set_number(descriptor, SOL_SOCKET, SO_BROADCAST, options->broadcast);
+    if (err == 0 && is_internet(family) && (!fresh || options->gro))
+        err = set_number(descriptor, IPPROTO_UDP, UDP_GRO, options->gro);
+    return err;
+}
+
+int weir__socket_configure_datagrams(int descriptor, int family,
+                                     const weir_channel_options *options)
+{
+    return configure_datagrams(descriptor, family, options, true);
+}
+
+int weir__socket_reconfigure_datagrams(int descriptor, int family,
+                                       const weir_channel_options *options)
+{
+    return configure_datagrams(descriptor, family, options, false);
+}
+
 int weir__socket_set_options(int descriptor, const weir_channel_options *options)
 {
     int err = 0;
@@ -123,6 +148,18 @@ int weir__socket_set_options(int descriptor, const weir_channel_options *options
     return err;
 }
 
+static int bind_to(int descriptor, const weir_address *local, const weir_channel_options *options)
+{
+    int err = 0;
+
+    if (options->reuse_port)
+        err = set_number(descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (err == 0 && weir__sys.bind(descriptor, weir_address_sockaddr(local), local->length) < 0)
+        err = -errno;
+    return err;
+}
+
+/* Old connections that linger do not keep a new listener from their port. */
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options)
 {
@@ -130,11 +167,14 @@ int weir__socket_bind(int descriptor, const weir_address *local,
 
     if (is_internet(weir_address_family(local)) && !options->no_reuse_address)
         err = set_number(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (err == 0 && options->reuse_port)
-        err = set_number(descriptor, SOL_SOCKET, SO_REUSEPORT, 1);
-    if (err == 0 && weir__sys.bind(descriptor, weir_address_sockaddr(local), local->length) < 0)
-        err = -errno;
-    return err;
+    return err == 0 ? bind_to(descriptor, local, options) : err;
+}
+
+/* Nothing lingers here: SO_REUSEADDR would only let somebody else take the datagrams of a port. */
+int weir__socket_bind_datagrams(int descriptor, const weir_address *local,
+                                const weir_channel_options *options)
+{
+    return bind_to(descriptor, local, options);
 }
 
 int weir__socket_local_address(int descriptor, weir_address *ret_address)

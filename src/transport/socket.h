@@ -19,9 +19,17 @@ int weir__socket_set_options(int descriptor, const weir_channel_options *options
 /* The same for a socket that other options were set on. */
 int weir__socket_reconfigure(int descriptor, int family, const weir_channel_options *options);
 
+/* Both for a socket that sends and receives datagrams. */
+int weir__socket_configure_datagrams(int descriptor, int family,
+                                     const weir_channel_options *options);
+int weir__socket_reconfigure_datagrams(int descriptor, int family,
+                                       const weir_channel_options *options);
+
 /* Binds, with the options that must be set before. */
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options);
+int weir__socket_bind_datagrams(int descriptor, const weir_address *local,
+                                const weir_channel_options *options);
 
 /* Of a socket, or of none (-1): that is -ENOTCONN. */
 int weir__socket_local_address(int descriptor, weir_address *ret_address);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/udp.h - UDP channels on event loops: bound, connected, or both. Bootstraps make them
+ * (weir/server.h, weir/client.h, with .kind = WEIR_KIND_DATAGRAM); this is for programs that want
+ * it done by hand, and for multicast.
+ *
+ * A channel is active once it is bound or connected, and its messages are datagrams
+ * (weir/datagram.h). One that cannot be sent fails its own promise, and nothing else. What the
+ * network reports of those that were sent - nobody receives at that port: -ECONNREFUSED - is an
+ * error event, and so is one that was too long to be received (-EMSGSIZE); the channel stays open.
+ */
+#ifndef WEIR_UDP_H
+#define WEIR_UDP_H
+
+#include <weir/channel.h>
+#include <weir/datagram.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A channel to be registered, and bound or connected. NULL options: every default. The socket is
+ * made when it is known whether it is IPv4 or IPv6.
+ * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
+ */
+WEIR_API int weir_udp_create(const weir_channel_options *options, weir_channel **ret_channel);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

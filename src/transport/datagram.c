@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message with addresses. The sending and receiving is in datagrams.c.
+ */
+#include "transport/datagram.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/composite.h>
+
+#include "base/memory.h"
+#include "buffer/leak.h"
+
+/* ---- addresses: most are much shorter than the place for them ---- */
+
+static void set_address(weir_address *address, const void *bytes, socklen_t length)
+{
+    address->length = length;
+    memcpy(&address->storage, bytes, length);
+}
+
+static void copy_address(weir_address *address, const weir_address *from)
+{
+    if (from != NULL)
+        set_address(address, &from->storage, from->length);
+    else
+        address->length = 0;
+}
+
+/* ---- life ---- */
+
+static bool has_bytes(const weir_msg *msg)
+{
+    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
+}
+
+static int create(weir_msg *content, const weir_address *recipient, weir_datagram **ret_datagram)
+{
+    weir_datagram *datagram = weir__alloc(sizeof(*datagram));
+
+    if (datagram == NULL) {
+        weir_msg_release(content);
+        return -ENOMEM;
+    }
+    weir_msg_init(&datagram->msg, &weir_datagram_type);
+    datagram->next = NULL;
+    datagram->content = content;
+    datagram->segment_size = 0;
+    datagram->sender.length = 0;
+    copy_address(&datagram->recipient, recipient);
+    weir__leak_msg_born(&datagram->msg);
+    *ret_datagram = datagram;
+    return 0;
+}
+
+int weir_datagram_create(weir_msg *content, const weir_address *recipient,
+                         weir_datagram **ret_datagram)
+{
+    if (content != NULL && !has_bytes(content)) {
+        weir_msg_release(content);
+        return -EINVAL;
+    }
+    return create(content, recipient, ret_datagram);
+}
+
+int weir__datagram_received(weir_buf *content, const struct sockaddr *sender,
+                            socklen_t sender_length, const weir_address *recipient,
+                            weir_datagram **ret_datagram)
+{
+    int err = create(weir_buf_msg(content), recipient, ret_datagram);
+
+    if (err == 0 && sender_length <= sizeof((*ret_datagram)->sender.storage))
+        set_address(&(*ret_datagram)->sender, sender, sender_length);
+    return err;
+}
+
+static void destroy(weir_msg *msg)
+{
+    weir_datagram *datagram = weir_datagram_of(msg);
+
+    weir__leak_msg_gone(msg);
+    weir_msg_release(datagram->content);
+    weir__free(datagram);
+}
+
+/* ---- content ---- */
+
+weir_msg *weir_datagram_content(const weir_datagram *datagram)
+{
+    return datagram->content;
+}
+
+weir_msg *weir_datagram_take_content(weir_datagram *datagram)
+{
+    weir_msg *content = datagram->content;
+
+    datagram->content = NULL;
+    return content;
+}
+
+/* ---- addresses ---- */
+
+const weir_address *weir_datagram_sender(const weir_datagram *datagram)
+{
+    return &datagram->sender;
+}
+
+const weir_address *weir_datagram_recipient(const weir_datagram *datagram)
+{
+    return &datagram->recipient;
+}
+
+void weir_datagram_set_recipient(weir_datagram *datagram, const weir_address *recipient)
+{
+    copy_address(&datagram->recipient, recipient);
+}
+
+void weir_datagram_return_to_sender(weir_datagram *datagram)
+{
+    copy_address(&datagram->recipient, &datagram->sender);
+}
+
+/* ---- segments ---- */
+
+uint16_t weir_datagram_segment_size(const weir_datagram *datagram)
+{
+    return datagram->segment_size;
+}
+
+void weir_datagram_set_segment_size(weir_datagram *datagram, uint16_t size)
+{
+    datagram->segment_size = size;
+}
+
+/* ---- as a message ---- */
+
+static size_t size(const weir_msg *msg)
+{
+    const weir_msg *content = weir_datagram_content((const weir_datagram *)(const void *)msg);
+
+    return content != NULL ? weir_msg_size(content) : 0;
+}
+
+static void touch(weir_msg *msg, const char *where)
+{
+    weir__leak_msg_touch(msg, where);
+}
+
+const weir_msg_type weir_datagram_type = {
+    .name = "datagram",
+    .destroy = destroy,
+    .size = size,
+    .touch = touch,
+};

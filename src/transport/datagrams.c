@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Datagram sockets over loop/io.h: one implementation for all backends and families. How they are
+ * sent is in datagrams_send.c.
+ *
+ * A backend receives a batch at a time, and a handler may want no more after any one of it: the
+ * rest waits, and is told before anything is received again.
+ *
+ *      read_start -> the backend receives -> on_received_datagrams -> tell
+ *          `-> something waits -> due -> tell        `-> not wanted: waits
+ *
+ * An error that the socket reports is mostly that of one datagram, such as "port unreachable": it
+ * is told, and receiving goes on.
+ */
+#include "transport/datagrams.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "base/system.h"
+#include "transport/receive.h"
+#include "transport/socket.h"
+
+static weir__datagrams *datagrams_of(weir__io_handle *handle)
+{
+    return container_of(handle, weir__datagrams, base.handle);
+}
+
+/* ---- what has come ---- */
+
+static void append(weir__datagrams *self, weir_datagram *datagram)
+{
+    *self->waiting_end = datagram;
+    self->waiting_end = &datagram->next;
+}
+
+static weir_datagram *take_first(weir__datagrams *self)
+{
+    weir_datagram *datagram = self->waiting;
+
+    self->waiting = datagram->next;
+    datagram->next = NULL;
+    if (self->waiting == NULL)
+        self->waiting_end = &self->waiting;
+    return datagram;
+}
+
+static void clear(weir__datagrams *self)
+{
+    while (self->waiting != NULL)
+        weir_datagram_release(take_first(self));
+}
+
+/* `once` is over before it is told: the handler may ask for the next. */
+static void tell(weir__datagrams *self, weir_datagram *datagram)
+{
+    self->reads = !self->once;
+    (void)weir__channel_received(&self->base.channel, weir_datagram_msg(datagram));
+}
+
+static void lose(weir__datagrams *self, int err, const char *detail)
+{
+    weir__channel_troubled(&self->base.channel, err, detail);
+}
+
+/* Takes: buf. */
+static void deliver(weir__datagrams *self, weir_buf *buf, const struct msghdr *header)
+{
+    weir_datagram *datagram;
+    int err = weir__datagram_received(buf, header->msg_name, header->msg_namelen, &self->local,
+                                      &datagram);
+
+    if (err < 0)
+        lose(self, err, "a datagram was dropped: there is no memory for it");
+    else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)
+        weir_datagram_release(datagram);
+    else if (self->reads)
+        tell(self, datagram);
+    else
+        append(self, datagram);
+}
+
+/* What UDP_GRO says: several came as one, of so many bytes each; 0 = it is one. */
+static size_t joined_size(const struct msghdr *header)
+{
+    struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    int size = 0;
+
+    for (; control != NULL; control = CMSG_NXTHDR(message, control))
+        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO)
+            memcpy(&size, CMSG_DATA(control), sizeof(size));
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* Takes: buf. */
+static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct msghdr *header,
+                           size_t size)
+{
+    weir_buf *slice;
+
+    while (weir_buf_readable(buf) > 0) {
+        size_t left = weir_buf_readable(buf);
+
+        if (weir_buf_read_slice(buf, left < size ? left : size, &slice) < 0) {
+            lose(self, -ENOMEM, "datagrams that came together were dropped: there is no memory");
+            break;
+        }
+        deliver(self, slice, header);
+    }
+    weir_buf_release(buf);
+}
+
+static void receive(weir__datagrams *self, const weir__io_datagram *received)
+{
+    size_t size = joined_size(received->header);
+
+    if ((received->header->msg_flags & MSG_TRUNC) != 0) {
+        weir_buf_release(weir__received_buf(&received->block, 0));
+        lose(self, -EMSGSIZE, "a datagram was dropped: it is longer than datagram_size");
+    } else if (size > 0 && size < received->length) {
+        weir_buf *buf = received->block.cookie;
+
+        (void)weir_buf_set_write_index(buf, received->length);
+        deliver_joined(self, buf, received->header, size);
+    } else {
+        deliver(self, weir__received_buf(&received->block, received->length), received->header);
+    }
+}
+
+/* ---- what the backend tells ---- */
+
+static void start_receiving(weir__datagrams *self)
+{
+    if (self->reads && self->waiting == NULL && weir__io_is_attached(&self->base.handle))
+        weir__io_receive_start(&self->base.handle, self->once);
+}
+
+static void on_connected(weir__io_handle *handle, int err)
+{
+    weir__datagrams *self = datagrams_of(handle);
+
+    self->connected = err == 0;
+    if (err == 0)
+        (void)weir__socket_local_address(handle->descriptor, &self->local);
+    weir__channel_connected(&self->base.channel, err);
+}
+
+static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagram *datagrams,
+                                  size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        receive(datagrams_of(handle), &datagrams[i]);
+}
+
+/* What ICMP has said of something that was sent, and what may be better next time. */
+static bool is_of_one_datagram(int err)
+{
+    switch (err) {
+    case -ECONNREFUSED:
+    case -EHOSTUNREACH:
+    case -ENETUNREACH:
+    case -EHOSTDOWN:
+    case -ENETDOWN:
+    case -ENONET:
+    case -ENOPROTOOPT:
+    case -EOPNOTSUPP:
+    case -EPROTO:
+    case -EMSGSIZE:
+    case -EACCES:
+    case -EPERM:
+    case -ECONNRESET:
+    case -ENOMEM:
+    case -ENOBUFS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_receive_ended(weir__io_handle *handle, int err)
+{
+    weir__datagrams *self = datagrams_of(handle);
+
+    if (!is_of_one_datagram(err)) {
+        weir__channel_failed(&self->base.channel, err, "nothing can be received any more");
+        return;
+    }
+    weir__channel_troubled(&self->base.channel, err,
+                           err == -ECONNREFUSED ? "nobody receives at the address that was sent to"
+                                                : NULL);
+    start_receiving(self);
+}
+
+static void on_read_complete(weir__io_handle *handle)
+{
+    weir__channel_read_complete(&datagrams_of(handle)->base.channel);
+}
+
+static void on_sent(weir__io_handle *handle, ssize_t count)
+{
+    weir__channel_writable(&datagrams_of(handle)->base.channel, count < 0 ? (int)count : 0);
+}
+
+static void on_failed(weir__io_handle *handle, int err)
+{
+    weir__channel_failed(&datagrams_of(handle)->base.channel, err, "the loop has lost the socket");
+}
+
+static void on_detached(weir__io_handle *handle)
+{
+    weir__channel_detached(&datagrams_of(handle)->base.channel);
+}
+
+static const weir__io_owner owner = {
+    .connected = on_connected,
+    .received_datagrams = on_received_datagrams,
+    .receive_ended = on_receive_ended,
+    .read_complete = on_read_complete,
+    .sent = on_sent,
+    .failed = on_failed,
+    .detached = on_detached,
+};
+
+/* ---- life ---- */
+
+/* What the options say of receiving. */
+static void expect(weir__datagrams *self, const weir_channel_options *options)
+{
+    self->base.handle.window = (uint32_t)options->datagram_size;
+    self->base.handle.reads = self->once ? 1 : weir__reads_per_turn(options);
+}
+
+int weir__datagrams_create(const weir__transport *transport, const weir_channel_options *options,
+                           weir_channel **ret_channel)
+{
+    weir__config *config;
+    weir__datagrams *self;
+    int err = weir__config_create(options, &config);
+
+    if (err < 0)
+        return err;
+    err = weir__channel_create(transport, config, NULL, ret_channel);
+    if (err == 0) {
+        self = weir__datagrams_of(*ret_channel);
+        weir__io_handle_init(&self->base.handle, -1, &owner);
+        self->base.handle.datagrams = true;
+        self->waiting_end = &self->waiting;
+        expect(self, &config->options);
+    }
+    weir__config_release(config);
+    return err;
+}
+
+bool weir__datagrams_is_active(const weir_channel *channel)
+{
+    const weir__datagrams *self = weir__datagrams_of(channel);
+
+    return self->bound || self->connected;
+}
+
+bool weir__datagrams_close(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+
+    self->bound = false;
+    self->connected = false;
+    self->reads = false;
+    clear(self);
+    return weir__endpoint_close(channel);
+}
+
+void weir__datagrams_destroy(weir_channel *channel)
+{
+    clear(weir__datagrams_of(channel));
+}
+
+/* ---- addresses ---- */
+
+static int open_socket(weir__datagrams *self, const weir_address *address)
+{
+    int family = weir_address_family(address);
+
+    self->segments = family == AF_INET || family == AF_INET6;
+    return weir__endpoint_open(&self->base, family, SOCK_DGRAM, weir__socket_configure_datagrams);
+}
+
+int weir__datagrams_bind(weir_channel *channel, const weir_address *local)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    int err = open_socket(self, local);
+
+    if (err == 0)
+        err = weir__socket_bind_datagrams(self->base.handle.descriptor, local,
+                                          weir__channel_options(channel));
+    if (err == 0)
+        err = weir__socket_local_address(self->base.handle.descriptor, &self->local);
+    self->bound = err == 0;
+    return err;
+}
+
+int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
+                            const weir_address *local)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    int err = open_socket(self, remote);
+
+    if (err == 0 && local != NULL)
+        err = weir__datagrams_bind(channel, local);
+    if (err < 0)
+        return err;
+    weir__io_connect(&self->base.handle, weir_address_sockaddr(remote), remote->length);
+    return 0;
+}
+
+/* Whether a socket has an address of its own: without a connection the system may take a port back
+ * that it has chosen. */
+static bool is_bound(const weir_address *local)
+{
+    if (weir_address_family(local) == AF_UNIX)
+        return local->length > sizeof(sa_family_t);
+    return weir_address_port(local) != 0;
+}
+
+int weir__datagrams_disconnect(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    if (!self->connected)
+        return -ENOTCONN;
+    if (weir__sys.connect(self->base.handle.descriptor, &nobody, sizeof(nobody)) < 0)
+        return -errno;
+    self->connected = false;
+    self->bound = weir__socket_local_address(self->base.handle.descriptor, &self->local) == 0 &&
+                  is_bound(&self->local);
+    return 0;
+}
+
+int weir__datagrams_configure(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    const weir_channel_options *options = weir__channel_options(channel);
+    int descriptor = self->base.handle.descriptor, err;
+    weir_address local;
+
+    expect(self, options);
+    if (descriptor < 0)
+        return 0;
+    err = weir__socket_local_address(descriptor, &local);
+    if (err == 0)
+        err = weir__socket_reconfigure_datagrams(descriptor, weir_address_family(&local), options);
+    return err == 0 ? weir__socket_set_options(descriptor, options) : err;
+}
+
+/* ---- reading ---- */
+
+/* One datagram at a time is taken from the socket if one is asked for at a time. */
+void weir__datagrams_read_start(weir_channel *channel, bool once)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+
+    self->reads = true;
+    self->once = once;
+    expect(self, weir__channel_options(channel));
+    if (self->waiting != NULL)
+        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    else
+        start_receiving(self);
+}
+
+void weir__datagrams_read_stop(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+
+    self->reads = false;
+    if (weir__io_is_attached(&self->base.handle))
+        weir__io_receive_stop(&self->base.handle);
+}
+
+void weir__datagrams_due(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    bool told = false;
+
+    while (self->reads && self->waiting != NULL) {
+        tell(self, take_first(self));
+        told = true;
+    }
+    if (told)
+        weir__channel_read_complete(channel);
+    start_receiving(self);
+}

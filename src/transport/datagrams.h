@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A channel over a datagram socket: the slots of weir__transport that such channels share, whatever
+ * their family. The others are those of any socket: endpoint.h.
+ */
+#ifndef WEIR_TRANSPORT_DATAGRAMS_H
+#define WEIR_TRANSPORT_DATAGRAMS_H
+
+#include "transport/datagram.h"
+#include "transport/endpoint.h"
+
+typedef struct weir__datagrams {
+    weir__endpoint base;
+    weir_address local; /* the recipient of what comes */
+    bool bound;
+    bool connected;
+
+    /* Receiving. What came in one batch, and was not wanted any more, waits. */
+    weir_datagram *waiting;
+    weir_datagram **waiting_end;
+    bool reads;
+    bool once;
+
+    /* Sending. */
+    size_t sent;       /* bytes of the message at the front of the queue, if it has segments */
+    bool segments;     /* the system may be asked to make them, */
+    bool splits_front; /* but has refused to for the message at the front */
+} weir__datagrams;
+
+static inline weir__datagrams *weir__datagrams_of(const weir_channel *channel)
+{
+    return container_of(weir__endpoint_of(channel), weir__datagrams, base);
+}
+
+/* Makes a channel that has no socket yet. */
+int weir__datagrams_create(const weir__transport *transport, const weir_channel_options *options,
+                           weir_channel **ret_channel);
+
+bool weir__datagrams_is_active(const weir_channel *channel);
+int weir__datagrams_bind(weir_channel *channel, const weir_address *local);
+int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
+                            const weir_address *local);
+int weir__datagrams_disconnect(weir_channel *channel);
+bool weir__datagrams_close(weir_channel *channel);
+void weir__datagrams_read_start(weir_channel *channel, bool once);
+void weir__datagrams_read_stop(weir_channel *channel);
+int weir__datagrams_configure(weir_channel *channel);
+void weir__datagrams_due(weir_channel *channel);
+void weir__datagrams_destroy(weir_channel *channel);
+
+/* ---- datagrams_send.c ---- */
+
+int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg);
+int weir__datagrams_flush(weir_channel *channel);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sending datagrams: as many messages at a time as fit into a batch, by one call.
+ *
+ * A message that has segments is sent in pieces: of as many segments as the system makes of one
+ * (GSO), or of one segment each where it does not. `sent` counts the bytes of the pieces that have
+ * gone, for the message at the front; only there can some have gone and others not.
+ *
+ * What is refused is the first of a batch, and fails by itself; the others are tried again. A piece
+ * of several segments is not given up for that: it is tried segment by segment.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include <weir/composite.h>
+
+#include "transport/datagrams.h"
+
+#define PIECES 32
+#define VECTORS 64
+#define SEGMENTS_MAX 64 /* that a system makes of one piece, */
+#define PIECE_MAX 65487 /* which is as long as the longest datagram, after the longest headers */
+
+#define CONTROL_SIZE CMSG_SPACE(sizeof(uint16_t))
+
+struct batch {
+    size_t count;
+    size_t used; /* of `vectors` */
+    size_t lengths[PIECES];
+    bool is_last[PIECES]; /* of its message */
+    struct mmsghdr messages[PIECES];
+    struct iovec vectors[VECTORS];
+    _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
+};
+
+/* ---- what can be sent ---- */
+
+/* Its bytes; NULL if it has none. */
+static weir_msg *content_of(weir_msg *msg)
+{
+    const weir_datagram *datagram = weir_datagram_of(msg);
+
+    return datagram != NULL ? datagram->content : msg;
+}
+
+int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg)
+{
+    const weir_datagram *datagram = weir_datagram_of((weir_msg *)(uintptr_t)msg);
+
+    if (datagram == NULL && !weir_msg_is(msg, &weir_buf_type) &&
+        !weir_msg_is(msg, &weir_composite_type))
+        return -EPROTOTYPE;
+    if (datagram != NULL && datagram->recipient.length > 0)
+        return 0;
+    return weir__datagrams_of(channel)->connected ? 0 : -EDESTADDRREQ;
+}
+
+/* ---- a piece ---- */
+
+/* How many bytes the next piece of a message has of the `left` ones. */
+static size_t piece_size(const weir__datagrams *self, const weir_datagram *datagram, size_t left,
+                         bool is_front)
+{
+    size_t size = datagram != NULL ? datagram->segment_size : 0;
+    size_t segments;
+
+    if (size == 0)
+        return left;
+    segments = PIECE_MAX / size < SEGMENTS_MAX ? PIECE_MAX / size : SEGMENTS_MAX;
+    if (self->segments && !(is_front && self->splits_front) && segments > 1)
+        size *= segments;
+    return size < left ? size : left;
+}
+
+/* All components of a composite, as far as there is room for their vectors. */
+static size_t gather_all(struct batch *batch, weir_composite *composite, size_t length)
+{
+    struct iovec *vectors = &batch->vectors[batch->used];
+    size_t count = weir_composite_iovecs(composite, vectors, VECTORS - batch->used);
+
+    for (size_t i = 0; i < count; i++)
+        length -= vectors[i].iov_len;
+    return length == 0 ? count : 0;
+}
+
+/* One component, if need be after all others were copied into it. */
+static int gather_one(struct batch *batch, weir_composite *composite, size_t offset, size_t length)
+{
+    struct iovec *vector = &batch->vectors[batch->used];
+    int err = weir_composite_count(composite) > 1 ? weir_composite_consolidate(composite) : 0;
+
+    if (err < 0)
+        return err;
+    (void)weir_composite_iovecs(composite, vector, 1);
+    vector->iov_base = (char *)vector->iov_base + offset;
+    vector->iov_len = length;
+    return 1;
+}
+
+/* Returns how many vectors the piece has, or an error: -ENOSPC if it is for the next batch. */
+static int gather_composite(struct batch *batch, weir_composite *composite, size_t offset,
+                            size_t length)
+{
+    size_t count = 0;
+
+    if (offset == 0 && length == weir_composite_readable(composite))
+        count = gather_all(batch, composite, length);
+    if (count > 0)
+        return (int)count;
+    return batch->count > 0 ? -ENOSPC : gather_one(batch, composite, offset, length);
+}
+
+static int gather(struct batch *batch, weir_msg *content, size_t offset, size_t length)
+{
+    weir_buf *buf = weir_buf_of(content);
+
+    if (length == 0)
+        return 0;
+    if (batch->used == VECTORS)
+        return -ENOSPC;
+    if (buf == NULL)
+        return gather_composite(batch, weir_composite_of(content), offset, length);
+    batch->vectors[batch->used] = (struct iovec){
+        .iov_base = (uint8_t *)(uintptr_t)weir_buf_bytes(buf) + offset, /* only to be read */
+        .iov_len = length,
+    };
+    return 1;
+}
+
+static void ask_for_segments(struct msghdr *header, char *memory, uint16_t size)
+{
+    struct cmsghdr *control;
+
+    header->msg_control = memory;
+    header->msg_controllen = CONTROL_SIZE;
+    control = CMSG_FIRSTHDR(header);
+    control->cmsg_level = IPPROTO_UDP;
+    control->cmsg_type = UDP_SEGMENT;
+    control->cmsg_len = CMSG_LEN(sizeof(size));
+    memcpy(CMSG_DATA(control), &size, sizeof(size));
+}
+
+static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t length)
+{
+    weir_datagram *datagram = weir_datagram_of(msg);
+    struct mmsghdr *message = &batch->messages[batch->count];
+    int vectors = gather(batch, content_of(msg), offset, length);
+
+    if (vectors < 0)
+        return vectors;
+    *message = (struct mmsghdr){
+        .msg_hdr = {.msg_iov = &batch->vectors[batch->used], .msg_iovlen = (size_t)vectors}};
+    if (datagram != NULL && datagram->recipient.length > 0) {
+        message->msg_hdr.msg_name = &datagram->recipient.storage;
+        message->msg_hdr.msg_namelen = datagram->recipient.length;
+    }
+    if (datagram != NULL && datagram->segment_size > 0 && length > datagram->segment_size)
+        ask_for_segments(&message->msg_hdr, batch->controls[batch->count], datagram->segment_size);
+    batch->lengths[batch->count] = length;
+    batch->used += (size_t)vectors;
+    batch->count++;
+    return 0;
+}
+
+/* ---- a batch ---- */
+
+/* A message's pieces from `offset` on; -ENOSPC if not all of them fit. */
+static int add_message(const weir__datagrams *self, struct batch *batch, weir_msg *msg,
+                       size_t offset, bool is_front)
+{
+    size_t size = weir_msg_size(msg), length;
+    int err;
+
+    do {
+        if (batch->count == PIECES)
+            return -ENOSPC;
+        length = piece_size(self, weir_datagram_of(msg), size - offset, is_front);
+        err = add_piece(batch, msg, offset, length);
+        if (err < 0)
+            return err;
+        offset += length;
+        batch->is_last[batch->count - 1] = offset == size;
+    } while (offset < size);
+    return 0;
+}
+
+/* Fails only with what is wrong with the first message. */
+static int fill(weir__datagrams *self, struct batch *batch)
+{
+    weir_msg *msgs[PIECES];
+    size_t count = weir__outbound_peek(&self->base.channel, msgs, PIECES);
+    int err = 0;
+
+    batch->count = 0;
+    batch->used = 0;
+    for (size_t i = 0; i < count && err == 0; i++)
+        err = add_message(self, batch, msgs[i], i == 0 ? self->sent : 0, i == 0);
+    return batch->count > 0 ? 0 : err;
+}
+
+static void drop_front(weir__datagrams *self, int err)
+{
+    self->sent = 0;
+    self->splits_front = false;
+    weir__outbound_drop(&self->base.channel, err, NULL);
+}
+
+static void complete(weir__datagrams *self, const struct batch *batch, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (batch->is_last[i])
+            drop_front(self, 0);
+        else
+            self->sent += batch->lengths[i];
+    }
+}
+
+/* Whether the system, or the device, cannot make segments: of anything, or of this message. */
+static bool refuses_segments(weir__datagrams *self, const struct batch *batch, int err)
+{
+    if (batch->messages[0].msg_hdr.msg_controllen == 0)
+        return false;
+    if (err == -EIO)
+        self->segments = false;
+    else if (err == -EINVAL || err == -EMSGSIZE)
+        self->splits_front = true;
+    return err == -EIO || err == -EINVAL || err == -EMSGSIZE;
+}
+
+/* Sends from the front of the queue, once. Returns 1 if that was not taken whole: `sent` will say
+ * when to go on. */
+static __attribute__((noinline)) int send_batch(weir__datagrams *self)
+{
+    struct batch batch;
+    ssize_t sent = fill(self, &batch);
+
+    if (sent == 0) {
+        sent = weir__io_send_datagrams(&self->base.handle, batch.messages, batch.count);
+        if (sent < 0 && !weir__io_is_attached(&self->base.handle))
+            return (int)sent;
+        if (sent < 0 && refuses_segments(self, &batch, (int)sent))
+            return 0;
+    }
+    if (sent < 0) {
+        drop_front(self, (int)sent);
+        return 0;
+    }
+    complete(self, &batch, (size_t)sent);
+    return (size_t)sent < batch.count;
+}
+
+int weir__datagrams_flush(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    int budget = weir__channel_options(channel)->writes_per_flush;
+    int result = 0;
+
+    while (result == 0 && weir__outbound_current(channel) != NULL) {
+        if (budget-- == 0)
+            return 1;
+        result = send_batch(self);
+    }
+    return result < 0 ? result : 0;
+}
