@@ -32,6 +32,7 @@ typedef struct weir_client_options {
     const weir_channel_options *options;    /* connect_timeout_ns is for each attempt */
     const weir_attribute_value *attributes; /* set on each channel: not freed by it */
     size_t attribute_count;
+    enum weir_kind kind; /* default WEIR_KIND_STREAM */
 } weir_client_options;
 
 #define WEIR_CLIENT_OPTIONS(...) \

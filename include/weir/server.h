@@ -8,6 +8,9 @@
  * thread and many workers; many acceptors (`acceptors`, SO_REUSEPORT) and many workers. Where every
  * loop of one group accepts, a connection stays on the loop that has accepted it.
  *
+ * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
+ * themselves, `acceptors` of them for each address, and init_server gives them their handlers.
+ *
  * A connection that cannot be given its handlers or its loop is closed; the listener goes on. The
  * groups are kept as long as the listeners and connections: weir_server_stop ends them.
  */
@@ -35,15 +38,16 @@ typedef struct weir_server_options {
     const char *const *addresses; /* further ones, to the first NULL */
     int backlog;                  /* default 4096 */
     int acceptors; /* listeners per address, by SO_REUSEPORT, one per loop of boss; default 1 */
-    weir_init_fn *init_child;                  /* on the connection's loop; must be there */
-    weir_init_fn *init_server;                 /* for the listener's own handlers */
-    void *user_data;                           /* for both */
+    weir_init_fn *init_child;  /* on the connection's loop; must be there, but for datagrams */
+    weir_init_fn *init_server; /* for the listener's own handlers; for datagrams it must be there */
+    void *user_data;           /* for both */
     const weir_channel_options *options;       /* the listeners' */
     const weir_channel_options *child_options; /* the connections' */
     const weir_attribute_value *attributes;    /* set on the listeners: not freed by them */
     size_t attribute_count;
     const weir_attribute_value *child_attributes; /* set on each connection: not freed by it */
     size_t child_attribute_count;
+    enum weir_kind kind; /* default WEIR_KIND_STREAM */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) \

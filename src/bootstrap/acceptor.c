@@ -2,7 +2,8 @@
 /*
  * The last handler of a listener: gives each accepted channel its attributes, its initialiser and
  * its loop. One that cannot have them is closed, and the listener goes on: also after an error of
- * its own, since those are of single connections.
+ * its own, since those are of single connections. A datagram channel accepts nobody: there it only
+ * sees to the errors and the end.
  */
 #include <weir/error.h>
 #include <weir/pipeline.h>

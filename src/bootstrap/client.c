@@ -289,7 +289,8 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
 
 static int prepare(struct attempt *attempt, const weir_client_options *options)
 {
-    int err = weir__kind_create(&attempt->address, options->options, &attempt->channel);
+    int err =
+        weir__kind_create(options->kind, &attempt->address, options->options, &attempt->channel);
 
     if (err == 0)
         err = weir__kind_check_group(attempt->channel, options->group);

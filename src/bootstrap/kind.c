@@ -4,6 +4,7 @@
 #include <weir/error.h>
 #include <weir/inproc.h>
 #include <weir/tcp.h>
+#include <weir/udp.h>
 
 #include "base/log.h"
 #include "channel/channel.h"
@@ -26,42 +27,63 @@ int weir__kind_parse(const char *text, weir_address *ret_address)
     return err;
 }
 
-static int refuse(const weir_address *address)
+typedef int create_fn(const weir_channel_options *options, weir_channel **ret_channel);
+typedef int create_server_fn(const weir_channel_options *options,
+                             const weir_channel_options *child_options, weir_channel **ret_channel);
+
+struct row {
+    int family;
+    enum weir_kind kind;
+    create_fn *create;
+    create_server_fn *create_server; /* NULL = it accepts nobody: the channel itself serves */
+};
+
+static const struct row rows[] = {
+    {AF_INET, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
+    {AF_INET6, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
+    {AF_INET, WEIR_KIND_DATAGRAM, weir_udp_create, NULL},
+    {AF_INET6, WEIR_KIND_DATAGRAM, weir_udp_create, NULL},
+    {WEIR_AF_INPROC, WEIR_KIND_STREAM, weir_inproc_create, weir_inproc_create_server},
+};
+
+/* What there is not is logged: NULL. */
+static const struct row *find(enum weir_kind kind, const weir_address *address)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
+    bool is_known = false;
 
-    weir__error("bootstrap", weir_address_format(address, text, sizeof(text)),
-                weir_address_family(address) == AF_UNIX ? "Unix sockets are not supported yet"
-                                                        : "no transport knows such an address");
-    return -EAFNOSUPPORT;
-}
-
-int weir__kind_create(const weir_address *remote, const weir_channel_options *options,
-                      weir_channel **ret_channel)
-{
-    switch (weir_address_family(remote)) {
-    case AF_INET:
-    case AF_INET6:
-        return weir_tcp_create(options, ret_channel);
-    case WEIR_AF_INPROC:
-        return weir_inproc_create(options, ret_channel);
-    default:
-        return refuse(remote);
+    for (const struct row *row = rows; row < &rows[sizeof(rows) / sizeof(rows[0])]; row++) {
+        if (row->family != weir_address_family(address))
+            continue;
+        if (row->kind == kind)
+            return row;
+        is_known = true;
     }
+    weir__error("bootstrap", weir_address_format(address, text, sizeof(text)),
+                is_known ? "such an address has no channels of that kind"
+                         : "no transport knows such an address");
+    return NULL;
 }
 
-int weir__kind_create_server(const weir_address *local, const weir_channel_options *options,
+int weir__kind_create(enum weir_kind kind, const weir_address *remote,
+                      const weir_channel_options *options, weir_channel **ret_channel)
+{
+    const struct row *row = find(kind, remote);
+
+    return row != NULL ? row->create(options, ret_channel) : -EAFNOSUPPORT;
+}
+
+int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
+                             const weir_channel_options *options,
                              const weir_channel_options *child_options, weir_channel **ret_channel)
 {
-    switch (weir_address_family(local)) {
-    case AF_INET:
-    case AF_INET6:
-        return weir_tcp_create_server(options, child_options, ret_channel);
-    case WEIR_AF_INPROC:
-        return weir_inproc_create_server(options, child_options, ret_channel);
-    default:
-        return refuse(local);
-    }
+    const struct row *row = find(kind, local);
+
+    if (row == NULL)
+        return -EAFNOSUPPORT;
+    if (row->create_server == NULL)
+        return row->create(options, ret_channel);
+    return row->create_server(options, child_options, ret_channel);
 }
 
 int weir__kind_check_group(const weir_channel *channel, const weir_group *group)

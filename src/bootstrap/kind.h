@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kind of channel an address asks for, and what both bootstraps ask of one that they made.
+ * Which channel an address and a kind ask for, and what both bootstraps ask of one that they made.
  */
 #ifndef WEIR_BOOTSTRAP_KIND_H
 #define WEIR_BOOTSTRAP_KIND_H
@@ -23,10 +23,11 @@ static inline int weir__kind_refuse(const char *bootstrap, const char *reason)
 int weir__kind_parse(const char *text, weir_address *ret_address);
 
 /* Makes a channel that can connect to, or be bound to, such an address. Fails with -EAFNOSUPPORT,
- * which is logged, -EINVAL, -ENOMEM. */
-int weir__kind_create(const weir_address *remote, const weir_channel_options *options,
-                      weir_channel **ret_channel);
-int weir__kind_create_server(const weir_address *local, const weir_channel_options *options,
+ * which is logged, -EINVAL, -ENOMEM. Where nothing is accepted both are the same. */
+int weir__kind_create(enum weir_kind kind, const weir_address *remote,
+                      const weir_channel_options *options, weir_channel **ret_channel);
+int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
+                             const weir_channel_options *options,
                              const weir_channel_options *child_options, weir_channel **ret_channel);
 
 /* -EINVAL, with its reason in the log, unless the channel can live on the group's executors. */

@@ -78,6 +78,15 @@ weir_channel *weir_server_at(weir_channel *channel, size_t index)
     return server != NULL && index < server->count ? server->listeners[index].channel : NULL;
 }
 
+/* A listener has nothing to send. Neither needs memory: a close without it is an abort. */
+static void end_listener(const weir__server *server, weir_channel *channel)
+{
+    if (server->kind == WEIR_KIND_DATAGRAM)
+        weir_channel_close(channel, NULL);
+    else
+        weir_channel_abort(channel, NULL);
+}
+
 void weir__server_mark(weir__server *server, uint32_t mark)
 {
     /* Acquire-release: who comes second sees the listeners as the first one left them. */
@@ -86,7 +95,7 @@ void weir__server_mark(weir__server *server, uint32_t mark)
     if ((marks | mark) != (WEIR__SERVER_STARTED | WEIR__SERVER_CLOSED))
         return;
     for (size_t i = 1; i < server->count; i++)
-        weir_channel_abort(server->listeners[i].channel, NULL); /* needs no memory */
+        end_listener(server, server->listeners[i].channel);
 }
 
 /* ---- making one ---- */
@@ -126,7 +135,12 @@ static int read_options(const weir_server_options *given, weir_server_options *r
         options.workers = options.boss;
     if (options.boss == NULL)
         return weir__kind_refuse("server", "there is no group, neither boss nor workers");
-    if (options.init_child == NULL)
+    if (options.kind == WEIR_KIND_DATAGRAM && options.init_child != NULL)
+        return weir__kind_refuse("server",
+                                 "datagrams have no connections: init_child is of no use");
+    if (options.kind == WEIR_KIND_DATAGRAM && options.init_server == NULL)
+        return weir__kind_refuse("server", "there is no init_server");
+    if (options.kind != WEIR_KIND_DATAGRAM && options.init_child == NULL)
         return weir__kind_refuse("server", "there is no init_child");
     if (addresses_of(&options) == 0)
         return weir__kind_refuse("server", "there is no address");
@@ -174,6 +188,7 @@ static int create_server(const weir_server_options *options, weir__server **ret_
     }
     server->boss = weir_group_retain(options->boss);
     server->workers = weir_group_retain(options->workers);
+    server->kind = options->kind;
     server->acceptors = acceptors_of(options);
     server->stays = stays(options);
     server->init_child = options->init_child;
@@ -223,8 +238,8 @@ static int add_listener(weir__server *server, const weir_server_options *options
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
         err = weir__kind_refuse("server", "only an internet address can have several acceptors");
     if (err == 0)
-        err = weir__kind_create_server(&listening->address, channel_options, options->child_options,
-                                       &listening->channel);
+        err = weir__kind_create_server(options->kind, &listening->address, channel_options,
+                                       options->child_options, &listening->channel);
     if (err < 0)
         return err;
     listening->server = server;

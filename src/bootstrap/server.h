@@ -34,6 +34,7 @@ struct weir__server {
     weir__refs refs;
     weir_group *boss;
     weir_group *workers;
+    enum weir_kind kind;
     size_t acceptors; /* of each address */
     bool stays;       /* a connection stays on the loop that has accepted it */
     weir_init_fn *init_child;

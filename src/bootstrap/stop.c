@@ -26,11 +26,14 @@ static int64_t left_until(int64_t deadline_ns)
     return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
-/* The first one takes the others with it, if they have been started. */
+/* The first one takes the others with it, if they have been started. Datagram channels are drained
+ * with their group, as connections are. */
 static void close_listeners(weir__server *server, int64_t deadline_ns)
 {
     size_t count = weir__server_has(server, WEIR__SERVER_STARTED) ? server->count : 1;
 
+    if (server->kind == WEIR_KIND_DATAGRAM)
+        return;
     weir_channel_abort(server->listeners[0].channel, NULL);
     for (size_t i = 0; i < count; i++)
         (void)weir_channel_await_closed(server->listeners[i].channel, left_until(deadline_ns));

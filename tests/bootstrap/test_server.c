@@ -83,10 +83,18 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
         REFUSED(.address = "127.0.0.1:0", .options = WEIR_CHANNEL_OPTIONS(.reads_per_turn = -1)),
         -EINVAL);
     assert_int_equal(REFUSED(.address = "unix:/tmp/weir-test"), -EAFNOSUPPORT);
-    assert_true(messages_last_contains("Unix sockets"));
+    assert_true(messages_last_contains("no transport knows"));
+    assert_int_equal(REFUSED(.address = "127.0.0.1:0", .kind = WEIR_KIND_SEQPACKET), -EAFNOSUPPORT);
+    assert_true(messages_last_contains("no channels of that kind"));
+    assert_int_equal(REFUSED(.address = "127.0.0.1:0", .kind = WEIR_KIND_DATAGRAM), -EINVAL);
+    assert_true(messages_last_contains("no connections"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0")),
                      -EINVAL);
     assert_true(messages_last_contains("there is no init_child"));
+    assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+                                                 .kind = WEIR_KIND_DATAGRAM)),
+                     -EINVAL);
+    assert_true(messages_last_contains("there is no init_server"));
 }
 
 TEST(server, refuses_a_group_that_has_no_loops)

@@ -1003,6 +1003,30 @@ void use_channels()
 
 /* ---- transports and bootstraps ---- */
 
+void use_datagram()
+{
+    weir_datagram *datagram = nullptr;
+    weir_address address;
+    weir_buf *buf = nullptr;
+
+    EXPECT(weir_address_parse("127.0.0.1:9", &address) == 0);
+    EXPECT(weir_buf_create_from("x", 1, &buf) == 0);
+    EXPECT(weir_datagram_create(weir_buf_msg(buf), nullptr, &datagram) == 0);
+    EXPECT(weir_datagram_msg(datagram)->type == &weir_datagram_type);
+    EXPECT(weir_datagram_of(weir_datagram_msg(datagram)) == datagram);
+    EXPECT(weir_datagram_content(datagram) == weir_buf_msg(buf));
+    EXPECT(weir_datagram_buf(datagram) == buf);
+    weir_datagram_set_recipient(datagram, &address);
+    EXPECT(weir_address_equal(weir_datagram_recipient(datagram), &address));
+    weir_datagram_return_to_sender(datagram);
+    EXPECT(weir_datagram_sender(datagram)->length == 0);
+    weir_datagram_set_segment_size(datagram, 100);
+    EXPECT(weir_datagram_segment_size(datagram) == 100);
+    weir_msg_release(weir_datagram_take_content(datagram));
+    weir_datagram_release(weir_datagram_retain(datagram));
+    weir_datagram_release(datagram);
+}
+
 void use_transports()
 {
     weir_channel *channel = nullptr;
@@ -1010,6 +1034,8 @@ void use_transports()
     EXPECT(weir_tcp_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_tcp_create_server(nullptr, nullptr, &channel) == 0);
+    weir_channel_release(channel);
+    EXPECT(weir_udp_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_inproc_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
@@ -1111,6 +1137,7 @@ int main()
     use_leak();
     use_address();
     use_channels();
+    use_datagram();
     use_transports();
     use_bootstraps();
     return failures != 0;
