@@ -1,27 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_snippets.py LIBRARY: fails when a ```c block of README.md or docs/ does not compile against
-the public headers, or is no longer the part of the example it says it shows.
+the public headers, is not run, or is no longer the part of a file that it says it shows.
 
-A block with main() is compiled and linked; any other is compiled as declarations or else as the
-body of a function. A block below `<!-- from: examples/x/main.c -->` must be that file's text or one
-of its parts between `/* doc:begin name */` and `/* doc:end */`, without their indentation.
+A block with main() is compiled, linked and run: it ends by itself, or by SIGTERM after a second,
+with 0. Below `<!-- from: FILE -->` a block is that file's text or one of its parts between
+`/* doc:begin NAME */` and `/* doc:end */`, without their indentation; below `<!-- from: FILE NAME -->`
+that part. The tests run those files, so in docs/guide nothing else is allowed, but for
+`<!-- with: libuv -->`: another library's code, compiled against it. Elsewhere a block may also be
+declarations, or the body of a function, and is compiled only.
+
+check_snippets.py --update copies the parts that are named into the pages instead.
 """
+import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import source
 from source import INCLUDE, ROOT, shown
 
 BLOCK = re.compile(
-    r"(?:<!--\s*from:\s*(?P<file>\S+)\s*-->\s*)?^```c\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:<!--\s*from:\s*(?P<file>\S+)(?:\s+(?P<part>\S+))?\s*-->\s*|<!--\s*with:\s*(?P<other>\S+)\s*-->\s*)?"
+    r"^```c\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 REGION = re.compile(
-    r"^[ ]*/\* doc:begin \S+ \*/\n(.*?)^[ ]*/\* doc:end \*/\n", re.MULTILINE | re.DOTALL
+    r"^[ ]*/\* doc:begin (\S+) \*/\n(.*?)^[ ]*/\* doc:end \*/\n", re.MULTILINE | re.DOTALL
 )
 LICENCE = re.compile(r"/\* SPDX-License-Identifier: .* \*/\n")
 PRELUDE = "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <weir/weir.h>\n"
+OTHERS = {
+    "libuv": "#include <stdio.h>\n#include <stdlib.h>\n#include <uv.h>\n",
+    "libevent": "#include <event2/buffer.h>\n#include <event2/bufferevent.h>\n"
+    "#include <event2/event.h>\n#include <event2/listener.h>\n",
+}
 # A snippet shows a part of something: what it declares need not be used in it.
 TOLERANT = ["-Wno-unused", "-Wno-shadow"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", *source.WARNINGS, *TOLERANT, f"-I{INCLUDE}"]
@@ -32,12 +47,15 @@ void snippet(void)
 %s
 }
 """
+SERVES_SECONDS = 1
+ENDS_SECONDS = 20
 
 
 def parts(file):
-    """The texts that a page may show of an example: all of it, or a marked region."""
+    """name -> text of what a page may show of a file; the name of all of it is empty."""
     text = (ROOT / file).read_text()
-    return [LICENCE.sub("", text), *map(textwrap.dedent, REGION.findall(text))]
+    regions = {name: textwrap.dedent(code) for name, code in REGION.findall(text)}
+    return {"": LICENCE.sub("", text), **regions}
 
 
 def errors(command, text):
@@ -46,32 +64,88 @@ def errors(command, text):
     return "" if done.returncode == 0 else done.stderr or "failed"
 
 
-def compile_errors(code, library):
-    if re.search(r"\bmain\(", code):
-        link = ["gcc", *FLAGS, "-x", "c", "-", "-x", "none", library, "-pthread", "-o", "/dev/null"]
-        return errors(link, code)
+def alone():
+    """Programs are run without the network, if that can be had: nobody else has their ports."""
+    command = ["unshare", "--net", "--map-root-user"]
+    return command if subprocess.run([*command, "true"], capture_output=True).returncode == 0 else []
+
+
+def run_errors(program, library):
+    path = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(library)}
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen([*alone(), program], env=path, **pipe) as process:
+        try:
+            output, _ = process.communicate(timeout=SERVES_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate(timeout=ENDS_SECONDS)
+        code = process.returncode
+    return f"ended with {code}: {output}" if code else ""
+
+
+def program_errors(code, library):
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/program"
+        link = ["gcc", *FLAGS, "-x", "c", "-", "-x", "none", library, "-pthread", "-o", program]
+        return errors(link, code) or run_errors(program, library)
+
+
+def compile_errors(code):
     at_file_scope = errors(COMPILE, PRELUDE + code)
     return at_file_scope and errors(COMPILE, PRELUDE + BODY % code)
 
 
-def problem(block, library):
-    """What is wrong with a block, or the empty string."""
-    file = block["file"]
-    if not file:
-        return compile_errors(block["code"], library)
+def shown_errors(block):
+    """What is wrong with a block that shows a file."""
+    file, part, code = block["file"], block["part"], LICENCE.sub("", block["code"])
     if not (ROOT / file).is_file():
         return f"{file} does not exist"
-    return "" if LICENCE.sub("", block["code"]) in parts(file) else f"is no part of {file} any more"
+    known = parts(file)
+    wanted = known.values() if part is None else [known.get(part)]
+    return "" if code in wanted else f"is no part of {file} any more"
+
+
+def problem(page, block, library):
+    """What is wrong with a block, or the empty string."""
+    if block["file"]:
+        return shown_errors(block)
+    if block["other"]:
+        return errors(COMPILE, OTHERS[block["other"]] + block["code"])
+    if re.search(r"\bmain\(", block["code"]):
+        return program_errors(block["code"], library)
+    if shown(page).startswith("docs/guide/"):
+        return "is not run: show it from a test or an example"
+    return compile_errors(block["code"])
+
+
+def pages():
+    return [ROOT / "README.md", *source.files(".md", under=["docs"])]
+
+
+def update():
+    """Brings the blocks that name their part up to date."""
+
+    def renewed(block):
+        text = block[0]
+        if block["part"] is None:
+            return text
+        code = parts(block["file"])[block["part"]]
+        return text[: block.start("code") - block.start()] + code + "```"
+
+    for page in pages():
+        page.write_text(BLOCK.sub(renewed, page.read_text()))
+    return 0
 
 
 def main():
-    library = sys.argv[1]
+    if sys.argv[1] == "--update":
+        return update()
     problems = []
-    for page in [ROOT / "README.md", *source.files(".md", under=["docs"])]:
-        text = page.read_text() if page.exists() else ""
+    for page in pages():
+        text = page.read_text()
         for block in BLOCK.finditer(text):
             line = text.count("\n", 0, block.start("code"))
-            found = problem(block, library)
+            found = problem(page, block, os.path.abspath(sys.argv[1]))
             problems += [f"{shown(page)}:{line}: {found}"] if found else []
     return source.report(problems)
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/guide/05-reactors.md shows: the same server on each of the models.
+ */
+#include <weir/weir.h>
+
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/test.h"
+
+#define ADDRESS "127.0.0.1:0"
+
+static weir_group *boss, *workers, *loops;
+static weir_channel *server;
+static struct service service;
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return service_init(channel, &service);
+}
+
+static int start_one_loop(void)
+{
+    /* doc:begin one-loop */
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &loops);
+
+    if (!err)
+        err = weir_server_start(
+            WEIR_SERVER_OPTIONS(.boss = loops, .address = ADDRESS, .init_child = init_child),
+            &server);
+    /* doc:end */
+    return err;
+}
+
+static int start_one_acceptor(void)
+{
+    /* doc:begin one-acceptor */
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &boss);
+
+    if (!err)
+        err = weir_group_create(NULL, &workers); /* two for each CPU */
+    if (!err)
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
+                                                    .address = ADDRESS, .init_child = init_child),
+                                &server);
+    /* doc:end */
+    return err;
+}
+
+static int start_many_acceptors(void)
+{
+    /* doc:begin many-acceptors */
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2), &boss);
+
+    if (!err)
+        err = weir_group_create(NULL, &workers);
+    if (!err)
+        err =
+            weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .acceptors = 2,
+                                                  .address = ADDRESS, .init_child = init_child),
+                              &server);
+    /* doc:end */
+    return err;
+}
+
+static int start_all_accept(void)
+{
+    /* doc:begin all-accept */
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 4), &loops);
+
+    if (!err)
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .acceptors = 4,
+                                                    .address = ADDRESS, .init_child = init_child),
+                                &server);
+    /* doc:end */
+    return err;
+}
+
+static void end(void)
+{
+    service_stop(server);
+    weir_group_release(workers);
+    weir_group_release(boss);
+    weir_group_release(loops);
+    workers = boss = loops = NULL;
+    service = (struct service){0};
+}
+
+static void visit(void)
+{
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+}
+
+TEST(reactors, one_loop_does_everything)
+{
+    assert_int_equal(start_one_loop(), 0);
+    visit();
+    assert_ptr_equal(service.loops[0], weir_group_at(loops, 0));
+    end();
+}
+
+TEST(reactors, one_accepts_and_others_work)
+{
+    assert_int_equal(start_one_acceptor(), 0);
+    visit();
+    assert_ptr_not_equal(service.loops[0], weir_group_at(boss, 0));
+    end();
+}
+
+TEST(reactors, many_accept_for_others)
+{
+    assert_int_equal(start_many_acceptors(), 0);
+    assert_int_equal(weir_server_count(server), 2);
+    visit();
+    end();
+}
+
+TEST(reactors, all_accept_for_themselves)
+{
+    assert_int_equal(start_all_accept(), 0);
+    assert_int_equal(weir_server_count(server), 4);
+    visit();
+    end();
+}
