@@ -4,14 +4,16 @@ the public headers, is not run, or is no longer the part of a file that it says 
 
 A block with main() is compiled, linked and run: it ends by itself, or by SIGTERM after a second,
 with 0. Below `<!-- from: FILE -->` a block is that file's text or one of its parts between
-`/* doc:begin NAME */` and `/* doc:end */`, without their indentation; below `<!-- from: FILE NAME -->`
-that part. The tests run those files, so in docs/guide nothing else is allowed, but for
+`/* doc:begin NAME */` and `/* doc:end */`, without their indentation; `<!-- from: FILE NAME -->`
+asks for that part. The tests run those files, so in docs/guide nothing else is allowed, but for
 `<!-- with: libuv -->`: another library's code, compiled against it. Elsewhere a block may also be
-declarations, or the body of a function, and is compiled only.
+declarations, or the body of a function, and is compiled only. ```java blocks are Netty's, and
+compiled together, as classes or as a method's body.
 
 check_snippets.py --update copies the parts that are named into the pages instead.
 """
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -23,7 +25,8 @@ import source
 from source import INCLUDE, ROOT, shown
 
 BLOCK = re.compile(
-    r"(?:<!--\s*from:\s*(?P<file>\S+)(?:\s+(?P<part>\S+))?\s*-->\s*|<!--\s*with:\s*(?P<other>\S+)\s*-->\s*)?"
+    r"(?:<!--\s*from:\s*(?P<file>\S+)(?:\s+(?P<part>\S+))?\s*-->\s*"
+    r"|<!--\s*with:\s*(?P<other>\S+)\s*-->\s*)?"
     r"^```c\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -35,8 +38,28 @@ PRELUDE = "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include
 OTHERS = {
     "libuv": "#include <stdio.h>\n#include <stdlib.h>\n#include <uv.h>\n",
     "libevent": "#include <event2/buffer.h>\n#include <event2/bufferevent.h>\n"
-    "#include <event2/event.h>\n#include <event2/listener.h>\n",
+    "#include <event2/event.h>\n#include <event2/listener.h>\n#include <unistd.h>\n",
 }
+JAVA = re.compile(r"^```java\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+JAVA_JARS = "/usr/share/java/*"
+JAVA_FILE = """import io.netty.bootstrap.*;
+import io.netty.buffer.*;
+import io.netty.channel.*;
+import io.netty.channel.embedded.*;
+import io.netty.channel.socket.*;
+import io.netty.channel.socket.nio.*;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+%s
+"""
+JAVA_METHOD = """
+class Snippet%d {
+    void snippet(ChannelHandlerContext ctx, EventLoopGroup boss, EventLoopGroup workers,
+                 AtomicInteger beats) throws Exception {
+%s    }
+}
+"""
 # A snippet shows a part of something: what it declares need not be used in it.
 TOLERANT = ["-Wno-unused", "-Wno-shadow"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", *source.WARNINGS, *TOLERANT, f"-I{INCLUDE}"]
@@ -67,7 +90,8 @@ def errors(command, text):
 def alone():
     """Programs are run without the network, if that can be had: nobody else has their ports."""
     command = ["unshare", "--net", "--map-root-user"]
-    return command if subprocess.run([*command, "true"], capture_output=True).returncode == 0 else []
+    tried = subprocess.run([*command, "true"], capture_output=True)
+    return command if tried.returncode == 0 else []
 
 
 def run_errors(program, library):
@@ -93,6 +117,18 @@ def program_errors(code, library):
 def compile_errors(code):
     at_file_scope = errors(COMPILE, PRELUDE + code)
     return at_file_scope and errors(COMPILE, PRELUDE + BODY % code)
+
+
+def java_errors(text):
+    """What javac says of a page's Java, all of it as one file."""
+    blocks = JAVA.findall(text)
+    classes = [b if b.startswith("class ") else JAVA_METHOD % (n, b) for n, b in enumerate(blocks)]
+    if not blocks:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "Snippets.java"
+        file.write_text(JAVA_FILE % "".join(classes))
+        return errors(["javac", "-cp", JAVA_JARS, "-d", folder, str(file)], "")
 
 
 def shown_errors(block):
@@ -147,6 +183,8 @@ def main():
             line = text.count("\n", 0, block.start("code"))
             found = problem(page, block, os.path.abspath(sys.argv[1]))
             problems += [f"{shown(page)}:{line}: {found}"] if found else []
+        found = java_errors(text)
+        problems += [f"{shown(page)}: {found}"] if found else []
     return source.report(problems)
 
 
