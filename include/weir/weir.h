@@ -11,6 +11,7 @@
 #include <weir/buf.h>
 #include <weir/bytes.h>
 #include <weir/channel.h>
+#include <weir/channel_group.h>
 #include <weir/chooser.h>
 #include <weir/client.h>
 #include <weir/clock.h>

@@ -961,6 +961,46 @@ void use_end(weir_channel *channel)
     EXPECT(weir_channel_await_closed(channel, 0) <= 0);
 }
 
+void count_member(weir_channel *, void *user_data)
+{
+    ++*static_cast<int *>(user_data);
+}
+
+void use_channel_group()
+{
+    weir_channel_group_options options;
+    weir_channel_group *group = nullptr;
+    weir_embedded *embedded = nullptr;
+    int members = 0;
+
+    weir_channel_group_options_init(&options);
+    options.name = "room";
+    EXPECT(weir_channel_group_create(&options, &group) == 0);
+    weir_channel_group_release(weir_channel_group_retain(group));
+    EXPECT(std::strcmp(weir_channel_group_name(group), "room") == 0);
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_channel *channel = weir_embedded_channel(embedded);
+    EXPECT(weir_channel_group_add(group, channel) == 0);
+    EXPECT(weir_channel_group_remove(group, channel) == 0);
+    EXPECT(weir_channel_group_add(group, channel) == 0);
+    EXPECT(weir_channel_group_contains(group, channel) && weir_channel_group_size(group) == 1);
+    weir_channel *found = weir_channel_group_find(group, weir_channel_id(channel));
+    EXPECT(found == channel);
+    weir_channel_release(found);
+    weir_channel_group_foreach(group, count_member, &members);
+    EXPECT(members == 1);
+    weir_channel_group_write(group, some_msg(), nullptr, weir_match_is, channel);
+    weir_channel_group_flush(group, weir_match_connections, nullptr);
+    weir_channel_group_write_and_flush(group, some_msg(), nullptr, weir_match_writable, nullptr);
+    weir_channel_group_close(group, nullptr, weir_match_listeners, nullptr);
+    weir_channel_group_disconnect(group, nullptr, weir_match_is_not, channel);
+    weir_channel_group_deregister(group, nullptr, weir_match_is_not, channel);
+    weir_channel_group_abort(group, nullptr, nullptr, nullptr);
+    (void)weir_embedded_finish(embedded);
+    weir_embedded_release(embedded);
+    weir_channel_group_release(group);
+}
+
 void use_channels()
 {
     weir_embedded_options options;
@@ -1138,6 +1178,7 @@ int main()
     use_address();
     use_channels();
     use_datagram();
+    use_channel_group();
     use_transports();
     use_bootstraps();
     return failures != 0;

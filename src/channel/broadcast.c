@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is asked of all members of a channel group.
+ *
+ *      walk, match           -> receivers, sorted into runs of one loop each
+ *      other loops' runs     -> one task for each, which asks its receivers there
+ *      this loop's run       -> at once, when the tasks are under way
+ *
+ * Asking is the channel's own function, wherever it is called: a channel that has moved meanwhile
+ * gets it forwarded, and a loop that takes no task leaves each of its channels to say what becomes
+ * of that. So nothing can fail here but for want of memory before the first is asked.
+ *
+ * A message on its way to another loop counts against each receiver's marks from the start, as that
+ * of a single write does. Each run has a share of it, of which its loop makes further ones.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/refcount.h"
+#include "channel/channel.h"
+#include "channel/channel_group.h"
+
+/* What is asked, of whom, and who hears of it. */
+struct order {
+    void (*send)(weir_channel *channel, weir_msg *msg, weir_promise *done); /* one of the two */
+    void (*act)(weir_channel *channel, weir_promise *done);
+    bool wakes_nobody;
+    weir_msg *msg;      /* taken */
+    weir_promise *done; /* may be NULL */
+    weir_match_fn *match;
+    void *user_data;
+};
+
+struct receiver {
+    weir_channel *channel; /* kept */
+    weir_executor *executor;
+    bool is_counted; /* its marks know of the message */
+};
+
+struct broadcast {
+    weir__refs refs;    /* the caller's, each task's, each promise's */
+    struct order order; /* `done` is kept */
+    int64_t cost;
+
+    /* Counted if somebody waits. Who makes `waiting` zero completes `done`: it is acquire-release,
+     * so that this comes after all failures. */
+    _Atomic size_t waiting; /* receivers, and one more until all have been asked */
+    _Atomic size_t failed;
+    _Atomic int err;  /* the first */
+    char reason[160]; /* of who has set `err` */
+
+    size_t count;
+    struct receiver receivers[];
+};
+
+/* Receivers of one loop. */
+struct run {
+    struct broadcast *broadcast;
+    struct receiver *receivers;
+    size_t count;
+    weir_msg *msg;
+};
+
+/* One that is on its way there: all of it is kept. */
+struct parcel {
+    weir_task task;
+    struct run run;
+};
+
+/* ---- the end ---- */
+
+static void release(struct broadcast *broadcast)
+{
+    if (!weir__refs_release(&broadcast->refs))
+        return;
+    weir_msg_release(broadcast->order.msg);
+    weir_promise_release(broadcast->order.done);
+    weir__free(broadcast);
+}
+
+static void complete(struct broadcast *broadcast)
+{
+    weir_promise *done = broadcast->order.done;
+    size_t failed = atomic_load_explicit(&broadcast->failed, memory_order_relaxed);
+    char sentence[sizeof(broadcast->reason) + 64];
+
+    if (failed == 0) {
+        (void)weir_promise_succeed(done, (void *)(uintptr_t)broadcast->count);
+        return;
+    }
+    (void)snprintf(sentence, sizeof(sentence), "%zu of %zu failed: %s", failed, broadcast->count,
+                   broadcast->reason);
+    (void)weir_promise_fail(done, atomic_load_explicit(&broadcast->err, memory_order_relaxed),
+                            sentence);
+}
+
+static void count_down(struct broadcast *broadcast)
+{
+    if (broadcast->order.done != NULL &&
+        atomic_fetch_sub_explicit(&broadcast->waiting, 1, memory_order_acq_rel) == 1)
+        complete(broadcast);
+}
+
+static void note_failure(struct broadcast *broadcast, int err, const char *detail)
+{
+    int none = 0;
+
+    atomic_fetch_add_explicit(&broadcast->failed, 1, memory_order_relaxed);
+    if (atomic_compare_exchange_strong_explicit(&broadcast->err, &none, err, memory_order_relaxed,
+                                                memory_order_relaxed))
+        (void)snprintf(broadcast->reason, sizeof(broadcast->reason), "%s", detail);
+}
+
+/* ---- one receiver ---- */
+
+static void on_receiver_done(weir_promise *promise, void *user_data)
+{
+    struct broadcast *broadcast = user_data;
+    int err = weir_promise_result(promise);
+
+    if (err < 0)
+        note_failure(broadcast, err, weir_promise_detail(promise));
+    count_down(broadcast);
+    release(broadcast);
+}
+
+/* It is heard where it completes: counting needs no thread of its own. */
+static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
+{
+    weir_promise *promise;
+    int err = weir_promise_create(weir_executor_immediate(), &promise);
+
+    if (err < 0)
+        return err;
+    weir__refs_retain(&broadcast->refs);
+    (void)weir_promise_add_listener(promise, on_receiver_done, broadcast); /* the first: fits in */
+    *ret_promise = promise;
+    return 0;
+}
+
+/* It will not be asked. */
+static void leave_out(struct broadcast *broadcast, weir_channel *channel, int err)
+{
+    if (broadcast->order.done == NULL) {
+        weir__channel_lose(channel, NULL, err);
+        return;
+    }
+    note_failure(broadcast, err, weir_error_text(err));
+    count_down(broadcast);
+}
+
+/* What the channel is given: a share of the message, and a promise if somebody waits. */
+static int prepare(const struct run *run, weir_msg **ret_msg, weir_promise **ret_promise)
+{
+    const weir_promise *done = run->broadcast->order.done;
+    weir_msg *msg = NULL;
+    int err = 0;
+
+    if (done != NULL && weir_promise_is_cancelled(done))
+        return WEIR_ECANCELED;
+    if (run->msg != NULL)
+        err = weir_msg_share(run->msg, &msg);
+    if (err == 0 && done != NULL)
+        err = make_promise(run->broadcast, ret_promise);
+    if (err < 0)
+        weir_msg_release(msg);
+    else
+        *ret_msg = msg;
+    return err;
+}
+
+static void ask(const struct run *run, weir_channel *channel)
+{
+    const struct order *order = &run->broadcast->order;
+    weir_promise *promise = NULL;
+    weir_msg *msg;
+    int err = prepare(run, &msg, &promise);
+
+    if (err < 0)
+        leave_out(run->broadcast, channel, err);
+    else if (order->send != NULL)
+        order->send(channel, msg, promise);
+    else
+        order->act(channel, promise);
+    weir_promise_release(promise);
+}
+
+/* The message has come to the channel's loop, which counts it anew; or to where that was. */
+static void ask_counted(const struct run *run, weir_channel *channel)
+{
+    if (weir__channel_is_here(channel)) {
+        weir__outbound_arrive(channel, run->broadcast->cost);
+        ask(run, channel);
+        weir__outbound_look(channel);
+    } else {
+        weir__outbound_turn_back(channel, run->broadcast->cost);
+        ask(run, channel);
+    }
+}
+
+/* ---- the receivers of one loop ---- */
+
+static void ask_all(const struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        const struct receiver *receiver = &run->receivers[i];
+
+        if (receiver->is_counted)
+            ask_counted(run, receiver->channel);
+        else
+            ask(run, receiver->channel);
+        weir_channel_release(receiver->channel);
+    }
+}
+
+static void destroy_parcel(struct parcel *parcel)
+{
+    weir_msg_release(parcel->run.msg);
+    release(parcel->run.broadcast);
+    weir__free(parcel);
+}
+
+/* Cancelled or not: the channels know what to do without a loop. */
+static void on_parcel(void *arg, int status)
+{
+    struct parcel *parcel = arg;
+
+    (void)status;
+    ask_all(&parcel->run);
+    destroy_parcel(parcel);
+}
+
+static struct parcel *make_parcel(const struct run *run)
+{
+    struct parcel *parcel = weir__zalloc(sizeof(*parcel));
+
+    if (parcel == NULL)
+        return NULL;
+    if (run->msg != NULL && weir_msg_share(run->msg, &parcel->run.msg) < 0) {
+        weir__free(parcel);
+        return NULL;
+    }
+    weir__refs_retain(&run->broadcast->refs);
+    parcel->run.broadcast = run->broadcast;
+    parcel->run.receivers = run->receivers;
+    parcel->run.count = run->count;
+    weir_task_init(&parcel->task, on_parcel, parcel);
+    return parcel;
+}
+
+static void count_message(const struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        struct receiver *receiver = &run->receivers[i];
+
+        receiver->is_counted = weir__outbound_depart(receiver->channel, run->broadcast->cost) == 0;
+    }
+}
+
+/* Posts the run to its loop; false if that has to be asked channel by channel. */
+static bool send_parcel(const struct run *run)
+{
+    weir_executor *executor = run->receivers->executor;
+    struct parcel *parcel = make_parcel(run);
+    int err;
+
+    if (parcel == NULL)
+        return false;
+    if (run->msg != NULL)
+        count_message(run);
+    weir__executor_keep(executor); /* its channels may be through before us, and gone */
+    err = run->broadcast->order.wakes_nobody ? weir_execute_task_lazy(executor, &parcel->task)
+                                             : weir_execute_task(executor, &parcel->task);
+    weir__executor_drop(executor);
+    if (err < 0)
+        destroy_parcel(parcel);
+    return err == 0;
+}
+
+/* ---- all receivers ---- */
+
+static void swap(struct receiver *a, struct receiver *b)
+{
+    struct receiver other = *a;
+
+    *a = *b;
+    *b = other;
+}
+
+/* Brings those of the first one's loop to the front; returns how many. There are few loops. */
+static size_t gather_run(struct receiver *receivers, size_t count)
+{
+    const weir_executor *executor = receivers->executor;
+    size_t length = 1;
+
+    for (size_t i = 1; i < count; i++) {
+        if (receivers[i].executor == executor)
+            swap(&receivers[length++], &receivers[i]);
+    }
+    return length;
+}
+
+static void dispatch(struct broadcast *broadcast)
+{
+    struct run here = {.broadcast = broadcast}, run = {.broadcast = broadcast};
+
+    run.msg = here.msg = broadcast->order.msg;
+    for (size_t first = 0; first < broadcast->count; first += run.count) {
+        run.receivers = &broadcast->receivers[first];
+        run.count = gather_run(run.receivers, broadcast->count - first);
+        if (weir__in_executor(run.receivers->executor))
+            here = run;
+        else if (!send_parcel(&run))
+            ask_all(&run);
+    }
+    ask_all(&here);
+}
+
+/* The members that match, each kept: matching runs the user's code, so it is done without a lock.
+ */
+static void collect(struct broadcast *broadcast, weir__member_walk *walk)
+{
+    const struct order *order = &broadcast->order;
+    weir_channel *channel;
+
+    while ((channel = weir__member_walk_next(walk)) != NULL) {
+        if (order->match != NULL && !order->match(channel, order->user_data)) {
+            weir_channel_release(channel);
+            continue;
+        }
+        broadcast->receivers[broadcast->count++] =
+            (struct receiver){.channel = channel, .executor = weir__channel_executor(channel)};
+    }
+}
+
+static struct broadcast *make_broadcast(const struct order *order, size_t receivers)
+{
+    struct broadcast *broadcast =
+        weir__alloc(sizeof(*broadcast) + receivers * sizeof(broadcast->receivers[0]));
+
+    if (broadcast == NULL)
+        return NULL;
+    weir__refs_init(&broadcast->refs);
+    broadcast->order = *order;
+    if (order->done != NULL)
+        weir_promise_retain(order->done);
+    broadcast->cost = order->msg != NULL ? weir__outbound_cost(order->msg) : 0;
+    broadcast->count = 0;
+    atomic_init(&broadcast->failed, 0);
+    atomic_init(&broadcast->err, 0);
+    return broadcast;
+}
+
+/* There is no memory to ask them. Where nobody hears of that, they do. */
+static void give_up(weir__member_walk *walk, const struct order *order)
+{
+    weir_channel *channel;
+
+    while ((channel = weir__member_walk_next(walk)) != NULL) {
+        if (order->done == NULL &&
+            (order->match == NULL || order->match(channel, order->user_data)))
+            weir__channel_lose(channel, NULL, -ENOMEM);
+        weir_channel_release(channel);
+    }
+    weir_msg_release(order->msg);
+    if (order->done != NULL)
+        (void)weir_promise_fail(order->done, -ENOMEM, "no memory to ask the members: none was");
+}
+
+static bool may_begin(const weir_channel_group *group, const weir_promise *done)
+{
+    if (done == NULL || !weir_promise_is_done(done))
+        return true;
+    if (!weir_promise_is_cancelled(done))
+        weir__error("channel_group", weir_channel_group_name(group),
+                    "it was asked to do something with a promise that is complete");
+    return false;
+}
+
+static void carry_out(weir_channel_group *group, const struct order *order)
+{
+    weir__member_walk walk;
+    struct broadcast *broadcast;
+
+    if (!may_begin(group, order->done)) {
+        weir_msg_release(order->msg);
+        return;
+    }
+    weir__member_walk_begin(&walk, group);
+    broadcast = make_broadcast(order, walk.count);
+    if (broadcast == NULL) {
+        give_up(&walk, order);
+        return;
+    }
+    collect(broadcast, &walk);
+    atomic_init(&broadcast->waiting, broadcast->count + 1);
+    dispatch(broadcast);
+    count_down(broadcast);
+    release(broadcast);
+}
+
+/* ---- what can be asked ---- */
+
+void weir_channel_group_write(weir_channel_group *group, weir_msg *msg, weir_promise *done,
+                              weir_match_fn *match, void *user_data)
+{
+    carry_out(group, &(const struct order){.send = weir_channel_write,
+                                           .wakes_nobody = true,
+                                           .msg = msg,
+                                           .done = done,
+                                           .match = match,
+                                           .user_data = user_data});
+}
+
+void weir_channel_group_write_and_flush(weir_channel_group *group, weir_msg *msg,
+                                        weir_promise *done, weir_match_fn *match, void *user_data)
+{
+    carry_out(group, &(const struct order){.send = weir_channel_write_and_flush,
+                                           .msg = msg,
+                                           .done = done,
+                                           .match = match,
+                                           .user_data = user_data});
+}
+
+/* Nobody waits for a flush. */
+static void flush(weir_channel *channel, weir_promise *done)
+{
+    (void)done;
+    weir_channel_flush(channel);
+}
+
+void weir_channel_group_flush(weir_channel_group *group, weir_match_fn *match, void *user_data)
+{
+    carry_out(group, &(const struct order){.act = flush, .match = match, .user_data = user_data});
+}
+
+void weir_channel_group_close(weir_channel_group *group, weir_promise *done, weir_match_fn *match,
+                              void *user_data)
+{
+    weir__channel_group_shut(group);
+    carry_out(group,
+              &(const struct order){
+                  .act = weir_channel_close, .done = done, .match = match, .user_data = user_data});
+}
+
+void weir_channel_group_abort(weir_channel_group *group, weir_promise *done, weir_match_fn *match,
+                              void *user_data)
+{
+    weir__channel_group_shut(group);
+    carry_out(group,
+              &(const struct order){
+                  .act = weir_channel_abort, .done = done, .match = match, .user_data = user_data});
+}
+
+void weir_channel_group_disconnect(weir_channel_group *group, weir_promise *done,
+                                   weir_match_fn *match, void *user_data)
+{
+    carry_out(group, &(const struct order){.act = weir_channel_disconnect,
+                                           .done = done,
+                                           .match = match,
+                                           .user_data = user_data});
+}
+
+void weir_channel_group_deregister(weir_channel_group *group, weir_promise *done,
+                                   weir_match_fn *match, void *user_data)
+{
+    carry_out(group, &(const struct order){.act = weir_channel_deregister,
+                                           .done = done,
+                                           .match = match,
+                                           .user_data = user_data});
+}

@@ -1,0 +1,662 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is asked of all members of a channel group.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/channel_group.h>
+#include <weir/error.h>
+#include <weir/number.h>
+
+#include "base/thread.h"
+#include "support/channel/room.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/memory.h"
+
+/* ---- on the test's own thread ---- */
+
+struct hall {
+    struct stepper stepper;
+    struct room room;
+    weir_channel_group *group;
+    weir_promise *done;
+};
+
+static void open_hall(struct hall *hall, int members)
+{
+    hall->stepper = stepper_open();
+    room_open(&hall->room, NULL);
+    hall->group = hall->room.group;
+    for (int i = 0; i < members; i++)
+        (void)room_admit(&hall->room, hall->stepper.executor, NULL, NULL);
+    assert_int_equal(weir_promise_create(hall->stepper.executor, &hall->done), 0);
+}
+
+static void close_hall(struct hall *hall)
+{
+    weir_promise_release(hall->done);
+    room_close(&hall->room, &hall->stepper);
+    stepper_close(&hall->stepper);
+}
+
+static void assert_all_got(struct room *room, const char *text)
+{
+    for (size_t i = 0; i < room->count; i++)
+        assert_wire(room, i, text);
+}
+
+TEST(broadcast, brings_a_message_to_all)
+{
+    struct hall hall;
+
+    open_hall(&hall, 3);
+    weir_channel_group_write_and_flush(hall.group, text_msg("hello"), hall.done, NULL, NULL);
+    assert_all_got(&hall.room, "hello");
+    assert_int_equal(weir_promise_result(hall.done), 0);
+    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 3);
+    close_hall(&hall);
+}
+
+TEST(broadcast, completes_when_the_last_has_sent_it)
+{
+    struct hall hall;
+
+    open_hall(&hall, 3);
+    room_wire(&hall.room, 1)->room = 2;
+    weir_channel_group_write(hall.group, text_msg("hello"), hall.done, NULL, NULL);
+    assert_all_got(&hall.room, "");
+    weir_channel_group_flush(hall.group, NULL, NULL);
+    assert_wire(&hall.room, 0, "hello");
+    assert_wire(&hall.room, 1, "he");
+    assert_wire(&hall.room, 2, "hello");
+    assert_int_equal(weir_promise_result(hall.done), -EINPROGRESS);
+    room_wire(&hall.room, 1)->room = -1;
+    weir__channel_writable(hall.room.members[1], 0);
+    assert_wire(&hall.room, 1, "llo");
+    assert_int_equal(weir_promise_result(hall.done), 0);
+    close_hall(&hall);
+}
+
+TEST(broadcast, to_nobody_succeeds_at_once)
+{
+    struct hall hall;
+
+    open_hall(&hall, 0);
+    weir_channel_group_write_and_flush(hall.group, text_msg("hello"), hall.done, NULL, NULL);
+    assert_int_equal(weir_promise_result(hall.done), 0);
+    assert_null(weir_promise_value(hall.done));
+    weir_channel_group_write(hall.group, text_msg("hello"), NULL, NULL, NULL);
+    weir_channel_group_flush(hall.group, NULL, NULL);
+    weir_channel_group_close(hall.group, NULL, NULL, NULL);
+    close_hall(&hall);
+}
+
+TEST(broadcast, says_how_many_have_failed_and_the_first_reason)
+{
+    struct hall hall;
+
+    open_hall(&hall, 5);
+    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
+    room_wire(&hall.room, 3)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
+    assert_int_equal(weir_promise_result(hall.done), -ENOTSUP);
+    assert_non_null(strstr(weir_promise_detail(hall.done), "2 of 5 failed: "));
+    assert_non_null(strstr(weir_promise_detail(hall.done), weir_error_text(-ENOTSUP)));
+    assert_wire(&hall.room, 0, "x");
+    assert_wire(&hall.room, 1, "");
+    assert_wire(&hall.room, 4, "x");
+    close_hall(&hall);
+}
+
+TEST(broadcast, leaves_it_to_each_member_to_hear_of_a_failure_that_nobody_waits_for)
+{
+    struct hall hall;
+
+    messages_catch();
+    open_hall(&hall, 2);
+    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write_and_flush(hall.group, text_msg("x"), NULL, NULL, NULL);
+    (void)stepper_run(&hall.stepper);
+    assert_true(weir_channel_is_open(hall.room.members[0]));
+    assert_false(weir_channel_is_open(hall.room.members[1])); /* the tail closes on an error */
+    close_hall(&hall);
+}
+
+static bool is_second(weir_channel *channel, void *user_data)
+{
+    return channel == ((struct room *)user_data)->members[1];
+}
+
+TEST(broadcast, is_for_those_that_match)
+{
+    struct hall hall;
+    const struct wire_options listener = {.accepts = true};
+
+    open_hall(&hall, 3);
+    weir_channel_group_write_and_flush(hall.group, text_msg("a"), NULL, is_second, &hall.room);
+    weir_channel_group_write_and_flush(hall.group, text_msg("b"), NULL, weir_match_is,
+                                       hall.room.members[0]);
+    weir_channel_group_write_and_flush(hall.group, text_msg("c"), NULL, weir_match_is_not,
+                                       hall.room.members[0]);
+    assert_wire(&hall.room, 0, "b");
+    assert_wire(&hall.room, 1, "ac");
+    assert_wire(&hall.room, 2, "c");
+
+    (void)room_admit(&hall.room, hall.stepper.executor, &listener, NULL);
+    weir_channel_group_abort(hall.group, hall.done, weir_match_listeners, NULL);
+    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 1);
+    (void)stepper_run(&hall.stepper);
+    assert_int_equal(weir_channel_group_size(hall.group), 3);
+    weir_channel_group_abort(hall.group, NULL, weir_match_connections, NULL);
+    (void)stepper_run(&hall.stepper);
+    assert_int_equal(weir_channel_group_size(hall.group), 0);
+    close_hall(&hall);
+}
+
+TEST(broadcast, leaves_out_who_does_not_read)
+{
+    struct hall hall;
+
+    open_hall(&hall, 2);
+    room_wire(&hall.room, 1)->room = 0;
+    weir_channel_write_and_flush(hall.room.members[1], sized_msg(100000), NULL);
+    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, weir_match_writable,
+                                       NULL);
+    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 1);
+    assert_wire(&hall.room, 0, "x");
+    close_hall(&hall);
+}
+
+TEST(broadcast, closes_aborts_and_takes_from_the_loop)
+{
+    static void (*const operations[])(weir_channel_group * group, weir_promise * done,
+                                      weir_match_fn * match, void *user_data) = {
+        weir_channel_group_close,
+        weir_channel_group_abort,
+        weir_channel_group_disconnect,
+    };
+    const struct wire_options no_linger = {.no_linger = true};
+    struct hall hall;
+
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        open_hall(&hall, 0);
+        for (size_t j = 0; j < 2; j++)
+            (void)room_admit(&hall.room, hall.stepper.executor, &no_linger, NULL);
+        operations[i](hall.group, hall.done, NULL, NULL);
+        (void)stepper_run(&hall.stepper);
+        assert_int_equal(weir_promise_result(hall.done), 0);
+        assert_int_equal((uintptr_t)weir_promise_value(hall.done), 2);
+        assert_int_equal(weir_channel_group_size(hall.group), 0);
+        close_hall(&hall);
+    }
+    open_hall(&hall, 2);
+    weir_channel_group_deregister(hall.group, hall.done, NULL, NULL);
+    (void)stepper_run(&hall.stepper);
+    assert_int_equal(weir_promise_result(hall.done), 0);
+    assert_int_equal(weir_channel_group_size(hall.group), 2);
+    assert_false(weir_channel_is_registered(hall.room.members[0]));
+    close_hall(&hall);
+}
+
+/* ---- what the members get ---- */
+
+static const uint8_t *bytes_of_last;
+static const weir_msg *last;
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    if (weir_buf_of(msg) != NULL) {
+        bytes_of_last = weir_buf_bytes(weir_buf_of(msg));
+        assert_int_equal(weir_buf_set_u8(weir_buf_of(msg), 0, 'X'), -EROFS);
+    }
+    last = msg;
+    weir_write(ctx, msg, done);
+}
+
+static const weir_handler watcher = {.name = "watcher", .write = on_write};
+
+static void watch(struct hall *hall)
+{
+    for (size_t i = 0; i < hall->room.count; i++)
+        assert_int_equal(
+            weir_pipeline_add_last(weir_channel_pipeline(hall->room.members[i]), &watcher, NULL),
+            0);
+}
+
+TEST(broadcast, copies_no_byte_and_lets_nobody_change_them)
+{
+    struct hall hall;
+    weir_msg *msg = text_msg("hello");
+    const uint8_t *bytes = weir_buf_bytes(weir_buf_of(msg));
+
+    open_hall(&hall, 2);
+    watch(&hall);
+    weir_channel_group_write_and_flush(hall.group, msg, hall.done, NULL, NULL);
+    assert_ptr_equal(bytes_of_last, bytes);
+    assert_ptr_not_equal(last, msg);
+    assert_all_got(&hall.room, "hello");
+    close_hall(&hall);
+}
+
+struct note {
+    weir_msg msg;
+    int destroyed;
+};
+
+static void destroy_note(weir_msg *msg)
+{
+    container_of(msg, struct note, msg)->destroyed++;
+}
+
+static const weir_msg_type note_type = {.name = "note", .destroy = destroy_note};
+
+TEST(broadcast, gives_a_message_of_the_users_own_to_all)
+{
+    struct hall hall;
+    struct note note = {.destroyed = 0};
+
+    open_hall(&hall, 2);
+    watch(&hall);
+    weir_msg_init(&note.msg, &note_type);
+    room_wire(&hall.room, 0)->options.admit_err = -ENOTSUP;
+    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write(hall.group, &note.msg, hall.done, NULL, NULL);
+    assert_ptr_equal(last, &note.msg);
+    assert_int_equal(weir_promise_result(hall.done), -ENOTSUP);
+    assert_int_equal(note.destroyed, 1);
+    close_hall(&hall);
+}
+
+TEST(broadcast, does_nothing_for_a_promise_that_is_complete)
+{
+    struct hall hall;
+
+    messages_catch();
+    open_hall(&hall, 1);
+    assert_int_equal(weir_promise_cancel(hall.done), 0);
+    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 0);
+    weir_promise_release(hall.done);
+    assert_int_equal(weir_promise_create_completed(NULL, 0, NULL, &hall.done), 0);
+    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_wire(&hall.room, 0, "");
+    close_hall(&hall);
+}
+
+static void write_again(weir_promise *promise, void *user_data)
+{
+    struct hall *hall = user_data;
+
+    (void)promise;
+    weir_channel_group_write_and_flush(hall->group, text_msg("b"), NULL, NULL, NULL);
+    weir_channel_group_abort(hall->group, NULL, NULL, NULL);
+}
+
+TEST(broadcast, may_be_made_by_who_hears_of_another)
+{
+    struct hall hall;
+
+    open_hall(&hall, 2);
+    assert_int_equal(weir_promise_add_listener(hall.done, write_again, &hall), 0);
+    weir_channel_group_write_and_flush(hall.group, text_msg("a"), hall.done, NULL, NULL);
+    (void)stepper_run(&hall.stepper);
+    assert_all_got(&hall.room, "ab");
+    assert_int_equal(weir_channel_group_size(hall.group), 0);
+    close_hall(&hall);
+}
+
+/* ---- to other loops ---- */
+
+#define EACH 8
+
+struct crowd {
+    weir_group *loops;
+    struct room room;
+    weir_channel_group *group;
+    weir_promise *done;
+    struct gate gates[2];
+};
+
+static void open_crowd(struct crowd *crowd, const weir_channel_options *options)
+{
+    memset(crowd, 0, sizeof(*crowd));
+    crowd->loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    room_open(&crowd->room, NULL);
+    crowd->group = crowd->room.group;
+    for (size_t i = 0; i < 2 * EACH; i++)
+        (void)room_admit(&crowd->room, weir_group_at(crowd->loops, i % 2), NULL, options);
+    assert_int_equal(weir_promise_create(NULL, &crowd->done), 0);
+}
+
+static void close_crowd(struct crowd *crowd)
+{
+    weir_promise_release(crowd->done);
+    room_close(&crowd->room, NULL);
+    end_group(crowd->loops);
+}
+
+/* From here on no loop runs anything until it is let go. */
+static void stop(struct crowd *crowd)
+{
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(weir_execute(weir_group_at(crowd->loops, i), gate_task, &crowd->gates[i]),
+                         0);
+        assert_true(gate_await_arrivals(&crowd->gates[i], 1));
+    }
+}
+
+static void let_go(struct crowd *crowd)
+{
+    for (size_t i = 0; i < 2; i++)
+        gate_open(&crowd->gates[i]);
+}
+
+TEST(broadcast, tells_each_loop_once)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, NULL);
+    stop(&crowd);
+    weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
+    assert_int_equal(weir_executor_pending(weir_group_at(crowd.loops, 0)), 1);
+    assert_int_equal(weir_executor_pending(weir_group_at(crowd.loops, 1)), 1);
+    let_go(&crowd);
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal((uintptr_t)weir_promise_value(crowd.done), 2 * EACH);
+    assert_all_got(&crowd.room, "x");
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, from_a_loop_asks_its_own_members_at_once)
+{
+    struct crowd crowd;
+    struct stepper stepper = stepper_open();
+
+    open_crowd(&crowd, NULL);
+    (void)room_admit(&crowd.room, stepper.executor, NULL, NULL);
+    weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
+    assert_wire(&crowd.room, 2 * EACH, "x");
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_wire(&crowd.room, 0, "x");
+    weir_channel_abort(crowd.room.members[2 * EACH], NULL);
+    (void)stepper_run(&stepper);
+    close_crowd(&crowd);
+    stepper_close(&stepper);
+}
+
+TEST(broadcast, counts_against_the_marks_before_the_loop_has_it)
+{
+    struct crowd crowd;
+    weir_channel *member;
+
+    open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    member = crowd.room.members[3];
+    stop(&crowd);
+    weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
+    assert_true(weir_channel_pending_bytes(member) >= 2000);
+    assert_false(weir_channel_is_writable(member));
+    let_go(&crowd);
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    close_crowd(&crowd); /* waits for the loops */
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+TEST(broadcast, leaves_the_marks_as_they_were)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    for (size_t i = 0; i < 2; i++)
+        errand_on(weir_group_at(crowd.loops, i), nothing, NULL);
+    for (size_t i = 0; i < 2 * EACH; i++) {
+        assert_int_equal(weir_channel_pending_bytes(crowd.room.members[i]), 0);
+        assert_true(weir_channel_is_writable(crowd.room.members[i]));
+    }
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, beyond_a_members_cap_fails_for_that_one)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.write_cap = 3000));
+    weir_channel_group_write_and_flush(crowd.group, sized_msg(5000), crowd.done, NULL, NULL);
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), WEIR_EFULL);
+    assert_non_null(strstr(weir_promise_detail(crowd.done), "16 of 16 failed: "));
+    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, that_is_cancelled_spares_those_whose_loop_has_not_begun)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, NULL);
+    stop(&crowd);
+    weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
+    assert_int_equal(weir_promise_cancel(crowd.done), 0);
+    let_go(&crowd);
+    for (size_t i = 0; i < 2; i++)
+        errand_on(weir_group_at(crowd.loops, i), nothing, NULL);
+    assert_all_got(&crowd.room, "");
+    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, finds_who_has_moved_meanwhile)
+{
+    struct crowd crowd;
+    weir_promise *moved;
+
+    open_crowd(&crowd, NULL);
+    assert_int_equal(weir_promise_create(NULL, &moved), 0);
+    weir_channel_deregister(crowd.room.members[0], NULL);
+    stop(&crowd);
+    weir_channel_register(crowd.room.members[0], weir_group_at(crowd.loops, 1), moved);
+    weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
+    let_go(&crowd);
+    assert_int_equal(weir_promise_sync(moved, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_ptr_equal(weir_channel_executor(crowd.room.members[0]), weir_group_at(crowd.loops, 1));
+    assert_all_got(&crowd.room, "x");
+    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    weir_promise_release(moved);
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
+{
+    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .max_pending = 16));
+    weir_executor *loop = weir_group_at(loops, 0);
+    struct room room;
+    struct gate gate = {0};
+    struct tally tally = {0};
+    uint32_t queued = 0;
+    weir_promise *done;
+
+    room_open(&room, NULL);
+    for (size_t i = 0; i < 3; i++)
+        (void)room_admit(&room, loop, NULL, NULL);
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    assert_int_equal(weir_execute(loop, gate_task, &gate), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    while (weir_execute(loop, tally_task, &tally) == 0)
+        queued++;
+    weir_channel_group_write_and_flush(room.group, text_msg("x"), done, NULL, NULL);
+    assert_int_equal(weir_promise_sync(done, PATIENCE_NS), WEIR_EFULL);
+    assert_non_null(strstr(weir_promise_detail(done), "3 of 3 failed: "));
+    gate_open(&gate);
+    assert_true(tally_await(&tally, queued));
+    errand_on(loop, nothing, NULL);
+    assert_int_equal(weir_channel_pending_bytes(room.members[0]), 0);
+    weir_promise_release(done);
+    room_close(&room, NULL);
+    end_group(loops);
+}
+
+TEST(broadcast, to_members_whose_loop_has_ended_comes_to_an_end)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, NULL);
+    stop(&crowd);
+    weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
+    assert_int_equal(weir_group_shutdown(crowd.loops, 0, 0), 0);
+    let_go(&crowd);
+    assert_int_equal(weir_promise_await(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(crowd.loops, PATIENCE_NS), 0);
+    weir_channel_group_close(crowd.group, NULL, NULL, NULL);
+    close_crowd(&crowd);
+}
+
+/* ---- no memory ---- */
+
+static void broadcast_without_memory(unsigned n, bool waits, bool *ret_failed)
+{
+    struct hall hall;
+    weir_msg *msg = text_msg("x");
+    int err;
+
+    open_hall(&hall, 3);
+    test_memory_fail_at(n);
+    weir_channel_group_write_and_flush(hall.group, msg, waits ? hall.done : NULL, NULL, NULL);
+    *ret_failed = test_memory_failed();
+    test_memory_fail_at(0);
+    err = waits ? weir_promise_result(hall.done) : 0;
+    assert_true(err == (waits && *ret_failed ? -ENOMEM : 0));
+    (void)stepper_run(&hall.stepper);
+    if (*ret_failed && !waits) /* somebody has not got it, and will not go on as if he had */
+        assert_true(weir_channel_group_size(hall.group) < 3);
+    close_hall(&hall);
+}
+
+TEST(broadcast, without_memory_is_reported)
+{
+    bool failed = true;
+    unsigned n;
+
+    messages_catch();
+    for (n = 1; failed; n++)
+        broadcast_without_memory(n, true, &failed);
+    assert_in_range(n, 5, 30); /* the receivers; a promise, a view for each */
+    for (n = 1, failed = true; failed; n++)
+        broadcast_without_memory(n, false, &failed);
+    assert_in_range(n, 3, 30);
+}
+
+static void post_without_memory(unsigned n, bool *ret_failed)
+{
+    struct crowd crowd;
+    weir_msg *msg = text_msg("x");
+
+    open_crowd(&crowd, NULL);
+    test_memory_fail_at(n);
+    weir_channel_group_write_and_flush(crowd.group, msg, crowd.done, NULL, NULL);
+    assert_int_equal(weir_promise_await(crowd.done, PATIENCE_NS), 0);
+    *ret_failed = test_memory_failed();
+    test_memory_fail_at(0);
+    assert_true(weir_promise_result(crowd.done) == 0 || *ret_failed);
+    close_crowd(&crowd);
+}
+
+TEST(broadcast, without_memory_to_post_it_is_still_made)
+{
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed; n++)
+        post_without_memory(n, &failed);
+}
+
+/* ---- a storm: channels come and go while others broadcast ---- */
+
+#define ROUNDS 300
+
+struct storm {
+    weir_group *loops;
+    weir_channel_group *group;
+    struct diary diary;
+    struct tally completed;
+    _Atomic uint32_t asked;
+};
+
+static void count_completed(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    tally_add(user_data);
+}
+
+static void shout(void *arg)
+{
+    struct storm *storm = arg;
+    weir_promise *done;
+    weir_buf *buf;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        if (weir_buf_create_from("hello", 5, &buf) < 0 || weir_promise_create(NULL, &done) < 0 ||
+            weir_promise_add_listener(done, count_completed, &storm->completed) < 0)
+            abort();
+        atomic_fetch_add(&storm->asked, 1);
+        weir_channel_group_write_and_flush(storm->group, weir_buf_msg(buf), done, NULL, NULL);
+        weir_promise_release(done);
+        (void)weir_channel_group_size(storm->group);
+    }
+}
+
+static void come_and_go(void *arg)
+{
+    struct storm *storm = arg;
+    weir_channel *channel;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        if (wire_create(&storm->diary, &(struct wire_options){.silent = true}, NULL, NULL,
+                        &channel) < 0)
+            abort();
+        weir_group_register(storm->loops, channel, NULL);
+        if (weir_channel_group_add(storm->group, channel) < 0)
+            abort();
+        if (i % 3 == 0)
+            (void)weir_channel_group_remove(storm->group, channel);
+        if (i % 5 == 0)
+            (void)weir_channel_group_add(storm->group, channel);
+        if (i % 2 == 0)
+            weir_channel_abort(channel, NULL);
+        weir_channel_release(channel);
+        if (i % 100 == 99)
+            weir_channel_group_abort(storm->group, NULL, NULL, NULL);
+    }
+}
+
+TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
+{
+    static struct storm storm;
+    weir__thread threads[4];
+
+    memset(&storm, 0, sizeof(storm));
+    messages_catch();
+    diary_open(&storm.diary);
+    storm.loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    assert_int_equal(weir_channel_group_create(NULL, &storm.group), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(
+            weir__thread_start(&threads[i], "storm", i < 2 ? shout : come_and_go, &storm), 0);
+    for (int i = 0; i < 4; i++)
+        weir__thread_join(&threads[i]);
+    weir_channel_group_abort(storm.group, NULL, NULL, NULL);
+    assert_true(tally_await(&storm.completed, storm.asked));
+    end_group(storm.loops);
+    weir_channel_group_release(storm.group);
+    diary_close(&storm.diary);
+}
