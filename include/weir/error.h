@@ -27,7 +27,9 @@ extern "C" {
     XX(ETERMINATED, -10009, "the executor has ended")                                           \
     XX(EBOUNDS, -10010, "beyond the bytes that are there")                                      \
     XX(EREBUILT, -10011, "the I/O backend had to begin anew and lost this descriptor")          \
-    XX(ETRUNCATED, -10012, "the file ended before the range that was to be sent")
+    XX(ETRUNCATED, -10012, "the file ended before the range that was to be sent")               \
+    XX(ENOHOST, -10013, "there is no such host, or it has no address")                          \
+    XX(ELOOKUP, -10014, "the name could not be looked up now; trying again later may help")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

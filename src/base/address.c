@@ -3,7 +3,7 @@
  * Addresses to and from words. An in-process name lies in the storage as an abstract Unix one
  * would: its bytes, counted by the length, without a 0.
  */
-#include <weir/address.h>
+#include "base/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -62,26 +62,34 @@ static int parse_ipv6(char *host, uint16_t port, weir_address *ret_address)
     return inet_pton(AF_INET6, host, &in6->sin6_addr) == 1 ? 0 : -EINVAL;
 }
 
-static int parse_internet(const char *text, weir_address *ret_address)
+int weir__address_split(const char *text, size_t *ret_host_length, uint16_t *ret_port)
 {
     const char *colon = strrchr(text, ':');
-    char host[WEIR_ADDRESS_TEXT_SIZE];
     unsigned long port;
-    size_t length;
 
     if (colon == NULL || parse_number(colon + 1, UINT16_MAX, &port) < 0)
         return -EINVAL;
-    length = (size_t)(colon - text);
-    if (length >= sizeof(host))
+    *ret_host_length = (size_t)(colon - text);
+    *ret_port = (uint16_t)port;
+    return 0;
+}
+
+static int parse_internet(const char *text, weir_address *ret_address)
+{
+    char host[WEIR_ADDRESS_TEXT_SIZE];
+    size_t length;
+    uint16_t port;
+
+    if (weir__address_split(text, &length, &port) < 0 || length >= sizeof(host))
         return -EINVAL;
     memcpy(host, text, length);
     host[length] = '\0';
     if (host[0] != '[')
-        return parse_ipv4(host, (uint16_t)port, ret_address);
+        return parse_ipv4(host, port, ret_address);
     if (host[length - 1] != ']')
         return -EINVAL;
     host[length - 1] = '\0';
-    return parse_ipv6(host + 1, (uint16_t)port, ret_address);
+    return parse_ipv6(host + 1, port, ret_address);
 }
 
 static int parse_unix(const char *path, weir_address *ret_address)
@@ -114,6 +122,22 @@ static int parse_inproc(const char *name, weir_address *ret_address)
     memcpy((char *)&ret_address->storage + NAME_OFFSET, name, length);
     ret_address->length = (socklen_t)(NAME_OFFSET + length);
     return 0;
+}
+
+int weir__address_parse_host(const char *host, weir_address *ret_address)
+{
+    weir_address address = {0};
+    char text[INET6_ADDRSTRLEN + 16];
+    size_t length = strlen(host);
+    int err;
+
+    if (length == 0 || length >= sizeof(text))
+        return -EINVAL;
+    memcpy(text, host, length + 1);
+    err = strchr(text, ':') != NULL ? parse_ipv6(text, 0, &address) : parse_ipv4(text, 0, &address);
+    if (err == 0)
+        *ret_address = address;
+    return err;
 }
 
 static const char *after(const char *text, const char *prefix)

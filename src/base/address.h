@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of addresses in words, for those who know names as well as numbers.
+ */
+#ifndef WEIR_BASE_ADDRESS_H
+#define WEIR_BASE_ADDRESS_H
+
+#include <weir/address.h>
+
+/* Splits "host:port" at its last colon; whatever the host is. Fails with -EINVAL if there is none,
+ * or no port behind it. */
+int weir__address_split(const char *text, size_t *ret_host_length, uint16_t *ret_port);
+
+/* Reads a number without a port, "127.0.0.1" or "::1"; the address has port 0. Fails with -EINVAL.
+ */
+int weir__address_parse_host(const char *host, weir_address *ret_address);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that are read whole.
+ */
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define SIZE 10000
+
+/* A file of SIZE bytes, each its place. */
+static void make(char *path)
+{
+    char bytes[SIZE];
+    int file = mkstemp(path);
+
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (char)i;
+    assert_int_equal(write(file, bytes, SIZE), SIZE);
+    assert_int_equal(close(file), 0);
+}
+
+TEST(file, is_read_whole)
+{
+    char path[] = "/tmp/weir-file-XXXXXX";
+    char *text = NULL;
+    size_t length = 0;
+
+    make(path);
+    assert_int_equal(weir__file_read(path, SIZE, &text, &length), 0);
+    assert_int_equal(length, SIZE);
+    for (size_t i = 0; i < SIZE; i++)
+        assert_int_equal(text[i], (char)i);
+    assert_int_equal(text[SIZE], 0);
+    weir__free(text);
+    assert_int_equal(weir__file_read(path, SIZE - 1, &text, &length), -EFBIG);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(weir__file_read(path, SIZE, &text, &length), -ENOENT);
+    assert_int_equal(weir__file_read("/tmp", SIZE, &text, &length), -EISDIR);
+}
+
+TEST(file, needs_memory)
+{
+    char path[] = "/tmp/weir-file-XXXXXX";
+    char *text = NULL;
+    size_t length = 0;
+    unsigned n = 1;
+
+    make(path);
+    for (;; n++) {
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir__file_read(path, SIZE, &text, &length);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+    }
+    test_memory_fail_at(0);
+    assert_true(n > 1);
+    weir__free(text);
+    assert_int_equal(unlink(path), 0);
+}
+
+TEST(file, has_versions)
+{
+    char path[] = "/tmp/weir-file-XXXXXX";
+    weir__file_version before, after;
+
+    make(path);
+    assert_int_equal(weir__file_version_of(path, &before), 0);
+    assert_int_equal(weir__file_version_of(path, &after), 0);
+    assert_true(weir__file_is_version(&before, &after));
+    assert_int_equal(truncate(path, 1), 0);
+    assert_int_equal(weir__file_version_of(path, &after), 0);
+    assert_false(weir__file_is_version(&before, &after));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(weir__file_version_of(path, &after), -ENOENT);
+}
