@@ -6,6 +6,7 @@
 #define WEIR_WEIR_H
 
 #include <weir/address.h>
+#include <weir/addresses.h>
 #include <weir/attribute.h>
 #include <weir/base.h>
 #include <weir/buf.h>
@@ -41,6 +42,7 @@
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>
+#include <weir/resolver.h>
 #include <weir/schedule.h>
 #include <weir/search.h>
 #include <weir/server.h>

@@ -1083,6 +1083,51 @@ void use_transports()
     weir_channel_release(channel);
 }
 
+void use_addresses()
+{
+    weir_address number;
+    weir_addresses *addresses = nullptr;
+
+    EXPECT(weir_address_parse("192.0.2.1:80", &number) == 0);
+    EXPECT(weir_addresses_create(&number, 1, &addresses) == 0);
+    EXPECT(weir_addresses_retain(addresses)->count == 1);
+    weir_addresses_release(addresses);
+    weir_addresses_release(addresses);
+}
+
+void answer_always(void *, const char *, uint16_t port, weir_promise *promise)
+{
+    weir_address address;
+
+    EXPECT(weir_address_parse("192.0.2.1:0", &address) == 0);
+    EXPECT(weir_resolver_answer(promise, &address, 1, port) == 0);
+}
+
+void use_resolver()
+{
+    weir_resolver_options options;
+    weir_resolver_type type = {};
+    weir_resolver_stats stats;
+    weir_resolver *system = nullptr, *own = nullptr;
+    weir_promise *resolving = nullptr;
+
+    use_addresses();
+    weir_resolver_options_init(&options);
+    EXPECT(weir_resolver_create_system(&options, &system) == 0);
+    weir_resolver_flush(system);
+    weir_resolver_read_stats(system, &stats);
+    EXPECT(stats.queries == 0 && weir_resolver_default() != system);
+    weir_resolver_release(system);
+    type.name = "own";
+    type.resolve = answer_always;
+    EXPECT(weir_resolver_create(&type, nullptr, &own) == 0);
+    EXPECT(weir_resolver_resolve(weir_resolver_retain(own), "x.test:80", nullptr, &resolving) == 0);
+    EXPECT(weir_promise_sync(resolving, WEIR_NEVER) == 0);
+    weir_promise_release(resolving);
+    weir_resolver_release(own);
+    weir_resolver_release(own);
+}
+
 void use_client(weir_group *group, const char *address)
 {
     weir_client_options options;
@@ -1150,6 +1195,7 @@ int main()
     use_histogram();
     use_metrics();
     use_pool();
+    use_resolver();
     {
         manual on;
 

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking up, on executors that may block. A thread of the resolver's own ends as soon as there is
+ * nothing to do: starting one costs less than any look-up does.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "executor/executor.h"
+#include "executor/group.h"
+#include "executor/promise.h"
+#include "resolver/arrange.h"
+#include "resolver/host.h"
+#include "resolver/system_resolver.h"
+
+#define THREADS 4
+#define ADDRESSES_MAX 64 /* more are left out */
+
+/* ---- answers ---- */
+
+static weir__query *query_of(weir__list *link)
+{
+    return container_of(link, weir__query, link);
+}
+
+void weir__lookup_answer(weir_promise *promise, const char *host, int err,
+                         const weir_addresses *addresses, unsigned turn)
+{
+    weir__query *query = weir__promise_extra(promise);
+    weir_addresses *answer = NULL;
+
+    if (err == 0) {
+        answer = weir__arrange_turn(addresses, turn, query->port);
+        err = answer != NULL ? 0 : -ENOMEM;
+    }
+    if (err == 0)
+        (void)weir__resolver_succeed(promise, answer);
+    else
+        weir__resolver_fail(promise, host, err);
+}
+
+/* With the lock: moves those who wait to a list of the caller's. Returns how many they are. */
+static unsigned take_queries(weir__question *question, weir__list *ret_queries)
+{
+    unsigned count = 0;
+
+    weir__list_init(ret_queries);
+    for (weir__list *link; (link = weir__list_pop(&question->queries)) != NULL; count++)
+        weir__list_append(ret_queries, link);
+    return count;
+}
+
+static weir_promise *pop_promise(weir__list *queries)
+{
+    weir__list *link = weir__list_pop(queries);
+
+    return link != NULL ? weir__promise_of_extra(query_of(link)) : NULL;
+}
+
+/* ---- one look-up ---- */
+
+struct found {
+    int err;
+    int64_t ttl_ns; /* 0 = not to be kept */
+    weir_addresses *addresses;
+};
+
+static int family_of(enum weir_family family)
+{
+    switch (family) {
+    case WEIR_FAMILY_IPV4_ONLY:
+        return AF_INET;
+    case WEIR_FAMILY_IPV6_ONLY:
+        return AF_INET6;
+    default:
+        return AF_UNSPEC;
+    }
+}
+
+static struct found look_up(weir__system_resolver *self, const char *host)
+{
+    weir_address addresses[ADDRESSES_MAX];
+    struct found found = {0};
+    size_t count = weir__hosts_find(&self->hosts, host, addresses, ADDRESSES_MAX);
+
+    count = weir__arrange(self->family, addresses, count);
+    if (count == 0) {
+        found.err = self->lookup(host, family_of(self->family), addresses, ADDRESSES_MAX, &count);
+        found.ttl_ns = found.err == 0              ? self->ttl_ns
+                       : found.err == WEIR_ENOHOST ? self->negative_ttl_ns
+                                                   : 0;
+        if (found.err == 0)
+            count = weir__arrange(self->family, addresses, count);
+    }
+    if (found.err == 0 && count == 0)
+        found.err = WEIR_ENOHOST;
+    if (found.err == 0)
+        found.err = weir_addresses_create(addresses, count, &found.addresses);
+    return found;
+}
+
+/* With the lock: the answer is kept for those who will ask, or not. */
+static void keep(weir__system_resolver *self, weir__question *question, const struct found *found)
+{
+    if (found->ttl_ns == 0 || (found->err < 0 && found->err != WEIR_ENOHOST)) {
+        weir__questions_drop(&self->questions, question);
+        return;
+    }
+    question->err = found->err;
+    question->expires_ns = weir__deadline(weir__clock_now(self->clock), found->ttl_ns);
+    if (found->addresses != NULL)
+        question->addresses = weir_addresses_retain(found->addresses);
+    weir__questions_keep(&self->questions, question, self->cache_max);
+}
+
+/* Answered without the lock: then the question may be gone, so its host is copied before. */
+static void settle(weir__system_resolver *self, weir__question *question, const struct found *found)
+{
+    char host[WEIR__HOST_MAX + 2];
+    weir__list queries;
+    weir_promise *promise;
+    unsigned turn = 0;
+
+    memcpy(host, question->host, strlen(question->host) + 1);
+    weir__mutex_lock(&self->lock);
+    self->stats.lookups++;
+    self->stats.failures += found->err < 0;
+    question->turn = take_queries(question, &queries);
+    keep(self, question, found);
+    weir__mutex_unlock(&self->lock);
+    while ((promise = pop_promise(&queries)) != NULL) {
+        weir__lookup_answer(promise, host, found->err, found->addresses, turn);
+        weir_promise_release(promise);
+        turn += self->round_robin;
+    }
+    weir_addresses_release(found->addresses);
+}
+
+/* ---- workers ---- */
+
+/* With the lock: nobody wants to know any more; those who do not are let go of. */
+static bool is_moot(weir__question *question, weir__list *moot)
+{
+    weir_list_foreach (link, &question->queries) {
+        if (!weir_promise_is_done(weir__promise_of_extra(query_of(link))))
+            continue;
+        weir__list_remove(link);
+        weir__list_append(moot, link);
+    }
+    return weir__list_is_empty(&question->queries);
+}
+
+/* With the lock: the next question that somebody wants to have answered. */
+static weir__question *next_question(weir__system_resolver *self, weir__list *moot)
+{
+    weir__question *question;
+
+    while ((question = weir__questions_next(&self->questions)) != NULL && is_moot(question, moot))
+        weir__questions_drop(&self->questions, question);
+    return question;
+}
+
+static bool work(weir__resolver_worker *worker)
+{
+    weir__system_resolver *self = worker->resolver;
+    weir__question *question;
+    weir_promise *promise;
+    struct found found;
+    weir__list moot;
+
+    weir__list_init(&moot);
+    weir__mutex_lock(&self->lock);
+    question = next_question(self, &moot);
+    if (question == NULL) {
+        worker->is_busy = false;
+        self->busy_count--;
+    }
+    weir__mutex_unlock(&self->lock);
+    while ((promise = pop_promise(&moot)) != NULL)
+        weir_promise_release(promise);
+    if (question == NULL)
+        return false;
+    found = look_up(self, question->host);
+    settle(self, question, &found);
+    return true;
+}
+
+/* The worker's executor takes no tasks. What waits is left to the others, if one of them is busy.
+ */
+static void resign(weir__resolver_worker *worker, int err)
+{
+    weir__system_resolver *self = worker->resolver;
+    weir__question *question = NULL;
+
+    do {
+        weir__mutex_lock(&self->lock);
+        if (self->busy_count == 1)
+            question = weir__questions_next(&self->questions);
+        if (self->busy_count > 1 || question == NULL) {
+            worker->is_busy = false;
+            self->busy_count--;
+            question = NULL;
+        }
+        weir__mutex_unlock(&self->lock);
+        if (question != NULL)
+            settle(self, question, &(struct found){.err = err});
+    } while (question != NULL);
+}
+
+/* When it is not busy any more, the worker may be gone: all that follows is done without it. */
+static void on_work(void *arg, int status)
+{
+    weir__resolver_worker *worker = arg;
+    weir_resolver *base = worker->resolver->base;
+    weir_executor *executor = worker->executor;
+    bool rests = worker->resolver->owns_group;
+
+    if (status < 0)
+        resign(worker, WEIR_EREJECTED);
+    else
+        while (work(worker))
+            ;
+    if (rests)
+        (void)weir_executor_suspend(executor);
+    weir_resolver_release(base);
+}
+
+weir__resolver_worker *weir__lookup_call(weir__system_resolver *self)
+{
+    for (size_t i = 0; i < self->worker_count; i++) {
+        weir__resolver_worker *worker = &self->workers[i];
+
+        if (worker->is_busy)
+            continue;
+        worker->is_busy = true;
+        self->busy_count++;
+        weir_resolver_retain(self->base);
+        return worker;
+    }
+    return NULL;
+}
+
+void weir__lookup_send(weir__resolver_worker *worker)
+{
+    weir_resolver *base;
+    int err;
+
+    if (worker == NULL)
+        return;
+    base = worker->resolver->base;
+    err = weir__executor_post(worker->executor, &worker->task, WEIR__NOW);
+    if (err == 0)
+        return;
+    weir__warn("resolver", weir_executor_name(worker->executor), "cannot look up: %s",
+               weir_error_text(err));
+    resign(worker, err);
+    weir_resolver_release(base);
+}
+
+/* ---- making and ending them ---- */
+
+static int make_group(weir__system_resolver *self)
+{
+    const weir_group_options options = {
+        .size = sizeof(options), .threads = THREADS, .io = WEIR_IO_NONE, .name = "weir-dns"};
+    int err = weir__group_create(&weir__plain_type, NULL, &options, &self->group);
+
+    self->owns_group = err == 0;
+    return err;
+}
+
+int weir__lookup_prepare(weir__system_resolver *self)
+{
+    size_t count;
+    int err = self->group == NULL ? make_group(self) : 0;
+
+    if (err < 0 || self->workers != NULL)
+        return err;
+    count = weir_group_count(self->group);
+    self->workers = weir__zalloc(count * sizeof(*self->workers));
+    if (self->workers == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        self->workers[i].resolver = self;
+        self->workers[i].executor = weir_group_at(self->group, i);
+        weir_task_init(&self->workers[i].task, on_work, &self->workers[i]);
+    }
+    self->worker_count = count;
+    return 0;
+}
+
+void weir__lookup_end_workers(weir_group *group, weir__resolver_worker *workers)
+{
+    weir_group_release(group);
+    weir__free(workers);
+}

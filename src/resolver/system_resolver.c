@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The side of the system's resolver that is asked; and the default one, in static memory.
+ */
+#include "resolver/system_resolver.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "executor/promise.h"
+#include "resolver/arrange.h"
+#include "resolver/host.h"
+
+#define HOSTS_FILE "/etc/hosts"
+#define TTL_NS weir_seconds(30)
+#define NEGATIVE_TTL_NS weir_seconds(5)
+#define CACHE_MAX 1024
+#define PENDING_MAX 4096
+
+void weir_resolver_options_init(weir_resolver_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ---- asking ---- */
+
+/* RFC 6761, 6.3: nobody is asked, and the answer is always the same. */
+static void answer_local(const weir__system_resolver *self, uint16_t port, weir_promise *promise)
+{
+    weir_address addresses[2];
+    size_t count;
+
+    (void)weir_address_parse("[::1]:0", &addresses[0]);
+    (void)weir_address_parse("127.0.0.1:0", &addresses[1]);
+    count = weir__arrange(self->family, addresses, 2);
+    (void)weir_resolver_answer(promise, addresses, count, port);
+}
+
+/* With the lock, which it gives back: the answer is known. */
+static void answer_known(weir__system_resolver *self, weir__question *question,
+                         weir_promise *promise)
+{
+    weir_addresses *addresses = question->addresses;
+    unsigned turn = self->round_robin ? question->turn++ : 0;
+    char host[WEIR__HOST_MAX + 2];
+    int err = question->err;
+
+    if (err == 0)
+        self->stats.hits++;
+    else
+        self->stats.negative_hits++;
+    if (addresses != NULL)
+        weir_addresses_retain(addresses);
+    memcpy(host, question->host, strlen(question->host) + 1);
+    weir__mutex_unlock(&self->lock);
+    weir__lookup_answer(promise, host, err, addresses, turn);
+    weir_addresses_release(addresses);
+}
+
+/* With the lock: a question that is new. */
+static int ask(weir__system_resolver *self, const char *host, weir__question **ret_question)
+{
+    int err;
+
+    if (weir__questions_pending(&self->questions) >= self->pending_max)
+        return WEIR_EFULL;
+    err = weir__lookup_prepare(self);
+    if (err < 0)
+        return err;
+    *ret_question = weir__questions_add(&self->questions, host);
+    return *ret_question != NULL ? 0 : -ENOMEM;
+}
+
+static void resolve(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+{
+    weir__system_resolver *self = user_data;
+    weir__query *query = weir__promise_extra(promise);
+    weir__resolver_worker *worker = NULL;
+    weir__question *question;
+    int err = 0;
+
+    query->port = port;
+    weir__mutex_lock(&self->lock);
+    self->stats.queries++;
+    question = weir__questions_find(&self->questions, host, weir__clock_now(self->clock));
+    if (question != NULL && question->state == WEIR__QUESTION_ANSWERED) {
+        answer_known(self, question, promise);
+        return;
+    }
+    if (question != NULL)
+        self->stats.coalesced++;
+    else if ((err = ask(self, host, &question)) == 0)
+        worker = weir__lookup_call(self);
+    if (err == 0) {
+        weir_promise_retain(promise);
+        weir__list_append(&question->queries, &query->link);
+    }
+    weir__mutex_unlock(&self->lock);
+    if (err < 0)
+        weir__resolver_fail(promise, host, err);
+    weir__lookup_send(worker);
+}
+
+static void resolve_any(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+{
+    if (weir__host_is_local(host))
+        answer_local(user_data, port, promise);
+    else
+        resolve(user_data, host, port, promise);
+}
+
+static void flush(void *user_data)
+{
+    weir__system_resolver *self = user_data;
+
+    weir__mutex_lock(&self->lock);
+    weir__questions_flush(&self->questions);
+    weir__mutex_unlock(&self->lock);
+}
+
+static void read_stats(void *user_data, weir_resolver_stats *ret_stats)
+{
+    weir__system_resolver *self = user_data;
+
+    weir__mutex_lock(&self->lock);
+    *ret_stats = self->stats;
+    ret_stats->cached = self->questions.answered_count;
+    ret_stats->pending = weir__questions_pending(&self->questions);
+    weir__mutex_unlock(&self->lock);
+}
+
+/* ---- life ---- */
+
+/* Nobody is busy, since each who is keeps the resolver. */
+static void destroy(void *user_data)
+{
+    weir__system_resolver *self = user_data;
+
+    weir__lookup_end_workers(self->group, self->workers);
+    weir__questions_flush(&self->questions);
+    weir__hosts_forget(&self->hosts);
+    weir__mutex_deinit(&self->hosts.lock);
+    weir__mutex_deinit(&self->lock);
+    weir__free(self->hosts_path);
+    weir__free(self);
+}
+
+static const weir_resolver_type system_type = {
+    .name = "system",
+    .resolve = resolve_any,
+    .destroy = destroy,
+    .flush = flush,
+    .read_stats = read_stats,
+};
+
+static int64_t duration(int64_t given_ns, int64_t default_ns)
+{
+    return given_ns == 0 ? default_ns : given_ns == WEIR_OFF ? 0 : given_ns;
+}
+
+static size_t limit(int given, size_t default_limit)
+{
+    return given == 0 ? default_limit : (size_t)given;
+}
+
+static void init(weir__system_resolver *self, const weir_resolver_options *options,
+                 weir__host_lookup_fn *lookup)
+{
+    *self = (weir__system_resolver){
+        .lookup = lookup,
+        .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
+        .ttl_ns = duration(options->cache_ttl_ns, TTL_NS),
+        .negative_ttl_ns = duration(options->negative_ttl_ns, NEGATIVE_TTL_NS),
+        .cache_max = limit(options->cache_max, CACHE_MAX),
+        .pending_max = limit(options->pending_max, PENDING_MAX),
+        .round_robin = options->round_robin,
+        .family = options->family,
+    };
+    weir__mutex_init(&self->lock);
+    weir__questions_init(&self->questions);
+    weir__hosts_init(&self->hosts, options->hosts_file == NULL ? HOSTS_FILE : NULL);
+}
+
+static int read_options(const weir_resolver_options *given, weir_resolver_options *ret_options)
+{
+    int err = weir__options_read(ret_options, sizeof(*ret_options), given);
+
+    if (err < 0)
+        return err;
+    if (ret_options->cache_ttl_ns < WEIR_OFF || ret_options->negative_ttl_ns < WEIR_OFF)
+        return -EINVAL;
+    if (ret_options->cache_max < 0 || ret_options->pending_max < 0)
+        return -EINVAL;
+    return (unsigned)ret_options->family <= WEIR_FAMILY_IPV6_ONLY ? 0 : -EINVAL;
+}
+
+static int set_hosts_file(weir__system_resolver *self, const char *path)
+{
+    if (path == NULL || path[0] == '\0')
+        return 0;
+    self->hosts_path = weir__strdup(path);
+    self->hosts.path = self->hosts_path;
+    return self->hosts_path != NULL ? 0 : -ENOMEM;
+}
+
+int weir__system_resolver_create(const weir_resolver_options *given, weir__host_lookup_fn *lookup,
+                                 weir_resolver **ret_resolver)
+{
+    weir_resolver_options options;
+    weir__system_resolver *self;
+    int err = read_options(given, &options);
+
+    if (err < 0)
+        return err;
+    self = weir__alloc(sizeof(*self));
+    if (self == NULL)
+        return -ENOMEM;
+    init(self, &options, lookup);
+    err = set_hosts_file(self, options.hosts_file);
+    if (err == 0)
+        err = weir_resolver_create(&system_type, self, &self->base);
+    if (err < 0) {
+        destroy(self);
+        return err;
+    }
+    if (options.group != NULL)
+        self->group = weir_group_retain(options.group);
+    *ret_resolver = self->base;
+    return 0;
+}
+
+int weir_resolver_create_system(const weir_resolver_options *options, weir_resolver **ret_resolver)
+{
+    return weir__system_resolver_create(options, weir__host_lookup, ret_resolver);
+}
+
+/* ---- the process's own ---- */
+
+static weir__system_resolver default_system;
+static weir_resolver default_resolver = {.type = &system_type, .user_data = &default_system};
+static weir__once default_once = WEIR__ONCE_INIT;
+
+static void init_default(void)
+{
+    const weir_resolver_options options = {.size = sizeof(options)};
+
+    init(&default_system, &options, weir__host_lookup);
+    default_system.base = &default_resolver;
+    weir__refs_init(&default_resolver.refs);
+}
+
+weir_resolver *weir_resolver_default(void)
+{
+    weir__once_run(&default_once, init_default);
+    return &default_resolver;
+}
+
+/* Who is about to send a worker has made him busy under the lock: nobody is in the way. */
+bool weir__resolver_default_end(void)
+{
+    weir__system_resolver *self = weir_resolver_default()->user_data;
+    weir__resolver_worker *workers = NULL;
+    weir_group *group = NULL;
+    bool is_idle;
+
+    weir__mutex_lock(&self->lock);
+    is_idle = self->busy_count == 0;
+    if (is_idle) {
+        workers = self->workers;
+        group = self->group;
+        self->workers = NULL;
+        self->worker_count = 0;
+        self->group = NULL;
+        weir__questions_flush(&self->questions);
+    }
+    weir__mutex_unlock(&self->lock);
+    if (!is_idle)
+        return false;
+    weir__lookup_end_workers(group, workers);
+    weir__hosts_forget(&self->hosts);
+    return true;
+}
+
+/* A thread that still hangs in getaddrinfo must not hold up the end of the process. */
+__attribute__((destructor)) static void end_default(void)
+{
+    (void)weir__resolver_default_end();
+}

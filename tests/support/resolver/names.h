@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A name server of the test's own, in the place of getaddrinfo: answers by what a name looks like,
+ * counts what it is asked, and blocks as long as the test likes. No network is needed.
+ *
+ *     v4-3.test       3 addresses, 192.0.2.1 to 192.0.2.3
+ *     v6-2.test       2 addresses, 2001:db8::1 and 2001:db8::2
+ *     both-2.test     2 of each, the families taking turns, IPv6 first
+ *     later.test      WEIR_ELOOKUP
+ *     gate-X.test     as v4-1.test, once names.gate is open
+ *     anything else   WEIR_ENOHOST
+ */
+#ifndef WEIR_TEST_NAMES_H
+#define WEIR_TEST_NAMES_H
+
+#include <weir/resolver.h>
+
+#include "base/host_lookup.h"
+#include "support/executor/gate.h"
+
+struct names {
+    struct tally asked;
+    struct gate gate;
+};
+
+extern struct names names;
+
+/* A weir__host_lookup_fn. */
+weir__host_lookup_fn names_look_up;
+
+/* A resolver that asks it, and forgets what was asked before; without a hosts file, unless the
+ * options name one. NULL: every default. */
+weir_resolver *names_open(const weir_resolver_options *options);
+
+/* Releases it when nobody else has it, so that its threads are gone then. */
+void names_close(weir_resolver *resolver);
+
+/* Waits until so many of its questions wait or run. */
+void names_await_pending(weir_resolver *resolver, uint64_t count);
+
+weir_resolver_stats names_stats(weir_resolver *resolver);
+
+/* The promise of a resolution; its listeners run on the global executor. */
+weir_promise *names_ask(weir_resolver *resolver, const char *text);
+
+/* Waits for it, and releases it: the addresses with spaces between them, or the error's name. */
+const char *names_tell(weir_promise *resolving, char *buffer, size_t size);
+
+/* Both. */
+#define assert_resolved(resolver, text, answer)                                                   \
+    do {                                                                                          \
+        char told_[1024];                                                                         \
+        assert_string_equal(names_tell(names_ask(resolver, text), told_, sizeof(told_)), answer); \
+    } while (0)
+
+#endif
