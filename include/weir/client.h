@@ -33,6 +33,7 @@ typedef struct weir_client_options {
     const weir_attribute_value *attributes; /* set on each channel: not freed by it */
     size_t attribute_count;
     enum weir_kind kind; /* default WEIR_KIND_STREAM */
+    weir_executor *loop; /* instead of a group: this one, such as that of another channel */
 } weir_client_options;
 
 #define WEIR_CLIENT_OPTIONS(...) \

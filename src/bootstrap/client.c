@@ -228,8 +228,8 @@ static int read_options(const weir_client_options *given, weir_client_options *r
 
     if (err < 0)
         return err;
-    if (options.group == NULL)
-        return weir__kind_refuse("client", "there is no group");
+    if ((options.group != NULL) == (options.loop != NULL))
+        return weir__kind_refuse("client", "it wants a group, or a loop, and not both");
     if ((options.address != NULL) == (options.address_count > 0))
         return weir__kind_refuse("client", "it wants an address, or several, and not both");
     if (options.address_count > ADDRESSES_MAX)
@@ -293,7 +293,7 @@ static int prepare(struct attempt *attempt, const weir_client_options *options)
         weir__kind_create(options->kind, &attempt->address, options->options, &attempt->channel);
 
     if (err == 0)
-        err = weir__kind_check_group(attempt->channel, options->group);
+        err = weir__kind_check_executor(attempt->channel, attempt->race->loop);
     if (err == 0)
         err =
             weir__attributes_lend(attempt->channel, options->attributes, options->attribute_count);
@@ -326,7 +326,7 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
 
     if (err < 0)
         return err;
-    loop = weir_group_next(options.group);
+    loop = options.loop != NULL ? options.loop : weir_group_next(options.group);
     count = options.address != NULL ? 1 : options.address_count;
     promise = weir__promise_create_with(loop, sizeof(*race) + count * sizeof(*race->attempts));
     if (promise == NULL)

@@ -86,15 +86,18 @@ int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
     return row->create_server(options, child_options, ret_channel);
 }
 
-int weir__kind_check_group(const weir_channel *channel, const weir_group *group)
+int weir__kind_check_executor(const weir_channel *channel, const weir_executor *executor)
 {
-    const weir_executor *executor = weir_group_at(group, 0);
-
     if (channel->transport->suits(channel, executor))
         return 0;
     weir__error("bootstrap", weir_executor_name(executor), "is no executor for a %s channel",
                 channel->transport->name);
     return -EINVAL;
+}
+
+int weir__kind_check_group(const weir_channel *channel, const weir_group *group)
+{
+    return weir__kind_check_executor(channel, weir_group_at(group, 0));
 }
 
 int weir__kind_reason(const weir_channel *channel, int err)

@@ -30,7 +30,9 @@ int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
                              const weir_channel_options *options,
                              const weir_channel_options *child_options, weir_channel **ret_channel);
 
-/* -EINVAL, with its reason in the log, unless the channel can live on the group's executors. */
+/* -EINVAL, with its reason in the log, unless the channel can live on the executor; on the group's.
+ */
+int weir__kind_check_executor(const weir_channel *channel, const weir_executor *executor);
 int weir__kind_check_group(const weir_channel *channel, const weir_group *group);
 
 /* What an operation on the channel has really failed with: one on a closed channel only says that

@@ -267,6 +267,8 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
     messages_catch();
     weir_client_options_init(&options);
     assert_int_equal(weir_client_connect(&options, &none), -EINVAL);
+    assert_true(messages_last_contains("a group, or a loop"));
+    assert_int_equal(REFUSED(.loop = host->loop, .address = "127.0.0.1:1"), -EINVAL);
     assert_int_equal(REFUSED(.address = NULL), -EINVAL);
     assert_int_equal(REFUSED(.address = "localhost:8007"), -EINVAL);
     assert_true(messages_last_contains("names are not looked up"));
@@ -279,6 +281,29 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
         REFUSED(.address = "127.0.0.1:1", .options = WEIR_CHANNEL_OPTIONS(.low_mark = -1)),
         -EINVAL);
     assert_null(none);
+}
+
+TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *channel = NULL;
+    weir_group *loops = NULL;
+    weir_address address = address_of(server);
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 3), &loops), 0);
+    assert_int_equal(weir_client_connect_sync(
+                         WEIR_CLIENT_OPTIONS(.loop = weir_group_at(loops, 2),
+                                             .address = text_of(&address, text), CALL(&caller)),
+                         &channel),
+                     0);
+    assert_ptr_equal(weir_channel_executor(channel), weir_group_at(loops, 2));
+    hang_up(channel, &caller);
+    service_stop(server);
+    end_group(loops);
 }
 
 /* ---- time ---- */
