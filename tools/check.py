@@ -48,6 +48,7 @@ CHECKS = [
     Check("layers", script("layers")),
     Check("api-docs", script("api_docs")),
     Check("lengths", script("lengths")),
+    Check("links", script("links")),
 ]
 
 

@@ -83,15 +83,15 @@ TEST(buffers, check_every_access)
 }
 
 /* doc:begin fan-out */
-/* The same bytes to many, without copying: each gets a view with indices of its own. */
-static void send_to_all(weir_channel **channels, size_t count, weir_buf *buf)
+/* The same bytes to many, without copying: each gets a view with indices of its own. Takes msg. */
+static void send_to_all(weir_channel **channels, size_t count, weir_msg *msg)
 {
-    weir_buf *view;
+    weir_msg *share;
 
     for (size_t i = 0; i < count; i++)
-        if (weir_buf_duplicate(buf, &view) == 0)
-            weir_channel_write_and_flush(channels[i], weir_buf_msg(view), NULL);
-    weir_buf_release(buf); /* ours; the memory goes when the last view has been sent */
+        if (weir_msg_share(msg, &share) == 0)
+            weir_channel_write_and_flush(channels[i], share, NULL);
+    weir_msg_release(msg); /* ours; the memory goes when the last view has been sent */
 }
 /* doc:end */
 
@@ -102,7 +102,7 @@ TEST(buffers, are_shared_by_views)
     weir_embedded *a = embed(&nothing, NULL), *b = embed(&nothing, NULL);
     weir_channel *channels[] = {weir_embedded_channel(a), weir_embedded_channel(b)};
 
-    send_to_all(channels, 2, weir_buf_of(text_msg("news")));
+    send_to_all(channels, 2, text_msg("news"));
     assert_text(weir_embedded_read_outbound(a), "news");
     assert_text(weir_embedded_read_outbound(b), "news");
     weir_embedded_release(b);

@@ -72,12 +72,15 @@ static int init_child(weir_channel *channel, void *user_data)
 static weir_channel *start(weir_group *boss, weir_group *workers)
 {
     weir_channel *server = NULL;
+    /* doc:begin impatient */
+    const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
+    /* doc:end */
+    int err = weir_server_start(
+        WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = "127.0.0.1:0",
+                            .init_child = init_child, .child_options = impatient),
+        &server);
 
-    assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
-                                              .address = "127.0.0.1:0", .init_child = init_child),
-                          &server),
-        0);
+    assert_int_equal(err, 0);
     return server;
 }
 

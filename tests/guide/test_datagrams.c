@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/guide/12-datagrams.md shows.
+ */
+#include <errno.h>
+
+#include "guide/stage.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/tally.h"
+
+/* doc:begin echo */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_write(ctx, msg, NULL);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_flush(ctx);
+}
+
+static const weir_handler echo = {
+    .name = "echo", .read = on_read, .read_complete = on_read_complete};
+
+static int init_server(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+}
+/* doc:end */
+
+#define ADDRESS "127.0.0.1:0"
+
+static weir_channel *start(weir_group *loops)
+{
+    weir_channel *server = NULL;
+    /* doc:begin server */
+    int err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = loops,
+                                                    .address = ADDRESS, .acceptors = 2,
+                                                    .init_server = init_server),
+                                &server);
+    /* doc:end */
+
+    assert_int_equal(err, 0);
+    return server;
+}
+
+/* What a client hears: datagrams and errors. */
+struct heard {
+    struct tally datagrams;
+    struct tally errors;
+    size_t bytes;
+    int err;
+};
+
+static void hear(weir_ctx *ctx, weir_msg *msg)
+{
+    struct heard *heard = *(struct heard **)weir_ctx_state(ctx);
+
+    /* doc:begin received */
+    weir_datagram *datagram = weir_datagram_of(msg);
+    weir_buf *buf = weir_datagram_buf(datagram); /* NULL if it had no bytes */
+    const weir_address *from = weir_datagram_sender(datagram);
+    /* doc:end */
+
+    heard->bytes += buf != NULL ? weir_buf_readable(buf) : 0;
+    weir_msg_release(msg);
+    if (from->length > 0)
+        tally_add(&heard->datagrams);
+}
+
+static void hear_error(weir_ctx *ctx, int err, const char *detail)
+{
+    struct heard *heard = *(struct heard **)weir_ctx_state(ctx);
+
+    (void)detail;
+    heard->err = err;
+    tally_add(&heard->errors);
+}
+
+static int hear_init(void *state, const void *options)
+{
+    *(void **)state = *(void *const *)options;
+    return 0;
+}
+
+static const weir_handler hearer = {.name = "hearer",
+                                    .state_size = sizeof(void *),
+                                    .init = hear_init,
+                                    .read = hear,
+                                    .error = hear_error};
+
+static int init(weir_channel *channel, void *user_data)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &hearer, &user_data);
+}
+
+/* doc:begin client */
+static int call(weir_group *loops, const weir_address *server, void *user_data,
+                weir_channel **ret_channel)
+{
+    return weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .group = loops,
+                                                        .addresses = server, .address_count = 1,
+                                                        .init = init, .user_data = user_data),
+                                    ret_channel);
+}
+
+static void say(weir_channel *channel, const char *text)
+{
+    weir_buf *buf;
+
+    if (weir_buf_create_from(text, strlen(text), &buf) == 0) /* a plain buffer: one datagram */
+        weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
+}
+/* doc:end */
+
+static void hang_up(weir_channel *channel)
+{
+    weir_channel_abort(channel, NULL);
+    weir_channel_release(channel);
+}
+
+TEST(datagrams, come_back)
+{
+    weir_group *loops = make_loops(2);
+    weir_channel *server = start(loops), *client = NULL;
+    struct heard heard = {.err = 0};
+    weir_address address;
+
+    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(call(loops, &address, &heard, &client), 0);
+    say(client, "hello");
+    assert_true(tally_await(&heard.datagrams, 1));
+    assert_int_equal(heard.bytes, 5);
+    hang_up(client);
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    weir_channel_release(server);
+    weir_group_release(loops);
+}
+
+TEST(datagrams, that_nobody_receives_are_an_error_and_no_end)
+{
+    weir_group *loops = make_loops(1);
+    weir_channel *client = NULL;
+    struct heard heard = {.err = 0};
+    weir_address address = nobody_there();
+
+    assert_int_equal(call(loops, &address, &heard, &client), 0);
+    say(client, "anybody?");
+    assert_true(tally_await(&heard.errors, 1));
+    assert_int_equal(heard.err, -ECONNREFUSED);
+    assert_true(weir_channel_is_active(client));
+    hang_up(client);
+    end_group(loops);
+}
+
+/* doc:begin send-to */
+static int send_to(weir_channel *channel, const weir_address *recipient, weir_msg *content,
+                   uint16_t segment, weir_promise *sent)
+{
+    weir_datagram *datagram;
+    int err = weir_datagram_create(content, recipient, &datagram); /* takes the content */
+
+    if (err < 0)
+        return err;
+    weir_datagram_set_segment_size(datagram, segment); /* 0: all of it is one */
+    weir_channel_write_and_flush(channel, weir_datagram_msg(datagram), sent);
+    return 0;
+}
+/* doc:end */
+
+TEST(datagrams, are_cut_into_segments)
+{
+    weir_group *loops = make_loops(2);
+    weir_channel *server = start(loops), *client = NULL;
+    struct heard heard = {.err = 0};
+    weir_address address;
+
+    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(call(loops, &address, &heard, &client), 0);
+    assert_int_equal(send_to(client, NULL, sized_msg(2500), 1000, NULL), 0);
+    assert_true(tally_await(&heard.datagrams, 3));
+    assert_int_equal(heard.bytes, 2500);
+    hang_up(client);
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    weir_channel_release(server);
+    weir_group_release(loops);
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when a page links to a file of ours that is not there, or to a heading that it has not."""
+import re
+import sys
+
+import source
+from source import ROOT, shown
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The anchors that a page's headings have, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def problem(page, link):
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if not target.exists():
+        return f"{link} does not exist"
+    if anchor and anchor not in anchors(target):
+        return f"{link} has no such heading"
+    return ""
+
+
+def main():
+    problems = []
+    for page in [*ROOT.glob("*.md"), *source.files(".md", under=["docs", *source.OURS])]:
+        links = LINK.findall(FENCED.sub("", page.read_text()))
+        found = (problem(page, link) for link in links if "://" not in link)
+        problems += [f"{shown(page)}: {text}" for text in found if text]
+    return source.report(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
