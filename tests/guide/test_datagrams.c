@@ -65,9 +65,9 @@ static void hear(weir_ctx *ctx, weir_msg *msg)
     /* doc:end */
 
     heard->bytes += buf != NULL ? weir_buf_readable(buf) : 0;
-    weir_msg_release(msg);
     if (from->length > 0)
         tally_add(&heard->datagrams);
+    weir_msg_release(msg);
 }
 
 static void hear_error(weir_ctx *ctx, int err, const char *detail)

@@ -91,7 +91,6 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
     int visitor = visitor_come(server);
     int err;
 
-    asked = (struct tally){0};
     visitor_say(visitor, "do it");
     assert_true(tally_await(&asked, 1));
     /* doc:begin stop */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/guide/16-groups.md shows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "guide/stage.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/tally.h"
+
+static struct tally joined;
+
+/* doc:begin room */
+static weir_channel_group *room; /* made in main by weir_channel_group_create(NULL, &room) */
+
+static void on_active(weir_ctx *ctx)
+{
+    int err = weir_channel_group_add(room, weir_ctx_channel(ctx)); /* leaves when it closes */
+
+    if (err < 0)
+        weir_fire_error(ctx, err, "there is no room");
+    weir_fire_active(ctx);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_channel_group_write_and_flush(room, msg, NULL, weir_match_is_not, weir_ctx_channel(ctx));
+}
+
+static const weir_handler chat = {.name = "chat", .active = on_active, .read = on_read};
+/* doc:end */
+
+static void tell_active(weir_ctx *ctx)
+{
+    (void)ctx;
+    tally_add(&joined);
+}
+
+static const weir_handler teller = {.name = "teller", .active = tell_active};
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &chat, NULL);
+
+    (void)user_data;
+    return err < 0 ? err : weir_pipeline_add_last(weir_channel_pipeline(channel), &teller, NULL);
+}
+
+/* doc:begin close */
+static int close_everybody(size_t *ret_count)
+{
+    weir_promise *closed = NULL;
+    int err = weir_promise_create(NULL, &closed);
+
+    if (!err) {
+        weir_channel_group_close(room, closed, NULL, NULL);
+        err = weir_promise_sync(closed, weir_seconds(10));
+    }
+    if (!err)
+        *ret_count = (uintptr_t)weir_promise_value(closed);
+    weir_promise_release(closed);
+    return err;
+}
+/* doc:end */
+
+/* doc:begin match */
+static bool has_paid(weir_channel *channel, void *user_data)
+{
+    const weir_attribute *account = user_data;
+
+    return weir_attribute_get(channel, account) != NULL && weir_channel_is_writable(channel);
+}
+/* doc:end */
+
+static void say_to_who_has_paid(const char *text)
+{
+    static const weir_attribute account = {.name = "account"};
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create_from(text, strlen(text), &buf), 0);
+    weir_channel_group_write_and_flush(room, weir_buf_msg(buf), NULL, has_paid,
+                                       (void *)(uintptr_t)&account);
+}
+
+static weir_channel *open_room(weir_group *loops)
+{
+    weir_channel *server = NULL;
+
+    joined = (struct tally){0};
+    assert_int_equal(weir_channel_group_create(NULL, &room), 0);
+    assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
+                                                           .init_child = init_child),
+                                       &server),
+                     0);
+    return server;
+}
+
+static void close_room(weir_channel *server, weir_group *loops)
+{
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    weir_channel_release(server);
+    weir_group_release(loops);
+    weir_channel_group_release(room);
+}
+
+TEST(groups, a_word_goes_to_all_others)
+{
+    weir_group *loops = make_loops(2);
+    weir_channel *server = open_room(loops);
+    int ada = visitor_come(server), bob = visitor_come(server), cy = visitor_come(server);
+
+    assert_true(tally_await(&joined, 3));
+    say_to_who_has_paid("nobody has");
+    visitor_say(ada, "hello\n");
+    visitor_hear(bob, "hello\n");
+    visitor_hear(cy, "hello\n");
+    visitor_leave(ada);
+    visitor_leave(bob);
+    visitor_leave(cy);
+    close_room(server, loops);
+}
+
+TEST(groups, all_are_closed_at_once)
+{
+    weir_group *loops = make_loops(1);
+    weir_channel *server = open_room(loops);
+    int ada = visitor_come(server), bob = visitor_come(server);
+    size_t count = 0;
+
+    assert_true(tally_await(&joined, 2));
+    visitor_leave(bob);
+    assert_int_equal(close_everybody(&count), 0);
+    assert_in_range(count, 1, 2); /* bob may have left before */
+    visitor_hear_end(ada);
+    visitor_leave(ada);
+    close_room(server, loops);
+}
