@@ -26,6 +26,24 @@ extern "C" {
  */
 WEIR_API int weir_udp_create(const weir_channel_options *options, weir_channel **ret_channel);
 
+/*
+ * Joins a multicast group, or leaves it: what is sent to the group's address comes to a channel
+ * that is bound to its port. `interface` is a name, such as "eth0", or NULL for the system's
+ * choice. With a `source` only what that address sends comes, and several can be joined; NULL is
+ * any source. The ports do not matter.
+ *
+ * What is sent goes by the socket's options: IP_MULTICAST_IF, _TTL and _LOOP or their IPv6 equals
+ * (weir_channel_set_socket_option). Who shares the port with others wants SO_REUSEADDR
+ * (weir_channel_options.socket_options).
+ * Thread: any.  Keeps: done.  Fails: -ENOTSUP (no UDP channel), -ENOTCONN (neither bound nor
+ * connected), -EINVAL (no such group), -ENODEV (no such interface), -EADDRINUSE (joined already),
+ * -EADDRNOTAVAIL (not joined), -ENAMETOOLONG, WEIR_ECLOSED, -ENOMEM.
+ */
+WEIR_API void weir_udp_join(weir_channel *channel, const weir_address *group, const char *interface,
+                            const weir_address *source, weir_promise *done);
+WEIR_API void weir_udp_leave(weir_channel *channel, const weir_address *group,
+                             const char *interface, const weir_address *source, weir_promise *done);
+
 #ifdef __cplusplus
 }
 #endif

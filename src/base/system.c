@@ -6,6 +6,7 @@
 #include "base/system.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
@@ -38,6 +39,14 @@ static int call_getsockname(int descriptor, struct sockaddr *address, socklen_t 
 static int call_getpeername(int descriptor, struct sockaddr *address, socklen_t *length)
 {
     return getpeername(descriptor, address, length);
+}
+
+/* 0 is no error anywhere else. */
+static int call_if_nametoindex(const char *name)
+{
+    unsigned index = if_nametoindex(name);
+
+    return index > 0 ? (int)index : -1;
 }
 
 /* musl gives these two unsigned flags, */
@@ -96,6 +105,7 @@ weir__system weir__sys = {
     .setsockopt = setsockopt,
     .getsockname = call_getsockname,
     .getpeername = call_getpeername,
+    .if_nametoindex = call_if_nametoindex,
 
     .recv = recv,
     .recvmsg = recvmsg,

@@ -142,6 +142,23 @@ static size_t size(const weir_msg *msg)
     return content != NULL ? weir_msg_size(content) : 0;
 }
 
+static int share(weir_msg *msg, weir_msg **ret_share)
+{
+    const weir_datagram *datagram = weir_datagram_of(msg);
+    weir_datagram *other;
+    weir_msg *content = NULL;
+    int err = datagram->content != NULL ? weir_msg_share(datagram->content, &content) : 0;
+
+    if (err == 0)
+        err = create(content, &datagram->recipient, &other);
+    if (err < 0)
+        return err;
+    copy_address(&other->sender, &datagram->sender);
+    other->segment_size = datagram->segment_size;
+    *ret_share = weir_datagram_msg(other);
+    return 0;
+}
+
 static void touch(weir_msg *msg, const char *where)
 {
     weir__leak_msg_touch(msg, where);
@@ -152,4 +169,5 @@ const weir_msg_type weir_datagram_type = {
     .destroy = destroy,
     .size = size,
     .touch = touch,
+    .share = share,
 };

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UDP: datagram sockets for internet addresses.
+ * UDP: datagram sockets for internet addresses, and their multicast groups.
  */
 #include <weir/udp.h>
 
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "base/system.h"
+#include "channel/call.h"
 #include "transport/datagrams.h"
+#include "transport/socket.h"
 
 static const weir__transport udp = {
     .name = "udp",
@@ -35,4 +46,149 @@ static const weir__transport udp = {
 int weir_udp_create(const weir_channel_options *options, weir_channel **ret_channel)
 {
     return weir__datagrams_create(&udp, options, ret_channel);
+}
+
+/* ---- multicast ---- */
+
+/* A membership as it was asked for: begins with `joins`, or ends. */
+struct membership {
+    bool joins;
+    weir_address group;
+    weir_address source; /* without length: any */
+    char interface[IF_NAMESIZE];
+};
+
+static int read_membership(struct membership *membership, const weir_address *group,
+                           const char *interface, const weir_address *source)
+{
+    int family = group != NULL ? weir_address_family(group) : AF_UNSPEC;
+
+    if ((family != AF_INET && family != AF_INET6) ||
+        (source != NULL && weir_address_family(source) != family))
+        return -EINVAL;
+    if (interface != NULL && strlen(interface) >= sizeof(membership->interface))
+        return -ENAMETOOLONG;
+    membership->group = *group;
+    if (source != NULL)
+        membership->source = *source;
+    if (interface != NULL)
+        memcpy(membership->interface, interface, strlen(interface));
+    return 0;
+}
+
+/* 0 is the system's choice. */
+static int interface_of(const struct membership *membership, uint32_t *ret_index)
+{
+    int index = 0;
+
+    if (membership->interface[0] != '\0')
+        index = weir__sys.if_nametoindex(membership->interface);
+    if (index < 0)
+        return -errno;
+    *ret_index = (uint32_t)index;
+    return 0;
+}
+
+/* The calls of RFC 3678 are the same for both families. */
+static int change_membership(int descriptor, const struct membership *membership)
+{
+    struct group_source_req request = {.gsr_interface = 0}; /* padding is the system's, too */
+    struct group_req of_any = {.gr_interface = 0};
+    bool joins = membership->joins;
+    uint32_t index = 0;
+    int level = weir_address_family(&membership->group) == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+    int err = interface_of(membership, &index);
+
+    if (err < 0)
+        return err;
+    if (membership->source.length == 0) {
+        of_any.gr_interface = index;
+        of_any.gr_group = membership->group.storage;
+        return weir__socket_set(descriptor, level, joins ? MCAST_JOIN_GROUP : MCAST_LEAVE_GROUP,
+                                &of_any, sizeof(of_any));
+    }
+    request.gsr_interface = index;
+    request.gsr_group = membership->group.storage;
+    request.gsr_source = membership->source.storage;
+    return weir__socket_set(descriptor, level,
+                            joins ? MCAST_JOIN_SOURCE_GROUP : MCAST_LEAVE_SOURCE_GROUP, &request,
+                            sizeof(request));
+}
+
+static int check(const weir_channel *channel)
+{
+    if (channel->transport != &udp)
+        return -ENOTSUP;
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        return WEIR_ECLOSED;
+    return weir__endpoint_of(channel)->handle.descriptor >= 0 ? 0 : -ENOTCONN;
+}
+
+static void do_change(weir_channel *channel, const struct membership *membership,
+                      weir_promise *done)
+{
+    int err = check(channel);
+
+    if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (err == 0)
+        err = change_membership(weir__endpoint_of(channel)->handle.descriptor, membership);
+    weir__channel_report(channel, done, err, NULL);
+}
+
+static void on_change(weir_channel *channel, weir__call *call, int status)
+{
+    if (status == 0)
+        do_change(channel, call->arg, call->done);
+    else
+        weir__call_fail(channel, call->done, status);
+    weir__free(call->arg);
+}
+
+/* From another thread it comes after what was asked for before, such as to bind. */
+static void post(weir_channel *channel, const struct membership *membership, weir_promise *done)
+{
+    struct membership *copy = weir__alloc(sizeof(*copy));
+    int err = -ENOMEM;
+
+    if (copy != NULL) {
+        *copy = *membership;
+        err = weir__call_post(
+            channel, &(const weir__call){.fn = on_change, .arg = copy, .done = done}, false);
+    }
+    if (err < 0) {
+        weir__free(copy);
+        weir__channel_lose(channel, done, err);
+    }
+}
+
+static void change(weir_channel *channel, const struct membership *membership, int err,
+                   weir_promise *done)
+{
+    if (!weir__channel_may_begin(channel, done))
+        return;
+    if (err < 0)
+        weir__channel_lose(channel, done, err);
+    else if (weir__channel_is_here(channel))
+        do_change(channel, membership, done);
+    else
+        post(channel, membership, done);
+}
+
+void weir_udp_join(weir_channel *channel, const weir_address *group, const char *interface,
+                   const weir_address *source, weir_promise *done)
+{
+    struct membership membership = {.joins = true};
+    int err = read_membership(&membership, group, interface, source);
+
+    change(channel, &membership, err, done);
+}
+
+void weir_udp_leave(weir_channel *channel, const weir_address *group, const char *interface,
+                    const weir_address *source, weir_promise *done)
+{
+    struct membership membership = {.joins = false};
+    int err = read_membership(&membership, group, interface, source);
+
+    change(channel, &membership, err, done);
 }

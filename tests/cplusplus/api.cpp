@@ -1070,12 +1070,16 @@ void use_datagram()
 void use_transports()
 {
     weir_channel *channel = nullptr;
+    weir_address group;
 
     EXPECT(weir_tcp_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_tcp_create_server(nullptr, nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_udp_create(nullptr, &channel) == 0);
+    EXPECT(weir_address_parse("224.0.0.251:0", &group) == 0);
+    weir_udp_join(channel, &group, nullptr, nullptr, nullptr);
+    weir_udp_leave(channel, &group, nullptr, nullptr, nullptr);
     weir_channel_release(channel);
     EXPECT(weir_inproc_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
