@@ -10,7 +10,8 @@
  *          `-> something waits -> due -> tell        `-> not wanted: waits
  *
  * An error that the socket reports is mostly that of one datagram, such as "port unreachable": it
- * is told, and receiving goes on.
+ * is told, and receiving goes on. A backend that loses the socket gets it again after a pause, as
+ * from a listener: one failure does not end a server.
  */
 #include "transport/datagrams.h"
 
@@ -151,8 +152,11 @@ static void on_connected(weir__io_handle *handle, int err)
 static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagram *datagrams,
                                   size_t count)
 {
+    weir__datagrams *self = datagrams_of(handle);
+
+    weir__pause_forget(&self->pause);
     for (size_t i = 0; i < count; i++)
-        receive(datagrams_of(handle), &datagrams[i]);
+        receive(self, &datagrams[i]);
 }
 
 /* What ICMP has said of something that was sent, and what may be better next time. */
@@ -206,12 +210,42 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    weir__channel_failed(&datagrams_of(handle)->base.channel, err, "the loop has lost the socket");
+    weir__datagrams *self = datagrams_of(handle);
+
+    self->lost = true;
+    weir__io_detach(handle);
+    weir__channel_troubled(&self->base.channel, err, "the loop has lost the socket for a while");
+}
+
+static void on_pause_over(weir_timer *timer);
+
+static void try_again_later(weir__datagrams *self)
+{
+    weir__pause_begin(&self->pause, weir__channel_executor(&self->base.channel), on_pause_over);
+}
+
+static void on_pause_over(weir_timer *timer)
+{
+    weir__datagrams *self = container_of(timer, weir__datagrams, pause.timer);
+
+    if (weir__endpoint_attach(&self->base.channel) < 0) {
+        try_again_later(self);
+        return;
+    }
+    start_receiving(self);
+    weir__channel_writable(&self->base.channel, 0);
 }
 
 static void on_detached(weir__io_handle *handle)
 {
-    weir__channel_detached(&datagrams_of(handle)->base.channel);
+    weir__datagrams *self = datagrams_of(handle);
+
+    if (!self->lost) {
+        weir__channel_detached(&self->base.channel);
+        return;
+    }
+    self->lost = false;
+    try_again_later(self);
 }
 
 static const weir__io_owner owner = {
@@ -248,6 +282,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         weir__io_handle_init(&self->base.handle, -1, &owner);
         self->base.handle.datagrams = true;
         self->waiting_end = &self->waiting;
+        weir__pause_init(&self->pause);
         expect(self, &config->options);
     }
     weir__config_release(config);
@@ -261,10 +296,24 @@ bool weir__datagrams_is_active(const weir_channel *channel)
     return self->bound || self->connected;
 }
 
+/* The backend may have let go of it already. */
+static void give_up_lost(weir__datagrams *self)
+{
+    weir__pause_stop(&self->pause);
+    self->lost = false;
+}
+
+bool weir__datagrams_detach(weir_channel *channel)
+{
+    give_up_lost(weir__datagrams_of(channel));
+    return weir__endpoint_detach(channel);
+}
+
 bool weir__datagrams_close(weir_channel *channel)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
 
+    give_up_lost(self);
     self->bound = false;
     self->connected = false;
     self->reads = false;

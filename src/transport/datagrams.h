@@ -8,12 +8,15 @@
 
 #include "transport/datagram.h"
 #include "transport/endpoint.h"
+#include "transport/pause.h"
 
 typedef struct weir__datagrams {
     weir__endpoint base;
     weir_address local; /* the recipient of what comes */
     bool bound;
     bool connected;
+    bool lost;         /* by the backend, which is about to let go of the socket */
+    weir__pause pause; /* until it gets it again */
 
     /* Receiving. What came in one batch, and was not wanted any more, waits. */
     weir_datagram *waiting;
@@ -41,6 +44,7 @@ int weir__datagrams_bind(weir_channel *channel, const weir_address *local);
 int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
                             const weir_address *local);
 int weir__datagrams_disconnect(weir_channel *channel);
+bool weir__datagrams_detach(weir_channel *channel);
 bool weir__datagrams_close(weir_channel *channel);
 void weir__datagrams_read_start(weir_channel *channel, bool once);
 void weir__datagrams_read_stop(weir_channel *channel);

@@ -26,8 +26,6 @@
 #include "transport/socket.h"
 #include "transport/stream.h"
 
-#define PAUSE_MIN_NS weir_ms(10)
-#define PAUSE_MAX_NS weir_seconds(1)
 #define TURNED_AWAY_MAX 64 /* at a time */
 
 static weir__listener *listener_of(const weir_channel *channel)
@@ -83,19 +81,15 @@ static int attach_socket(weir__listener *listener)
 
 static void on_pause_over(weir_timer *timer);
 
-/* Accepting has failed, and stopped: begins again after a while, which doubles each time. */
+/* Accepting has failed, and stopped: begins again after a while. */
 static void pause_accepting(weir__listener *listener)
 {
-    int64_t pause_ns = listener->pause_ns > 0 ? 2 * listener->pause_ns : PAUSE_MIN_NS;
-
-    listener->pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
-    (void)weir_timer_start(weir__channel_executor(&listener->channel), &listener->pause,
-                           listener->pause_ns, on_pause_over);
+    weir__pause_begin(&listener->pause, weir__channel_executor(&listener->channel), on_pause_over);
 }
 
 static void on_pause_over(weir_timer *timer)
 {
-    weir__listener *listener = container_of(timer, weir__listener, pause);
+    weir__listener *listener = container_of(timer, weir__listener, pause.timer);
 
     keep_reserve(listener);
     if (attach_socket(listener) < 0)
@@ -122,7 +116,7 @@ static void accept_failed(weir__listener *listener, int err)
     pause_accepting(listener);
     weir__warn("listener", place_of(listener, place, sizeof(place)),
                "cannot accept: %s; %u clients turned away, pausing for %lld ms",
-               weir_error_text(err), count, (long long)(listener->pause_ns / 1000000));
+               weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000));
     weir__channel_troubled(&listener->channel, err, "a connection could not be accepted");
 }
 
@@ -151,7 +145,7 @@ static void on_accepted(weir__io_handle *handle, int descriptor, const struct so
     if (descriptor < 0) {
         accept_failed(listener, descriptor);
     } else {
-        listener->pause_ns = 0;
+        weir__pause_forget(&listener->pause);
         adopt(listener, descriptor);
     }
 }
@@ -217,7 +211,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     listener->child = child;
     listener->child_config = child_config;
     listener->reserve = -1;
-    weir_timer_init(&listener->pause);
+    weir__pause_init(&listener->pause);
     return 0;
 }
 
@@ -242,17 +236,11 @@ int weir__listener_attach(weir_channel *channel)
     return attach_socket(listener_of(channel));
 }
 
-static void stop_pause(weir__listener *listener)
-{
-    if (weir_timer_is_running(&listener->pause))
-        (void)weir_timer_stop(&listener->pause);
-}
-
 bool weir__listener_detach(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    stop_pause(listener);
+    weir__pause_stop(&listener->pause);
     listener->lost = false;
     if (listener->handle.io == NULL)
         return true;
@@ -264,7 +252,7 @@ bool weir__listener_close(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    stop_pause(listener);
+    weir__pause_stop(&listener->pause);
     give_reserve_up(listener);
     listener->lost = false;
     listener->listens = false;
@@ -349,7 +337,7 @@ void weir__listener_read_start(weir_channel *channel, bool once)
 
     listener->reads = true;
     listener->once = once;
-    if (weir__io_is_attached(&listener->handle) && !weir_timer_is_running(&listener->pause))
+    if (weir__io_is_attached(&listener->handle) && !weir__pause_is_running(&listener->pause))
         weir__io_accept_start(&listener->handle);
 }
 

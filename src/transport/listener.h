@@ -7,6 +7,7 @@
 
 #include "channel/channel.h"
 #include "loop/io.h"
+#include "transport/pause.h"
 
 typedef struct weir__listener {
     weir_channel channel;
@@ -15,11 +16,10 @@ typedef struct weir__listener {
     weir__config *child_config;
     int reserve; /* a descriptor to give up when there are no others; -1 = none */
     bool listens;
-    bool lost;  /* by the backend, which is about to let go of it */
-    bool reads; /* the channel wants connections */
-    bool once;  /* only one of them */
-    int64_t pause_ns;
-    weir_timer pause; /* after an accept that failed */
+    bool lost;         /* by the backend, which is about to let go of it */
+    bool reads;        /* the channel wants connections */
+    bool once;         /* only one of them */
+    weir__pause pause; /* after an accept that failed */
 } weir__listener;
 
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,

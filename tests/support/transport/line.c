@@ -10,6 +10,7 @@
 #include <weir/buf.h>
 #include <weir/error.h>
 
+#include "support/channel/notes.h"
 #include "support/channel/rig.h"
 #include "support/executor/global.h"
 #include "support/loop/sockets.h"
@@ -274,14 +275,7 @@ void line_say(struct line_end *end, const char *text)
 
 void line_await(struct line_end *end, const char *word, unsigned count)
 {
-    for (;;) {
-        uint32_t notes = atomic_load(&end->notes.calls);
-
-        if (diary_count(&end->diary, word) >= count)
-            return;
-        if (!tally_await(&end->notes, notes + 1))
-            fail_msg("waiting for %s, heard: %s", word, end->diary.text);
-    }
+    notes_await(&end->diary, &end->notes, word, count);
 }
 
 void line_await_received(struct line_end *end, uint64_t bytes)
@@ -297,23 +291,9 @@ void line_await_received(struct line_end *end, uint64_t bytes)
     }
 }
 
-static unsigned count_words(const char *words)
-{
-    unsigned count = *words != '\0';
-
-    for (; *words != '\0'; words++)
-        count += *words == ' ';
-    return count;
-}
-
 const char *line_heard(struct line_end *end, const char *words, char *said)
 {
-    line_await(end, "", count_words(words));
-    weir__mutex_lock(&end->diary.lock);
-    memcpy(said, end->diary.text, DIARY_SIZE);
-    weir__mutex_unlock(&end->diary.lock);
-    diary_clear(&end->diary);
-    return said;
+    return notes_heard(&end->diary, &end->notes, words, said);
 }
 
 /* ---- around every test ---- */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A UDP channel on a loop, and what it hears.
+ *
+ *     struct mailbox here, there;
+ *     mailbox_open(&here, host->loop, NULL);              bound to a port of its own
+ *     mailbox_open(&there, host->loop, NULL);
+ *     assert_int_equal(mailbox_post(&here, "x", &there.address), 0);
+ *     assert_mail(&there, "read(x)");
+ *     mailbox_close(&here);
+ *     mailbox_close(&there);
+ *
+ * Handlers and their hooks run on the loop: they do not assert. A mailbox must not move.
+ */
+#ifndef WEIR_TEST_MAILBOX_H
+#define WEIR_TEST_MAILBOX_H
+
+#include <weir/channel.h>
+#include <weir/pipeline.h>
+#include <weir/udp.h>
+
+#include "support/channel/notes.h"
+#include "support/loop/host.h"
+
+struct mailbox {
+    weir_channel *channel;
+    weir_address address; /* its own, once it is bound or connected */
+    struct diary diary;   /* "active", "read(text)", "error(NAME)", ... */
+    struct tally notes;
+    struct tally completes; /* reads that were complete */
+    weir_address sender;    /* of the last that was noted: look after assert_mail */
+    void *_Atomic user_data;
+
+    void (*_Atomic on_read)(weir_ctx *ctx, weir_datagram *datagram); /* instead; takes it */
+    void (*_Atomic on_read_complete)(weir_ctx *ctx);
+};
+
+/* Only registered; or bound to an address in words as well, or to any port of 127.0.0.1. */
+void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_options *options);
+int mailbox_bind(struct mailbox *box, const char *address);
+void mailbox_open(struct mailbox *box, weir_executor *loop, const weir_channel_options *options);
+void mailbox_close(struct mailbox *box);
+
+/* Connects, and finds out the address. */
+int mailbox_connect(struct mailbox *box, const weir_address *peer);
+
+/* The mailbox of a context's handler; writes a note, on any thread. */
+struct mailbox *mailbox_of(weir_ctx *ctx);
+void mailbox_note(struct mailbox *box, const char *note);
+
+/* A datagram of a text; writes one, or any other message, and returns what became of it. */
+weir_msg *letter(const char *text, const weir_address *recipient);
+int mailbox_post(struct mailbox *box, const char *text, const weir_address *recipient);
+int mailbox_write(struct mailbox *box, weir_msg *msg);
+
+/* A promise of the box's loop; its result, which is waited for: releases the promise. */
+weir_promise *mailbox_promise(struct mailbox *box);
+int mailbox_result(weir_promise *promise);
+
+/* Closes, or whatever the operation is, and returns its result. */
+typedef void mailbox_operation(weir_channel *channel, weir_promise *done);
+int mailbox_do(struct mailbox *box, mailbox_operation *operation);
+
+/* Waits for the last of these words; then they are all, and are forgotten. */
+#define assert_mail(box, words)                                                              \
+    do {                                                                                     \
+        char said_[DIARY_SIZE];                                                              \
+        assert_string_equal(notes_heard(&(box)->diary, &(box)->notes, words, said_), words); \
+    } while (0)
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * UDP: what is received, when, and what is not.
+ *
+ * A datagram that was sent over the loopback interface is in the receiver's socket when the send
+ * has succeeded: so what is posted to a channel that does not read comes as one batch later.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/messages.h"
+#include "support/loop/sockets.h"
+#include "support/transport/mailbox.h"
+
+#define ON_DEMAND WEIR_CHANNEL_OPTIONS(.read_on_demand = true)
+
+/* Two of them, of which the one does not read by itself. */
+struct couple {
+    struct mailbox here;
+    struct mailbox there;
+};
+
+static void couple_open(struct couple *couple, struct host *host,
+                        const weir_channel_options *options)
+{
+    mailbox_open(&couple->here, host->loop, options);
+    mailbox_open(&couple->there, host->loop, NULL);
+}
+
+static void couple_close(struct couple *couple)
+{
+    mailbox_close(&couple->here);
+    mailbox_close(&couple->there);
+}
+
+/* "0", "1", ... */
+static void post_numbers(struct couple *couple, int from, int count)
+{
+    char text[12];
+
+    for (int i = from; i < from + count; i++) {
+        (void)snprintf(text, sizeof(text), "%d", i);
+        assert_int_equal(mailbox_post(&couple->there, text, &couple->here.address), 0);
+    }
+}
+
+/* ---- when ---- */
+
+TEST_EACH_LOOP(udp, reads_one_datagram_for_each_request)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, ON_DEMAND);
+    post_numbers(&couple, 0, 5);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "read(0)");
+    host_turn(host, 3);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "read(1)");
+    weir_channel_set_auto_read(couple.here.channel, true);
+    assert_mail(&couple.here, "read(2) read(3) read(4)");
+    couple_close(&couple);
+}
+
+static void ask_for_the_next(weir_ctx *ctx, weir_datagram *datagram)
+{
+    diary_write(&mailbox_of(ctx)->diary, "got");
+    weir_datagram_release(datagram);
+    weir_request_read(ctx);
+}
+
+TEST_EACH_LOOP(udp, reads_on_if_asked_while_it_reads)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, ON_DEMAND);
+    couple.here.on_read = ask_for_the_next;
+    post_numbers(&couple, 0, 5);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "got got got got got");
+    couple_close(&couple);
+}
+
+/* Stops at each one that ends a batch of two. */
+static void stop_at_odd_ones(weir_ctx *ctx, weir_datagram *datagram)
+{
+    const weir_buf *buf = weir_datagram_buf(datagram);
+    char last = (char)weir_buf_bytes(buf)[weir_buf_readable(buf) - 1];
+
+    diary_write(&mailbox_of(ctx)->diary, "%c", last);
+    weir_datagram_release(datagram);
+    if (last % 2 == 1)
+        weir_set_auto_read(ctx, false);
+}
+
+/* What has come with it waits, in order, and comes before what is received later. */
+TEST_EACH_LOOP(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, ON_DEMAND);
+    couple.here.on_read = stop_at_odd_ones;
+    post_numbers(&couple, 0, 8);
+    for (int i = 0; i < 4; i++) {
+        char words[4] = {(char)('0' + 2 * i), ' ', (char)('1' + 2 * i), '\0'};
+
+        weir_channel_set_auto_read(couple.here.channel, true);
+        assert_mail(&couple.here, words);
+        host_turn(host, 3);
+        if (i == 1)
+            post_numbers(&couple, 8, 2);
+    }
+    weir_channel_set_auto_read(couple.here.channel, true);
+    assert_mail(&couple.here, "8 9");
+    couple_close(&couple);
+}
+
+TEST_EACH_LOOP(udp, gives_up_what_waits_when_it_is_closed)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, ON_DEMAND);
+    couple.here.on_read = stop_at_odd_ones;
+    post_numbers(&couple, 0, 8);
+    weir_channel_set_auto_read(couple.here.channel, true);
+    assert_mail(&couple.here, "0 1");
+    couple_close(&couple); /* memory would be left */
+}
+
+static void close_it(weir_ctx *ctx, weir_datagram *datagram)
+{
+    diary_write(&mailbox_of(ctx)->diary, "closes");
+    weir_datagram_release(datagram);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+TEST_EACH_LOOP(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, ON_DEMAND);
+    couple.here.on_read = close_it;
+    post_numbers(&couple, 0, 8);
+    weir_channel_set_auto_read(couple.here.channel, true);
+    notes_await(&couple.here.diary, &couple.here.notes, "unregistered", 1);
+    assert_string_equal(couple.here.diary.text, "closes inactive unregistered");
+    couple_close(&couple);
+}
+
+TEST_EACH_LOOP(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .reads_per_turn = 4));
+    post_numbers(&couple, 0, 10);
+    weir_channel_set_auto_read(couple.here.channel, true);
+    assert_mail(&couple.here, "read(0) read(1) read(2) read(3) read(4) read(5) read(6) read(7) "
+                              "read(8) read(9)");
+    assert_true(tally_await(&couple.here.completes, 3));
+    couple_close(&couple);
+}
+
+/* ---- what ---- */
+
+TEST_EACH_LOOP(udp, brings_datagrams_of_no_length)
+{
+    struct couple couple;
+    weir_datagram *nothing;
+
+    couple_open(&couple, host, NULL);
+    assert_int_equal(mailbox_post(&couple.there, "", &couple.here.address), 0);
+    assert_mail(&couple.here, "read()");
+    assert_int_equal(weir_datagram_create(NULL, &couple.here.address, &nothing), 0);
+    assert_int_equal(mailbox_write(&couple.there, weir_datagram_msg(nothing)), 0);
+    assert_int_equal(mailbox_post(&couple.there, "x", &couple.here.address), 0);
+    assert_mail(&couple.here, "read() read(x)");
+    couple_close(&couple);
+}
+
+/* D 103, as far as it makes sense where a datagram has one place: it is told whole, or not at all.
+ */
+TEST_EACH_LOOP(udp, never_tells_a_part_of_a_datagram)
+{
+    struct couple couple;
+
+    messages_catch();
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
+    assert_int_equal(mailbox_post(&couple.there, "1234", &couple.here.address), 0);
+    assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
+    assert_int_equal(mailbox_post(&couple.there, "123", &couple.here.address), 0);
+    assert_mail(&couple.here, "read(1234) error(EMSGSIZE) read(123)");
+    assert_true(weir_channel_is_open(couple.here.channel));
+    couple_close(&couple);
+}
+
+TEST_EACH_LOOP(udp, brings_the_longest_datagram)
+{
+    static char bytes[65507];
+    struct couple couple;
+    weir_datagram *datagram;
+    weir_buf *buf;
+
+    memset(bytes, 'x', sizeof(bytes));
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = sizeof(bytes)));
+    couple.here.on_read = stop_at_odd_ones;
+    assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &buf), 0);
+    assert_int_equal(weir_datagram_create(weir_buf_msg(buf), &couple.here.address, &datagram), 0);
+    assert_int_equal(mailbox_write(&couple.there, weir_datagram_msg(datagram)), 0);
+    assert_mail(&couple.here, "x");
+    couple_close(&couple);
+}
+
+/* ---- segments that come together ---- */
+
+static void note_length(weir_ctx *ctx, weir_datagram *datagram)
+{
+    diary_write(&mailbox_of(ctx)->diary, "%zu%c", weir_buf_readable(weir_datagram_buf(datagram)),
+                (char)weir_buf_bytes(weir_datagram_buf(datagram))[0]);
+    weir_datagram_release(datagram);
+}
+
+static weir_msg *segmented(const char *text, const weir_address *recipient, uint16_t size)
+{
+    weir_msg *msg = letter(text, recipient);
+
+    weir_datagram_set_segment_size(weir_datagram_of(msg), size);
+    return msg;
+}
+
+static void receive_segments(struct host *host, bool gro)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.gro = gro));
+    couple.here.on_read = note_length;
+    assert_int_equal(mailbox_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)),
+                     0);
+    assert_mail(&couple.here, "4a 4b 2c");
+    assert_int_equal(mailbox_post(&couple.there, "d", &couple.here.address), 0);
+    assert_mail(&couple.here, "1d");
+    couple_close(&couple);
+}
+
+TEST_EACH_LOOP(udp, tells_segments_one_by_one)
+{
+    receive_segments(host, false);
+}
+
+TEST_EACH_LOOP(udp, tells_joined_segments_one_by_one)
+{
+    receive_segments(host, true);
+}
+
+TEST_EACH_LOOP(udp, reads_one_of_the_joined_segments_for_each_request)
+{
+    struct couple couple;
+
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.gro = true, .read_on_demand = true));
+    couple.here.on_read = note_length;
+    assert_int_equal(mailbox_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)),
+                     0);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "4a");
+    host_turn(host, 3);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "4b");
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "2c");
+    couple_close(&couple);
+}
+
+/* ---- errors ---- */
+
+/* The address of a mailbox that is not there any more. */
+static weir_address deserted(struct host *host)
+{
+    struct mailbox gone;
+
+    mailbox_open(&gone, host->loop, NULL);
+    mailbox_close(&gone);
+    return gone.address;
+}
+
+TEST_EACH_LOOP(udp, hears_that_nobody_is_there_and_stays_open)
+{
+    weir_address nobody = deserted(host);
+    struct mailbox here, there;
+    char address[WEIR_ADDRESS_TEXT_SIZE];
+
+    messages_catch();
+    mailbox_make(&here, host->loop, NULL);
+    assert_int_equal(mailbox_connect(&here, &nobody), 0);
+    assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
+    assert_mail(&here, "active error(ECONNREFUSED)");
+    assert_true(weir_channel_is_active(here.channel));
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    mailbox_make(&there, host->loop, NULL);
+    assert_int_equal(mailbox_bind(&there, weir_address_format(&nobody, address, sizeof(address))),
+                     0);
+    assert_int_equal(mailbox_write(&here, text_msg("somebody")), 0);
+    assert_mail(&there, "active read(somebody)");
+    assert_int_equal(mailbox_post(&there, "yes", &here.address), 0);
+    assert_mail(&here, "read(yes)");
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+TEST_EACH_LOOP(udp, hears_of_an_error_also_when_it_reads_on_demand)
+{
+    weir_address nobody = deserted(host);
+    struct mailbox here;
+
+    messages_catch();
+    mailbox_make(&here, host->loop, ON_DEMAND);
+    assert_int_equal(mailbox_connect(&here, &nobody), 0);
+    assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
+    weir_channel_request_read(here.channel);
+    assert_mail(&here, "active error(ECONNREFUSED)");
+    mailbox_close(&here);
+}
+
+static void complain(weir_ctx *ctx, weir_datagram *datagram)
+{
+    weir_datagram_release(datagram);
+    weir_fire_error(ctx, -EPROTO, "what is this?");
+}
+
+TEST_EACH_LOOP(udp, is_not_closed_by_an_error_that_nobody_handles)
+{
+    struct couple couple;
+
+    messages_catch();
+    couple_open(&couple, host, NULL);
+    couple.here.on_read = complain;
+    assert_int_equal(mailbox_post(&couple.there, "?", &couple.here.address), 0);
+    assert_true(tally_await(&couple.here.completes, 1));
+    couple.here.on_read = NULL;
+    assert_int_equal(mailbox_post(&couple.there, "!", &couple.here.address), 0);
+    assert_mail(&couple.here, "read(!)");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    couple_close(&couple);
+}
