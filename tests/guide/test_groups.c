@@ -85,12 +85,14 @@ static void say_to_who_has_paid(const char *text)
 
 static weir_channel *open_room(weir_group *loops)
 {
+    const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
     weir_channel *server = NULL;
 
     joined = (struct tally){0};
     assert_int_equal(weir_channel_group_create(NULL, &room), 0);
     assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
-                                                           .init_child = init_child),
+                                                           .init_child = init_child,
+                                                           .child_options = impatient),
                                        &server),
                      0);
     return server;
