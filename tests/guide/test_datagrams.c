@@ -187,3 +187,33 @@ TEST(datagrams, are_cut_into_segments)
     weir_channel_release(server);
     weir_group_release(loops);
 }
+
+/* doc:begin join */
+static int join(weir_channel *channel, const char *group, const char *interface)
+{
+    weir_address address;
+    weir_promise *joined = NULL;
+    int err = weir_address_parse(group, &address);
+
+    if (!err)
+        err = weir_promise_create(NULL, &joined);
+    if (!err) {
+        weir_udp_join(channel, &address, interface, NULL, joined); /* NULL: whoever sends to it */
+        err = weir_promise_sync(joined, WEIR_NEVER);
+    }
+    weir_promise_release(joined);
+    return err;
+}
+/* doc:end */
+
+TEST(datagrams, are_for_many)
+{
+    weir_group *loops = make_loops(2);
+    weir_channel *server = start(loops);
+
+    assert_int_equal(join(server, "239.20.21.22:0", "lo"), 0);
+    assert_int_equal(join(server, "239.20.21.22:0", "no-such"), -ENODEV);
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    weir_channel_release(server);
+    weir_group_release(loops);
+}

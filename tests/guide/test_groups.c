@@ -90,11 +90,11 @@ static weir_channel *open_room(weir_group *loops)
 
     joined = (struct tally){0};
     assert_int_equal(weir_channel_group_create(NULL, &room), 0);
-    assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
-                                                           .init_child = init_child,
-                                                           .child_options = impatient),
-                                       &server),
-                     0);
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
+                                              .init_child = init_child, .child_options = impatient),
+                          &server),
+        0);
     return server;
 }
 

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/guide/17-figures.md shows.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "guide/stage.h"
+
+/* doc:begin print */
+static void print_metric(const weir_metric_value *metric, void *to)
+{
+    if (metric->kind == WEIR_METRIC_HISTOGRAM)
+        fprintf(to, "%s count %" PRIu64 ", median %" PRId64 ", 99%% below %" PRId64 "\n",
+                metric->name, metric->summary.count, metric->summary.p50, metric->summary.p99);
+    else
+        fprintf(to, "%s %" PRId64 "\n", metric->name, metric->value);
+}
+
+static void print_metrics(FILE *to)
+{
+    weir_metrics_foreach(print_metric, to); /* from any thread, and nobody has to wait for it */
+}
+/* doc:end */
+
+/* doc:begin own */
+static weir_metric *answers, *answer_ns; /* made once, by whoever starts the program */
+
+static int make_metrics(void)
+{
+    int err = weir_metric_create(WEIR_METRIC_COUNTER, "shop.answers", &answers);
+
+    if (!err)
+        err = weir_metric_create(WEIR_METRIC_HISTOGRAM, "shop.answer_ns", &answer_ns);
+    return err;
+}
+
+static void count_answer(int64_t took_ns)
+{
+    (void)weir_metric_add(answers, 1);
+    (void)weir_metric_record(answer_ns, took_ns);
+}
+/* doc:end */
+
+TEST(figures, are_printed)
+{
+    weir_group *loops = make_loops(1);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+
+    assert_non_null(to);
+    assert_int_equal(make_metrics(), 0);
+    count_answer(1000);
+    print_metrics(to);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "shop.answers 1\n"));
+    assert_non_null(strstr(text, "shop.answer_ns count 1, median 1000, "));
+    assert_non_null(strstr(text, "executor.weir-1#"));
+    assert_non_null(strstr(text, "loop.weir-1#"));
+    free(text);
+    weir_metric_release(answer_ns);
+    weir_metric_release(answers);
+    end_group(loops);
+}
+
+/* doc:begin loops */
+static void print_loops(weir_group *loops, FILE *to)
+{
+    for (size_t i = 0; i < weir_group_count(loops); i++) {
+        weir_executor *loop = weir_group_at(loops, i);
+        weir_executor_stats tasks;
+        weir_loop_stats io;
+
+        weir_executor_read_stats(loop, &tasks);
+        if (weir_loop_read_stats(loop, &io) < 0)
+            continue; /* no event loop */
+        fprintf(to, "%s: busy %.0f %%, %" PRIu64 " descriptors, %.1f system calls a turn, ",
+                weir_executor_name(loop), tasks.utilisation * 100, io.handles,
+                io.turns > 0 ? (double)(io.waits + io.receives + io.sends) / (double)io.turns : 0);
+        fprintf(to, "99 %% of the tasks waited less than %" PRId64 " ns\n",
+                tasks.queue_latency_ns.p99);
+    }
+}
+/* doc:end */
+
+TEST(figures, tell_of_loops)
+{
+    weir_group *loops = make_loops(1);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+
+    assert_non_null(to);
+    print_loops(loops, to);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "weir-1: busy 0 %, "));
+    free(text);
+    end_group(loops);
+}
+
+/* doc:begin log */
+static void write_log(void *to, enum weir_log_level level, const char *subsystem,
+                      const char *object, const char *message)
+{
+    fprintf(to, "%s %s/%s %s\n", weir_log_level_name(level), subsystem, object, message);
+}
+/* doc:end */
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    (void)channel;
+    (void)user_data;
+    return 0;
+}
+
+TEST(figures, are_not_all_there_is)
+{
+    weir_group *loops = make_loops(1);
+    weir_channel *server = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+    int err;
+
+    assert_non_null(to);
+    weir_log_set(write_log, to);
+    err = weir_server_start(
+        WEIR_SERVER_OPTIONS(.boss = loops, .address = "9.9.9", .init_child = init_child), &server);
+    weir_log_set(NULL, NULL);
+    assert_int_equal(err, -EINVAL);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "ERROR bootstrap/9.9.9 "));
+    free(text);
+    end_group(loops);
+}
