@@ -11,6 +11,7 @@
 #include <weir/attribute.h>
 #include <weir/channel.h>
 #include <weir/group.h>
+#include <weir/resolver.h>
 #include <weir/server.h>
 
 #ifdef __cplusplus
@@ -21,7 +22,8 @@ extern "C" {
 typedef struct weir_client_options {
     size_t size;
     weir_group *group;
-    const char *address;           /* "127.0.0.1:8007", "[::1]:8007", "inproc:..." */
+    const char *address;           /* "127.0.0.1:8007", "[::1]:8007", "example.org:80",
+                                      "inproc:..."; a name is looked up by `resolver` */
     const weir_address *addresses; /* instead: several, tried by happy eyeballs (RFC 8305) */
     size_t address_count;
     int64_t attempt_delay_ns;  /* before the next address is tried as well: default 250 ms, 10 ms at
@@ -32,8 +34,9 @@ typedef struct weir_client_options {
     const weir_channel_options *options;    /* connect_timeout_ns is for each attempt */
     const weir_attribute_value *attributes; /* set on each channel: not freed by it */
     size_t attribute_count;
-    enum weir_kind kind; /* default WEIR_KIND_STREAM */
-    weir_executor *loop; /* instead of a group: this one, such as that of another channel */
+    enum weir_kind kind;     /* default WEIR_KIND_STREAM */
+    weir_executor *loop;     /* instead of a group: this one, such as that of another channel */
+    weir_resolver *resolver; /* default weir_resolver_default() */
 } weir_client_options;
 
 #define WEIR_CLIENT_OPTIONS(...) \
@@ -47,10 +50,10 @@ WEIR_API void weir_client_options_init(weir_client_options *options);
 
 /*
  * Connects. The promise's value is the channel, kept by the promise; cancelling it gives up. With
- * several addresses the first that answers wins, and `init` runs for each attempt: those that lose
- * are aborted. If all fail the promise has the last one's error, and a sentence that tells of each.
- * Its listeners run on the channel's loop, before `active`.
- * Thread: any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM, -EAFNOSUPPORT.
+ * several addresses, given or those of a name, the first that answers wins, and `init` runs for
+ * each attempt: those that lose are aborted. If all fail the promise has the last one's error, and
+ * a sentence that tells of each. Its listeners run on the channel's loop, before `active`. Thread:
+ * any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM, -EAFNOSUPPORT.
  */
 WEIR_API int weir_client_connect(const weir_client_options *options, weir_promise **ret_connecting);
 

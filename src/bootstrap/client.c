@@ -11,7 +11,7 @@
  * The race is part of the promise's memory. It keeps the promise for each task and attempt that is
  * under way, and gives all channels back when it ends: nothing is left when the promise goes.
  */
-#include <weir/client.h>
+#include "bootstrap/client.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,15 +21,14 @@
 #include <weir/pipeline.h>
 #include <weir/task.h>
 
-#include "base/options.h"
 #include "bootstrap/kind.h"
 #include "channel/attribute.h"
 #include "executor/executor.h"
 #include "executor/promise.h"
+#include "resolver/host.h"
 
 #define DELAY_NS weir_ms(250)
 #define DELAY_MIN_NS weir_ms(10) /* RFC 8305, 8 */
-#define ADDRESSES_MAX 256
 
 struct attempt {
     struct race *race;
@@ -52,12 +51,6 @@ struct race {
     size_t count;
     struct attempt attempts[];
 };
-
-void weir_client_options_init(weir_client_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 static weir_promise *promise_of(struct race *race)
 {
@@ -221,25 +214,6 @@ static void on_cancel(weir_promise *promise)
 
 /* ---- making one ---- */
 
-static int read_options(const weir_client_options *given, weir_client_options *ret_options)
-{
-    weir_client_options options;
-    int err = weir__options_read(&options, sizeof(options), given);
-
-    if (err < 0)
-        return err;
-    if ((options.group != NULL) == (options.loop != NULL))
-        return weir__kind_refuse("client", "it wants a group, or a loop, and not both");
-    if ((options.address != NULL) == (options.address_count > 0))
-        return weir__kind_refuse("client", "it wants an address, or several, and not both");
-    if (options.address_count > ADDRESSES_MAX)
-        return weir__kind_refuse("client", "there are too many addresses");
-    if (options.attempt_delay_ns < WEIR_OFF)
-        return weir__kind_refuse("client", "attempt_delay_ns is negative");
-    *ret_options = options;
-    return 0;
-}
-
 static int64_t delay_of(const weir_client_options *options)
 {
     if (options->attempt_delay_ns == WEIR_OFF)
@@ -287,13 +261,14 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
     return 0;
 }
 
-static int prepare(struct attempt *attempt, const weir_client_options *options)
+static int prepare(struct attempt *attempt, const weir_client_options *options,
+                   const weir_executor *loop)
 {
     int err =
         weir__kind_create(options->kind, &attempt->address, options->options, &attempt->channel);
 
     if (err == 0)
-        err = weir__kind_check_executor(attempt->channel, attempt->race->loop);
+        err = weir__kind_check_executor(attempt->channel, loop);
     if (err == 0)
         err =
             weir__attributes_lend(attempt->channel, options->attributes, options->attribute_count);
@@ -310,32 +285,27 @@ static int fill(struct race *race, const weir_client_options *options)
 
     for (size_t i = 0; i < race->count && err == 0; i++) {
         race->attempts[i].race = race;
-        err = prepare(&race->attempts[i], options);
+        err = prepare(&race->attempts[i], options, race->loop);
     }
     return err;
 }
 
-int weir_client_connect(const weir_client_options *given, weir_promise **ret_connecting)
+int weir__client_race(const weir_client_options *options, weir_executor *loop,
+                      weir_promise **ret_connecting)
 {
-    weir_client_options options;
-    weir_executor *loop;
+    size_t count = options->address != NULL ? 1 : options->address_count;
     weir_promise *promise;
     struct race *race;
-    size_t count;
-    int err = read_options(given, &options);
+    int err;
 
-    if (err < 0)
-        return err;
-    loop = options.loop != NULL ? options.loop : weir_group_next(options.group);
-    count = options.address != NULL ? 1 : options.address_count;
     promise = weir__promise_create_with(loop, sizeof(*race) + count * sizeof(*race->attempts));
     if (promise == NULL)
         return -ENOMEM;
     race = weir__promise_extra(promise);
     race->loop = loop;
     race->count = count;
-    race->delay_ns = delay_of(&options);
-    err = fill(race, &options);
+    race->delay_ns = delay_of(options);
+    err = fill(race, options);
     if (err < 0) {
         end(race);
         weir_promise_release(promise);
@@ -348,6 +318,50 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
         on_begin(race, WEIR_EREJECTED);
     *ret_connecting = promise;
     return 0;
+}
+
+/* Whether the address is a name. What is neither that nor an address is refused, and logged. */
+static int look_at(const weir_client_options *options, bool *ret_is_name)
+{
+    weir_address address;
+    weir__host host;
+    int err = options->address != NULL ? weir_address_parse(options->address, &address) : 0;
+
+    *ret_is_name = err == -EINVAL && weir__host_parse(options->address, &host) == 0;
+    return *ret_is_name || err == 0 ? 0 : weir__kind_parse(options->address, &address);
+}
+
+/* What is wrong with the options is told at once, also if the addresses are not known yet. */
+static int try_out(const weir_client_options *options, const weir_executor *loop)
+{
+    struct attempt attempt = {0};
+    weir_address local;
+    int err = weir_address_parse(":0", &attempt.address);
+
+    if (err == 0 && options->local_address != NULL)
+        err = weir__kind_parse(options->local_address, &local);
+    if (err == 0)
+        err = prepare(&attempt, options, loop);
+    weir_channel_release(attempt.channel);
+    return err;
+}
+
+int weir_client_connect(const weir_client_options *given, weir_promise **ret_connecting)
+{
+    weir_client_options options;
+    weir_executor *loop;
+    bool is_name = false;
+    int err = weir__client_options_read(given, &options);
+
+    if (err == 0)
+        err = look_at(&options, &is_name);
+    if (err < 0)
+        return err;
+    loop = options.loop != NULL ? options.loop : weir_group_next(options.group);
+    if (!is_name)
+        return weir__client_race(&options, loop, ret_connecting);
+    err = try_out(&options, loop);
+    return err < 0 ? err : weir__client_connect_by_name(&options, loop, ret_connecting);
 }
 
 int weir_client_connect_sync(const weir_client_options *options, weir_channel **ret_channel)

@@ -20,8 +20,8 @@ int weir__kind_parse(const char *text, weir_address *ret_address)
 
     if (err == -EINVAL)
         weir__error("bootstrap", text,
-                    "is no address, as 127.0.0.1:8007 and [::1]:8007 are; host "
-                    "names are not looked up");
+                    "is no address, as 127.0.0.1:8007 and [::1]:8007 are; names, as "
+                    "example.org:80, are for clients to connect to");
     else if (err < 0)
         weir__error("bootstrap", text, "is no address: %s", weir_error_text(err));
     return err;

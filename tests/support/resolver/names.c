@@ -39,10 +39,12 @@ int names_look_up(const char *host, int family, weir_address *ret_addresses, siz
     tally_add(&names.asked);
     if (strncmp(host, "gate-", 5) == 0) {
         gate_task(&names.gate, 0);
-        v4 = 1;
+        v4 = strcmp(host, "gate-here.test") != 0;
     }
     if (strcmp(host, "later.test") == 0)
         return WEIR_ELOOKUP;
+    if (strstr(host, "here.test") != NULL)
+        count = add("127.0.0.", 1, ret_addresses, add("127.0.0.", 9, ret_addresses, 0));
     for (unsigned i = 1; i <= v4 + v6 + both && count + 2 <= max; i++) {
         if (i <= v6 + both && family != AF_INET)
             count = add("[2001:db8::", i, ret_addresses, count);

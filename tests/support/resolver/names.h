@@ -6,8 +6,9 @@
  *     v4-3.test       3 addresses, 192.0.2.1 to 192.0.2.3
  *     v6-2.test       2 addresses, 2001:db8::1 and 2001:db8::2
  *     both-2.test     2 of each, the families taking turns, IPv6 first
+ *     here.test       127.0.0.9 and 127.0.0.1: servers of tests are bound to the second
  *     later.test      WEIR_ELOOKUP
- *     gate-X.test     as v4-1.test, once names.gate is open
+ *     gate-X.test     as v4-1.test, once names.gate is open; gate-here.test as here.test
  *     anything else   WEIR_ENOHOST
  */
 #ifndef WEIR_TEST_NAMES_H

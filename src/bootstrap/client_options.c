@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that outlive the call they were given to: one block, in which the copy comes first and
+ * everything that it points at behind it.
+ */
+#include <errno.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include <weir/address.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "bootstrap/client.h"
+#include "bootstrap/kind.h"
+
+#define ADDRESSES_MAX 256
+
+struct copy {
+    weir_client_options client;
+    weir_channel_options channel;
+    alignas(max_align_t) char rest[];
+};
+
+void weir_client_options_init(weir_client_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir__client_options_read(const weir_client_options *given, weir_client_options *ret_options)
+{
+    weir_client_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err < 0)
+        return err;
+    if ((options.group != NULL) == (options.loop != NULL))
+        return weir__kind_refuse("client", "it wants a group, or a loop, and not both");
+    if ((options.address != NULL) == (options.address_count > 0))
+        return weir__kind_refuse("client", "it wants an address, or several, and not both");
+    if (options.address_count > ADDRESSES_MAX)
+        return weir__kind_refuse("client", "there are too many addresses");
+    if (options.attempt_delay_ns < WEIR_OFF)
+        return weir__kind_refuse("client", "attempt_delay_ns is negative");
+    options.size = sizeof(options);
+    *ret_options = options;
+    return 0;
+}
+
+/* Room for so many bytes, from one that any type can begin at to the next. */
+static size_t room(size_t size)
+{
+    return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+}
+
+static size_t text_size(const char *text)
+{
+    return text != NULL ? strlen(text) + 1 : 0;
+}
+
+/* Copies into the rest, and moves on behind it. NULL stays NULL. */
+static void *put(char **rest, const void *memory, size_t size)
+{
+    char *place = *rest;
+
+    if (memory == NULL || size == 0)
+        return NULL;
+    memcpy(place, memory, size);
+    *rest += room(size);
+    return place;
+}
+
+static void fill(struct copy *copy)
+{
+    weir_client_options *client = &copy->client;
+    weir_channel_options *channel = &copy->channel;
+    char *rest = copy->rest;
+
+    client->address = put(&rest, client->address, text_size(client->address));
+    client->local_address = put(&rest, client->local_address, text_size(client->local_address));
+    client->addresses =
+        put(&rest, client->addresses, client->address_count * sizeof(*client->addresses));
+    client->attributes =
+        put(&rest, client->attributes, client->attribute_count * sizeof(*client->attributes));
+    channel->socket_options = put(&rest, channel->socket_options,
+                                  channel->socket_option_count * sizeof(*channel->socket_options));
+    if (client->options != NULL)
+        client->options = channel;
+}
+
+int weir__client_options_copy(const weir_client_options *options, weir_client_options **ret_copy)
+{
+    weir_channel_options channel;
+    struct copy *copy;
+    int err = weir__options_read(&channel, sizeof(channel), options->options);
+
+    if (err < 0)
+        return err;
+    channel.size = sizeof(channel);
+    copy = weir__alloc(sizeof(*copy) + room(text_size(options->address)) +
+                       room(text_size(options->local_address)) +
+                       room(options->address_count * sizeof(*options->addresses)) +
+                       room(options->attribute_count * sizeof(*options->attributes)) +
+                       room(channel.socket_option_count * sizeof(*channel.socket_options)));
+    if (copy == NULL)
+        return -ENOMEM;
+    copy->client = *options;
+    copy->channel = channel;
+    fill(copy);
+    *ret_copy = &copy->client;
+    return 0;
+}
