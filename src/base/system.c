@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
@@ -125,4 +126,11 @@ weir__system weir__sys = {
     .eventfd = eventfd,
     .signalfd = signalfd,
     .close = close,
+
+    .fchmod = fchmod,
+    .chmod = chmod,
+    .lstat = lstat,
+    .rename = rename,
+    .link = link,
+    .unlink = unlink,
 };

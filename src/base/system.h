@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -49,6 +50,14 @@ typedef struct weir__system {
     int (*eventfd)(unsigned value, int flags);
     int (*signalfd)(int descriptor, const sigset_t *mask, int flags);
     int (*close)(int descriptor); /* the descriptor is gone, whatever it returns */
+
+    /* The files of Unix sockets. */
+    int (*fchmod)(int descriptor, mode_t mode);
+    int (*chmod)(const char *path, mode_t mode);
+    int (*lstat)(const char *path, struct stat *ret_status);
+    int (*rename)(const char *from, const char *to);
+    int (*link)(const char *from, const char *to);
+    int (*unlink)(const char *path);
 } weir__system;
 
 extern weir__system weir__sys;

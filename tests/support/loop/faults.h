@@ -72,7 +72,13 @@
        (fds, count, timeout, mask))                                                                \
     XX(EVENTFD, int, eventfd, (unsigned value, int flags), (value, flags))                         \
     XX(SIGNALFD, int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags))      \
-    XX(CLOSE, int, close, (int fd), (fd))
+    XX(CLOSE, int, close, (int fd), (fd))                                                          \
+    XX(FCHMOD, int, fchmod, (int fd, mode_t mode), (fd, mode))                                     \
+    XX(CHMOD, int, chmod, (const char *path, mode_t mode), (path, mode))                           \
+    XX(LSTAT, int, lstat, (const char *path, struct stat *status), (path, status))                 \
+    XX(RENAME, int, rename, (const char *from, const char *to), (from, to))                        \
+    XX(LINK, int, link, (const char *from, const char *to), (from, to))                            \
+    XX(UNLINK, int, unlink, (const char *path), (path))
 
 #define FAULT_ENUMERATOR(id, type, name, parameters, arguments) FAULT_##id,
 
