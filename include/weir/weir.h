@@ -20,6 +20,7 @@
 #include <weir/composite.h>
 #include <weir/ctx.h>
 #include <weir/datagram.h>
+#include <weir/descriptors.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
 #include <weir/events.h>

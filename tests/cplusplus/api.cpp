@@ -717,6 +717,23 @@ void use_composite()
     weir_composite_release(composite);
 }
 
+void use_descriptors()
+{
+    weir_descriptors *one = nullptr, *two = nullptr;
+    weir_buf *bytes = nullptr;
+    const int numbers[] = {dup(0), dup(0)};
+
+    EXPECT(weir_buf_create_from("ab", 2, &bytes) == 0);
+    EXPECT(weir_descriptors_create(bytes, numbers, 2, &two) == 0);
+    EXPECT(weir_descriptors_msg(two)->type == &weir_descriptors_type);
+    EXPECT(weir_descriptors_of(weir_descriptors_msg(two)) == two);
+    EXPECT(weir_descriptors_bytes(two) == bytes && weir_descriptors_count(two) == 2);
+    EXPECT(weir_descriptors_at(two, 0) == numbers[0]);
+    EXPECT(weir_descriptors_create_one(weir_descriptors_take(two, 0), &one) == 0);
+    weir_descriptors_release(one);
+    weir_descriptors_release(two);
+}
+
 void use_file_range()
 {
     weir_file_range *range = nullptr;
@@ -1223,6 +1240,7 @@ int main()
     use_search();
     use_text();
     use_composite();
+    use_descriptors();
     use_file_range();
     use_leak();
     use_address();
