@@ -37,7 +37,8 @@
 #define WEIR__IO_SMALL 4096           /* a read that brings less has brought little */
 #define WEIR__IO_DATAGRAM_WINDOW 2048 /* the same for one datagram */
 #define WEIR__IO_RETRY_NS weir_ms(10) /* a receive that found no memory is tried again so soon */
-#define WEIR__IO_CONTROL_SIZE 128     /* of ancillary data that come with a datagram */
+#define WEIR__IO_CONTROL_SIZE 128     /* of ancillary data that come with a datagram, */
+#define WEIR__IO_RIGHTS_SIZE 1280     /* or of passed descriptors: 253, and what else may come */
 #define WEIR__IO_LOOK_AFTER 32        /* events or further reads of one handle: at the clock */
 
 typedef struct weir__io weir__io;
@@ -163,6 +164,10 @@ struct weir__io_handle {
     bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
     bool packets : 1;   /* Unix sockets: a read may end with a packet or a passed descriptor, so
                            that a short one does not mean that nothing is left */
+    bool ends : 1;      /* of a connection that receives datagrams: an empty one is its end; they
+                           come one at a time, so that the owner may stop after each */
+    bool rights : 1;    /* Unix sockets that receive datagrams: passed descriptors, which come
+                           closed on exec; others get none, whatever a peer sends */
     uint16_t poll_events; /* what the owner polls for */
     uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
                       usual */

@@ -203,7 +203,10 @@ static bool receive_block(weir__io_handle *handle, struct reading *reading)
 
 /* ---- receiving datagrams ---- */
 
-/* What recvmmsg fills in, and what the owner is shown of it; one for all handles of a backend. */
+/*
+ * What recvmmsg fills in, and what the owner is shown of it; one for all handles of a backend. The
+ * room for ancillary data is that of all datagrams, or of one that may bring descriptors.
+ */
 struct weir__ready_batch {
     struct mmsghdr messages[WEIR__IO_READS_MAX];
     struct iovec vectors[WEIR__IO_READS_MAX];
@@ -212,8 +215,20 @@ struct weir__ready_batch {
     _Alignas(struct cmsghdr) char controls[WEIR__IO_READS_MAX][WEIR__IO_CONTROL_SIZE];
 };
 
-static void prepare_message(struct weir__ready_batch *batch, unsigned i, size_t size)
+_Static_assert(WEIR__IO_RIGHTS_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL_SIZE, "room for one");
+
+/* Where there is room for ancillary data, the system opens descriptors that a peer has passed. */
+static size_t control_size(const weir__io_handle *handle)
 {
+    if (handle->rights)
+        return WEIR__IO_RIGHTS_SIZE;
+    return handle->packets ? 0 : WEIR__IO_CONTROL_SIZE;
+}
+
+static void prepare_message(const weir__io_handle *handle, unsigned i, size_t size)
+{
+    struct weir__ready_batch *batch = handle->io->batch;
+
     batch->vectors[i] = (struct iovec){batch->datagrams[i].block.base, size};
     batch->messages[i].msg_hdr = (struct msghdr){
         .msg_name = &batch->names[i],
@@ -221,7 +236,7 @@ static void prepare_message(struct weir__ready_batch *batch, unsigned i, size_t 
         .msg_iov = &batch->vectors[i],
         .msg_iovlen = 1,
         .msg_control = batch->controls[i],
-        .msg_controllen = sizeof(batch->controls[i]),
+        .msg_controllen = control_size(handle),
     };
 }
 
@@ -239,7 +254,7 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
     for (; i < count; i++) {
         if (io->memory.take(io->memory.arg, size, &io->batch->datagrams[i].block) < 0)
             break;
-        prepare_message(io->batch, i, size);
+        prepare_message(handle, i, size);
     }
     return i;
 }
@@ -250,16 +265,25 @@ static void give_rest(weir__io *io, unsigned from, unsigned count)
         io->memory.give(io->memory.arg, &io->batch->datagrams[from++].block);
 }
 
+/* What is received from a connection that has ended is one datagram, with nothing in it. */
+static bool is_end(const weir__io_handle *handle, const struct mmsghdr *first)
+{
+    return handle->ends && first->msg_len == 0 && first->msg_hdr.msg_controllen == 0;
+}
+
+/* How many have come; 0 = the connection has ended. */
 static int receive_messages(weir__io_handle *handle, unsigned count)
 {
+    struct mmsghdr *messages = handle->io->batch->messages;
     int received;
 
     do {
         weir__figure_add(handle->io->figures.receives, 1);
-        received =
-            weir__sys.recvmmsg(handle->descriptor, handle->io->batch->messages, count, 0, NULL);
+        received = weir__sys.recvmmsg(handle->descriptor, messages, count, MSG_CMSG_CLOEXEC, NULL);
     } while (received < 0 && errno == EINTR);
-    return received < 0 ? -errno : received;
+    if (received < 0)
+        return -errno;
+    return is_end(handle, messages) ? 0 : received;
 }
 
 static void tell_datagrams(weir__io_handle *handle, unsigned count)
@@ -289,23 +313,29 @@ static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned cou
         handle->batch /= 2;
 }
 
+static unsigned batch_size(const weir__io_handle *handle, const struct reading *reading)
+{
+    if (handle->ends || handle->rights)
+        return 1;
+    return handle->batch < reading->left ? handle->batch : reading->left;
+}
+
 static bool receive_batch(weir__io_handle *handle, struct reading *reading)
 {
-    unsigned count = handle->batch < reading->left ? handle->batch : reading->left;
+    unsigned count = prepare_batch(handle, batch_size(handle, reading));
     int received;
 
-    count = prepare_batch(handle, count);
     if (count == 0) {
         weir__io_park(handle);
         return false;
     }
     received = receive_messages(handle, count);
     give_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
-    if (received == -EAGAIN || received == 0) {
+    if (received == -EAGAIN) {
         reading->left--;
         return drained(handle, reading);
     }
-    if (received < 0)
+    if (received <= 0)
         return end_receiving(handle, reading, received);
     reading->left -= (unsigned)received;
     reading->told = true;
