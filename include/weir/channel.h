@@ -74,6 +74,11 @@ typedef struct weir_channel_options {
                           that come together */
     bool broadcast;    /* SO_BROADCAST */
     bool gro;          /* UDP_GRO: the system may join datagrams, which are told one by one */
+
+    /* Unix sockets. */
+    bool receive_descriptors; /* what comes with descriptors is read as weir_descriptors; otherwise
+                                 they are dropped, and never get into the process */
+    unsigned unix_mode;       /* permissions of the file that is bound, as 0600; default by umask */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) \

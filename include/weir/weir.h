@@ -54,5 +54,6 @@
 #include <weir/thread.h>
 #include <weir/timer.h>
 #include <weir/udp.h>
+#include <weir/unix.h>
 
 #endif

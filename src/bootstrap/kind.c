@@ -5,6 +5,7 @@
 #include <weir/inproc.h>
 #include <weir/tcp.h>
 #include <weir/udp.h>
+#include <weir/unix.h>
 
 #include "base/log.h"
 #include "channel/channel.h"
@@ -38,6 +39,7 @@ struct row {
     create_server_fn *create_server; /* NULL = it accepts nobody: the channel itself serves */
 };
 
+/* Unix addresses have channels of every kind, by functions that ask for it. */
 static const struct row rows[] = {
     {AF_INET, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
     {AF_INET6, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
@@ -68,8 +70,11 @@ static const struct row *find(enum weir_kind kind, const weir_address *address)
 int weir__kind_create(enum weir_kind kind, const weir_address *remote,
                       const weir_channel_options *options, weir_channel **ret_channel)
 {
-    const struct row *row = find(kind, remote);
+    const struct row *row;
 
+    if (weir_address_family(remote) == AF_UNIX)
+        return weir_unix_create(kind, options, ret_channel);
+    row = find(kind, remote);
     return row != NULL ? row->create(options, ret_channel) : -EAFNOSUPPORT;
 }
 
@@ -77,8 +82,13 @@ int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
                              const weir_channel_options *options,
                              const weir_channel_options *child_options, weir_channel **ret_channel)
 {
-    const struct row *row = find(kind, local);
+    const struct row *row;
 
+    if (weir_address_family(local) == AF_UNIX)
+        return kind == WEIR_KIND_DATAGRAM
+                   ? weir_unix_create(kind, options, ret_channel)
+                   : weir_unix_create_server(kind, options, child_options, ret_channel);
+    row = find(kind, local);
     if (row == NULL)
         return -EAFNOSUPPORT;
     if (row->create_server == NULL)

@@ -23,6 +23,7 @@
 #define DATAGRAM_SIZE 2048
 #define DATAGRAM_SIZE_JOINED 65535 /* the most that the system joins */
 #define SOCKET_OPTIONS_MAX 1024
+#define UNIX_MODE_MAX 0777
 
 /* Between a thread that asks for a channel's options and the loop that changes them: both seldom.
  */
@@ -49,7 +50,8 @@ static bool has_no_negatives(const weir_channel_options *options)
 static bool has_no_nonsense(const weir_channel_options *options)
 {
     return options->connect_timeout_ns >= WEIR_OFF && options->close_timeout_ns >= WEIR_OFF &&
-           options->write_cap >= WEIR_OFF && options->socket_option_count <= SOCKET_OPTIONS_MAX &&
+           options->write_cap >= WEIR_OFF && options->unix_mode <= UNIX_MODE_MAX &&
+           options->socket_option_count <= SOCKET_OPTIONS_MAX &&
            (options->socket_option_count == 0 || options->socket_options != NULL);
 }
 

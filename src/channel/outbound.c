@@ -22,6 +22,7 @@
 
 #include <weir/buf.h>
 #include <weir/composite.h>
+#include <weir/descriptors.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
 
@@ -330,6 +331,8 @@ static int64_t remaining(weir_msg *msg)
         return (int64_t)weir_composite_readable(weir_composite_of(msg));
     if (weir_file_range_of(msg) != NULL)
         return weir_file_range_remaining(weir_file_range_of(msg));
+    if (weir_descriptors_of(msg) != NULL)
+        return (int64_t)weir_buf_readable(weir_descriptors_bytes(weir_descriptors_of(msg)));
     return -1;
 }
 
@@ -340,6 +343,8 @@ static void skip(weir_msg *msg, int64_t bytes)
         (void)weir_buf_skip(weir_buf_of(msg), (size_t)bytes);
     else if (weir_composite_of(msg) != NULL)
         (void)weir_composite_skip(weir_composite_of(msg), (size_t)bytes);
+    else if (weir_descriptors_of(msg) != NULL)
+        (void)weir_buf_skip(weir_descriptors_bytes(weir_descriptors_of(msg)), (size_t)bytes);
     else
         (void)weir_file_range_advance(weir_file_range_of(msg), bytes);
 }

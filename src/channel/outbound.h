@@ -120,8 +120,8 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
                              size_t *ret_bytes);
 
 /*
- * So many bytes, from the front, have been sent: of buffers, composites and file ranges. Messages
- * that are through leave the queue, and their promises succeed.
+ * So many bytes, from the front, have been sent: of buffers, composites, file ranges, and of what
+ * goes with descriptors. Messages that are through leave the queue, and their promises succeed.
  */
 void weir__outbound_advance(weir_channel *channel, size_t bytes);
 

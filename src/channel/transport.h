@@ -21,6 +21,8 @@
 typedef struct weir__transport {
     const char *name;
     size_t size;         /* of the whole channel, whose first member is the weir_channel */
+    int socket_family;   /* AF_UNIX; AF_UNSPEC = what the address says, but not that */
+    int socket_type;     /* SOCK_STREAM, ... of those that carry a connection */
     bool accepts;        /* its reads are channels; it is active when bound */
     bool connectionless; /* the same, and it may be connected then; its errors are those of single
                             messages, and its addresses may change */

@@ -318,6 +318,8 @@ bool weir__datagrams_close(weir_channel *channel)
     self->connected = false;
     self->reads = false;
     clear(self);
+    weir__socket_file_remove(self->file);
+    self->file = NULL;
     return weir__endpoint_close(channel);
 }
 
@@ -336,14 +338,23 @@ static int open_socket(weir__datagrams *self, const weir_address *address)
     return weir__endpoint_open(&self->base, family, SOCK_DGRAM, weir__socket_configure_datagrams);
 }
 
+static int bind_to(weir__datagrams *self, const weir_address *local)
+{
+    const weir_channel_options *options = weir__channel_options(&self->base.channel);
+    int descriptor = self->base.handle.descriptor;
+
+    if (weir_address_family(local) == AF_UNIX)
+        return weir__socket_file_bind(descriptor, SOCK_DGRAM, local, options, &self->file);
+    return weir__socket_bind_datagrams(descriptor, local, options);
+}
+
 int weir__datagrams_bind(weir_channel *channel, const weir_address *local)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
     int err = open_socket(self, local);
 
     if (err == 0)
-        err = weir__socket_bind_datagrams(self->base.handle.descriptor, local,
-                                          weir__channel_options(channel));
+        err = bind_to(self, local);
     if (err == 0)
         err = weir__socket_local_address(self->base.handle.descriptor, &self->local);
     self->bound = err == 0;

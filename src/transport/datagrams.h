@@ -9,10 +9,12 @@
 #include "transport/datagram.h"
 #include "transport/endpoint.h"
 #include "transport/pause.h"
+#include "transport/socket_file.h"
 
 typedef struct weir__datagrams {
     weir__endpoint base;
-    weir_address local; /* the recipient of what comes */
+    weir_address local;      /* the recipient of what comes */
+    weir__socket_file *file; /* of a Unix socket, NULL = none */
     bool bound;
     bool connected;
     bool lost;         /* by the backend, which is about to let go of the socket */

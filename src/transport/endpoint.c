@@ -69,6 +69,8 @@ int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
     const weir_channel_options *options = weir__channel_options(&endpoint->channel);
     int descriptor, err;
 
+    if (!weir__endpoint_knows(&endpoint->channel, family))
+        return -EAFNOSUPPORT;
     if (endpoint->handle.descriptor >= 0)
         return 0;
     err = weir__socket_create(family, type, &descriptor);

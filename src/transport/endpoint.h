@@ -22,6 +22,12 @@ static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
     return container_of((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
 }
 
+/* Whether the channel's transport is one for such addresses. */
+static inline bool weir__endpoint_knows(const weir_channel *channel, int family)
+{
+    return (family == AF_UNIX) == (channel->transport->socket_family == AF_UNIX);
+}
+
 /* Makes a socket, unless there is one, and attaches it if there is a loop. */
 int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
                         weir__configure_fn *configure);

@@ -248,11 +248,29 @@ bool weir__listener_detach(weir_channel *channel)
     return false;
 }
 
+/* While it still answers: so nobody who wants the name takes the file for a stale one meanwhile. */
+static void give_file_up(weir__listener *listener)
+{
+    /* Relaxed: who says that the file is to be left does so before the close, which it has to order
+     * in any case. */
+    if (atomic_load_explicit(&listener->leaves_file, memory_order_relaxed))
+        weir__socket_file_leave(listener->file);
+    else
+        weir__socket_file_remove(listener->file);
+    listener->file = NULL;
+}
+
+void weir__listener_leave_file(weir_channel *channel)
+{
+    atomic_store_explicit(&listener_of(channel)->leaves_file, true, memory_order_relaxed);
+}
+
 bool weir__listener_close(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
     weir__pause_stop(&listener->pause);
+    give_file_up(listener);
     give_reserve_up(listener);
     listener->lost = false;
     listener->listens = false;
@@ -273,6 +291,16 @@ bool weir__listener_is_active(const weir_channel *channel)
 
 /* ---- binding ---- */
 
+static int bind_to(weir__listener *listener, int descriptor, const weir_address *local)
+{
+    const weir_channel_options *options = weir__channel_options(&listener->channel);
+
+    if (weir_address_family(local) == AF_UNIX)
+        return weir__socket_file_bind(descriptor, listener->child->socket_type, local, options,
+                                      &listener->file);
+    return weir__socket_bind(descriptor, local, options);
+}
+
 static int listen_on(weir__listener *listener, int descriptor, const weir_address *local)
 {
     const weir_channel_options *options = weir__channel_options(&listener->channel);
@@ -282,10 +310,10 @@ static int listen_on(weir__listener *listener, int descriptor, const weir_addres
     if (err == 0)
         err = weir__socket_set_options(descriptor, options);
     if (err == 0)
-        err = weir__socket_bind(descriptor, local, options);
+        err = bind_to(listener, descriptor, local);
     if (err == 0 && weir__sys.listen(descriptor, options->backlog) < 0)
         err = -errno;
-    return err;
+    return err == 0 ? weir__socket_file_check(listener->file) : err;
 }
 
 int weir__listener_bind(weir_channel *channel, const weir_address *local)
@@ -295,11 +323,15 @@ int weir__listener_bind(weir_channel *channel, const weir_address *local)
 
     if (listener->handle.descriptor >= 0)
         return -EINVAL;
-    err = weir__socket_create(weir_address_family(local), SOCK_STREAM, &descriptor);
+    if (!weir__endpoint_knows(channel, weir_address_family(local)))
+        return -EAFNOSUPPORT;
+    err =
+        weir__socket_create(weir_address_family(local), listener->child->socket_type, &descriptor);
     if (err < 0)
         return err;
     err = listen_on(listener, descriptor, local);
     if (err < 0) {
+        give_file_up(listener);
         (void)weir__descriptor_close(descriptor);
         return err;
     }

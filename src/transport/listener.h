@@ -8,12 +8,15 @@
 #include "channel/channel.h"
 #include "loop/io.h"
 #include "transport/pause.h"
+#include "transport/socket_file.h"
 
 typedef struct weir__listener {
     weir_channel channel;
     weir__io_handle handle; /* its descriptor is -1 until it is bound */
     const weir__transport *child;
     weir__config *child_config;
+    weir__socket_file *file; /* of a Unix socket, NULL = none */
+    _Atomic bool leaves_file;
     int reserve; /* a descriptor to give up when there are no others; -1 = none */
     bool listens;
     bool lost;         /* by the backend, which is about to let go of it */
@@ -25,6 +28,9 @@ typedef struct weir__listener {
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,
                           const weir_channel_options *options,
                           const weir_channel_options *child_options, weir_channel **ret_channel);
+
+/* Any thread: its file is somebody else's when it is closed. */
+void weir__listener_leave_file(weir_channel *channel);
 
 int weir__listener_attach(weir_channel *channel);
 bool weir__listener_detach(weir_channel *channel);

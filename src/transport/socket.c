@@ -32,13 +32,13 @@ int weir__socket_set(int descriptor, int level, int name, const void *value, siz
 int weir__socket_get(int descriptor, int level, int name, void *ret_value, size_t *length)
 {
     socklen_t used = (socklen_t)*length;
+    int err;
 
     if (descriptor < 0)
         return -ENOTSUP;
-    if (weir__sys.getsockopt(descriptor, level, name, ret_value, &used) < 0)
-        return -errno;
-    *length = used;
-    return 0;
+    err = weir__sys.getsockopt(descriptor, level, name, ret_value, &used) < 0 ? -errno : 0;
+    *length = used; /* also if there is too little room: then it is how much there should be */
+    return err;
 }
 
 static int set_number(int descriptor, int level, int name, int value)

@@ -17,6 +17,7 @@
 
 #include "base/descriptor.h"
 #include "base/system.h"
+#include "transport/rights.h"
 #include "transport/socket.h"
 
 #define VECTORS_FEW 8 /* more than nearly every flush gathers */
@@ -41,16 +42,40 @@ static void on_connected(weir__io_handle *handle, int err)
     weir__channel_connected(&stream->base.channel, err);
 }
 
-static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+static void learn(weir__stream *stream, size_t length)
 {
-    weir__stream *stream = stream_of_handle(handle);
     const weir_channel_options *options = weir__channel_options(&stream->base.channel);
-    weir_buf *buf = weir__received_buf(block, length);
+    weir__io_handle *handle = &stream->base.handle;
 
     if (weir__guess_learn(&stream->guess, options, handle->window, length))
         handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
+}
+
+static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+{
+    weir__stream *stream = stream_of_handle(handle);
+    weir_buf *buf = weir__received_buf(block, length);
+
+    learn(stream, length);
     /* Whether it wants more it has told already, by read_start and read_stop. */
     (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
+}
+
+static bool keeps_packets_apart(const weir__stream *stream)
+{
+    return stream->base.channel.transport->socket_type != SOCK_STREAM;
+}
+
+/* A packet, or bytes that may have come with descriptors: one at a time. */
+static void on_received_message(weir__io_handle *handle, const weir__io_datagram *message,
+                                size_t count)
+{
+    weir__stream *stream = stream_of_handle(handle);
+
+    (void)count;
+    if (!keeps_packets_apart(stream))
+        learn(stream, message->length);
+    weir__rights_tell(&stream->base.channel, handle, message);
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)
@@ -87,6 +112,7 @@ static void on_detached(weir__io_handle *handle)
 static const weir__io_owner owner = {
     .connected = on_connected,
     .received = on_received,
+    .received_datagrams = on_received_message,
     .receive_ended = on_receive_ended,
     .read_complete = on_read_complete,
     .sent = on_sent,
@@ -96,12 +122,21 @@ static const weir__io_owner owner = {
 
 /* ---- making one ---- */
 
-/* What the options say of receiving. */
+/* What the options say of receiving. There is no guessing how long the next packet is. */
 static void expect(weir__stream *stream, const weir_channel_options *options)
 {
+    weir__io_handle *handle = &stream->base.handle;
+    bool is_unix = stream->base.channel.transport->socket_family == AF_UNIX;
+
     stream->guess = weir__guess_first(options);
-    stream->base.handle.window = (uint32_t)weir__guess_size(&stream->guess, options);
-    stream->base.handle.reads = weir__reads_per_turn(options);
+    handle->window = keeps_packets_apart(stream)
+                         ? (uint32_t)options->receive_max
+                         : (uint32_t)weir__guess_size(&stream->guess, options);
+    handle->reads = weir__reads_per_turn(options);
+    handle->packets = is_unix;
+    handle->rights = is_unix && options->receive_descriptors;
+    handle->datagrams = handle->rights || keeps_packets_apart(stream);
+    handle->ends = handle->datagrams;
 }
 
 static int create(const weir__transport *transport, weir__config *config, weir_channel *parent,
@@ -163,16 +198,16 @@ bool weir__stream_is_active(const weir_channel *channel)
 
 /* ---- addresses ---- */
 
-static int open_socket(weir__stream *stream, const weir_address *address)
+int weir__stream_open(weir_channel *channel, const weir_address *address)
 {
-    return weir__endpoint_open(&stream->base, weir_address_family(address), SOCK_STREAM,
-                               weir__socket_configure);
+    return weir__endpoint_open(weir__endpoint_of(channel), weir_address_family(address),
+                               channel->transport->socket_type, weir__socket_configure);
 }
 
 int weir__stream_bind(weir_channel *channel, const weir_address *local)
 {
     weir__stream *stream = stream_of(channel);
-    int err = open_socket(stream, local);
+    int err = weir__stream_open(channel, local);
 
     if (err < 0)
         return err;
@@ -183,7 +218,7 @@ int weir__stream_connect(weir_channel *channel, const weir_address *remote,
                          const weir_address *local)
 {
     weir__stream *stream = stream_of(channel);
-    int err = open_socket(stream, remote);
+    int err = weir__stream_open(channel, remote);
 
     if (err == 0 && local != NULL)
         err = weir__stream_bind(channel, local);
@@ -262,6 +297,17 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
                               weir_file_range_position(range), *ret_length);
 }
 
+/* What a stream takes of them is all that was offered: how much room there is the next send finds
+ * out. */
+static ssize_t send_descriptors(weir__stream *stream, weir_descriptors *descriptors,
+                                size_t *ret_length)
+{
+    ssize_t sent = weir__rights_send(&stream->base.handle, descriptors);
+
+    *ret_length = sent > 0 ? (size_t)sent : 1;
+    return sent;
+}
+
 /* Apart, because of the room it takes on the stack: what is called from there finds it cold. */
 static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t *ret_length)
 {
@@ -284,6 +330,8 @@ static ssize_t send_front(weir__stream *stream, size_t *ret_length)
     if (count > 0)
         return weir__io_send(&stream->base.handle, vectors, count);
     msg = weir__outbound_current(&stream->base.channel);
+    if (weir_descriptors_of(msg) != NULL)
+        return send_descriptors(stream, weir_descriptors_of(msg), ret_length);
     if (msg != NULL)
         return send_range(stream, msg, ret_length);
     *ret_length = 0;

@@ -23,6 +23,9 @@ int weir__stream_adopt(const weir__transport *transport, weir__config *config, w
 int weir__stream_create(const weir__transport *transport, const weir_channel_options *options,
                         weir_channel **ret_channel);
 
+/* Makes the socket, unless there is one. */
+int weir__stream_open(weir_channel *channel, const weir_address *address);
+
 bool weir__stream_is_active(const weir_channel *channel);
 int weir__stream_bind(weir_channel *channel, const weir_address *local);
 int weir__stream_connect(weir_channel *channel, const weir_address *remote,

@@ -10,6 +10,7 @@
 static const weir__transport stream = {
     .name = "tcp",
     .size = sizeof(weir__stream),
+    .socket_type = SOCK_STREAM,
     .lingers = true,
     .suits = weir__endpoint_suits,
     .attach = weir__endpoint_attach,

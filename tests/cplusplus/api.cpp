@@ -1084,6 +1084,22 @@ void use_datagram()
     weir_datagram_release(datagram);
 }
 
+void use_unix()
+{
+    weir_channel *channel = nullptr;
+    weir_unix_peer peer = {};
+    gid_t groups[4];
+    size_t count = 4;
+
+    EXPECT(weir_unix_create(WEIR_KIND_SEQPACKET, nullptr, &channel) == 0);
+    EXPECT(weir_unix_read_peer(channel, &peer) == -ENOTSUP);
+    EXPECT(weir_unix_read_peer_groups(channel, groups, &count) == -ENOTSUP);
+    weir_channel_release(channel);
+    EXPECT(weir_unix_create_server(WEIR_KIND_STREAM, nullptr, nullptr, &channel) == 0);
+    EXPECT(weir_unix_leave_file(channel) == 0);
+    weir_channel_release(channel);
+}
+
 void use_transports()
 {
     weir_channel *channel = nullptr;
@@ -1098,6 +1114,7 @@ void use_transports()
     weir_udp_join(channel, &group, nullptr, nullptr, nullptr);
     weir_udp_leave(channel, &group, nullptr, nullptr, nullptr);
     weir_channel_release(channel);
+    use_unix();
     EXPECT(weir_inproc_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_inproc_create_server(nullptr, nullptr, &channel) == 0);

@@ -103,6 +103,8 @@ TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_told_once)
 
 TEST_EACH_LINE(tcp, hears_nothing_when_its_input_is_shut)
 {
+    if (line_is_unix())
+        return; /* there the peer is told: its writes fail */
     open_half(line);
     assert_int_equal(line_do(&line->client, weir_channel_shutdown_input), 0);
     assert_heard(&line->client, "input-closed input-drained");

@@ -4,11 +4,14 @@
  */
 #include "support/transport/line.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/buf.h>
 #include <weir/error.h>
+#include <weir/unix.h>
 
 #include "support/channel/notes.h"
 #include "support/channel/rig.h"
@@ -194,13 +197,46 @@ int line_do(struct line_end *end, line_operation *operation)
 
 /* ---- the line ---- */
 
+bool line_is_unix(void)
+{
+    const char *kind = getenv("WEIR_TEST_LINE");
+
+    return kind != NULL && strcmp(kind, "unix") == 0;
+}
+
+/* An address where nobody is. */
+static void choose_address(weir_address *ret_address)
+{
+    static _Atomic unsigned lines;
+    char text[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
+
+    if (line_is_unix())
+        (void)snprintf(text, sizeof(text), "unix:@weir-line-%d-%u", (int)getpid(), lines++);
+    assert_int_equal(weir_address_parse(text, ret_address), 0);
+}
+
+static int create_listener(struct line *line)
+{
+    const struct line_options *options = &line->options;
+
+    if (line_is_unix())
+        return weir_unix_create_server(WEIR_KIND_STREAM, options->listener, options->server,
+                                       &line->listener);
+    return weir_tcp_create_server(options->listener, options->server, &line->listener);
+}
+
+int line_create(const weir_channel_options *options, weir_channel **ret_channel)
+{
+    return line_is_unix() ? weir_unix_create(WEIR_KIND_STREAM, options, ret_channel)
+                          : weir_tcp_create(options, ret_channel);
+}
+
 static void open_listener(struct line *line)
 {
     weir_promise *bound = line_promise(&line->server);
 
-    assert_int_equal(weir_address_parse("127.0.0.1:0", &line->address), 0);
-    assert_int_equal(
-        weir_tcp_create_server(line->options.listener, line->options.server, &line->listener), 0);
+    choose_address(&line->address);
+    assert_int_equal(create_listener(line), 0);
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(line->listener), &acceptor, &line->server), 0);
     weir_channel_register(line->listener, line->far.loop, NULL);
@@ -212,7 +248,7 @@ static void open_listener(struct line *line)
 void line_make_client(struct line *line)
 {
     weir_channel_release(line->client.channel);
-    assert_int_equal(weir_tcp_create(line->options.client, &line->client.channel), 0);
+    assert_int_equal(line_create(line->options.client, &line->client.channel), 0);
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(line->client.channel),
                                             &taker_of_notes, &line->client),
                      0);

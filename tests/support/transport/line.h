@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP connection between two event loops, a channel at each end, and what both hear.
+ * A TCP connection, or one of Unix sockets, between two event loops, a channel at each end, and
+ * what both hear.
  *
  *     TEST_EACH_PAIR(tcp, brings_a_word)
  *     {
@@ -61,6 +62,15 @@ struct line {
     struct line_end client;
     struct line_end server;
 };
+
+/*
+ * Whether the lines of this run are Unix sockets: WEIR_TEST_LINE=unix. So the tests of TCP are also
+ * those of Unix streams, but for what only one of the two has.
+ */
+bool line_is_unix(void);
+
+/* A channel that can be connected to line->address. */
+int line_create(const weir_channel_options *options, weir_channel **ret_channel);
 
 /* Both ends are connected; or only the listener is there, and a client that is registered. */
 void line_open(struct line *line, const struct line_options *options);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unix sockets: what stream.c, packets.c, datagrams.c and listener.c do for addresses that may be
+ * files.
+ */
+#include <weir/unix.h>
+
+#include <errno.h>
+
+#include "base/system.h"
+#include "transport/datagrams.h"
+#include "transport/listener.h"
+#include "transport/packets.h"
+#include "transport/rights.h"
+#include "transport/stream.h"
+
+/* ---- connections ---- */
+
+struct connection {
+    weir__stream stream;
+    weir__socket_file *file; /* if it was bound to one before it was connected */
+};
+
+static struct connection *connection_of(weir_channel *channel)
+{
+    return container_of(weir__endpoint_of(channel), struct connection, stream.base);
+}
+
+static int bind_connection(weir_channel *channel, const weir_address *local)
+{
+    int err = weir__stream_open(channel, local);
+
+    if (err < 0)
+        return err;
+    return weir__socket_file_bind(weir__endpoint_of(channel)->handle.descriptor,
+                                  channel->transport->socket_type, local,
+                                  weir__channel_options(channel), &connection_of(channel)->file);
+}
+
+static int connect_to(weir_channel *channel, const weir_address *remote, const weir_address *local)
+{
+    int err = local != NULL ? bind_connection(channel, local) : 0;
+
+    return err < 0 ? err : weir__stream_connect(channel, remote, NULL);
+}
+
+static bool close_connection(weir_channel *channel)
+{
+    struct connection *connection = connection_of(channel);
+
+    weir__socket_file_remove(connection->file);
+    connection->file = NULL;
+    return weir__stream_close(channel);
+}
+
+static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
+{
+    return weir_msg_is(msg, &weir_descriptors_type) ? weir__packets_admit(channel, msg)
+                                                    : weir__stream_admit(channel, msg);
+}
+
+#define CONNECTION(transport_name, type, admit_slot, flush_slot)                             \
+    {                                                                                        \
+        .name = transport_name, .size = sizeof(struct connection), .socket_family = AF_UNIX, \
+        .socket_type = type, .lingers = true, .suits = weir__endpoint_suits,                 \
+        .attach = weir__endpoint_attach, .detach = weir__endpoint_detach,                    \
+        .is_active = weir__stream_is_active, .bind = bind_connection, .connect = connect_to, \
+        .close = close_connection, .shut_output = weir__stream_shut_output,                  \
+        .shut_input = weir__stream_shut_input, .read_start = weir__stream_read_start,        \
+        .read_stop = weir__stream_read_stop, .admit = admit_slot, .flush = flush_slot,       \
+        .local_address = weir__endpoint_local_address,                                       \
+        .remote_address = weir__endpoint_remote_address,                                     \
+        .set_socket_option = weir__endpoint_set_socket_option,                               \
+        .get_socket_option = weir__endpoint_get_socket_option,                               \
+        .configure = weir__stream_configure,                                                 \
+    }
+
+static const weir__transport stream =
+    CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_flush);
+static const weir__transport seqpacket =
+    CONNECTION("unix-seqpacket", SOCK_SEQPACKET, weir__packets_admit, weir__packets_flush);
+
+/* ---- listeners ---- */
+
+static const weir__transport listener = {
+    .name = "unix-server",
+    .size = sizeof(weir__listener),
+    .accepts = true,
+    .socket_family = AF_UNIX,
+    .suits = weir__endpoint_suits,
+    .attach = weir__listener_attach,
+    .detach = weir__listener_detach,
+    .is_active = weir__listener_is_active,
+    .bind = weir__listener_bind,
+    .close = weir__listener_close,
+    .read_start = weir__listener_read_start,
+    .read_stop = weir__listener_read_stop,
+    .local_address = weir__listener_local_address,
+    .set_socket_option = weir__listener_set_socket_option,
+    .get_socket_option = weir__listener_get_socket_option,
+    .configure = weir__listener_configure,
+    .destroy = weir__listener_destroy,
+};
+
+int weir_unix_leave_file(weir_channel *channel)
+{
+    if (channel->transport != &listener)
+        return -EINVAL;
+    weir__listener_leave_file(channel);
+    return 0;
+}
+
+/* ---- datagrams ---- */
+
+/* The system chooses an abstract name, as it chooses a port for UDP: otherwise nobody could answer.
+ */
+static const weir_address any_name = {
+    .length = sizeof(sa_family_t),
+    .storage = {.ss_family = AF_UNIX},
+};
+
+static int connect_datagrams(weir_channel *channel, const weir_address *remote,
+                             const weir_address *local)
+{
+    if (local == NULL && !weir__datagrams_of(channel)->bound)
+        local = &any_name;
+    return weir__datagrams_connect(channel, remote, local);
+}
+
+static const weir__transport datagrams = {
+    .name = "unix-datagram",
+    .size = sizeof(weir__datagrams),
+    .connectionless = true,
+    .has_disconnect = true,
+    .socket_family = AF_UNIX,
+    .suits = weir__endpoint_suits,
+    .attach = weir__endpoint_attach,
+    .detach = weir__endpoint_detach,
+    .is_active = weir__datagrams_is_active,
+    .bind = weir__datagrams_bind,
+    .connect = connect_datagrams,
+    .disconnect = weir__datagrams_disconnect,
+    .close = weir__datagrams_close,
+    .read_start = weir__datagrams_read_start,
+    .read_stop = weir__datagrams_read_stop,
+    .admit = weir__datagrams_admit,
+    .flush = weir__datagrams_flush,
+    .due = weir__datagrams_due,
+    .local_address = weir__endpoint_local_address,
+    .remote_address = weir__endpoint_remote_address,
+    .set_socket_option = weir__endpoint_set_socket_option,
+    .get_socket_option = weir__endpoint_get_socket_option,
+    .configure = weir__datagrams_configure,
+    .destroy = weir__datagrams_destroy,
+};
+
+/* ---- making one ---- */
+
+int weir_unix_create(enum weir_kind kind, const weir_channel_options *options,
+                     weir_channel **ret_channel)
+{
+    switch (kind) {
+    case WEIR_KIND_STREAM:
+        return weir__stream_create(&stream, options, ret_channel);
+    case WEIR_KIND_SEQPACKET:
+        return weir__stream_create(&seqpacket, options, ret_channel);
+    case WEIR_KIND_DATAGRAM:
+        return weir__datagrams_create(&datagrams, options, ret_channel);
+    default:
+        return -EINVAL;
+    }
+}
+
+int weir_unix_create_server(enum weir_kind kind, const weir_channel_options *options,
+                            const weir_channel_options *child_options, weir_channel **ret_channel)
+{
+    const weir__transport *child = kind == WEIR_KIND_STREAM      ? &stream
+                                   : kind == WEIR_KIND_SEQPACKET ? &seqpacket
+                                                                 : NULL;
+
+    if (child == NULL)
+        return -EINVAL;
+    return weir__listener_create(&listener, child, options, child_options, ret_channel);
+}
+
+/* ---- the peer ---- */
+
+/* The system has an answer also for sockets that are not connected: nobody. */
+#define NOBODY ((uid_t)-1)
+
+int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer)
+{
+    struct ucred peer;
+    size_t length = sizeof(peer);
+    int err = -EINVAL;
+
+    if (channel->transport->socket_family == AF_UNIX)
+        err = weir_channel_get_socket_option(channel, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+    if (err == 0 && peer.uid == NOBODY)
+        err = -ENOTCONN;
+    if (err == 0)
+        *ret_peer = (weir_unix_peer){.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};
+    return err;
+}
+
+int weir_unix_read_peer_groups(weir_channel *channel, gid_t *ret_groups, size_t *count)
+{
+    size_t length = *count * sizeof(*ret_groups);
+    weir_unix_peer peer;
+    int err = weir_unix_read_peer(channel, &peer);
+
+    if (err == 0)
+        err =
+            weir_channel_get_socket_option(channel, SOL_SOCKET, SO_PEERGROUPS, ret_groups, &length);
+    if (err == 0 || err == -ERANGE)
+        *count = length / sizeof(*ret_groups);
+    return err;
+}
