@@ -276,7 +276,7 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
     assert_int_equal(REFUSED(.address = "x:1", .local_address = "here"), -EINVAL);
     assert_int_equal(REFUSED(.address = "x:1", .options = WEIR_CHANNEL_OPTIONS(.low_mark = -1)),
                      -EINVAL);
-    assert_int_equal(REFUSED(.address = "unix:/x"), -EAFNOSUPPORT);
+    assert_int_equal(REFUSED(.address = "inproc:x", .kind = WEIR_KIND_SEQPACKET), -EAFNOSUPPORT);
     assert_int_equal(REFUSED(.address = "127.0.0.1:1", .local_address = "here"), -EINVAL);
     assert_int_equal(REFUSED(.address = "127.0.0.1:1", .attempt_delay_ns = -2), -EINVAL);
     assert_int_equal(REFUSED(.address = "127.0.0.1:1", .addresses = &address, .address_count = 1),
