@@ -183,7 +183,8 @@ typedef void weir_offload_done_fn(weir_ctx *ctx, int err, void *result, void *ar
 /*
  * Runs `work` on the group's next executor, then `done` here: exactly once, also if the channel is
  * gone by then.
- * Thread: the handler's.  Fails: -ENOMEM, WEIR_EREJECTED: then neither is called.
+ * Thread: the handler's.  Fails: -ENOMEM, WEIR_EREJECTED, -ENOTSUP (a group with a thread per
+ * channel): then neither is called.
  */
 WEIR_API int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
                           weir_offload_done_fn *done, void *arg);

@@ -29,7 +29,8 @@ extern "C" {
     XX(EREBUILT, -10011, "the I/O backend had to begin anew and lost this descriptor")          \
     XX(ETRUNCATED, -10012, "the file ended before the range that was to be sent")               \
     XX(ENOHOST, -10013, "there is no such host, or it has no address")                          \
-    XX(ELOOKUP, -10014, "the name could not be looked up now; trying again later may help")
+    XX(ELOOKUP, -10014, "the name could not be looked up now; trying again later may help")     \
+    XX(ETOOMANY, -10015, "too many channels: each has a thread of its own, and there is a bound")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

@@ -6,6 +6,15 @@
  *
  * Threads start with their first task. A group ends by weir_group_shutdown, and its memory goes
  * with weir_group_release.
+ *
+ * A thread per channel (WEIR_IO_BLOCKING, Netty's OIO): such a group has no chooser. Each channel
+ * that is registered with it - listeners and connections, too - gets an executor of its own, an
+ * idle one or a new one, and gives it back when it is closed or deregistered. So its handlers may
+ * block and compute as they like: they keep nobody waiting but their own channel. They may also
+ * wait for promises, other than those of their own executor (-EDEADLK). A thread that waits for
+ * bytes is woken by a task at once: between a task and its run there is never more than the
+ * handlers and tasks of the same channel that were before it. A thread without a channel waits a
+ * minute for the next one, then it ends; its executor stays, and gets another thread.
  */
 #ifndef WEIR_GROUP_H
 #define WEIR_GROUP_H
@@ -26,7 +35,7 @@ enum weir_io {
     WEIR_IO_EPOLL,
     WEIR_IO_URING,
     WEIR_IO_POLL,
-    WEIR_IO_BLOCKING, /* a thread per channel; not there yet */
+    WEIR_IO_BLOCKING, /* a thread per channel: see above */
     WEIR_IO_NONE,     /* plain executors, for what blocks or computes */
 };
 
@@ -53,7 +62,8 @@ typedef enum weir_wait weir_strategy_fn(weir_executor *loop, bool has_work, void
 /* Zero means default. Build with WEIR_GROUP_OPTIONS(.threads = 4, ...). */
 typedef struct weir_group_options {
     size_t size;
-    int threads; /* default 2 x CPUs, or the environment's WEIR_LOOP_THREADS */
+    int threads; /* default 2 x CPUs, or the environment's WEIR_LOOP_THREADS; BLOCKING: as many as
+                    channels, whatever is said here */
     enum weir_io io;
     const char *name;            /* threads are called NAME-1, NAME-2, ...; default "weir" */
     const weir_chooser *chooser; /* default weir_chooser_round_robin() */
@@ -79,7 +89,20 @@ typedef struct weir_group_options {
     int64_t adaptive_limit_ns; /* it looks for so long at most, default 50 us */
     int64_t adaptive_worth_ns; /* what a sleep that was saved is worth, default 50 us */
     bool uring_receive;        /* io_uring receives into a ring of buffers */
+
+    /* Of WEIR_IO_BLOCKING. */
+    int max_channels; /* at most so many at a time have an executor; default no bound */
 } weir_group_options;
+
+/* How a group's executors fare. */
+typedef struct weir_group_stats {
+    uint64_t executors; /* that there are */
+    uint64_t active;    /* that have something open: a channel, a watch; or soon will */
+    uint64_t idle;      /* that have nothing */
+    uint64_t threads;   /* that have a thread now */
+    uint64_t refused;   /* channels that were refused, since max_channels had one */
+    uint64_t reserved[8];
+} weir_group_stats;
 
 #define WEIR_GROUP_OPTIONS(...) \
     (&(const weir_group_options){.size = sizeof(weir_group_options), __VA_ARGS__})
@@ -93,9 +116,9 @@ WEIR_API void weir_group_options_init(weir_group_options *options);
 /*
  * Creates a group. If one of its executors cannot be made, those made before are shut down first.
  * A backend that is refused leaves its reason in the log. NULL options: every default.
- * Thread: any.  Gives: group.  Fails: -EINVAL, -ENOMEM, -ENOTSUP (WEIR_IO_BLOCKING, or built
- * without that backend), with what the system refused the backend with, and with what the chooser's
- * init failed.
+ * Thread: any.  Gives: group.  Fails: -EINVAL (also: a chooser for WEIR_IO_BLOCKING), -ENOMEM,
+ * -ENOTSUP (built without that backend), with what the system refused the backend with, and with
+ * what the chooser's init failed.
  */
 WEIR_API int weir_group_create(const weir_group_options *options, weir_group **ret_group);
 
@@ -114,13 +137,15 @@ WEIR_API weir_group *weir_group_retain(weir_group *group);
 WEIR_API void weir_group_release(weir_group *group);
 
 /*
- * The executor that the chooser picks. It is the group's: keep it to outlive the group.
+ * The executor that the chooser picks. It is the group's: keep it to outlive the group. NULL with a
+ * thread per channel: there is no next one, but weir_group_register.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_group_next(weir_group *group);
 
 /*
- * How many executors there are.
+ * How many executors there are; with a thread per channel, so far: there may be more at any moment,
+ * and never fewer.
  * Thread: any.
  */
 WEIR_API size_t weir_group_count(const weir_group *group);
@@ -132,28 +157,35 @@ WEIR_API size_t weir_group_count(const weir_group *group);
 WEIR_API weir_executor *weir_group_at(const weir_group *group, size_t index);
 
 /*
+ * The figures as of now; each is exact by itself. Goes through all executors.
+ * Thread: any.
+ */
+WEIR_API void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats);
+
+/*
  * weir_execute on the next executor.
- * Thread: any.  Fails: as weir_execute.
+ * Thread: any.  Fails: as weir_execute; -ENOTSUP (a thread per channel).
  */
 WEIR_API int weir_group_execute(weir_group *group, weir_task_fn *fn, void *arg);
 
 /*
  * weir_submit on the next executor.
- * Thread: any.  Gives: promise.  Fails: as weir_submit.
+ * Thread: any.  Gives: promise.  Fails: as weir_submit; -ENOTSUP (a thread per channel).
  */
 WEIR_API int weir_group_submit(weir_group *group, weir_promise **ret_promise, weir_work_fn *work,
                                void *arg);
 
 /*
  * weir_schedule on the next executor.
- * Thread: any.  Gives: promise.  Fails: as weir_schedule.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule; -ENOTSUP (a thread per channel).
  */
 WEIR_API int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promise **ret_promise,
                                  weir_task_fn *fn, void *arg);
 
 /*
  * weir_schedule_at_fixed_rate on the next executor.
- * Thread: any.  Gives: promise.  Fails: as weir_schedule_at_fixed_rate.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule_at_fixed_rate; -ENOTSUP (a thread per
+ * channel).
  */
 WEIR_API int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initial_ns,
                                                int64_t period_ns, weir_promise **ret_promise,
@@ -161,7 +193,8 @@ WEIR_API int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initia
 
 /*
  * weir_schedule_with_fixed_delay on the next executor.
- * Thread: any.  Gives: promise.  Fails: as weir_schedule_with_fixed_delay.
+ * Thread: any.  Gives: promise.  Fails: as weir_schedule_with_fixed_delay; -ENOTSUP (a thread per
+ * channel).
  */
 WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns,
                                                   int64_t delay_ns, weir_promise **ret_promise,
@@ -169,9 +202,9 @@ WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t ini
 
 /*
  * Begins to shut all executors down, as weir_executor_shutdown does with each. An executor that
- * never started ends without starting. A thread that has not come back at the deadline is named in
- * the log, and the termination fails with -ETIMEDOUT.
- * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns).
+ * never started ends without starting, and no channel gets a new one. A thread that has not come
+ * back at the deadline is named in the log, and the termination fails with -ETIMEDOUT. Thread: any.
+ * Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns).
  */
 WEIR_API int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns);
 

@@ -47,7 +47,8 @@ WEIR_API void weir_place_init(weir_place *place);
  * Adds a handler. Its `init` runs now, in the caller; its `added` on its executor: at once if we
  * are there, and the channel is registered, otherwise later.
  * Thread: any.  Lends until it returns: options.  Keeps: group, done.  Fails: -ENOMEM, -EEXIST (the
- * name), -ENOENT (before or after whom), -EINVAL, WEIR_ECLOSED, or what `init` returned.
+ * name), -ENOENT (before or after whom), -EINVAL, -ENOTSUP (a group with a thread per channel),
+ * WEIR_ECLOSED, or what `init` returned.
  */
 WEIR_API int weir_pipeline_add(weir_pipeline *pipeline, const weir_place *place,
                                const weir_handler *handler, const void *options);

@@ -23,7 +23,7 @@
 
 #include "bootstrap/kind.h"
 #include "channel/attribute.h"
-#include "executor/executor.h"
+#include "executor/group.h"
 #include "executor/promise.h"
 #include "resolver/host.h"
 
@@ -42,6 +42,7 @@ struct race {
     weir_task give_up;
     weir_timer timer; /* until the next attempt */
     weir_executor *loop;
+    bool holds; /* the loop is held for attempts that are still to come (executor/roster.h) */
     int64_t delay_ns;
     weir_address local; /* without length: any */
     size_t started;
@@ -61,16 +62,24 @@ static weir_promise *promise_of(struct race *race)
 
 static void start_next(struct race *race);
 
-static void let_go(struct attempt *attempt)
+static void give_back(struct attempt *attempt)
 {
     weir_channel_release(attempt->channel);
     attempt->channel = NULL;
+}
+
+static void let_go_of_loop(struct race *race)
+{
+    if (race->holds)
+        weir__executor_let_go(race->loop);
+    race->holds = false;
 }
 
 /* Nobody waits for those that are left; each of them that is under way says so itself. */
 static void end(struct race *race)
 {
     (void)weir_timer_stop(&race->timer);
+    let_go_of_loop(race);
     for (size_t i = 0; i < race->count; i++) {
         struct attempt *attempt = &race->attempts[i];
 
@@ -79,7 +88,7 @@ static void end(struct race *race)
         if (i < race->started)
             weir_channel_abort(attempt->channel, NULL);
         else
-            let_go(attempt);
+            give_back(attempt);
     }
 }
 
@@ -114,18 +123,24 @@ static void note(struct race *race, const struct attempt *attempt, int err)
         weir_address_format(&attempt->address, address, sizeof(address)), weir_error_text(err));
 }
 
+static void fail(struct race *race)
+{
+    (void)weir_promise_fail(promise_of(race), race->err, race->detail);
+    let_go_of_loop(race);
+}
+
 static void lost(struct attempt *attempt, int err)
 {
     struct race *race = attempt->race;
 
     note(race, attempt, err);
-    let_go(attempt);
+    give_back(attempt);
     if (weir_promise_is_done(promise_of(race)))
         end(race); /* who has cancelled it may find the loop ended, and then nobody else would */
     else if (race->started < race->count)
         start_next(race);
     else if (race->under_way == 0)
-        (void)weir_promise_fail(promise_of(race), race->err, race->detail);
+        fail(race);
 }
 
 static void on_attempt(weir_promise *connected, void *arg)
@@ -303,8 +318,10 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
         return -ENOMEM;
     race = weir__promise_extra(promise);
     race->loop = loop;
+    race->holds = true;
     race->count = count;
     race->delay_ns = delay_of(options);
+    weir__executor_occupy(loop);
     err = fill(race, options);
     if (err < 0) {
         end(race);
@@ -346,6 +363,25 @@ static int try_out(const weir_client_options *options, const weir_executor *loop
     return err;
 }
 
+static int take_loop(const weir_client_options *options, weir_executor **ret_loop)
+{
+    if (options->loop == NULL)
+        return weir__group_take(options->group, ret_loop);
+    *ret_loop = options->loop;
+    return weir__executor_hold(options->loop);
+}
+
+static int connect_on(weir_executor *loop, const weir_client_options *options, bool is_name,
+                      weir_promise **ret_connecting)
+{
+    int err;
+
+    if (!is_name)
+        return weir__client_race(options, loop, ret_connecting);
+    err = try_out(options, loop);
+    return err < 0 ? err : weir__client_connect_by_name(options, loop, ret_connecting);
+}
+
 int weir_client_connect(const weir_client_options *given, weir_promise **ret_connecting)
 {
     weir_client_options options;
@@ -357,11 +393,12 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
         err = look_at(&options, &is_name);
     if (err < 0)
         return err;
-    loop = options.loop != NULL ? options.loop : weir_group_next(options.group);
-    if (!is_name)
-        return weir__client_race(&options, loop, ret_connecting);
-    err = try_out(&options, loop);
-    return err < 0 ? err : weir__client_connect_by_name(&options, loop, ret_connecting);
+    err = take_loop(&options, &loop);
+    if (err < 0)
+        return err;
+    err = connect_on(loop, &options, is_name, ret_connecting);
+    weir__executor_let_go(loop); /* who goes on with it holds it */
+    return err;
 }
 
 int weir_client_connect_sync(const weir_client_options *options, weir_channel **ret_channel)

@@ -90,6 +90,7 @@ static void on_resolved(weir_promise *resolving, void *arg)
     if (err < 0)
         (void)weir_promise_fail(promise, err, NULL);
     weir__free(call->options);
+    weir__executor_let_go(call->loop);
     weir__executor_drop(call->loop);
     weir_promise_release(promise);
 }
@@ -116,6 +117,7 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
     }
     call->loop = loop;
     weir__executor_keep(loop);
+    weir__executor_occupy(loop); /* meanwhile no other channel gets it */
     atomic_init(&call->resolving, weir_promise_retain(resolving));
     weir__promise_set_on_cancel(promise, on_cancel);
     call->heard = (weir_listener){.fn = on_resolved, .user_data = call};

@@ -83,10 +83,8 @@ static int hear_closing(struct run *run)
 int weir_server_run(weir_channel *channel)
 {
     struct run run = {.server = weir__server_of(channel)};
-    int err = weir__promise_may_wait(NULL);
+    int err = run.server != NULL ? weir__server_may_wait(run.server) : -EINVAL;
 
-    if (err == 0 && run.server == NULL)
-        err = -EINVAL;
     if (err == 0)
         err = hear_closing(&run);
     if (err == 0)

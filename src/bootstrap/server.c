@@ -22,6 +22,7 @@
 #include "base/options.h"
 #include "bootstrap/kind.h"
 #include "channel/attribute.h"
+#include "executor/group.h"
 #include "executor/promise.h"
 
 #define ACCEPTORS_MAX 1024
@@ -169,6 +170,7 @@ static int copy_attributes(weir__server *server, const weir_server_options *opti
 static bool stays(const weir_server_options *options)
 {
     return options->boss == options->workers && options->acceptors > 1 &&
+           !weir__group_grows(options->boss) &&
            acceptors_of(options) >= weir_group_count(options->boss);
 }
 
@@ -417,32 +419,44 @@ static void on_bound(weir_promise *bound, void *arg)
 }
 
 /* A listener that is the only one of its address goes where the chooser says. */
-static weir_executor *loop_for(const weir__listening *listening)
+static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
 {
     weir_group *boss = listening->server->boss;
 
-    if (listening->server->acceptors == 1)
-        return weir_group_next(boss);
-    return weir_group_at(boss, listening->acceptor % weir_group_count(boss));
+    if (listening->server->acceptors == 1 || weir__group_grows(boss))
+        return weir__group_take(boss, ret_loop);
+    *ret_loop = weir_group_at(boss, listening->acceptor % weir_group_count(boss));
+    return 0;
 }
 
 /* Both are done on the loop, in this order; one that cannot be registered cannot be bound. */
-static void bind_next(weir__server *server)
+static int bind_on(weir__listening *listening, weir_executor *loop)
 {
-    weir__listening *listening = &server->listeners[server->bound];
-    weir_executor *loop = loop_for(listening);
     weir_promise *bound;
     int err = weir_promise_create(loop, &bound);
 
-    if (err < 0) {
-        fail(server, err);
-        return;
-    }
+    if (err < 0)
+        return err;
     listening->heard = (weir_listener){.fn = on_bound, .user_data = listening};
     weir_promise_listen(bound, &listening->heard);
     weir_channel_register(listening->channel, loop, NULL);
     weir_channel_bind(listening->channel, &listening->address, bound);
     weir_promise_release(bound);
+    return 0;
+}
+
+static void bind_next(weir__server *server)
+{
+    weir__listening *listening = &server->listeners[server->bound];
+    weir_executor *loop;
+    int err = take_loop(listening, &loop);
+
+    if (err == 0) {
+        err = bind_on(listening, loop);
+        weir__executor_let_go(loop);
+    }
+    if (err < 0)
+        fail(server, err);
 }
 
 int weir_server_start_later(const weir_server_options *given, weir_promise *done,

@@ -73,6 +73,9 @@ static inline bool weir__server_has(weir__server *server, uint32_t mark)
 /* Any thread: ends the draining of a server that is being stopped, or will be. */
 void weir__server_hurry(weir__server *server);
 
+/* 0, or -EDEADLK if this thread may not wait for the server's end. */
+int weir__server_may_wait(const weir__server *server);
+
 /* ---- acceptor.c ---- */
 
 /* Adds the handler that makes connections of what a listener accepts. On its loop. */

@@ -73,16 +73,25 @@ static int end_group(weir__server *server, weir_group *group, int64_t quiet_ns, 
     return weir_group_await_termination(group, weir__deadline(left_ns, GRACE_NS));
 }
 
+/* Nor may a thread that it would have to wait for: that of one of its channels. */
+int weir__server_may_wait(const weir__server *server)
+{
+    int err = weir__promise_may_wait(weir_group_termination(server->workers));
+
+    return err < 0 ? err : weir__promise_may_wait(weir_group_termination(server->boss));
+}
+
 int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns)
 {
     weir__server *server = weir__server_of(channel);
     int64_t deadline_ns = weir__deadline(weir__monotonic_now(), timeout_ns);
-    int err = weir__promise_may_wait(NULL), boss_err = 0;
+    int err, boss_err = 0;
 
-    if (err < 0)
-        return err;
     if (server == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
+    err = weir__server_may_wait(server);
+    if (err < 0)
+        return err;
     close_listeners(server, deadline_ns);
     err = end_group(server, server->workers, quiet_ns, deadline_ns);
     if (server->boss != server->workers)

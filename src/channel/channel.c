@@ -478,7 +478,13 @@ weir_promise *weir_channel_closed(weir_channel *channel)
 
 int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns)
 {
+    const weir_executor *executor = weir__channel_executor(channel);
     weir_promise *closed = weir_channel_closed(channel);
 
-    return closed != NULL ? weir_promise_await(closed, timeout_ns) : -ENOMEM;
+    if (closed == NULL)
+        return -ENOMEM;
+    /* The promise may be of an executor that the channel had before, or of none. */
+    if (executor != NULL && weir__in_executor(executor) && !weir_promise_is_done(closed))
+        return -EDEADLK;
+    return weir_promise_await(closed, timeout_ns);
 }

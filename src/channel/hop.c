@@ -31,6 +31,7 @@
 #include "channel/change.h"
 #include "channel/channel.h"
 #include "channel/node.h"
+#include "executor/group.h"
 
 #define BATCH 64 /* nodes that a port runs before others get their turn */
 
@@ -139,7 +140,7 @@ int weir__hop_init(weir_ctx *ctx, weir_group *group)
     weir__hop *hop = weir__hop_of(ctx);
     weir_channel_options options;
     struct weir__pin *pin;
-    int err = pin_group(ctx->channel, group, &pin);
+    int err = weir__group_grows(group) ? -ENOTSUP : pin_group(ctx->channel, group, &pin);
 
     if (err < 0)
         return err;

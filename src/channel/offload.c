@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "channel/channel.h"
 #include "channel/hop.h"
+#include "executor/group.h"
 
 struct offload {
     weir_task task;
@@ -90,6 +91,8 @@ int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
     assert(weir__ctx_is_here(ctx));
     if (group == NULL || work == NULL || done == NULL)
         return -EINVAL;
+    if (weir__group_grows(group))
+        return -ENOTSUP;
     offload = weir__zalloc(sizeof(*offload));
     if (offload == NULL)
         return -ENOMEM;

@@ -7,9 +7,11 @@
 
 #include <weir/error.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "channel/call.h"
 #include "channel/channel.h"
+#include "executor/group.h"
 
 /* Posts a call that brings nothing but a promise. */
 static void post(weir_channel *channel, weir__call_fn *fn, weir_promise *done)
@@ -44,25 +46,29 @@ static bool claim(weir_channel *channel, weir_executor *loop)
     return false;
 }
 
-/* No loop has it: whoever asked for the registration ends it. */
+/*
+ * The loop is held (executor/roster.h) from the moment that it is asked for, so that nobody else
+ * gets it meanwhile; from here on the channel holds it by being a member, or does not want it. Its
+ * memory is the channel's, which keeps each loop that it was given.
+ */
 static void on_register(weir_channel *channel, weir__call *call, int status)
 {
     if (status == 0)
         weir__channel_do_register(channel, call->done);
     else
-        weir__channel_refuse(channel, call->done, status);
+        weir__channel_refuse(channel, call->done, status); /* no loop has it: we end it */
+    weir__executor_let_go(call->arg);
 }
 
-static void register_there(weir_channel *channel, weir_promise *done)
+static void register_there(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    weir__call call = {.fn = on_register, .done = done};
-    int err;
+    weir__call call = {.fn = on_register, .done = done, .arg = loop};
+    int err = 0;
 
-    if (weir__channel_is_here(channel)) {
-        weir__channel_do_register(channel, done);
-        return;
-    }
-    err = weir__call_post(channel, &call, false);
+    if (weir__channel_is_here(channel))
+        on_register(channel, &call, 0);
+    else
+        err = weir__call_post(channel, &call, false);
     if (err < 0)
         on_register(channel, &call, err);
 }
@@ -71,37 +77,46 @@ static void register_there(weir_channel *channel, weir_promise *done)
  * The loop that the channel was on hands it over: from here on it is the other's. What other
  * threads have posted to this one is passed on; they may be posting right now, so it is kept.
  */
+static int hand_over(weir_channel *channel, weir_executor *loop)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
+
+    if (kept == NULL)
+        return -ENOMEM;
+    kept->executor = weir__channel_executor(channel);
+    weir__rare_keep(rare, kept);
+    keep_executor(channel, loop);
+    return 0;
+}
+
 static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    weir__rare *rare;
-    weir__kept *kept = NULL;
     int err = weir__channel_check_registration(channel);
 
     if (err < 0) {
         weir__call_fail(channel, done, err);
+        weir__executor_let_go(loop);
         return;
     }
-    if (loop != weir__channel_executor(channel)) {
-        rare = weir__channel_rare(channel);
-        kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
-        if (kept == NULL) {
-            weir__channel_end(channel, -ENOMEM);
-            weir__channel_report(channel, done, -ENOMEM, NULL);
-            return;
-        }
-        kept->executor = weir__channel_executor(channel);
-        weir__rare_keep(rare, kept);
-        keep_executor(channel, loop);
+    if (loop != weir__channel_executor(channel))
+        err = hand_over(channel, loop);
+    if (err < 0) {
+        weir__channel_end(channel, err);
+        weir__channel_report(channel, done, err, NULL);
+        weir__executor_let_go(loop);
+        return;
     }
-    register_there(channel, done);
+    register_there(channel, loop, done);
 }
 
 /* It did not come to the loop that it was on, which is the one to hand it over. */
-static void fail_move(weir_channel *channel, weir_promise *done, int err)
+static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *done, int err)
 {
     weir__call_fail(channel, done, err);
     if (!weir_channel_is_registered(channel))
         weir__channel_make_due(channel, WEIR__DUE_ABORT);
+    weir__executor_let_go(loop);
 }
 
 static void on_move(weir_channel *channel, weir__call *call, int status)
@@ -111,7 +126,7 @@ static void on_move(weir_channel *channel, weir__call *call, int status)
     if (status == 0)
         move(channel, loop, call->done);
     else
-        fail_move(channel, call->done, status);
+        fail_move(channel, loop, call->done, status);
     weir__executor_drop(loop);
 }
 
@@ -123,8 +138,8 @@ static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *
     err = weir__call_post(channel, &(const weir__call){.fn = on_move, .arg = loop, .done = done},
                           false);
     if (err < 0) {
+        fail_move(channel, loop, done, err);
         weir__executor_drop(loop);
-        fail_move(channel, done, err);
     }
 }
 
@@ -139,28 +154,59 @@ static bool suits(const weir_channel *channel, const weir_executor *loop)
     return loop->type->run_here == NULL && channel->transport->suits(channel, loop);
 }
 
+/* It does not even get as far as to a loop. One that has a loop stays there. */
+static void refuse(weir_channel *channel, weir_promise *done, int err, const char *detail)
+{
+    if (weir_channel_is_registered(channel)) {
+        weir__call_fail(channel, done, -EALREADY);
+        return;
+    }
+    if (done == NULL)
+        weir__warn("channel", "-", "%llu is closed: %s: %s", (unsigned long long)channel->id,
+                   detail, weir_error_text(err));
+    weir_channel_abort(channel, NULL);
+    if (done != NULL)
+        (void)weir_promise_fail(done, err, detail);
+}
+
 void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
+    int err;
+
     if (!weir__channel_may_begin(channel, done))
         return;
     if (loop == NULL) {
         weir__call_fail(channel, done, -EINVAL);
-    } else if (!suits(channel, loop)) {
-        weir_channel_abort(channel, NULL);
-        if (done != NULL)
-            (void)weir_promise_fail(done, -EINVAL, "the executor does not suit the channel");
-    } else if (claim(channel, loop)) {
-        register_there(channel, done);
-    } else if (can_move_now(channel)) {
-        move(channel, loop, done);
-    } else {
-        post_move(channel, loop, done);
+        return;
     }
+    if (!suits(channel, loop)) {
+        refuse(channel, done, -EINVAL, "the executor does not suit the channel");
+        return;
+    }
+    err = weir__executor_hold(loop);
+    if (err < 0)
+        refuse(channel, done, err, "its executor cannot be had");
+    else if (claim(channel, loop))
+        register_there(channel, loop, done);
+    else if (can_move_now(channel))
+        move(channel, loop, done);
+    else
+        post_move(channel, loop, done);
 }
 
 void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done)
 {
-    weir_channel_register(channel, group != NULL ? weir_group_next(group) : NULL, done);
+    weir_executor *loop = NULL;
+    int err = group != NULL ? weir__group_take(group, &loop) : 0;
+
+    if (err < 0) {
+        if (weir__channel_may_begin(channel, done))
+            refuse(channel, done, err, "the group has no executor for it");
+        return;
+    }
+    weir_channel_register(channel, loop, done);
+    if (loop != NULL)
+        weir__executor_let_go(loop);
 }
 
 /* ---- calls with a promise alone ---- */

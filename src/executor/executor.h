@@ -28,6 +28,7 @@
 #include "base/thread.h"
 #include "base/timers.h"
 #include "executor/member.h"
+#include "executor/roster.h"
 #include "executor/task.h"
 #include "executor/worker.h"
 
@@ -210,6 +211,7 @@ struct weir_executor {
     } life;
 
     weir__members members;
+    weir__place place;
     weir_clock_observer observer;
     weir__refs refs;        /* on the memory */
     _Atomic uint32_t users; /* those of the references that let somebody use it: life.c */

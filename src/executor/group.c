@@ -5,11 +5,15 @@
  * Two counts. `users` are the references that users hold: the last one to go shuts the group down.
  * `refs` keep the memory: one for all users, and one for each member that has not ended, because a
  * member's end is reported to the group.
+ *
+ * A group that grows has no chooser but a roster, and makes a member when none is idle. It counts
+ * as running by itself, until it is shut down: so it does not end because all of its members did.
+ * New members are made one at a time, under `growth`, and none after `closed`: so whoever closes it
+ * sees them all.
  */
 #include "executor/group.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,20 +24,29 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "executor/promise.h"
+#include "executor/recipe.h"
+#include "executor/roster.h"
+#include "executor/shelf.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
-#define TASK_CAP_NS weir_ms(10)
+#define IDLE_NS \
+    weir_seconds(60) /* a thread that a channel had for itself waits so long for another */
+#define GROWING_ROOM 16
 
 struct weir_group {
     weir__refs refs;
     weir__refs users;
-    const weir_chooser *chooser;
+    const weir_chooser *chooser; /* NULL = it grows */
     void *chooser_state;
     weir_promise *termination;
     _Atomic size_t running; /* members that have not ended */
     _Atomic int first_err;
-    size_t count;
-    weir_executor *members[];
+    weir__shelf members;
+    weir__recipe recipe;
+
+    weir__roster *roster; /* NULL = it does not grow */
+    weir__mutex growth;
+    bool closed; /* guarded by growth */
 };
 
 /* ---- creation ---- */
@@ -64,15 +77,23 @@ static void group_unref(weir_group *group)
         return;
     weir_promise_release(group->termination);
     weir__free(group->chooser_state);
+    weir__shelf_deinit(&group->members);
+    weir__recipe_deinit(&group->recipe);
+    weir__roster_release(group->roster);
+    weir__mutex_deinit(&group->growth);
     weir__free(group);
 }
 
-static void on_member_ended(weir_executor *member, int err, void *arg)
+static void one_begins(weir_group *group)
 {
-    weir_group *group = arg;
+    weir__refs_retain(&group->refs);
+    atomic_fetch_add_explicit(&group->running, 1, memory_order_relaxed);
+}
+
+static void one_has_ended(weir_group *group, int err)
+{
     int none = 0;
 
-    (void)member;
     if (err < 0)
         (void)atomic_compare_exchange_strong_explicit(&group->first_err, &none, err,
                                                       memory_order_relaxed, memory_order_relaxed);
@@ -88,6 +109,12 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
     group_unref(group);
 }
 
+static void on_member_ended(weir_executor *member, int err, void *arg)
+{
+    (void)member;
+    one_has_ended(arg, err);
+}
+
 /* Only compares the group's address: who asks may hold the promise alone, and the group be gone. */
 static bool is_member_thread(const void *group)
 {
@@ -96,46 +123,20 @@ static bool is_member_thread(const void *group)
     return current != NULL && current->options.on_terminated_arg == group;
 }
 
-static int member_cpu(const weir_group_options *options, size_t index)
+static int create_member(weir_group *group, bool held, weir_executor **ret_member)
 {
-    if (!options->pin)
-        return -1;
-    if (options->cpus != NULL)
-        return options->cpus[index % options->cpu_count];
-    return weir__cpu_nth((unsigned)index);
-}
+    weir_executor *member;
+    int err = weir__shelf_reserve(&group->members);
 
-static int create_member(weir_group *group, const weir__executor_type *type, const void *kind,
-                         const weir_group_options *options, size_t index)
-{
-    char name[32];
-    weir__executor_options member = {
-        .name = name,
-        .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
-        .max_pending = weir__bound(options->max_pending),
-        .rejected = options->rejected != NULL ? options->rejected : weir_reject,
-        .rejected_data = options->rejected_data,
-        .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
-        .cpu = member_cpu(options, index),
-        .idle_ns = WEIR_NEVER,
-        .on_terminated = on_member_ended,
-        .on_terminated_arg = group,
-        .kind = kind,
-    };
-    int err;
-
-    (void)snprintf(name, sizeof(name), "%.10s-%zu", options->name != NULL ? options->name : "weir",
-                   index + 1);
-    if (options->thread_factory != NULL)
-        member.thread_factory = *options->thread_factory;
-    if (member.task_cap_ns < 0)
-        member.task_cap_ns = WEIR_NEVER;
-    err = weir__executor_create(type, &member, &group->members[index]);
+    if (err == 0)
+        err = weir__recipe_make(&group->recipe, weir__shelf_count(&group->members), &member);
     if (err < 0)
         return err;
-    group->count++;
-    weir__refs_retain(&group->refs);
-    atomic_fetch_add_explicit(&group->running, 1, memory_order_relaxed);
+    if (group->roster != NULL)
+        weir__roster_enter(group->roster, member, held);
+    one_begins(group);
+    weir__shelf_append(&group->members, member);
+    *ret_member = member;
     return 0;
 }
 
@@ -158,77 +159,152 @@ static int create_chooser(weir_group *group, const weir_group_options *options)
                : 0;
 }
 
+/* Returns whether it was not closed before. */
+static bool stop_growing(weir_group *group)
+{
+    bool was_closed;
+
+    if (group->roster == NULL)
+        return false;
+    weir__mutex_lock(&group->growth);
+    was_closed = group->closed;
+    group->closed = true;
+    weir__mutex_unlock(&group->growth);
+    weir__roster_close(group->roster);
+    return !was_closed;
+}
+
+static void shut_down(weir_group *group, int64_t quiet_ns, int64_t timeout_ns)
+{
+    bool was_growing = stop_growing(group);
+
+    for (size_t i = 0; i < weir_group_count(group); i++)
+        (void)weir_executor_shutdown(weir_group_at(group, i), quiet_ns, timeout_ns);
+    if (was_growing)
+        one_has_ended(group, 0);
+}
+
 /* A thread that did not come back is left alone; those that did are about to return. */
 static void join_members(weir_group *group)
 {
-    for (size_t i = 0; i < group->count; i++)
-        if (weir_executor_state(group->members[i]) == WEIR_EXECUTOR_TERMINATED)
-            weir__executor_join(group->members[i]);
+    for (size_t i = 0; i < weir_group_count(group); i++) {
+        weir_executor *member = weir_group_at(group, i);
+
+        if (weir_executor_state(member) == WEIR_EXECUTOR_TERMINATED)
+            weir__executor_join(member);
+    }
 }
 
 static void end_members(weir_group *group)
 {
     bool may_wait = weir__promise_may_wait(group->termination) == 0;
 
-    for (size_t i = 0; i < group->count; i++)
-        (void)weir_executor_shutdown(group->members[i], 0, RELEASE_TIMEOUT_NS);
+    shut_down(group, 0, RELEASE_TIMEOUT_NS);
     if (may_wait) {
         (void)weir_promise_await(group->termination, RELEASE_TIMEOUT_NS);
         join_members(group);
     }
-    for (size_t i = 0; i < group->count; i++)
-        weir_executor_release(group->members[i]);
-}
-
-static bool are_cpus(const int *cpus, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cpus[i] < 0)
-            return false;
-    return count > 0;
+    for (size_t i = 0; i < weir_group_count(group); i++)
+        weir_executor_release(weir_group_at(group, i));
 }
 
 static int validate(const weir_group_options *options)
 {
-    if (options->threads < 0 || options->max_pending < 0 || options->task_cap_ns < WEIR_OFF)
-        return -EINVAL;
-    if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
-        return -EINVAL;
-    if (options->thread_factory != NULL && options->thread_factory->start == NULL)
+    if (options->threads < 0 || options->max_channels < 0)
         return -EINVAL;
     if (options->chooser != NULL && (options->chooser->next == NULL || options->autoscale != NULL))
         return -EINVAL;
     return 0;
 }
 
-int weir__group_create(const weir__executor_type *type, const void *kind,
-                       const weir_group_options *options, weir_group **ret_group)
+/* A group without members, with room for some. */
+static int create_empty(const weir__executor_type *type, const void *kind,
+                        const weir_group_options *options, size_t room, weir_group **ret_group)
 {
-    size_t threads;
-    weir_group *group;
     int err = validate(options);
+    weir_group *group = err == 0 ? weir__zalloc(sizeof(*group)) : NULL;
 
-    if (err < 0)
-        return err;
-    threads = options->threads > 0 ? (size_t)options->threads : default_threads();
-    group = weir__zalloc(sizeof(*group) + threads * sizeof(weir_executor *));
     if (group == NULL)
-        return -ENOMEM;
+        return err < 0 ? err : -ENOMEM;
     weir__refs_init(&group->refs);
     weir__refs_init(&group->users);
-    err = weir_promise_create(NULL, &group->termination);
+    weir__mutex_init(&group->growth);
+    err = weir__recipe_init(&group->recipe, type, kind, options);
+    group->recipe.options.on_terminated = on_member_ended;
+    group->recipe.options.on_terminated_arg = group;
     if (err == 0)
-        weir__promise_set_guard(group->termination, is_member_thread, group);
-    for (size_t i = 0; i < threads && err == 0; i++)
-        err = create_member(group, type, kind, options, i);
+        err = weir__shelf_init(&group->members, room);
     if (err == 0)
-        err = create_chooser(group, options);
+        err = weir_promise_create(NULL, &group->termination);
     if (err < 0) {
-        if (group->count > 0)
-            end_members(group);
         group_unref(group);
         return err;
     }
+    weir__promise_set_guard(group->termination, is_member_thread, group);
+    *ret_group = group;
+    return 0;
+}
+
+static void give_up(weir_group *group)
+{
+    if (weir_group_count(group) > 0)
+        end_members(group);
+    group_unref(group);
+}
+
+int weir__group_create(const weir__executor_type *type, const void *kind,
+                       const weir_group_options *options, weir_group **ret_group)
+{
+    size_t threads = options->threads > 0 ? (size_t)options->threads : default_threads();
+    weir_executor *member;
+    weir_group *group;
+    int err = create_empty(type, kind, options, threads, &group);
+
+    if (err < 0)
+        return err;
+    for (size_t i = 0; i < threads && err == 0; i++)
+        err = create_member(group, false, &member);
+    if (err == 0)
+        err = create_chooser(group, options);
+    if (err < 0) {
+        give_up(group);
+        return err;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+/* The first member is made at once: what the system refuses it is told to who makes the group. */
+static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_options *options)
+{
+    weir_executor *member;
+    int err = weir__recipe_keep(&group->recipe, kind_size);
+
+    if (err < 0)
+        return err;
+    group->recipe.options.idle_ns = IDLE_NS;
+    group->roster = weir__roster_create((size_t)options->max_channels);
+    if (group->roster == NULL)
+        return -ENOMEM;
+    return create_member(group, false, &member);
+}
+
+int weir__group_create_growing(const weir__executor_type *type, const void *kind, size_t kind_size,
+                               const weir_group_options *options, weir_group **ret_group)
+{
+    weir_group *group;
+    int err = options->chooser != NULL || options->autoscale != NULL ? -EINVAL : 0;
+
+    if (err == 0)
+        err = create_empty(type, kind, options, GROWING_ROOM, &group);
+    if (err < 0)
+        return err;
+    err = prepare_growth(group, kind_size, options);
+    if (err < 0) {
+        group_unref(group);
+        return err;
+    }
+    one_begins(group); /* itself */
     *ret_group = group;
     return 0;
 }
@@ -243,7 +319,7 @@ void weir_group_release(weir_group *group)
 {
     if (group == NULL || !weir__refs_release(&group->users))
         return;
-    if (group->chooser->deinit != NULL)
+    if (group->chooser != NULL && group->chooser->deinit != NULL)
         group->chooser->deinit(group->chooser_state);
     end_members(group);
     group_unref(group);
@@ -253,17 +329,52 @@ void weir_group_release(weir_group *group)
 
 weir_executor *weir_group_next(weir_group *group)
 {
-    return group->chooser->next(group->chooser_state, group);
+    return group->chooser != NULL ? group->chooser->next(group->chooser_state, group) : NULL;
 }
 
 size_t weir_group_count(const weir_group *group)
 {
-    return group->count;
+    return weir__shelf_count(&group->members);
 }
 
 weir_executor *weir_group_at(const weir_group *group, size_t index)
 {
-    return index < group->count ? group->members[index] : NULL;
+    return weir__shelf_at(&group->members, index);
+}
+
+bool weir__group_grows(const weir_group *group)
+{
+    return group->roster != NULL;
+}
+
+static int grow(weir_group *group, weir_executor **ret_executor)
+{
+    int err;
+
+    weir__mutex_lock(&group->growth);
+    err = group->closed ? WEIR_EREJECTED : create_member(group, true, ret_executor);
+    weir__mutex_unlock(&group->growth);
+    if (err < 0)
+        weir__roster_give_back(group->roster);
+    return err;
+}
+
+int weir__group_take(weir_group *group, weir_executor **ret_executor)
+{
+    weir_executor *idle;
+    int err;
+
+    if (group->roster == NULL) {
+        *ret_executor = weir_group_next(group);
+        return 0;
+    }
+    err = weir__roster_take(group->roster, &idle);
+    if (err < 0)
+        return err;
+    if (idle == NULL)
+        return grow(group, ret_executor);
+    *ret_executor = idle;
+    return 0;
 }
 
 void *weir__group_chooser_state(weir_group *group)
@@ -273,47 +384,82 @@ void *weir__group_chooser_state(weir_group *group)
 
 int weir_group_execute(weir_group *group, weir_task_fn *fn, void *arg)
 {
-    return weir_execute(weir_group_next(group), fn, arg);
+    weir_executor *next = weir_group_next(group);
+
+    return next != NULL ? weir_execute(next, fn, arg) : -ENOTSUP;
 }
 
 int weir_group_submit(weir_group *group, weir_promise **ret_promise, weir_work_fn *work, void *arg)
 {
-    return weir_submit(weir_group_next(group), ret_promise, work, arg);
+    weir_executor *next = weir_group_next(group);
+
+    return next != NULL ? weir_submit(next, ret_promise, work, arg) : -ENOTSUP;
 }
 
 int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promise **ret_promise,
                         weir_task_fn *fn, void *arg)
 {
-    return weir_schedule(weir_group_next(group), delay_ns, ret_promise, fn, arg);
+    weir_executor *next = weir_group_next(group);
+
+    return next != NULL ? weir_schedule(next, delay_ns, ret_promise, fn, arg) : -ENOTSUP;
 }
 
 int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initial_ns, int64_t period_ns,
                                       weir_promise **ret_promise, weir_task_fn *fn, void *arg)
 {
-    return weir_schedule_at_fixed_rate(weir_group_next(group), initial_ns, period_ns, ret_promise,
-                                       fn, arg);
+    weir_executor *next = weir_group_next(group);
+
+    if (next == NULL)
+        return -ENOTSUP;
+    return weir_schedule_at_fixed_rate(next, initial_ns, period_ns, ret_promise, fn, arg);
 }
 
 int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns, int64_t delay_ns,
                                          weir_promise **ret_promise, weir_task_fn *fn, void *arg)
 {
-    return weir_schedule_with_fixed_delay(weir_group_next(group), initial_ns, delay_ns, ret_promise,
-                                          fn, arg);
+    weir_executor *next = weir_group_next(group);
+
+    if (next == NULL)
+        return -ENOTSUP;
+    return weir_schedule_with_fixed_delay(next, initial_ns, delay_ns, ret_promise, fn, arg);
+}
+
+/* ---- figures ---- */
+
+static bool has_thread(const weir_executor *member)
+{
+    enum weir_executor_state state = weir_executor_state(member);
+
+    return state != WEIR_EXECUTOR_NOT_STARTED && state != WEIR_EXECUTOR_SUSPENDED &&
+           state < WEIR_EXECUTOR_TERMINATED;
+}
+
+void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats)
+{
+    weir_group_stats stats = {.executors = weir_group_count(group)};
+
+    for (size_t i = 0; i < stats.executors; i++) {
+        const weir_executor *member = weir_group_at(group, i);
+
+        stats.threads += has_thread(member);
+        stats.active += weir__executor_handles(member) > 0;
+    }
+    if (group->roster != NULL)
+        weir__roster_read(group->roster, &stats.active, &stats.refused);
+    stats.idle = stats.executors > stats.active ? stats.executors - stats.active : 0;
+    *ret_stats = stats;
 }
 
 /* ---- the end ---- */
 
 int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns)
 {
-    int err = 0;
-
     if (group == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
     weir_group_retain(group); /* a listener of its end may release it meanwhile */
-    for (size_t i = 0; i < group->count && err == 0; i++)
-        err = weir_executor_shutdown(group->members[i], quiet_ns, timeout_ns);
+    shut_down(group, quiet_ns, timeout_ns);
     weir_group_release(group);
-    return err;
+    return 0;
 }
 
 weir_promise *weir_group_termination(weir_group *group)
@@ -330,8 +476,8 @@ enum weir_executor_state weir_group_state(const weir_group *group)
 {
     enum weir_executor_state least = WEIR_EXECUTOR_TERMINATED, state;
 
-    for (size_t i = 0; i < group->count; i++) {
-        state = weir_executor_state(group->members[i]);
+    for (size_t i = 0; i < weir_group_count(group); i++) {
+        state = weir_executor_state(weir_group_at(group, i));
         if (state < least)
             least = state;
     }

@@ -16,6 +16,20 @@
 int weir__group_create(const weir__executor_type *type, const void *kind,
                        const weir_group_options *options, weir_group **ret_group);
 
+/*
+ * Creates a group that makes an executor for each channel, when no other is idle. `kind` is copied.
+ */
+int weir__group_create_growing(const weir__executor_type *type, const void *kind, size_t kind_size,
+                               const weir_group_options *options, weir_group **ret_group);
+bool weir__group_grows(const weir_group *group);
+
+/*
+ * An executor for a channel: the next one, or one of a group that grows, which is held
+ * (executor/roster.h) until weir__executor_let_go. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
+ * down), and as its creation does.
+ */
+int weir__group_take(weir_group *group, weir_executor **ret_executor);
+
 /* The chooser of a group that grows and shrinks by itself; its options are weir_autoscale_options.
  */
 extern const weir_chooser weir__chooser_autoscale;

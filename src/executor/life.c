@@ -214,6 +214,7 @@ static void destroy(weir_executor *executor)
     (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->life.termination);
     abandon_workers(executor);
+    weir__roster_leave(executor);
     weir__mutex_deinit(&executor->life.lock);
     weir__aligned_free(executor);
 }
@@ -592,10 +593,13 @@ static bool try_suspend(weir_executor *executor)
     return suspended;
 }
 
+/* Who has something open does not idle, however long nothing happens. */
 static bool has_idled_enough(weir_executor *executor)
 {
     if (executor->options.idle_ns == WEIR_NEVER)
         return false;
+    if (weir__executor_handles(executor) > 0)
+        executor->life.last_task_ns = executor->turn.now_ns;
     note_activity(executor, executor->turn.now_ns);
     return executor->turn.now_ns >=
            weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
@@ -620,7 +624,8 @@ int64_t weir__executor_next_step(const weir_executor *executor)
 {
     if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
         return executor->life.next_step_ns;
-    if (executor->options.idle_ns != WEIR_NEVER && weir__timers_count(&executor->timers) == 0)
+    if (executor->options.idle_ns != WEIR_NEVER && weir__timers_count(&executor->timers) == 0 &&
+        weir__executor_handles(executor) == 0)
         return weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
     return WEIR_NEVER;
 }

@@ -20,15 +20,19 @@ void weir__member_join(weir__member *member, weir_executor *executor)
     member->executor = executor;
     weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
     weir__figure_add(executor->members.count, 1);
+    weir__executor_occupy(executor);
 }
 
 void weir__member_part(weir__member *member)
 {
-    if (member->executor == NULL)
+    weir_executor *executor = member->executor;
+
+    if (executor == NULL)
         return;
     weir__list_remove(&member->link);
-    weir__figure_add(member->executor->members.count, (uint64_t)-1);
+    weir__figure_add(executor->members.count, (uint64_t)-1);
     member->executor = NULL;
+    weir__executor_let_go(executor);
 }
 
 static weir__member *next_member(weir__list *from, weir__list *to)

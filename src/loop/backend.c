@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which backend loops get. AUTO is a fixed rule, not a measurement: io_uring where it can be had,
- * otherwise epoll.
+ * otherwise epoll. A channel that has a thread for itself has poll: that is one system call for one
+ * socket and the wake-up, and no descriptor but those.
  */
 #include "loop/loop.h"
 
@@ -25,6 +26,7 @@ static const struct {
     [WEIR_IO_EPOLL] = {"epoll", &weir__io_epoll},
     [WEIR_IO_URING] = {"io_uring", URING},
     [WEIR_IO_POLL] = {"poll", &weir__io_poll},
+    [WEIR_IO_BLOCKING] = {"poll, for a thread per channel,", &weir__io_poll},
 };
 
 static bool are_valid(const weir__loop_options *options)
@@ -79,7 +81,7 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
     char reason[REASON_SIZE] = "";
     int err;
 
-    if (!are_valid(&options) || options.io < WEIR_IO_AUTO || options.io > WEIR_IO_POLL)
+    if (!are_valid(&options) || options.io < WEIR_IO_AUTO || options.io > WEIR_IO_BLOCKING)
         return -EINVAL;
     complete(&options);
     options.reason = reason;

@@ -4,9 +4,10 @@
  */
 #include "executor/group.h"
 
-#include <errno.h>
+#include <stdio.h>
 
-#include "base/log.h"
+#include <weir/error.h>
+
 #include "base/options.h"
 #include "loop/loop.h"
 
@@ -15,10 +16,27 @@ struct order {
     weir_group *group;
 };
 
+/* Most of them are made when nobody is there any more to be told a reason. */
+static int make_channel_loops(const weir__loop_options *loop, struct order *order)
+{
+    weir__loop_options lasting = *loop;
+    int err;
+
+    lasting.reason = NULL;
+    lasting.reason_size = 0;
+    err = weir__group_create_growing(&weir__channel_loop_type, &lasting, sizeof(lasting),
+                                     order->options, &order->group);
+    if (err < 0)
+        (void)snprintf(loop->reason, loop->reason_size, "%s", weir_error_text(err));
+    return err;
+}
+
 static int make_loops(const weir__loop_options *loop, void *arg)
 {
     struct order *order = arg;
 
+    if (loop->io == WEIR_IO_BLOCKING)
+        return make_channel_loops(loop, order);
     return weir__group_create(&weir__loop_type, loop, order->options, &order->group);
 }
 
@@ -53,10 +71,5 @@ int weir_group_create(const weir_group_options *options, weir_group **ret_group)
     name = given.name != NULL ? given.name : "weir";
     if (given.io == WEIR_IO_NONE)
         return weir__group_create(&weir__plain_type, NULL, &given, ret_group);
-    if (given.io != WEIR_IO_BLOCKING)
-        return create_loops(&given, name, ret_group);
-    weir__error("group", name,
-                "there is no thread per channel yet: use event loops (.io = "
-                "WEIR_IO_AUTO)");
-    return -ENOTSUP;
+    return create_loops(&given, name, ret_group);
 }

@@ -30,9 +30,11 @@ static weir__loop *loop_of(weir_executor *executor)
     return container_of(executor, weir__loop, executor);
 }
 
+static int loop_create(weir_executor *executor);
+
 weir__loop *weir__loop_of(const weir_executor *executor)
 {
-    if (executor->type != &weir__loop_type && executor->type != &weir__manual_loop_type)
+    if (executor->type->create != loop_create)
         return NULL;
     return container_of((weir_executor *)(uintptr_t)executor, weir__loop, executor);
 }
@@ -369,11 +371,14 @@ static void loop_destroy(weir_executor *executor)
 }
 
 #define LOOP_SLOTS                                                                              \
-    .size = sizeof(weir__loop), .is_loop = true, .create = loop_create, .begin = loop_begin,    \
+    .size = sizeof(weir__loop), .create = loop_create, .begin = loop_begin,                     \
     .has_work = loop_has_work, .look = loop_look, .wait = loop_wait, .dispatch = loop_dispatch, \
     .flush = loop_flush, .wake = loop_wake, .handles = loop_handles, .drain = loop_drain,       \
     .end = loop_end, .destroy = loop_destroy
 
-const weir__executor_type weir__loop_type = {.name = "loop", LOOP_SLOTS};
+const weir__executor_type weir__loop_type = {.name = "loop", .is_loop = true, LOOP_SLOTS};
 const weir__executor_type weir__manual_loop_type = {
-    .name = "manual loop", .threadless = true, LOOP_SLOTS};
+    .name = "manual loop", .is_loop = true, .threadless = true, LOOP_SLOTS};
+
+/* Who waits on it keeps nobody waiting but the one channel. */
+const weir__executor_type weir__channel_loop_type = {.name = "channel loop", LOOP_SLOTS};

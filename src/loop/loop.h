@@ -85,6 +85,7 @@ struct weir__loop {
 
 extern const weir__executor_type weir__loop_type;
 extern const weir__executor_type weir__manual_loop_type;
+extern const weir__executor_type weir__channel_loop_type; /* of one channel: it may block there */
 
 /* NULL if the executor is no loop. Any thread. */
 weir__loop *weir__loop_of(const weir_executor *executor);

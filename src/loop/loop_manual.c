@@ -69,7 +69,7 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
 
     if (err < 0)
         return err;
-    if (given.max_pending < 0 || given.task_cap_ns < WEIR_OFF)
+    if (given.max_pending < 0 || given.task_cap_ns < WEIR_OFF || given.io > WEIR_IO_POLL)
         return -EINVAL;
     order.name = given.name != NULL ? given.name : "loop";
     loop = (weir__loop_options){

@@ -133,17 +133,6 @@ TEST(loop_group, is_not_made_if_a_backend_is_refused)
     faults_remove();
 }
 
-TEST(loop_group, with_a_thread_per_channel_is_not_there_yet)
-{
-    weir_group *group = NULL;
-
-    messages_catch();
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING), &group),
-                     -ENOTSUP);
-    assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-}
-
 TEST(loop_group, may_still_be_of_plain_executors)
 {
     weir_group *group = make(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 1));

@@ -40,7 +40,7 @@ static int bind_result(struct line *line, weir_channel *listener, const char *te
     weir_address address;
 
     assert_int_equal(weir_address_parse(text, &address), 0);
-    weir_channel_register(listener, line->far.loop, NULL);
+    weir_group_register(line->far.group, listener, NULL);
     weir_channel_bind(listener, &address, bound);
     return line_result(bound);
 }
@@ -90,7 +90,7 @@ TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
         assert_int_equal(weir_channel_local_address(listener, &address), 0);
         line_make_client(line);
         connected = line_promise(&line->client);
-        weir_channel_register(line->client.channel, line->near.loop, NULL);
+        weir_group_register(line->near.group, line->client.channel, NULL);
         weir_channel_connect(line->client.channel, &address, NULL, connected);
         assert_int_equal(line_result(connected), 0);
     }
@@ -229,7 +229,7 @@ TEST_EACH_LINE(tcp, accepts_on_another_loop_when_its_listener_moves)
     assert_int_equal(line_result(promise), 0);
     come_in(line, clients + 1, 1);
     promise = line_promise(&line->server);
-    weir_channel_register(line->listener, line->near.loop, promise);
+    weir_group_register(line->near.group, line->listener, promise);
     assert_int_equal(line_result(promise), 0);
     assert_true(tally_await(&line->accepted, 2));
     leave(clients, 2);

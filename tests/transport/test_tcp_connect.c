@@ -27,7 +27,7 @@ static void start_client(struct line *line, const weir_channel_options *options)
 {
     line->options.client = options;
     line_make_client(line);
-    weir_channel_register(line->client.channel, line->near.loop, NULL);
+    weir_group_register(line->near.group, line->client.channel, NULL);
     assert_heard(&line->client, "registered");
 }
 

@@ -121,7 +121,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     if (err == 0)
         err = weir_promise_add_listener(promise, on_registered, site);
     if (err == 0)
-        weir_channel_register(channel, weir_ctx_executor(ctx), promise);
+        weir_group_register(site->group, channel, promise);
     else
         tally_add(&site->errors);
     weir_promise_release(promise);
@@ -155,7 +155,7 @@ static int site_bind(struct site *site)
 
     if (err < 0)
         return err;
-    weir_channel_register(site->listener, loop, registered);
+    weir_group_register(site->group, site->listener, registered);
     err = await(registered);
     if (err == 0)
         err = weir_promise_create(loop, &bound);
@@ -364,26 +364,36 @@ static void fail_one_kind(const struct backend *backend, enum fault_call call, u
     }
 }
 
-TEST_EACH_LOOP(tcp, survives_each_call_that_fails)
+static void fail_calls(const struct backend *backend)
 {
     uint64_t made[FAULT_COUNT];
     bool memory_failed;
 
     faults_install();
     (void)snprintf(plight, sizeof(plight), "nothing fails");
-    assert_int_equal(play(host->backend, &memory_failed), 0);
+    assert_int_equal(play(backend, &memory_failed), 0);
     for (int call = 0; call < FAULT_COUNT; call++)
         made[call] = faults_calls(call);
     for (int call = 0; call < FAULT_COUNT; call++)
         if (made[call] > 0)
-            fail_one_kind(host->backend, call, made[call]);
+            fail_one_kind(backend, call, made[call]);
     faults_remove();
+}
+
+TEST_EACH_LOOP(tcp, survives_each_call_that_fails)
+{
+    fail_calls(host->backend);
+}
+
+TEST(tcp, survives_each_call_that_fails_on_threads_of_their_own)
+{
+    fail_calls(&backends[BACKEND_BLOCKING]);
 }
 
 /* ---- allocations ---- */
 
 /* Each of the first, then fewer and fewer: later ones are much alike. */
-TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
+static void fail_allocations(const struct backend *backend)
 {
     bool failed;
     int err;
@@ -391,10 +401,20 @@ TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
     for (unsigned n = 1;; n += 1 + n / 32 * STRIDE) {
         (void)snprintf(plight, sizeof(plight), "allocation %u fails", n);
         test_memory_fail_at(n);
-        err = play(host->backend, &failed);
+        err = play(backend, &failed);
         if (!failed)
             break;
         if (err != 0 && err != -ENOMEM)
-            fail_msg("%s: %s: it does not begin: %d", host->backend->name, plight, err);
+            fail_msg("%s: %s: it does not begin: %d", backend->name, plight, err);
     }
+}
+
+TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
+{
+    fail_allocations(host->backend);
+}
+
+TEST(tcp, survives_each_allocation_that_fails_on_threads_of_their_own)
+{
+    fail_allocations(&backends[BACKEND_BLOCKING]);
 }

@@ -74,7 +74,7 @@ TEST_EACH_LINE(tcp, fails_what_is_written_before_it_has_a_loop)
     promise = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, text_msg("x"), promise);
     assert_int_equal(line_result(promise), -ENOTCONN);
-    weir_channel_register(line->client.channel, line->near.loop, NULL);
+    weir_group_register(line->near.group, line->client.channel, NULL);
     assert_heard(&line->client, "registered");
 }
 
@@ -99,7 +99,7 @@ TEST_EACH_LINE(tcp, is_closed_if_its_loop_has_ended)
     line_make_client(line);
     host_end(&line->near);
     assert_int_equal(weir_promise_create(line->far.loop, &promise), 0);
-    weir_channel_register(line->client.channel, line->near.loop, promise);
+    weir_group_register(line->near.group, line->client.channel, promise);
     assert_int_equal(line_result(promise), WEIR_EREJECTED);
     assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
 }
@@ -300,15 +300,15 @@ TEST_EACH_LINE(tcp, ends_a_loop_with_an_open_listener_soon)
 /* D 37 */
 TEST_EACH_LINE(tcp, keeps_its_loop_from_being_suspended)
 {
-    weir_executor_stats stats;
+    weir_executor *loop;
 
     line_open(line, NULL);
-    assert_int_equal(weir_executor_suspend(line->near.loop), 0);
+    loop = weir_channel_executor(line->client.channel);
+    assert_int_equal(weir_executor_suspend(loop), 0);
     host_turn(&line->near, 2);
     line_say(&line->server, "x");
     assert_heard(&line->client, "read(x)");
-    weir_executor_read_stats(line->near.loop, &stats);
-    assert_int_not_equal(weir_executor_state(line->near.loop), WEIR_EXECUTOR_SUSPENDED);
+    assert_int_not_equal(weir_executor_state(loop), WEIR_EXECUTOR_SUSPENDED);
 }
 
 static void say_goodbye(weir_ctx *ctx)

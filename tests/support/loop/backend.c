@@ -13,7 +13,7 @@
 #define URING NULL
 #endif
 
-const struct backend backends[BACKEND_COUNT] = {
+const struct backend backends[BACKEND_KINDS] = {
     [BACKEND_EPOLL] = {.name = "epoll", .type = &weir__io_epoll, .io = WEIR_IO_EPOLL},
     [BACKEND_URING] = {.name = "uring", .type = URING, .io = WEIR_IO_URING},
     [BACKEND_URING_RING] = {.name = "uring-ring",
@@ -21,6 +21,7 @@ const struct backend backends[BACKEND_COUNT] = {
                             .io = WEIR_IO_URING,
                             .ring_receive = true},
     [BACKEND_POLL] = {.name = "poll", .type = &weir__io_poll, .io = WEIR_IO_POLL},
+    [BACKEND_BLOCKING] = {.name = "blocking", .type = &weir__io_poll, .io = WEIR_IO_BLOCKING},
 };
 
 int backend_create(const struct backend *backend, weir__io **ret_io, char *reason, size_t size)

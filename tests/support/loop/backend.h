@@ -14,7 +14,10 @@ enum backend_id {
     BACKEND_URING,      /* poll-first */
     BACKEND_URING_RING, /* receives by a buffer ring */
     BACKEND_POLL,
-    BACKEND_COUNT,
+    BACKEND_COUNT, /* of event loops */
+
+    BACKEND_BLOCKING = BACKEND_COUNT, /* a thread per channel, which polls */
+    BACKEND_KINDS,
 };
 
 struct backend {
@@ -24,7 +27,7 @@ struct backend {
     bool ring_receive;
 };
 
-extern const struct backend backends[BACKEND_COUNT];
+extern const struct backend backends[BACKEND_KINDS];
 
 /* As weir__io_create: an error leaves a sentence in `reason`, also if the backend is not built. */
 int backend_create(const struct backend *backend, weir__io **ret_io, char *reason, size_t size);

@@ -56,23 +56,29 @@ void host_run(enum backend_id id, void (*body)(struct host *host))
     assert_int_equal(descriptors_open(), descriptors);
 }
 
-static uint64_t turns_of(const struct host *host)
+static uint64_t turns_of(const weir_executor *loop)
 {
     weir_executor_stats stats;
 
-    weir_executor_read_stats(host->loop, &stats);
+    weir_executor_read_stats(loop, &stats);
     return stats.turns;
 }
 
 /* A turn is counted at its end: the first of them may have looked before this began. */
-void host_turn(struct host *host, unsigned turns)
+static void turn(weir_executor *loop, unsigned turns)
 {
-    uint64_t end = turns_of(host) + turns + 1;
+    uint64_t end = turns_of(loop) + turns + 1;
 
-    while (turns_of(host) < end) {
+    while (turns_of(loop) < end) {
         struct tally tally = {0};
 
-        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
         assert_true(tally_await(&tally, 1));
     }
+}
+
+void host_turn(struct host *host, unsigned turns)
+{
+    for (size_t i = 0; i < weir_group_count(host->group); i++)
+        turn(weir_group_at(host->group, i), turns);
 }

@@ -9,7 +9,8 @@
  *     }
  *
  * The `host` is a group of one loop. It is shut down when the body returns, unless the body did
- * that; then no descriptor may be left.
+ * that; then no descriptor may be left. One with a thread per channel has more: `loop` is the first
+ * of them, and channels are registered with the group.
  */
 #ifndef WEIR_TEST_HOST_H
 #define WEIR_TEST_HOST_H
@@ -66,7 +67,8 @@ void host_close(struct host *host);
 /* Shuts it down and waits for its end. */
 void host_end(struct host *host);
 
-/* Returns when the loop has made so many turns from now on, each with a look at its descriptors. */
+/* Returns when its loops have made so many turns from now on, each with a look at its descriptors.
+ */
 void host_turn(struct host *host, unsigned turns);
 
 #endif

@@ -13,7 +13,6 @@
 #include <weir/tcp.h>
 
 #include "base/random.h"
-#include "support/executor/errand.h"
 #include "support/executor/group.h"
 
 #define WRITE_MAX 8000
@@ -48,8 +47,12 @@ static int keep_pointer(void *state, const void *options)
 
 static void note_pending(struct echo *echo, int64_t pending)
 {
-    if (pending > atomic_load_explicit(&echo->most_pending, memory_order_relaxed))
-        atomic_store_explicit(&echo->most_pending, pending, memory_order_relaxed);
+    int64_t most = atomic_load_explicit(&echo->most_pending, memory_order_relaxed);
+
+    while (pending > most &&
+           !atomic_compare_exchange_weak_explicit(&echo->most_pending, &most, pending,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
 }
 
 static void on_request(weir_ctx *ctx, weir_msg *msg)
@@ -253,7 +256,7 @@ static int open_listener(struct echo *echo)
         err = weir_promise_create(weir_group_at(echo->far, 0), &bound);
     if (err < 0)
         return err;
-    weir_channel_register(echo->listener, weir_group_at(echo->far, 0), NULL);
+    weir_group_register(echo->far, echo->listener, NULL);
     weir_channel_bind(echo->listener, &echo->address, bound);
     err = weir_promise_sync(bound, PATIENCE_NS);
     weir_promise_release(bound);
@@ -275,7 +278,7 @@ static int open_client(struct echo *echo, unsigned number)
             weir_pipeline_add_last(weir_channel_pipeline(client->channel), &client_handler, client);
     if (err < 0)
         return err;
-    weir_channel_register(client->channel, weir_group_at(echo->near, 0), NULL);
+    weir_group_register(echo->near, client->channel, NULL);
     weir_channel_connect(client->channel, &echo->address, NULL, NULL);
     return 0;
 }
@@ -307,23 +310,26 @@ int echo_open(struct echo *echo, weir_group *far, weir_group *near)
     return err < 0 || await_all(&echo->connected, echo->connections) ? err : -ETIMEDOUT;
 }
 
-static void begin(void *arg)
+static void begin(void *arg, int status)
 {
-    struct echo *echo = arg;
+    struct echo_client *client = arg;
 
-    for (unsigned i = 0; i < echo->connections; i++) {
-        struct echo_client *client = &echo->clients[i];
-
-        client->to_send += echo->share;
-        send_some(client->ctx);
-    }
+    if (status < 0)
+        return;
+    client->to_send += client->echo->share;
+    send_some(client->ctx);
 }
 
 bool echo_exchange(struct echo *echo, size_t bytes)
 {
     echo->share = bytes;
     echo->exchanges++;
-    errand_on(weir_group_at(echo->near, 0), begin, echo);
+    for (unsigned i = 0; i < echo->connections; i++) {
+        struct echo_client *client = &echo->clients[i];
+
+        if (weir_execute(weir_channel_executor(client->channel), begin, client) < 0)
+            return false;
+    }
     return await_all(&echo->through, echo->connections * echo->exchanges);
 }
 

@@ -3,7 +3,7 @@
  * An echo server and many clients, that send, pause, and compare what comes back byte by byte.
  *
  *     struct echo echo = {.connections = 200, .low_mark = 8192, .high_mark = 16384};
- *     echo_open(&echo, far, near);      groups of one loop each
+ *     echo_open(&echo, far, near);      groups of one loop each, or with a thread per channel
  *     echo_exchange(&echo, 65536);      each client so many bytes
  *     echo_close(&echo);
  *     assert_int_equal(echo.wrong, 0);

@@ -153,7 +153,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     if (end->channel == NULL) {
         end->channel = weir_channel_retain(channel);
         (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, end);
-        weir_channel_register(channel, end->line->far.loop, NULL);
+        weir_group_register(end->line->far.group, channel, NULL);
     }
     weir_msg_release(msg);
     tally_add(&end->line->accepted);
@@ -239,7 +239,7 @@ static void open_listener(struct line *line)
     assert_int_equal(create_listener(line), 0);
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(line->listener), &acceptor, &line->server), 0);
-    weir_channel_register(line->listener, line->far.loop, NULL);
+    weir_group_register(line->far.group, line->listener, NULL);
     weir_channel_bind(line->listener, &line->address, bound);
     assert_int_equal(line_result(bound), 0);
     assert_int_equal(weir_channel_local_address(line->listener, &line->address), 0);
@@ -260,7 +260,7 @@ void line_prepare(struct line *line, const struct line_options *options)
         line->options = *options;
     open_listener(line);
     line_make_client(line);
-    weir_channel_register(line->client.channel, line->near.loop, NULL);
+    weir_group_register(line->near.group, line->client.channel, NULL);
     assert_heard(&line->client, "registered");
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP connection, or one of Unix sockets, between two event loops, a channel at each end, and
- * what both hear.
+ * A TCP connection, or one of Unix sockets, between two event loops or threads, a channel at each
+ * end, and what both hear.
  *
  *     TEST_EACH_PAIR(tcp, brings_a_word)
  *     {
@@ -129,19 +129,25 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body);
 #define LINE_URING "uring"
 #define LINE_URING_RING "uring-ring"
 #define LINE_POLL "poll"
+#define LINE_BLOCKING "blocking"
 
 #define LINE_NEAR(XX, test, name, far) \
     XX(test, name, far, EPOLL)         \
     XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
 
-#define LINE_PAIRS(XX, test, name)   \
-    LINE_NEAR(XX, test, name, EPOLL) \
-    LINE_NEAR(XX, test, name, URING) \
-    LINE_NEAR(XX, test, name, URING_RING) LINE_NEAR(XX, test, name, POLL)
+#define LINE_PAIRS(XX, test, name)                                     \
+    LINE_NEAR(XX, test, name, EPOLL)                                   \
+    LINE_NEAR(XX, test, name, URING)                                   \
+    LINE_NEAR(XX, test, name, URING_RING)                              \
+    LINE_NEAR(XX, test, name, POLL)                                    \
+    XX(test, name, BLOCKING, BLOCKING) XX(test, name, BLOCKING, EPOLL) \
+        XX(test, name, EPOLL, BLOCKING)
 
-#define LINE_SAME(XX, test, name) \
-    XX(test, name, EPOLL, EPOLL)  \
-    XX(test, name, URING, URING) XX(test, name, URING_RING, URING_RING) XX(test, name, POLL, POLL)
+#define LINE_SAME(XX, test, name)          \
+    XX(test, name, EPOLL, EPOLL)           \
+    XX(test, name, URING, URING)           \
+    XX(test, name, URING_RING, URING_RING) \
+    XX(test, name, POLL, POLL) XX(test, name, BLOCKING, BLOCKING)
 
 #define LINE_FUNCTION(test, name, far, near)           \
     static void test##_on_##far##_##near(void)         \
@@ -164,8 +170,8 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body);
     }                                                                     \
     static void test(struct line *line)
 
-/* On every pair of backends; and on every backend with itself, where the other end does not matter.
- */
+/* On every pair of backends - threads per channel only with themselves and with epoll -; and on
+ * every backend with itself, where the other end does not matter. */
 #define TEST_EACH_PAIR(noun, sentence) \
     LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_PAIRS)
 #define TEST_EACH_LINE(noun, sentence) LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_SAME)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Board 0 has `first` places, from 0 on; board b has first << (b - 1), and begins at as many.
+ */
+#include "executor/shelf.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+
+static unsigned board_of(const weir__shelf *shelf, size_t index)
+{
+    size_t times = index / shelf->first;
+
+    return times == 0 ? 0 : 64 - (unsigned)__builtin_clzll(times);
+}
+
+static size_t room_of(const weir__shelf *shelf, unsigned board)
+{
+    return board == 0 ? shelf->first : shelf->first << (board - 1);
+}
+
+int weir__shelf_init(weir__shelf *shelf, size_t first)
+{
+    *shelf = (weir__shelf){.first = first};
+    return weir__shelf_reserve(shelf);
+}
+
+void weir__shelf_deinit(weir__shelf *shelf)
+{
+    for (unsigned i = 0; i < WEIR__SHELF_BOARDS; i++)
+        weir__free(shelf->boards[i]);
+}
+
+int weir__shelf_reserve(weir__shelf *shelf)
+{
+    size_t count = weir__shelf_count(shelf);
+    unsigned board = board_of(shelf, count);
+
+    if (board >= WEIR__SHELF_BOARDS)
+        return -ENOMEM;
+    if (shelf->boards[board] == NULL)
+        shelf->boards[board] = weir__alloc(room_of(shelf, board) * sizeof(weir_executor *));
+    return shelf->boards[board] != NULL ? 0 : -ENOMEM;
+}
+
+weir_executor **weir__shelf_spot(const weir__shelf *shelf, size_t index)
+{
+    unsigned board = board_of(shelf, index);
+
+    return &shelf->boards[board][board == 0 ? index : index - room_of(shelf, board)];
+}
+
+void weir__shelf_append(weir__shelf *shelf, weir_executor *executor)
+{
+    size_t count = weir__shelf_count(shelf);
+
+    *weir__shelf_spot(shelf, count) = executor;
+    atomic_store_explicit(&shelf->count, count + 1, memory_order_release);
+}
