@@ -138,3 +138,104 @@ TEST(groups, all_are_closed_at_once)
     visitor_leave(ada);
     close_room(server, loops);
 }
+
+/* doc:begin by-name */
+static int call(weir_group *loops, const char *name, weir_resolver *resolver,
+                weir_channel **ret_channel)
+{
+    return weir_client_connect_sync(
+        WEIR_CLIENT_OPTIONS(.group = loops, .address = name, .resolver = resolver), ret_channel);
+}
+/* doc:end */
+
+static void call_and_hang_up(weir_group *loops, const char *name, weir_resolver *resolver)
+{
+    weir_channel *channel = NULL;
+
+    assert_int_equal(call(loops, name, resolver, &channel), 0);
+    weir_channel_abort(channel, NULL);
+    weir_channel_release(channel);
+}
+
+/* doc:begin own */
+static void answer(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+{
+    const weir_address *here = user_data;
+
+    if (strcmp(host, "shop") == 0)
+        (void)weir_resolver_answer(promise, here, 1, port);
+    else
+        (void)weir_promise_fail(promise, WEIR_ENOHOST, "there is only one shop");
+}
+
+static const weir_resolver_type only_the_shop = {.name = "shop", .resolve = answer};
+/* doc:end */
+
+TEST(groups, servers_have_names)
+{
+    weir_group *loops = make_loops(1);
+    weir_channel *server = open_room(loops), *channel = NULL;
+    weir_resolver *resolver = NULL;
+    weir_address here;
+    char name[64];
+
+    assert_int_equal(weir_channel_local_address(server, &here), 0);
+    snprintf(name, sizeof(name), "localhost:%u", weir_address_port(&here));
+    call_and_hang_up(loops, name, NULL);
+    assert_int_equal(weir_resolver_create(&only_the_shop, &here, &resolver), 0);
+    snprintf(name, sizeof(name), "shop:%u", weir_address_port(&here));
+    call_and_hang_up(loops, name, resolver);
+    assert_int_equal(call(loops, "pub:80", resolver, &channel), WEIR_ENOHOST);
+    weir_resolver_release(resolver);
+    close_room(server, loops);
+}
+
+static int make_resolver(weir_resolver **ret_resolver)
+{
+    weir_resolver *resolver = NULL;
+    /* doc:begin system */
+    int err = weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.round_robin = true,
+                                                                .cache_ttl_ns = weir_seconds(5),
+                                                                .family = WEIR_FAMILY_IPV4_FIRST),
+                                          &resolver);
+    /* doc:end */
+
+    *ret_resolver = resolver;
+    return err;
+}
+
+/* doc:begin resolve */
+static int print_addresses(weir_resolver *resolver, const char *name, FILE *to)
+{
+    weir_promise *resolving = NULL;
+    int err = weir_resolver_resolve(resolver, name, NULL, &resolving);
+
+    if (!err)
+        err = weir_promise_sync(resolving, weir_seconds(10));
+    if (!err) {
+        const weir_addresses *found = weir_promise_value(resolving);
+        char text[WEIR_ADDRESS_TEXT_SIZE];
+
+        for (size_t i = 0; i < found->count; i++)
+            fprintf(to, "%s\n", weir_address_format(&found->addresses[i], text, sizeof(text)));
+    }
+    weir_promise_release(resolving);
+    return err;
+}
+/* doc:end */
+
+TEST(groups, names_are_looked_up)
+{
+    weir_resolver *resolver = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+
+    assert_non_null(to);
+    assert_int_equal(make_resolver(&resolver), 0);
+    assert_int_equal(print_addresses(resolver, "localhost:80", to), 0);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "127.0.0.1:80\n"));
+    free(text);
+    weir_resolver_release(resolver);
+}
