@@ -199,8 +199,9 @@ WEIR_API int weir_channel_set_user_writable(weir_channel *channel, unsigned reas
 /* ---- operations: each begins at the tail of the pipeline; `done` may be NULL ---- */
 
 /*
- * Gives the channel to a loop; of a group, to the next one, or to one of its own
- * (WEIR_IO_BLOCKING). If that fails the channel is closed. Thread: any.  Keeps: done.
+ * Gives the channel to a loop; of a group, to the next one, or to one of its own (a thread per
+ * channel). If that fails the channel is closed.
+ * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_promise *done);
 WEIR_API void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done);

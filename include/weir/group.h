@@ -203,8 +203,8 @@ WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t ini
 /*
  * Begins to shut all executors down, as weir_executor_shutdown does with each. An executor that
  * never started ends without starting, and no channel gets a new one. A thread that has not come
- * back at the deadline is named in the log, and the termination fails with -ETIMEDOUT. Thread: any.
- * Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns).
+ * back at the deadline is named in the log, and the termination fails with -ETIMEDOUT.
+ * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns).
  */
 WEIR_API int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns);
 

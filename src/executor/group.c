@@ -6,7 +6,7 @@
  * `refs` keep the memory: one for all users, and one for each member that has not ended, because a
  * member's end is reported to the group.
  *
- * A group that grows has no chooser but a roster, and makes a member when none is idle. It counts
+ * A group that grows chooses by its roster, and makes a member when none is idle. It counts
  * as running by itself, until it is shut down: so it does not end because all of its members did.
  * New members are made one at a time, under `growth`, and none after `closed`: so whoever closes it
  * sees them all.
@@ -36,7 +36,7 @@
 struct weir_group {
     weir__refs refs;
     weir__refs users;
-    const weir_chooser *chooser; /* NULL = it grows */
+    const weir_chooser *chooser;
     void *chooser_state;
     weir_promise *termination;
     _Atomic size_t running; /* members that have not ended */
@@ -274,6 +274,15 @@ int weir__group_create(const weir__executor_type *type, const void *kind,
     return 0;
 }
 
+static weir_executor *no_next(void *state, weir_group *group)
+{
+    (void)state;
+    (void)group;
+    return NULL;
+}
+
+static const weir_chooser no_chooser = {.name = "none", .next = no_next};
+
 /* The first member is made at once: what the system refuses it is told to who makes the group. */
 static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_options *options)
 {
@@ -282,6 +291,7 @@ static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_
 
     if (err < 0)
         return err;
+    group->chooser = &no_chooser;
     group->recipe.options.idle_ns = IDLE_NS;
     group->roster = weir__roster_create((size_t)options->max_channels);
     if (group->roster == NULL)
@@ -319,7 +329,7 @@ void weir_group_release(weir_group *group)
 {
     if (group == NULL || !weir__refs_release(&group->users))
         return;
-    if (group->chooser != NULL && group->chooser->deinit != NULL)
+    if (group->chooser->deinit != NULL)
         group->chooser->deinit(group->chooser_state);
     end_members(group);
     group_unref(group);
@@ -329,7 +339,7 @@ void weir_group_release(weir_group *group)
 
 weir_executor *weir_group_next(weir_group *group)
 {
-    return group->chooser != NULL ? group->chooser->next(group->chooser_state, group) : NULL;
+    return group->chooser->next(group->chooser_state, group);
 }
 
 size_t weir_group_count(const weir_group *group)

@@ -40,21 +40,28 @@ int weir__shelf_reserve(weir__shelf *shelf)
     if (board >= WEIR__SHELF_BOARDS)
         return -ENOMEM;
     if (shelf->boards[board] == NULL)
-        shelf->boards[board] = weir__alloc(room_of(shelf, board) * sizeof(weir_executor *));
+        shelf->boards[board] = weir__zalloc(room_of(shelf, board) * sizeof(weir__shelf_spot));
     return shelf->boards[board] != NULL ? 0 : -ENOMEM;
 }
 
-weir_executor **weir__shelf_spot(const weir__shelf *shelf, size_t index)
+static weir__shelf_spot *spot_at(const weir__shelf *shelf, size_t index)
 {
     unsigned board = board_of(shelf, index);
 
     return &shelf->boards[board][board == 0 ? index : index - room_of(shelf, board)];
 }
 
+weir_executor *weir__shelf_at_later(const weir__shelf *shelf, size_t index)
+{
+    if (index >= weir__shelf_count(shelf))
+        return NULL;
+    return atomic_load_explicit(spot_at(shelf, index), memory_order_acquire);
+}
+
 void weir__shelf_append(weir__shelf *shelf, weir_executor *executor)
 {
     size_t count = weir__shelf_count(shelf);
 
-    *weir__shelf_spot(shelf, count) = executor;
+    atomic_store_explicit(spot_at(shelf, count), executor, memory_order_release);
     atomic_store_explicit(&shelf->count, count + 1, memory_order_release);
 }

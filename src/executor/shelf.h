@@ -12,10 +12,12 @@
 
 #define WEIR__SHELF_BOARDS 32
 
+typedef _Atomic(weir_executor *) weir__shelf_spot; /* NULL = nothing stands there yet */
+
 typedef struct weir__shelf {
     _Atomic size_t count;
     size_t first; /* the room of the first board */
-    weir_executor **boards[WEIR__SHELF_BOARDS];
+    weir__shelf_spot *boards[WEIR__SHELF_BOARDS];
 } weir__shelf;
 
 /* Makes the first board. Fails: -ENOMEM. */
@@ -27,21 +29,21 @@ void weir__shelf_deinit(weir__shelf *shelf);
 int weir__shelf_reserve(weir__shelf *shelf);
 void weir__shelf_append(weir__shelf *shelf, weir_executor *executor);
 
-/* Any thread. Acquire: who sees the count sees the executors, and the boards that they are on. */
+/* Any thread. Acquire: who sees the count sees the boards. */
 static inline size_t weir__shelf_count(const weir__shelf *shelf)
 {
     return atomic_load_explicit(&shelf->count, memory_order_acquire);
 }
 
-/* Where the index is, whether something stands there or not. The board must be there. */
-weir_executor **weir__shelf_spot(const weir__shelf *shelf, size_t index);
+/* Beyond the first board. */
+weir_executor *weir__shelf_at_later(const weir__shelf *shelf, size_t index);
 
-/* Any thread: NULL beyond the last. */
+/* Any thread: NULL beyond the last. Acquire: who sees an executor sees it as it was made. */
 static inline weir_executor *weir__shelf_at(const weir__shelf *shelf, size_t index)
 {
-    if (index >= weir__shelf_count(shelf))
-        return NULL;
-    return index < shelf->first ? shelf->boards[0][index] : *weir__shelf_spot(shelf, index);
+    if (__builtin_expect(index >= shelf->first, 0))
+        return weir__shelf_at_later(shelf, index);
+    return atomic_load_explicit(&shelf->boards[0][index], memory_order_acquire);
 }
 
 #endif

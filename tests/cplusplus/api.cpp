@@ -342,10 +342,13 @@ void use_choosers()
 void use_group()
 {
     weir_group *group = create_group(weir_chooser_round_robin(), nullptr);
+    weir_group_stats stats;
     weir_promise *promises[4] = {};
     weir_thread_properties thread;
 
     EXPECT(weir_group_count(group) == 2);
+    weir_group_read_stats(group, &stats);
+    EXPECT(stats.executors == 2 && stats.active == 0);
     EXPECT(weir_executor_thread(weir_group_at(group, 0), &thread) == 0 && thread.id > 0);
     EXPECT(weir_executor_suspend(weir_group_at(group, 0)) == 0);
     EXPECT(weir_group_execute(group, ignore, nullptr) == 0);

@@ -135,13 +135,13 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body);
     XX(test, name, far, EPOLL)         \
     XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
 
-#define LINE_PAIRS(XX, test, name)                                     \
-    LINE_NEAR(XX, test, name, EPOLL)                                   \
-    LINE_NEAR(XX, test, name, URING)                                   \
-    LINE_NEAR(XX, test, name, URING_RING)                              \
-    LINE_NEAR(XX, test, name, POLL)                                    \
-    XX(test, name, BLOCKING, BLOCKING) XX(test, name, BLOCKING, EPOLL) \
-        XX(test, name, EPOLL, BLOCKING)
+#define LINE_PAIRS(XX, test, name)        \
+    LINE_NEAR(XX, test, name, EPOLL)      \
+    LINE_NEAR(XX, test, name, URING)      \
+    LINE_NEAR(XX, test, name, URING_RING) \
+    LINE_NEAR(XX, test, name, POLL)       \
+    XX(test, name, BLOCKING, BLOCKING)    \
+    XX(test, name, BLOCKING, EPOLL) XX(test, name, EPOLL, BLOCKING)
 
 #define LINE_SAME(XX, test, name)          \
     XX(test, name, EPOLL, EPOLL)           \
