@@ -13,6 +13,7 @@
 #include <weir/bytes.h>
 #include <weir/channel.h>
 #include <weir/channel_group.h>
+#include <weir/child.h>
 #include <weir/chooser.h>
 #include <weir/client.h>
 #include <weir/clock.h>

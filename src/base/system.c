@@ -6,6 +6,7 @@
 #include "base/system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -70,6 +71,24 @@ static int call_epoll_pwait2(int epoll, struct epoll_event *events, int count,
     return (int)syscall(SYS_epoll_pwait2, epoll, events, count, timeout, mask, _NSIG / 8);
 }
 
+/* With an argument that is a number, or none. */
+static int call_fcntl(int descriptor, int command, int argument)
+{
+    return fcntl(descriptor, command, argument);
+}
+
+/* glibc knows these since 2.36, musl does not. */
+
+static int call_pidfd_open(pid_t pid, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+static int call_pidfd_send_signal(int descriptor, int number)
+{
+    return (int)syscall(SYS_pidfd_send_signal, descriptor, number, NULL, 0);
+}
+
 /*
  * sendfile without SIGPIPE: it is the only call that has no MSG_NOSIGNAL. Threads of our own block
  * every signal, but a manual loop runs on its caller's. The signal also comes with a success, if
@@ -125,6 +144,8 @@ weir__system weir__sys = {
     .ppoll = ppoll,
     .eventfd = eventfd,
     .signalfd = signalfd,
+    .pipe2 = pipe2,
+    .fcntl = call_fcntl,
     .close = close,
 
     .fchmod = fchmod,
@@ -133,4 +154,9 @@ weir__system weir__sys = {
     .rename = rename,
     .link = link,
     .unlink = unlink,
+
+    .fork = fork,
+    .waitid = waitid,
+    .pidfd_open = call_pidfd_open,
+    .pidfd_send_signal = call_pidfd_send_signal,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that touch descriptors and the network, as a table: the only door to them from
- * the layers above. What stands in the table can be replaced before the first thread starts - by a
- * test that makes every call fail in turn, and one day by a simulator. Everything is called as the
- * system's function of that name, and sets errno.
+ * The system calls that touch descriptors, processes and the network, as a table: the only door to
+ * them from the layers above. What stands in the table can be replaced before the first thread
+ * starts - by a test that makes every call fail in turn, and one day by a simulator. Everything is
+ * called as the system's function of that name, and sets errno.
  */
 #ifndef WEIR_BASE_SYSTEM_H
 #define WEIR_BASE_SYSTEM_H
@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <time.h>
 
 typedef struct weir__system {
@@ -49,6 +50,8 @@ typedef struct weir__system {
                  const sigset_t *mask);
     int (*eventfd)(unsigned value, int flags);
     int (*signalfd)(int descriptor, const sigset_t *mask, int flags);
+    int (*pipe2)(int ret_ends[2], int flags);
+    int (*fcntl)(int descriptor, int command, int argument);
     int (*close)(int descriptor); /* the descriptor is gone, whatever it returns */
 
     /* The files of Unix sockets. */
@@ -58,8 +61,16 @@ typedef struct weir__system {
     int (*rename)(const char *from, const char *to);
     int (*link)(const char *from, const char *to);
     int (*unlink)(const char *path);
+
+    pid_t (*fork)(void);
+    int (*waitid)(idtype_t type, id_t id, siginfo_t *ret_info, int options);
+    int (*pidfd_open)(pid_t pid, unsigned flags);
+    int (*pidfd_send_signal)(int descriptor, int number);
 } weir__system;
 
 extern weir__system weir__sys;
+
+/* waitid's type for a process's descriptor, which older C libraries do not name. */
+#define WEIR__P_PIDFD ((idtype_t)3)
 
 #endif

@@ -459,6 +459,34 @@ void use_signals()
     end_loop(loop);
 }
 
+void use_child()
+{
+    weir_executor *loop = create_loop();
+    char program[] = "sleep", argument[] = "100";
+    char *argv[] = {program, argument, nullptr};
+    weir_child_options options;
+    weir_child *child = nullptr, *other = nullptr;
+    int signals = 0;
+
+    auto exited = [](weir_child *, const weir_child_exit *exit, void *user_data) {
+        *static_cast<int *>(user_data) += exit->signal;
+    };
+    weir_child_options_init(&options);
+    options.argv = argv;
+    options.exited = exited;
+    options.user_data = &signals;
+    EXPECT(weir_child_spawn(loop, &options, &child) == 0);
+    EXPECT(weir_child_watch(loop, weir_child_pid(child), nullptr, nullptr, &other) == 0);
+    EXPECT(weir_child_signal(child, SIGTERM) == 0);
+    while (signals == 0)
+        EXPECT(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
+    EXPECT(signals == SIGTERM);
+    weir_child_release(weir_child_retain(child));
+    weir_child_release(child);
+    weir_child_release(other);
+    end_loop(loop);
+}
+
 /* A message type of the user's own. */
 struct greeting {
     weir_msg msg;
@@ -1253,6 +1281,7 @@ int main()
     use_loop();
     use_fd_watch();
     use_signals();
+    use_child();
     use_msg();
     use_buf();
     use_bytes();

@@ -72,13 +72,20 @@
        (fds, count, timeout, mask))                                                                \
     XX(EVENTFD, int, eventfd, (unsigned value, int flags), (value, flags))                         \
     XX(SIGNALFD, int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags))      \
+    XX(PIPE2, int, pipe2, (int ends[2], int flags), (ends, flags))                                 \
+    XX(FCNTL, int, fcntl, (int fd, int command, int argument), (fd, command, argument))            \
     XX(CLOSE, int, close, (int fd), (fd))                                                          \
     XX(FCHMOD, int, fchmod, (int fd, mode_t mode), (fd, mode))                                     \
     XX(CHMOD, int, chmod, (const char *path, mode_t mode), (path, mode))                           \
     XX(LSTAT, int, lstat, (const char *path, struct stat *status), (path, status))                 \
     XX(RENAME, int, rename, (const char *from, const char *to), (from, to))                        \
     XX(LINK, int, link, (const char *from, const char *to), (from, to))                            \
-    XX(UNLINK, int, unlink, (const char *path), (path))
+    XX(UNLINK, int, unlink, (const char *path), (path))                                            \
+    XX(FORK, pid_t, fork, (void), ())                                                              \
+    XX(WAITID, int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options),               \
+       (type, id, info, options))                                                                  \
+    XX(PIDFD_OPEN, int, pidfd_open, (pid_t pid, unsigned flags), (pid, flags))                     \
+    XX(PIDFD_SEND_SIGNAL, int, pidfd_send_signal, (int fd, int number), (fd, number))
 
 #define FAULT_ENUMERATOR(id, type, name, parameters, arguments) FAULT_##id,
 
