@@ -6,9 +6,9 @@
  *      weir_child_watch ---> (it runs already) ---^
  *
  * A process is known by a descriptor (pidfd, Linux 5.4), not by its number: so a signal never
- * reaches a process that has come to have the number of one that is gone. Where somebody else waits
- * for all children of the program, or SIGCHLD is ignored, it is told that a child has ended, but
- * not how.
+ * reaches a process that has come to have the number of one that is gone. How a
+ * child has ended is told once: who watches it as the second, or beside somebody who waits for all
+ * children, hears only that it has.
  */
 #ifndef WEIR_CHILD_H
 #define WEIR_CHILD_H

@@ -476,7 +476,8 @@ void use_child()
     options.exited = exited;
     options.user_data = &signals;
     EXPECT(weir_child_spawn(loop, &options, &child) == 0);
-    EXPECT(weir_child_watch(loop, weir_child_pid(child), nullptr, nullptr, &other) == 0);
+    EXPECT(weir_child_watch(loop, getpid(), nullptr, nullptr, &other) == 0);
+    EXPECT(weir_child_pid(child) > 0);
     EXPECT(weir_child_signal(child, SIGTERM) == 0);
     while (signals == 0)
         EXPECT(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
