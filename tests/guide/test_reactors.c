@@ -77,6 +77,22 @@ static int start_all_accept(void)
     return err;
 }
 
+static int start_thread_each(void)
+{
+    /* doc:begin thread-each */
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &boss);
+
+    if (!err)
+        err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING, .max_channels = 1000),
+                                &workers);
+    if (!err)
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
+                                                    .address = ADDRESS, .init_child = init_child),
+                                &server);
+    /* doc:end */
+    return err;
+}
+
 static void end(void)
 {
     service_stop(server);
@@ -124,6 +140,18 @@ TEST(reactors, all_accept_for_themselves)
 {
     assert_int_equal(start_all_accept(), 0);
     assert_int_equal(weir_server_count(server), 4);
+    visit();
+    end();
+}
+
+TEST(reactors, each_has_a_thread)
+{
+    weir_group_stats stats;
+
+    assert_int_equal(start_thread_each(), 0);
+    visit();
+    weir_group_read_stats(workers, &stats);
+    assert_int_equal(stats.executors, 1);
     visit();
     end();
 }
