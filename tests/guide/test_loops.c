@@ -157,3 +157,36 @@ TEST(loops, live_inside_a_main_loop)
     assert_int_equal(err, WEIR_ETERMINATED);
     weir_executor_release(loop);
 }
+
+/* doc:begin child */
+static void on_ended(weir_child *child, const weir_child_exit *exit, void *user_data)
+{
+    (void)child;
+    if (exit->err == 0)
+        weir_promise_succeed(user_data, (void *)(intptr_t)exit->status);
+    else
+        weir_promise_fail(user_data, exit->err, NULL);
+}
+
+static int run_program(weir_executor *loop, char *const *argv, weir_promise *ended)
+{
+    return weir_child_spawn(
+        loop, WEIR_CHILD_OPTIONS(.argv = argv, .exited = on_ended, .user_data = ended), NULL);
+}
+/* doc:end */
+
+TEST(loops, hear_that_a_program_has_ended)
+{
+    char shell[] = "sh", option[] = "-c", command[] = "exit 3";
+    char *argv[] = {shell, option, command, NULL};
+    weir_group *group = NULL;
+    weir_promise *ended = NULL;
+
+    assert_int_equal(create(&group), 0);
+    assert_int_equal(weir_promise_create(NULL, &ended), 0);
+    assert_int_equal(run_program(weir_group_next(group), argv, ended), 0);
+    assert_int_equal(weir_promise_sync(ended, PATIENCE_NS), 0);
+    assert_int_equal((intptr_t)weir_promise_value(ended), 3);
+    end_group(group);
+    weir_promise_release(ended);
+}
