@@ -25,6 +25,7 @@
 #include "base/metric.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/histogram.h"
@@ -47,6 +48,9 @@ static struct {
     uint32_t first_free;
     weir_metric *by_name[NAME_BUCKETS];
 } registry = {.lock = WEIR__MUTEX_INIT, .first_free = NO_SLOT};
+
+/* Release and acquire: who sees a table sees its rows. */
+static _Atomic(weir__metric_table *) tables;
 
 /* What readers look at; changed under registry.lock only. */
 static struct {
@@ -116,6 +120,51 @@ static bool has_name(const weir_metric *metric, uint32_t hash, const char *name)
     return metric->name_hash == hash && strcmp(metric->name, name) == 0;
 }
 
+/* ---- tables ---- */
+
+void weir__metric_table_add(weir__metric_table *table)
+{
+    weir__mutex_lock(&registry.lock);
+    table->next = atomic_load_explicit(&tables, memory_order_relaxed);
+    atomic_store_explicit(&tables, table, memory_order_release);
+    weir__mutex_unlock(&registry.lock);
+}
+
+static void copy_row(const weir__metric_table *table, unsigned row, weir_metric_value *ret_value)
+{
+    *ret_value = (weir_metric_value){.kind = table->rows[row].kind, .value = table->read(row)};
+    (void)snprintf(ret_value->name, sizeof(ret_value->name), "%s", table->rows[row].name);
+}
+
+/* Whether there is a row of that name; `ret_value` may be NULL. */
+static bool find_row(const char *name, weir_metric_value *ret_value)
+{
+    const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
+
+    for (; table != NULL; table = table->next)
+        for (unsigned i = 0; i < table->count; i++)
+            if (strcmp(table->rows[i].name, name) == 0) {
+                if (ret_value != NULL)
+                    copy_row(table, i, ret_value);
+                return true;
+            }
+    return false;
+}
+
+static void visit_tables(weir_metric_visit_fn *fn, void *user_data)
+{
+    const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
+    weir_metric_value value;
+
+    for (; table != NULL; table = table->next)
+        for (unsigned i = 0; i < table->count; i++) {
+            copy_row(table, i, &value);
+            fn(&value, user_data);
+        }
+}
+
+/* ---- registered ones ---- */
+
 static weir_metric **bucket_of(uint32_t hash)
 {
     return &registry.by_name[hash % NAME_BUCKETS];
@@ -129,6 +178,8 @@ static int insert_locked(weir_metric *metric)
     for (weir_metric *other = *bucket; other != NULL; other = other->next_in_bucket)
         if (has_name(other, metric->name_hash, metric->name))
             return -EEXIST;
+    if (find_row(metric->name, NULL))
+        return -EEXIST;
     err = take_slot_locked(&metric->slot);
     if (err < 0)
         return err;
@@ -344,7 +395,7 @@ int weir_metric_read(const char *name, weir_metric_value *ret_value)
     for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
         if (copy_slot(i, name, hash, ret_value))
             return 0;
-    return -ENOENT;
+    return find_row(name, ret_value) ? 0 : -ENOENT;
 }
 
 void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data)
@@ -354,4 +405,5 @@ void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data)
     for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
         if (copy_slot(i, NULL, 0, &value))
             fn(&value, user_data);
+    visit_tables(fn, user_data);
 }

@@ -50,6 +50,24 @@ int weir__metric_init_histogram(weir_metric *metric, const char *name, weir_hist
  */
 void weir__metric_deinit(weir_metric *metric);
 
+/* ---- tables: figures that are there for as long as the process ---- */
+
+typedef struct weir__metric_row {
+    const char *name;
+    enum weir_metric_kind kind; /* counter or gauge */
+} weir__metric_row;
+
+/* In static memory; no registration, and so no memory, for each of its rows. */
+typedef struct weir__metric_table {
+    const weir__metric_row *rows;
+    unsigned count;
+    int64_t (*read)(unsigned row);   /* on a reader's thread; may not register a metric */
+    struct weir__metric_table *next; /* the registry's */
+} weir__metric_table;
+
+/* Adds a table for good, once: from a constructor, so that nobody has taken its names before. */
+void weir__metric_table_add(weir__metric_table *table);
+
 /* Adds to a metric's own value, from the only thread that writes it: no locked instruction. */
 static inline void weir__metric_bump(weir_metric *metric, int64_t n)
 {

@@ -401,3 +401,41 @@ TEST(metric, additions_of_several_threads_add_up)
     assert_int_equal(value_of("sum"), 30000);
     weir_metric_release(metric);
 }
+
+/* ---- tables ---- */
+
+static int64_t read_row(unsigned row)
+{
+    return 100 + (int64_t)row;
+}
+
+static const weir__metric_row table_rows[] = {
+    {"table.first", WEIR_METRIC_COUNTER},
+    {"table.second", WEIR_METRIC_GAUGE},
+};
+
+static weir__metric_table table = {.rows = table_rows, .count = 2, .read = read_row};
+
+static void sum_table(const weir_metric_value *value, void *sum)
+{
+    if (strncmp(value->name, "table.", 6) == 0)
+        *(int64_t *)sum += value->value;
+}
+
+/* The last one of the file: a table is there for good. */
+TEST(metric, a_row_of_a_table_is_found_and_visited_and_its_name_taken)
+{
+    weir_metric_value value;
+    weir_metric *metric;
+    int64_t sum = 0;
+
+    weir__metric_table_add(&table);
+    assert_int_equal(value_of("table.first"), 100);
+    assert_int_equal(weir_metric_read("table.second", &value), 0);
+    assert_int_equal(value.kind, WEIR_METRIC_GAUGE);
+    assert_int_equal(value.value, 101);
+    weir_metrics_foreach(sum_table, &sum);
+    assert_int_equal(sum, 201);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_COUNTER, "table.first", &metric), -EEXIST);
+    assert_int_equal(weir_metric_read("table.third", &value), -ENOENT);
+}
