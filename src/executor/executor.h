@@ -19,6 +19,7 @@
 #include <weir/thread.h>
 #include <weir/timer.h>
 
+#include "base/account.h"
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/list.h"
@@ -183,6 +184,10 @@ struct weir_executor {
         weir_histogram queue_latency;
         weir_histogram run_time;
     } figures;
+
+    /* What is counted on its thread for the whole process; of `run_here`, with its many threads,
+     * not used. */
+    weir__account account;
 
     /* One task that travels with every 64th submission and measures how long that takes. */
     struct {
@@ -367,11 +372,6 @@ int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns);
 
 /* Any thread: the same, and the time of which that is true; 0 when the executor has ended. */
 int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns);
-
-/* Adds to a figure that only this thread writes. */
-#define weir__figure_add(figure, n)                                                               \
-    atomic_store_explicit(&(figure), atomic_load_explicit(&(figure), memory_order_relaxed) + (n), \
-                          memory_order_relaxed)
 
 /* The thread's own: a function of the user's is about to be called with this status. */
 static inline void weir__figures_called(weir_executor *executor, int status)

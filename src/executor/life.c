@@ -111,6 +111,15 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__timers_init(&executor->timers, executor->turn.now_ns);
     weir__histogram_init(&executor->figures.queue_latency);
     weir__histogram_init(&executor->figures.run_time);
+    weir__account_open(&executor->account);
+}
+
+/* Undoes weir__executor_init. */
+static void free_memory(weir_executor *executor)
+{
+    weir__account_close(&executor->account);
+    weir__mutex_deinit(&executor->life.lock);
+    weir__aligned_free(executor);
 }
 
 /* Only compares the address: who asks may hold the promise alone, and the executor be gone. */
@@ -148,8 +157,7 @@ fail_figures:
 fail_termination:
     weir_promise_release(executor->life.termination);
 fail:
-    weir__mutex_deinit(&executor->life.lock);
-    weir__aligned_free(executor);
+    free_memory(executor);
     return err;
 }
 
@@ -215,8 +223,7 @@ static void destroy(weir_executor *executor)
     weir_promise_release(executor->life.termination);
     abandon_workers(executor);
     weir__roster_leave(executor);
-    weir__mutex_deinit(&executor->life.lock);
-    weir__aligned_free(executor);
+    free_memory(executor);
 }
 
 void weir__executor_drop(weir_executor *executor)
