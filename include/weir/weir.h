@@ -14,6 +14,7 @@
 #include <weir/channel.h>
 #include <weir/channel_group.h>
 #include <weir/child.h>
+#include <weir/channel_stats.h>
 #include <weir/chooser.h>
 #include <weir/client.h>
 #include <weir/clock.h>

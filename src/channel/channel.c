@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "channel/attribute.h"
 #include "channel/call.h"
+#include "channel/channel_stats.h"
 
 #define LOCKS 16 /* a power of two; for all channels together */
 
@@ -34,6 +35,7 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
         return -ENOMEM;
     weir_msg_init(&channel->msg, &channel_type);
     channel->transport = transport;
+    channel->stats = transport->stats;
     atomic_init(&channel->config, weir__config_retain(config));
     channel->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
     channel->parent = parent != NULL ? weir_channel_retain(parent) : NULL;
@@ -42,6 +44,7 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
         channel->flags = WEIR__AUTO_READING;
     weir__pipeline_init(&channel->pipeline, channel);
     weir__outbound_init(&channel->outbound);
+    weir__stats_created(channel);
     *ret_channel = channel;
     return 0;
 }

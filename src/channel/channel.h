@@ -97,6 +97,7 @@ struct weir_channel {
     _Atomic(weir__rare *) rare;
     _Atomic uint32_t due; /* who sets the first bit posts due_task */
     _Atomic bool auto_read;
+    uint16_t stats; /* of the transport: where its figures begin in an account */
 
     const weir__transport *transport;
     _Atomic(weir__config *) config; /* the loop's to change */
@@ -278,13 +279,8 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 
 /* ---- between the files of this layer; on the loop ---- */
 
-static inline void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear)
-{
-    /* Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
-     * promise and then looks at the state, the loop does it the other way round. */
-    atomic_store_explicit(&channel->state, (weir__channel_state(channel) & ~clear) | set,
-                          memory_order_seq_cst);
-}
+/* Sets and clears bits of `state`. */
+void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear);
 
 /* auto_read, or what reading depends on, has changed. */
 void weir__channel_look_at_auto_read(weir_channel *channel);

@@ -12,6 +12,7 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
+#include "channel/channel_stats.h"
 
 struct watch {
     weir_listener listener;
@@ -96,6 +97,8 @@ static void fail(weir_channel *channel, int err, const char *detail)
 {
     weir_promise *done = end(channel);
 
+    weir__stats_count(channel, WEIR__STAT_CONNECTS_FAILED, 1);
+    weir__stats_error(channel, err);
     weir__channel_report(channel, done, err, detail);
     weir_promise_release(done);
 }
@@ -190,6 +193,7 @@ void weir__channel_connected(weir_channel *channel, int err)
         return; /* whoever heard of that has closed it */
     done = end(channel);
     forget_destination(channel);
+    weir__stats_count(channel, WEIR__STAT_CONNECTED, 1);
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
     weir__channel_report(channel, done, 0, NULL);
     weir_promise_release(done);
@@ -222,6 +226,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
         return;
     err = channel->transport->bind(channel, local);
     if (err < 0) {
+        weir__stats_error(channel, err);
         weir__channel_report(channel, done, err, NULL);
         weir__channel_end(channel, err);
         return;

@@ -39,6 +39,19 @@
 
 #include "base/log.h"
 #include "channel/call.h"
+#include "channel/channel_stats.h"
+
+/*
+ * Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
+ * promise and then looks at the state, the loop does it the other way round.
+ */
+void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear)
+{
+    uint32_t before = weir__channel_state(channel), after = (before & ~clear) | set;
+
+    weir__stats_state(channel, before, after);
+    atomic_store_explicit(&channel->state, after, memory_order_seq_cst);
+}
 
 /* ---- coming to a loop ---- */
 
@@ -111,6 +124,7 @@ void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err)
     if (done == NULL)
         weir__warn("channel", "-", "%llu is closed, since its loop did not take it: %s",
                    (unsigned long long)channel->id, weir_error_text(err));
+    weir__stats_error(channel, err);
     weir__channel_end(channel, err);
     if (done != NULL)
         (void)weir_promise_fail(done, err, "the loop did not take the channel");
@@ -385,6 +399,7 @@ void weir__channel_detached(weir_channel *channel)
 
 void weir__channel_failed(weir_channel *channel, int err, const char *detail)
 {
+    weir__stats_error(channel, err);
     if (weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_error(weir__channel_ends(channel), err, detail);
     weir__channel_end(channel, err);
@@ -392,6 +407,9 @@ void weir__channel_failed(weir_channel *channel, int err, const char *detail)
 
 void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
 {
+    weir__stats_error(channel, err);
+    if (channel->transport->accepts)
+        weir__stats_count(channel, WEIR__STAT_ACCEPTS_FAILED, 1);
     if (weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_error(weir__channel_ends(channel), err, detail);
 }

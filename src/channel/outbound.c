@@ -27,6 +27,7 @@
 #include <weir/file_range.h>
 
 #include "channel/channel.h"
+#include "channel/channel_stats.h"
 #include "channel/node.h"
 
 #define MARKS 1u /* the bit of `unwritable` that is ours */
@@ -95,6 +96,8 @@ static bool change_reasons(weir_channel *channel, uint32_t reasons, bool on)
         before = atomic_fetch_and_explicit(unwritable, ~reasons, memory_order_relaxed);
         after = before & ~reasons;
     }
+    if (before == 0 && after != 0)
+        weir__stats_count(channel, WEIR__STAT_UNWRITABLE, 1);
     return (before == 0) != (after == 0);
 }
 
@@ -181,6 +184,13 @@ static weir__entry *pop(weir__outbound *outbound)
     return entry;
 }
 
+static void tell(weir_channel *channel, weir_promise *done, int err, const char *detail)
+{
+    if (err < 0)
+        weir__stats_count(channel, WEIR__STAT_WRITES_FAILED, 1);
+    weir__channel_report(channel, done, err, detail);
+}
+
 /* The entry has left the list. */
 static void finish(weir_channel *channel, weir__entry *entry, int err, const char *detail)
 {
@@ -190,7 +200,7 @@ static void finish(weir_channel *channel, weir__entry *entry, int err, const cha
     weir_msg_release(entry->msg);
     weir__node_give(entry);
     if (done != NULL || err < 0)
-        weir__channel_report(channel, done, err, detail);
+        tell(channel, done, err, detail);
     weir_promise_release(done);
 }
 
@@ -212,7 +222,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
 
     if (entry == NULL) {
         weir_msg_release(msg);
-        weir__channel_report(channel, done, err < 0 ? err : -ENOMEM, NULL);
+        tell(channel, done, err < 0 ? err : -ENOMEM, NULL);
         return;
     }
     entry->msg = msg;
@@ -358,9 +368,11 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
         if (there > left) {
             if (left > 0)
                 skip(entry->msg, left);
+            weir__stats_sent(channel, 0, (uint64_t)left);
             break;
         }
         left -= there;
+        weir__stats_sent(channel, 1, (uint64_t)there);
         finish(channel, pop(&channel->outbound), 0, NULL);
     }
     look(channel);
@@ -467,8 +479,15 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
 
 void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
 {
-    if (sendable(channel) == NULL)
+    weir__entry *entry = sendable(channel);
+
+    if (entry == NULL)
         return;
+    if (err == 0)
+        weir__stats_message(channel, WEIR__STAT_MESSAGES_SENT,
+                            (uint64_t)(entry->cost - WEIR__OUTBOUND_COST));
+    else
+        weir__stats_error(channel, err);
     finish(channel, pop(&channel->outbound), err, detail);
     weir__outbound_look(channel);
 }

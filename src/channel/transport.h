@@ -18,8 +18,21 @@
 
 #include "channel/config.h"
 
+/* Whose figures a channel counts in (channel_stats.h): where those begin in an account. */
+#define WEIR__STATS_ROOM 32
+
+enum {
+    WEIR__STATS_OTHER = 0,
+    WEIR__STATS_TCP = 1 * WEIR__STATS_ROOM,
+    WEIR__STATS_UDP = 2 * WEIR__STATS_ROOM,
+    WEIR__STATS_UNIX = 3 * WEIR__STATS_ROOM,
+    WEIR__STATS_INPROC = 4 * WEIR__STATS_ROOM,
+    WEIR__STATS_EMBEDDED = 5 * WEIR__STATS_ROOM,
+};
+
 typedef struct weir__transport {
     const char *name;
+    uint16_t stats;      /* WEIR__STATS_... */
     size_t size;         /* of the whole channel, whose first member is the weir_channel */
     int socket_family;   /* AF_UNIX; AF_UNSPEC = what the address says, but not that */
     int socket_type;     /* SOCK_STREAM, ... of those that carry a connection */

@@ -13,6 +13,8 @@
 #include <weir/error.h>
 #include <weir/events.h>
 
+#include "channel/channel_stats.h"
+
 /* ---- the end of output ---- */
 
 static void tell_output_closed(weir_channel *channel)
@@ -78,6 +80,7 @@ static void fail_output(weir_channel *channel, int err)
     bool stays = weir__channel_options(channel)->keep_open_on_error;
     weir__rare *rare = weir__channel_rare_if_any(channel);
 
+    weir__stats_error(channel, err);
     if (stays)
         channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
     weir__outbound_fail_flushed(channel, err, NULL);

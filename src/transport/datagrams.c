@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/system.h"
+#include "channel/channel_stats.h"
 #include "transport/receive.h"
 #include "transport/socket.h"
 
@@ -58,6 +59,7 @@ static void clear(weir__datagrams *self)
 static void tell(weir__datagrams *self, weir_datagram *datagram)
 {
     self->reads = !self->once;
+    weir__stats_received(&self->base.channel, 1, weir_msg_size(weir_datagram_msg(datagram)));
     (void)weir__channel_received(&self->base.channel, weir_datagram_msg(datagram));
 }
 

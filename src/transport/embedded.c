@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "channel/channel.h"
+#include "channel/channel_stats.h"
 #include "transport/msg_queue.h"
 
 struct weir_embedded {
@@ -117,11 +118,14 @@ static void pump(weir_channel *channel, bool complete)
     struct socket *socket = socket_of(channel);
     int limit = weir__channel_options(channel)->reads_per_turn;
     bool told = false;
+    weir_msg *msg;
 
     while (socket->reads && !weir__msg_queue_is_empty(&socket->received) && limit-- > 0) {
         socket->reads = !socket->reads_once;
         told = true;
-        if (!weir__channel_received(channel, weir__msg_queue_pop(&socket->received)))
+        msg = weir__msg_queue_pop(&socket->received);
+        weir__stats_message(channel, WEIR__STAT_MESSAGES_RECEIVED, weir_msg_size(msg));
+        if (!weir__channel_received(channel, msg))
             break;
     }
     if (told && complete)
@@ -232,14 +236,15 @@ static void embedded_destroy(weir_channel *channel)
     weir__msg_queue_clear(&socket_of(channel)->received);
 }
 
-#define SLOTS                                                                                    \
-    .name = "embedded", .size = sizeof(struct socket), .lingers = true, .suits = embedded_suits, \
-    .attach = embedded_attach, .detach = embedded_detach, .is_active = embedded_is_active,       \
-    .bind = embedded_bind, .connect = embedded_connect, .close = embedded_close,                 \
-    .shut_output = embedded_shut_output, .shut_input = embedded_shut_input,                      \
-    .read_start = embedded_read_start, .read_stop = embedded_read_stop, .flush = embedded_flush, \
-    .due = embedded_due, .local_address = embedded_address, .remote_address = embedded_address,  \
-    .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,                \
+#define SLOTS                                                                                  \
+    .name = "embedded", .stats = WEIR__STATS_EMBEDDED, .size = sizeof(struct socket),          \
+    .lingers = true, .suits = embedded_suits, .attach = embedded_attach,                       \
+    .detach = embedded_detach, .is_active = embedded_is_active, .bind = embedded_bind,         \
+    .connect = embedded_connect, .close = embedded_close, .shut_output = embedded_shut_output, \
+    .shut_input = embedded_shut_input, .read_start = embedded_read_start,                      \
+    .read_stop = embedded_read_stop, .flush = embedded_flush, .due = embedded_due,             \
+    .local_address = embedded_address, .remote_address = embedded_address,                     \
+    .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,              \
     .destroy = embedded_destroy
 
 static const weir__transport connected = {SLOTS};

@@ -28,6 +28,7 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
+#include "channel/channel_stats.h"
 #include "transport/guess.h"
 #include "transport/inproc.h"
 #include "transport/name.h"
@@ -353,6 +354,7 @@ static void tell_messages(struct inproc *self)
 
     while (self->reads && limit-- > 0 && (msg = next_message(self)) != NULL) {
         self->reads = !self->reads_once;
+        weir__stats_message(&self->channel, WEIR__STAT_MESSAGES_RECEIVED, weir_msg_size(msg));
         if (!weir__channel_received(&self->channel, msg))
             break;
     }
@@ -509,6 +511,7 @@ static int inproc_configure(weir_channel *channel)
 
 static const weir__transport transport = {
     .name = "inproc",
+    .stats = WEIR__STATS_INPROC,
     .size = sizeof(struct inproc),
     .suits = weir__inproc_suits,
     .attach = inproc_attach,

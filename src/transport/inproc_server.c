@@ -186,6 +186,7 @@ static void server_due(weir_channel *channel)
 
 static const weir__transport transport = {
     .name = "inproc-server",
+    .stats = WEIR__STATS_INPROC,
     .size = sizeof(struct server),
     .accepts = true,
     .suits = weir__inproc_suits,

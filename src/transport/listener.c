@@ -22,6 +22,7 @@
 #include "base/descriptor.h"
 #include "base/log.h"
 #include "base/system.h"
+#include "channel/channel_stats.h"
 #include "loop/loop.h"
 #include "transport/socket.h"
 #include "transport/stream.h"
@@ -114,6 +115,7 @@ static void accept_failed(weir__listener *listener, int err)
     char place[WEIR_ADDRESS_TEXT_SIZE];
 
     pause_accepting(listener);
+    weir__stats_count(&listener->channel, WEIR__STAT_TURNED_AWAY, count);
     weir__warn("listener", place_of(listener, place, sizeof(place)),
                "cannot accept: %s; %u clients turned away, pausing for %lld ms",
                weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000));

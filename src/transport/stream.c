@@ -17,6 +17,7 @@
 
 #include "base/descriptor.h"
 #include "base/system.h"
+#include "channel/channel_stats.h"
 #include "transport/rights.h"
 #include "transport/socket.h"
 
@@ -57,6 +58,7 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
     weir_buf *buf = weir__received_buf(block, length);
 
     learn(stream, length);
+    weir__stats_received(&stream->base.channel, 1, length);
     /* Whether it wants more it has told already, by read_start and read_stop. */
     (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
 }
@@ -75,6 +77,7 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
     (void)count;
     if (!keeps_packets_apart(stream))
         learn(stream, message->length);
+    weir__stats_received(&stream->base.channel, 1, message->length);
     weir__rights_tell(&stream->base.channel, handle, message);
 }
 

@@ -9,6 +9,7 @@
 
 static const weir__transport stream = {
     .name = "tcp",
+    .stats = WEIR__STATS_TCP,
     .size = sizeof(weir__stream),
     .socket_type = SOCK_STREAM,
     .lingers = true,
@@ -34,6 +35,7 @@ static const weir__transport stream = {
 
 static const weir__transport listener = {
     .name = "tcp-server",
+    .stats = WEIR__STATS_TCP,
     .size = sizeof(weir__listener),
     .accepts = true,
     .suits = weir__endpoint_suits,

@@ -19,6 +19,7 @@
 
 static const weir__transport udp = {
     .name = "udp",
+    .stats = WEIR__STATS_UDP,
     .size = sizeof(weir__datagrams),
     .connectionless = true,
     .has_disconnect = true,

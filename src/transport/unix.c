@@ -59,20 +59,20 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
                                                     : weir__stream_admit(channel, msg);
 }
 
-#define CONNECTION(transport_name, type, admit_slot, flush_slot)                             \
-    {                                                                                        \
-        .name = transport_name, .size = sizeof(struct connection), .socket_family = AF_UNIX, \
-        .socket_type = type, .lingers = true, .suits = weir__endpoint_suits,                 \
-        .attach = weir__endpoint_attach, .detach = weir__endpoint_detach,                    \
-        .is_active = weir__stream_is_active, .bind = bind_connection, .connect = connect_to, \
-        .close = close_connection, .shut_output = weir__stream_shut_output,                  \
-        .shut_input = weir__stream_shut_input, .read_start = weir__stream_read_start,        \
-        .read_stop = weir__stream_read_stop, .admit = admit_slot, .flush = flush_slot,       \
-        .local_address = weir__endpoint_local_address,                                       \
-        .remote_address = weir__endpoint_remote_address,                                     \
-        .set_socket_option = weir__endpoint_set_socket_option,                               \
-        .get_socket_option = weir__endpoint_get_socket_option,                               \
-        .configure = weir__stream_configure,                                                 \
+#define CONNECTION(transport_name, type, admit_slot, flush_slot)                                 \
+    {                                                                                            \
+        .name = transport_name, .stats = WEIR__STATS_UNIX, .size = sizeof(struct connection),    \
+        .socket_family = AF_UNIX, .socket_type = type, .lingers = true,                          \
+        .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,                          \
+        .detach = weir__endpoint_detach, .is_active = weir__stream_is_active,                    \
+        .bind = bind_connection, .connect = connect_to, .close = close_connection,               \
+        .shut_output = weir__stream_shut_output, .shut_input = weir__stream_shut_input,          \
+        .read_start = weir__stream_read_start, .read_stop = weir__stream_read_stop,              \
+        .admit = admit_slot, .flush = flush_slot, .local_address = weir__endpoint_local_address, \
+        .remote_address = weir__endpoint_remote_address,                                         \
+        .set_socket_option = weir__endpoint_set_socket_option,                                   \
+        .get_socket_option = weir__endpoint_get_socket_option,                                   \
+        .configure = weir__stream_configure,                                                     \
     }
 
 static const weir__transport stream =
@@ -84,6 +84,7 @@ static const weir__transport seqpacket =
 
 static const weir__transport listener = {
     .name = "unix-server",
+    .stats = WEIR__STATS_UNIX,
     .size = sizeof(weir__listener),
     .accepts = true,
     .socket_family = AF_UNIX,
@@ -129,6 +130,7 @@ static int connect_datagrams(weir_channel *channel, const weir_address *remote,
 
 static const weir__transport datagrams = {
     .name = "unix-datagram",
+    .stats = WEIR__STATS_UNIX,
     .size = sizeof(weir__datagrams),
     .connectionless = true,
     .has_disconnect = true,

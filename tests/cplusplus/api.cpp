@@ -948,6 +948,7 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
 void use_channel(weir_channel *channel)
 {
     weir_channel_options options;
+    weir_channel_stats stats;
     weir_address address;
     char text[128];
     int value = 0;
@@ -966,6 +967,9 @@ void use_channel(weir_channel *channel)
     EXPECT(weir_channel_is_active(channel) && weir_channel_is_writable(channel));
     EXPECT(weir_channel_local_address(channel, &address) == 0);
     EXPECT(weir_channel_remote_address(channel, &address) == 0);
+    weir_channel_read_stats(&stats);
+    EXPECT(stats.open >= 1);
+    EXPECT(weir_channel_read_stats_of("embedded", &stats) == 0 && stats.open >= 1);
     EXPECT(weir_channel_format(channel, text, sizeof(text)) == text);
     weir_channel_set_auto_read(channel, true);
     EXPECT(weir_channel_auto_read(channel));

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which account a channel's figures go to, and reading them.
+ *
+ * The account is that of the executor that runs on this thread, whosever the channel is: only this
+ * thread writes that one. Where none runs it is the rest, which has many writers.
+ *
+ * That a difference is never negative: a channel is counted as created before it is counted as
+ * closed, whichever threads that happens on, since it was handed from the one to the other. Who
+ * reads sums up the closed first; what it sees there was created before, and it sees that, too
+ * (weir__account_add).
+ */
+#include "channel/channel_stats.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <weir/channel_stats.h>
+#include <weir/error.h>
+
+#include "base/metric.h"
+
+/* ---- counting ---- */
+
+static weir__account *account_here(void)
+{
+    return weir__current != NULL ? &weir__current->account : NULL;
+}
+
+void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n)
+{
+    weir__account_add(account_here(), channel->stats + stat, n);
+}
+
+void weir__stats_message(const weir_channel *channel, enum weir__stat messages, uint64_t bytes)
+{
+    weir__stats_count(channel, messages, 1);
+    weir__stats_count(channel, messages + 1, bytes);
+}
+
+static enum weir__stat cause_of(int err)
+{
+    switch (err) {
+    case -ECONNREFUSED:
+        return WEIR__STAT_REFUSED;
+    case -ECONNRESET:
+    case -ECONNABORTED:
+        return WEIR__STAT_RESET;
+    case -EPIPE:
+        return WEIR__STAT_PIPE;
+    case -ETIMEDOUT:
+        return WEIR__STAT_TIMED_OUT;
+    case -ENETUNREACH:
+    case -EHOSTUNREACH:
+    case -ENETDOWN:
+    case -EHOSTDOWN:
+        return WEIR__STAT_UNREACHABLE;
+    case -EADDRINUSE:
+    case -EADDRNOTAVAIL:
+        return WEIR__STAT_ADDRESS;
+    case -EMFILE:
+    case -ENFILE:
+        return WEIR__STAT_DESCRIPTORS;
+    case -ENOMEM:
+    case -ENOBUFS:
+        return WEIR__STAT_MEMORY;
+    case WEIR_EREJECTED:
+        return WEIR__STAT_REJECTED;
+    default:
+        return WEIR__STAT_OTHER;
+    }
+}
+
+void weir__stats_error(const weir_channel *channel, int err)
+{
+    if (err < 0 && err != WEIR_ECLOSED && err != WEIR_ECANCELED)
+        weir__stats_count(channel, cause_of(err), 1);
+}
+
+/* Of a pair of figures the second is the listeners'. */
+static void count_channel(const weir_channel *channel, enum weir__stat stat)
+{
+    weir__stats_count(channel, stat + (channel->transport->accepts ? 1 : 0), 1);
+}
+
+void weir__stats_state(const weir_channel *channel, uint32_t before, uint32_t after)
+{
+    if ((after & ~before & WEIR__IS_ACTIVE) != 0)
+        count_channel(channel, WEIR__STAT_ACTIVATED);
+    if ((before & ~after & WEIR__IS_ACTIVE) != 0)
+        count_channel(channel, WEIR__STAT_DEACTIVATED);
+    if ((after & WEIR__PHASE) == WEIR__CLOSED && (before & WEIR__PHASE) != WEIR__CLOSED)
+        count_channel(channel, WEIR__STAT_CLOSED);
+}
+
+void weir__stats_created(const weir_channel *channel)
+{
+    count_channel(channel, WEIR__STAT_CREATED);
+    if (channel->parent != NULL)
+        weir__stats_count(channel, WEIR__STAT_ACCEPTED, 1);
+}
+
+/* ---- reading ---- */
+
+#define WEIR__STAT_NOTHING WEIR__STAT_COUNT
+
+/* XX(field of weir_channel_stats, kind of metric, figure, what is taken away from it) */
+#define ROWS(XX)                                                            \
+    XX(open, GAUGE, CREATED, CLOSED)                                        \
+    XX(active, GAUGE, ACTIVATED, DEACTIVATED)                               \
+    XX(listeners, GAUGE, LISTENERS_CREATED, LISTENERS_CLOSED)               \
+    XX(listeners_active, GAUGE, LISTENERS_ACTIVATED, LISTENERS_DEACTIVATED) \
+    XX(created, COUNTER, CREATED, NOTHING)                                  \
+    XX(closed, COUNTER, CLOSED, NOTHING)                                    \
+    XX(accepted, COUNTER, ACCEPTED, NOTHING)                                \
+    XX(connected, COUNTER, CONNECTED, NOTHING)                              \
+    XX(connects_failed, COUNTER, CONNECTS_FAILED, NOTHING)                  \
+    XX(accepts_failed, COUNTER, ACCEPTS_FAILED, NOTHING)                    \
+    XX(turned_away, COUNTER, TURNED_AWAY, NOTHING)                          \
+    XX(messages_received, COUNTER, MESSAGES_RECEIVED, NOTHING)              \
+    XX(bytes_received, COUNTER, BYTES_RECEIVED, NOTHING)                    \
+    XX(messages_sent, COUNTER, MESSAGES_SENT, NOTHING)                      \
+    XX(bytes_sent, COUNTER, BYTES_SENT, NOTHING)                            \
+    XX(writes_failed, COUNTER, WRITES_FAILED, NOTHING)                      \
+    XX(unwritable, COUNTER, UNWRITABLE, NOTHING)                            \
+    XX(errors.refused, COUNTER, REFUSED, NOTHING)                           \
+    XX(errors.reset, COUNTER, RESET, NOTHING)                               \
+    XX(errors.pipe, COUNTER, PIPE, NOTHING)                                 \
+    XX(errors.timed_out, COUNTER, TIMED_OUT, NOTHING)                       \
+    XX(errors.unreachable, COUNTER, UNREACHABLE, NOTHING)                   \
+    XX(errors.address, COUNTER, ADDRESS, NOTHING)                           \
+    XX(errors.descriptors, COUNTER, DESCRIPTORS, NOTHING)                   \
+    XX(errors.memory, COUNTER, MEMORY, NOTHING)                             \
+    XX(errors.rejected, COUNTER, REJECTED, NOTHING)                         \
+    XX(errors.other, COUNTER, OTHER, NOTHING)
+
+static const struct {
+    size_t offset;
+    enum weir__stat stat;
+    enum weir__stat less;
+} rows[] = {
+#define ROW(field, kind, stat, less) \
+    {offsetof(weir_channel_stats, field), WEIR__STAT_##stat, WEIR__STAT_##less},
+    ROWS(ROW)
+#undef ROW
+};
+
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static const struct {
+    const char *name;
+    unsigned stats;
+} kinds[] = {
+    {"other", WEIR__STATS_OTHER},   {"tcp", WEIR__STATS_TCP},
+    {"udp", WEIR__STATS_UDP},       {"unix", WEIR__STATS_UNIX},
+    {"inproc", WEIR__STATS_INPROC}, {"embedded", WEIR__STATS_EMBEDDED},
+};
+
+#define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
+
+_Static_assert(KIND_COUNT *WEIR__STATS_ROOM <= WEIR__ACCOUNT_FIGURES, "all kinds have room");
+
+static uint64_t sum_of_kinds(enum weir__stat stat)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        sum += weir__account_sum(kinds[i].stats + stat);
+    return sum;
+}
+
+static void fill(const uint64_t *sums, weir_channel_stats *ret_stats)
+{
+    memset(ret_stats, 0, sizeof(*ret_stats));
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        *(uint64_t *)(void *)((char *)ret_stats + rows[i].offset) =
+            sums[rows[i].stat] - sums[rows[i].less];
+}
+
+void weir_channel_read_stats(weir_channel_stats *ret_stats)
+{
+    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NOTHING] = 0};
+
+    for (unsigned i = 0; i < WEIR__STAT_COUNT; i++)
+        sums[i] = sum_of_kinds(i);
+    fill(sums, ret_stats);
+}
+
+int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
+{
+    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NOTHING] = 0};
+    size_t k = 0;
+
+    while (k < KIND_COUNT && (kind == NULL || strcmp(kinds[k].name, kind) != 0))
+        k++;
+    if (k == KIND_COUNT)
+        return -EINVAL;
+    for (unsigned i = 0; i < WEIR__STAT_COUNT; i++)
+        sums[i] = weir__account_sum(kinds[k].stats + i);
+    fill(sums, ret_stats);
+    return 0;
+}
+
+/* ---- the metric registry ---- */
+
+static const weir__metric_row metric_rows[] = {
+#define ROW(field, kind, stat, less) {"channels." #field, WEIR_METRIC_##kind},
+    ROWS(ROW)
+#undef ROW
+};
+
+static int64_t read_row(unsigned row)
+{
+    uint64_t less = rows[row].less != WEIR__STAT_NOTHING ? sum_of_kinds(rows[row].less) : 0;
+
+    return (int64_t)(sum_of_kinds(rows[row].stat) - less);
+}
+
+static weir__metric_table table = {.rows = metric_rows, .count = ROW_COUNT, .read = read_row};
+
+__attribute__((constructor)) static void add_table(void)
+{
+    weir__metric_table_add(&table);
+}
