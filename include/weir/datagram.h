@@ -36,10 +36,9 @@ typedef struct weir_datagram weir_datagram;
 extern WEIR_API const weir_msg_type weir_datagram_type;
 
 /*
- * Makes a datagram of a buffer's or a composite's readable bytes; NULL content: of none. NULL
- * recipient: the peer that the channel is connected to.
- * Thread: any.  Takes: content.  Gives: datagram.  Fails: -ENOMEM, -EINVAL (neither a buffer nor a
- * composite).
+ * Makes a datagram of a buffer's or a composite's readable bytes, or of descriptors for a Unix
+ * socket; NULL content: of nothing. NULL recipient: the peer that the channel is connected to.
+ * Thread: any.  Takes: content.  Gives: datagram.  Fails: -ENOMEM, -EINVAL (none of those).
  */
 WEIR_API int weir_datagram_create(weir_msg *content, const weir_address *recipient,
                                   weir_datagram **ret_datagram);
@@ -84,9 +83,8 @@ static inline void weir_datagram_release(weir_datagram *datagram)
 }
 
 /*
- * Its bytes, borrowed: a buffer if it was received, otherwise what it was made of. NULL if there is
- * nothing, or it was taken.
- * Thread: its holder's.
+ * Its bytes, borrowed: a buffer if it was received, or weir_descriptors if such have come;
+ * otherwise what it was made of. NULL if there is nothing, or it was taken. Thread: its holder's.
  */
 WEIR_API weir_msg *weir_datagram_content(const weir_datagram *datagram);
 

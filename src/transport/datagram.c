@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/composite.h>
+#include <weir/descriptors.h>
 
 #include "base/memory.h"
 #include "buffer/leak.h"
@@ -32,7 +33,8 @@ static void copy_address(weir_address *address, const weir_address *from)
 
 static bool has_bytes(const weir_msg *msg)
 {
-    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
+    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type) ||
+           weir_msg_is(msg, &weir_descriptors_type);
 }
 
 static int create(weir_msg *content, const weir_address *recipient, weir_datagram **ret_datagram)
@@ -64,11 +66,11 @@ int weir_datagram_create(weir_msg *content, const weir_address *recipient,
     return create(content, recipient, ret_datagram);
 }
 
-int weir__datagram_received(weir_buf *content, const struct sockaddr *sender,
+int weir__datagram_received(weir_msg *content, const struct sockaddr *sender,
                             socklen_t sender_length, const weir_address *recipient,
                             weir_datagram **ret_datagram)
 {
-    int err = create(weir_buf_msg(content), recipient, ret_datagram);
+    int err = create(content, recipient, ret_datagram);
 
     if (err == 0 && sender_length <= sizeof((*ret_datagram)->sender.storage))
         set_address(&(*ret_datagram)->sender, sender, sender_length);

@@ -17,7 +17,7 @@ struct weir_datagram {
 };
 
 /* One that was received. Takes: content. Fails: -ENOMEM. */
-int weir__datagram_received(weir_buf *content, const struct sockaddr *sender,
+int weir__datagram_received(weir_msg *content, const struct sockaddr *sender,
                             socklen_t sender_length, const weir_address *recipient,
                             weir_datagram **ret_datagram);
 

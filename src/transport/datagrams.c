@@ -23,7 +23,11 @@
 #include "base/system.h"
 #include "channel/channel_stats.h"
 #include "transport/receive.h"
+#include "transport/rights.h"
 #include "transport/socket.h"
+
+#define ROOM_MIN_NS weir_us(50)
+#define ROOM_MAX_NS weir_ms(10)
 
 static weir__datagrams *datagrams_of(weir__io_handle *handle)
 {
@@ -68,11 +72,11 @@ static void lose(weir__datagrams *self, int err, const char *detail)
     weir__channel_troubled(&self->base.channel, err, detail);
 }
 
-/* Takes: buf. */
-static void deliver(weir__datagrams *self, weir_buf *buf, const struct msghdr *header)
+/* Takes: content. */
+static void deliver(weir__datagrams *self, weir_msg *content, const struct msghdr *header)
 {
     weir_datagram *datagram;
-    int err = weir__datagram_received(buf, header->msg_name, header->msg_namelen, &self->local,
+    int err = weir__datagram_received(content, header->msg_name, header->msg_namelen, &self->local,
                                       &datagram);
 
     if (err < 0)
@@ -111,9 +115,22 @@ static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct ms
             lose(self, -ENOMEM, "datagrams that came together were dropped: there is no memory");
             break;
         }
-        deliver(self, slice, header);
+        deliver(self, weir_buf_msg(slice), header);
     }
     weir_buf_release(buf);
+}
+
+/* Of a Unix socket. */
+static void receive_message(weir__datagrams *self, const weir__io_datagram *received)
+{
+    const char *detail = NULL;
+    weir_msg *content;
+    int err = weir__rights_receive(&self->base.handle, received, &content, &detail);
+
+    if (err < 0)
+        lose(self, err, detail);
+    if (content != NULL)
+        deliver(self, content, received->header);
 }
 
 static void receive(weir__datagrams *self, const weir__io_datagram *received)
@@ -129,7 +146,8 @@ static void receive(weir__datagrams *self, const weir__io_datagram *received)
         (void)weir_buf_set_write_index(buf, received->length);
         deliver_joined(self, buf, received->header, size);
     } else {
-        deliver(self, weir__received_buf(&received->block, received->length), received->header);
+        deliver(self, weir_buf_msg(weir__received_buf(&received->block, received->length)),
+                received->header);
     }
 }
 
@@ -157,8 +175,12 @@ static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagr
     weir__datagrams *self = datagrams_of(handle);
 
     weir__pause_forget(&self->pause);
-    for (size_t i = 0; i < count; i++)
-        receive(self, &datagrams[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (handle->packets)
+            receive_message(self, &datagrams[i]);
+        else
+            receive(self, &datagrams[i]);
+    }
 }
 
 /* What ICMP has said of something that was sent, and what may be better next time. */
@@ -205,8 +227,30 @@ static void on_read_complete(weir__io_handle *handle)
     weir__channel_read_complete(&datagrams_of(handle)->base.channel);
 }
 
+static void on_time_for_room(weir_timer *timer)
+{
+    weir__channel_writable(&container_of(timer, weir__datagrams, room)->base.channel, 0);
+}
+
+/*
+ * A Unix socket that is not connected always has room, says the system; but a recipient may have
+ * none, and nobody tells when it has. So it is tried again and again, after longer and longer.
+ */
+static bool waits_for_recipient(weir__datagrams *self)
+{
+    if (!self->base.handle.packets || self->connected)
+        return false;
+    self->room_ns = self->room_ns == 0 ? ROOM_MIN_NS : 2 * self->room_ns;
+    if (self->room_ns > ROOM_MAX_NS)
+        self->room_ns = ROOM_MAX_NS;
+    return weir_timer_start(weir__channel_executor(&self->base.channel), &self->room, self->room_ns,
+                            on_time_for_room) == 0;
+}
+
 static void on_sent(weir__io_handle *handle, ssize_t count)
 {
+    if (count == 0 && waits_for_recipient(datagrams_of(handle)))
+        return;
     weir__channel_writable(&datagrams_of(handle)->base.channel, count < 0 ? (int)count : 0);
 }
 
@@ -265,6 +309,10 @@ static const weir__io_owner owner = {
 /* What the options say of receiving. */
 static void expect(weir__datagrams *self, const weir_channel_options *options)
 {
+    bool is_unix = self->base.channel.transport->socket_family == AF_UNIX;
+
+    self->base.handle.packets = is_unix;
+    self->base.handle.rights = is_unix && options->receive_descriptors;
     self->base.handle.window = (uint32_t)options->datagram_size;
     self->base.handle.reads = self->once ? 1 : weir__reads_per_turn(options);
 }
@@ -285,6 +333,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         self->base.handle.datagrams = true;
         self->waiting_end = &self->waiting;
         weir__pause_init(&self->pause);
+        weir_timer_init(&self->room);
         expect(self, &config->options);
     }
     weir__config_release(config);
@@ -299,15 +348,17 @@ bool weir__datagrams_is_active(const weir_channel *channel)
 }
 
 /* The backend may have let go of it already. */
-static void give_up_lost(weir__datagrams *self)
+static void stop_timers(weir__datagrams *self)
 {
     weir__pause_stop(&self->pause);
     self->lost = false;
+    if (weir_timer_is_running(&self->room))
+        (void)weir_timer_stop(&self->room);
 }
 
 bool weir__datagrams_detach(weir_channel *channel)
 {
-    give_up_lost(weir__datagrams_of(channel));
+    stop_timers(weir__datagrams_of(channel));
     return weir__endpoint_detach(channel);
 }
 
@@ -315,7 +366,7 @@ bool weir__datagrams_close(weir_channel *channel)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
 
-    give_up_lost(self);
+    stop_timers(self);
     self->bound = false;
     self->connected = false;
     self->reads = false;

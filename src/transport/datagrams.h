@@ -27,6 +27,8 @@ typedef struct weir__datagrams {
     bool once;
 
     /* Sending. */
+    weir_timer room;   /* Unix sockets: tries again whether the recipient has room, */
+    int64_t room_ns;   /* after so long */
     size_t sent;       /* bytes of the message at the front of the queue, if it has segments */
     bool segments;     /* the system may be asked to make them, */
     bool splits_front; /* but has refused to for the message at the front */

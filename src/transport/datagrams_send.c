@@ -17,6 +17,7 @@
 #include <weir/composite.h>
 
 #include "transport/datagrams.h"
+#include "transport/rights.h"
 
 #define PIECES 32
 #define VECTORS 64
@@ -33,6 +34,8 @@ struct batch {
     struct mmsghdr messages[PIECES];
     struct iovec vectors[VECTORS];
     _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
+    bool has_rights; /* there is room for the descriptors of one message */
+    weir__rights rights;
 };
 
 /* ---- what can be sent ---- */
@@ -45,12 +48,19 @@ static weir_msg *content_of(weir_msg *msg)
     return datagram != NULL ? datagram->content : msg;
 }
 
+static bool is_known(const weir_channel *channel, const weir_msg *content)
+{
+    return content == NULL || weir_msg_is(content, &weir_buf_type) ||
+           weir_msg_is(content, &weir_composite_type) ||
+           (weir_msg_is(content, &weir_descriptors_type) &&
+            channel->transport->socket_family == AF_UNIX);
+}
+
 int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg)
 {
     const weir_datagram *datagram = weir_datagram_of((weir_msg *)(uintptr_t)msg);
 
-    if (datagram == NULL && !weir_msg_is(msg, &weir_buf_type) &&
-        !weir_msg_is(msg, &weir_composite_type))
+    if (!is_known(channel, content_of((weir_msg *)(uintptr_t)msg)))
         return -EPROTOTYPE;
     if (datagram != NULL && datagram->recipient.length > 0)
         return 0;
@@ -114,7 +124,9 @@ static int gather_composite(struct batch *batch, weir_composite *composite, size
 
 static int gather(struct batch *batch, weir_msg *content, size_t offset, size_t length)
 {
-    weir_buf *buf = weir_buf_of(content);
+    weir_descriptors *descriptors = weir_descriptors_of(content);
+    weir_buf *buf =
+        descriptors != NULL ? weir_descriptors_bytes(descriptors) : weir_buf_of(content);
 
     if (length == 0)
         return 0;
@@ -146,10 +158,13 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
 {
     weir_datagram *datagram = weir_datagram_of(msg);
     struct mmsghdr *message = &batch->messages[batch->count];
+    weir_descriptors *descriptors = weir_descriptors_of(content_of(msg));
     int vectors = gather(batch, content_of(msg), offset, length);
 
     if (vectors < 0)
         return vectors;
+    if (descriptors != NULL && batch->has_rights)
+        return -ENOSPC;
     *message = (struct mmsghdr){
         .msg_hdr = {.msg_iov = &batch->vectors[batch->used], .msg_iovlen = (size_t)vectors}};
     if (datagram != NULL && datagram->recipient.length > 0) {
@@ -158,6 +173,10 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
     }
     if (datagram != NULL && datagram->segment_size > 0 && length > datagram->segment_size)
         ask_for_segments(&message->msg_hdr, batch->controls[batch->count], datagram->segment_size);
+    if (descriptors != NULL && offset == 0) {
+        weir__rights_put(&batch->rights, descriptors, &message->msg_hdr);
+        batch->has_rights = true;
+    }
     batch->lengths[batch->count] = length;
     batch->used += (size_t)vectors;
     batch->count++;
@@ -195,6 +214,7 @@ static int fill(weir__datagrams *self, struct batch *batch)
 
     batch->count = 0;
     batch->used = 0;
+    batch->has_rights = false;
     for (size_t i = 0; i < count && err == 0; i++)
         err = add_message(self, batch, msgs[i], i == 0 ? self->sent : 0, i == 0);
     return batch->count > 0 ? 0 : err;
@@ -220,7 +240,7 @@ static void complete(weir__datagrams *self, const struct batch *batch, size_t co
 /* Whether the system, or the device, cannot make segments: of anything, or of this message. */
 static bool refuses_segments(weir__datagrams *self, const struct batch *batch, int err)
 {
-    if (batch->messages[0].msg_hdr.msg_controllen == 0)
+    if (!self->segments || batch->messages[0].msg_hdr.msg_controllen == 0)
         return false;
     if (err == -EIO)
         self->segments = false;
@@ -248,6 +268,8 @@ static __attribute__((noinline)) int send_batch(weir__datagrams *self)
         drop_front(self, (int)sent);
         return 0;
     }
+    if (sent > 0)
+        self->room_ns = 0;
     complete(self, &batch, (size_t)sent);
     return (size_t)sent < batch.count;
 }

@@ -85,7 +85,7 @@ static int check(const weir__io_handle *handle, const weir__io_datagram *receive
                  const char **ret_detail)
 {
     if ((received->header->msg_flags & MSG_TRUNC) != 0) {
-        *ret_detail = "a packet was longer than receive_max, and is lost";
+        *ret_detail = "a message was dropped: it is longer than this channel receives";
         return -EMSGSIZE;
     }
     if (handle->rights && (received->header->msg_flags & MSG_CTRUNC) != 0) {
