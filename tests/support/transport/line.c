@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <weir/buf.h>
+#include <weir/descriptors.h>
 #include <weir/error.h>
 #include <weir/unix.h>
 
@@ -71,21 +72,29 @@ static void on_inactive(weir_ctx *ctx)
     line_note(line_end_of(ctx), "inactive");
 }
 
-static void note_read(struct line_end *end, const weir_buf *buf)
+static const weir_buf *bytes_of(weir_msg *msg)
 {
-    diary_write(&end->diary, "read(%.*s)", (int)weir_buf_readable(buf),
-                (const char *)weir_buf_bytes(buf));
+    return weir_descriptors_of(msg) != NULL ? weir_descriptors_bytes(weir_descriptors_of(msg))
+                                            : weir_buf_of(msg);
+}
+
+static void note_read(struct line_end *end, weir_msg *msg)
+{
+    const weir_buf *buf = bytes_of(msg);
+
+    diary_write(&end->diary, "%s(%.*s)", weir_descriptors_of(msg) != NULL ? "passed" : "read",
+                (int)weir_buf_readable(buf), (const char *)weir_buf_bytes(buf));
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct line_end *end = line_end_of(ctx);
 
-    atomic_fetch_add(&end->received, weir_buf_readable(weir_buf_of(msg)));
+    atomic_fetch_add(&end->received, weir_buf_readable(bytes_of(msg)));
     if (end->on_read != NULL) {
         end->on_read(ctx, msg);
     } else {
-        note_read(end, weir_buf_of(msg));
+        note_read(end, msg);
         weir_msg_release(msg);
     }
     tally_add(&end->notes); /* line_await_received */
@@ -205,37 +214,43 @@ bool line_is_unix(void)
 }
 
 /* An address where nobody is. */
-static void choose_address(weir_address *ret_address)
+static void choose_address(struct line *line)
 {
     static _Atomic unsigned lines;
     char text[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
 
-    if (line_is_unix())
+    if (line->medium != LINE_TCP)
         (void)snprintf(text, sizeof(text), "unix:@weir-line-%d-%u", (int)getpid(), lines++);
-    assert_int_equal(weir_address_parse(text, ret_address), 0);
+    assert_int_equal(weir_address_parse(text, &line->address), 0);
+}
+
+static enum weir_kind kind_of(const struct line *line)
+{
+    return line->medium == LINE_SEQPACKET ? WEIR_KIND_SEQPACKET : WEIR_KIND_STREAM;
 }
 
 static int create_listener(struct line *line)
 {
     const struct line_options *options = &line->options;
 
-    if (line_is_unix())
-        return weir_unix_create_server(WEIR_KIND_STREAM, options->listener, options->server,
-                                       &line->listener);
-    return weir_tcp_create_server(options->listener, options->server, &line->listener);
+    if (line->medium == LINE_TCP)
+        return weir_tcp_create_server(options->listener, options->server, &line->listener);
+    return weir_unix_create_server(kind_of(line), options->listener, options->server,
+                                   &line->listener);
 }
 
-int line_create(const weir_channel_options *options, weir_channel **ret_channel)
+static int create_client(struct line *line)
 {
-    return line_is_unix() ? weir_unix_create(WEIR_KIND_STREAM, options, ret_channel)
-                          : weir_tcp_create(options, ret_channel);
+    if (line->medium == LINE_TCP)
+        return weir_tcp_create(line->options.client, &line->client.channel);
+    return weir_unix_create(kind_of(line), line->options.client, &line->client.channel);
 }
 
 static void open_listener(struct line *line)
 {
     weir_promise *bound = line_promise(&line->server);
 
-    choose_address(&line->address);
+    choose_address(line);
     assert_int_equal(create_listener(line), 0);
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(line->listener), &acceptor, &line->server), 0);
@@ -248,7 +263,7 @@ static void open_listener(struct line *line)
 void line_make_client(struct line *line)
 {
     weir_channel_release(line->client.channel);
-    assert_int_equal(line_create(line->options.client, &line->client.channel), 0);
+    assert_int_equal(create_client(line), 0);
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(line->client.channel),
                                             &taker_of_notes, &line->client),
                      0);
@@ -347,6 +362,7 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body)
     struct line *line = calloc(1, sizeof(*line));
 
     assert_non_null(line);
+    line->medium = line_is_unix() ? LINE_UNIX : LINE_TCP;
     end_open(&line->client, line);
     end_open(&line->server, line);
     host_open(&line->far, far);

@@ -28,8 +28,8 @@
 
 struct line;
 
-/* Its handler takes notes: "active", "read(text)", "error(NAME)", ... and does what is hooked in.
- */
+/* Its handler takes notes: "active", "read(text)", "passed(text)" if it comes with descriptors,
+ * "error(NAME)", ... and does what is hooked in. */
 struct line_end {
     struct line *line;
     weir_channel *channel; /* kept; the server's is there once it was accepted */
@@ -52,9 +52,16 @@ struct line_options {
     const weir_channel_options *client;
 };
 
+enum line_medium {
+    LINE_TCP,
+    LINE_UNIX,
+    LINE_SEQPACKET,
+};
+
 struct line {
-    struct host near; /* the client's loop */
-    struct host far;  /* the listener's and the server's */
+    enum line_medium medium; /* as the run says; a test may change it before it opens the line */
+    struct host near;        /* the client's loop */
+    struct host far;         /* the listener's and the server's */
     struct line_options options;
     weir_address address; /* the listener's, once it is bound */
     weir_channel *listener;
@@ -68,9 +75,6 @@ struct line {
  * those of Unix streams, but for what only one of the two has.
  */
 bool line_is_unix(void);
-
-/* A channel that can be connected to line->address. */
-int line_create(const weir_channel_options *options, weir_channel **ret_channel);
 
 /* Both ends are connected; or only the listener is there, and a client that is registered. */
 void line_open(struct line *line, const struct line_options *options);
