@@ -7,6 +7,7 @@
 
 #include <weir/address.h>
 #include <weir/addresses.h>
+#include <weir/adopt.h>
 #include <weir/attribute.h>
 #include <weir/base.h>
 #include <weir/buf.h>

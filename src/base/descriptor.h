@@ -11,4 +11,11 @@
  */
 int weir__descriptor_close(int descriptor);
 
+/* Another descriptor of the same file, closed on exec. Fails with -EBADF, -EMFILE. */
+int weir__descriptor_duplicate(int descriptor, int *ret_copy);
+
+/* No call on it blocks any more, in any process that shares the file; and it is closed on exec. */
+int weir__descriptor_set_nonblocking(int descriptor);
+int weir__descriptor_set_cloexec(int descriptor);
+
 #endif

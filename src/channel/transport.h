@@ -112,6 +112,15 @@ typedef struct weir__transport {
     int (*get_socket_option)(weir_channel *channel, int level, int name, void *ret_value,
                              size_t *length);
 
+    /*
+     * Before the first registration: a socket that is connected, bound or listening already becomes
+     * the channel's, with its options. On an error it stays the caller's. NULL = it has no socket.
+     */
+    int (*adopt)(weir_channel *channel, int descriptor);
+
+    /* The same thread rule as for the addresses: its socket, or -1. NULL = it never has one. */
+    int (*descriptor)(const weir_channel *channel);
+
     /* The channel has other options than before: applies them to what there is; NULL = nothing. */
     int (*configure)(weir_channel *channel);
 

@@ -468,6 +468,26 @@ int weir__datagrams_configure(weir_channel *channel)
     return err == 0 ? weir__socket_set_options(descriptor, options) : err;
 }
 
+int weir__datagrams_take(weir_channel *channel, int descriptor)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    weir_address remote;
+    int err;
+
+    self->base.handle.descriptor = descriptor;
+    err = weir__datagrams_configure(channel);
+    if (err == 0)
+        err = weir__socket_local_address(descriptor, &self->local);
+    if (err < 0) {
+        self->base.handle.descriptor = -1;
+        return err;
+    }
+    self->segments = weir_address_family(&self->local) != AF_UNIX;
+    self->bound = is_bound(&self->local);
+    self->connected = weir__socket_remote_address(descriptor, &remote) == 0;
+    return 0;
+}
+
 /* ---- reading ---- */
 
 /* One datagram at a time is taken from the socket if one is asked for at a time. */

@@ -43,6 +43,7 @@ static inline weir__datagrams *weir__datagrams_of(const weir_channel *channel)
 int weir__datagrams_create(const weir__transport *transport, const weir_channel_options *options,
                            weir_channel **ret_channel);
 
+int weir__datagrams_take(weir_channel *channel, int descriptor);
 bool weir__datagrams_is_active(const weir_channel *channel);
 int weir__datagrams_bind(weir_channel *channel, const weir_address *local);
 int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,

@@ -89,6 +89,11 @@ int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
     return weir__endpoint_attach(&endpoint->channel);
 }
 
+int weir__endpoint_descriptor(const weir_channel *channel)
+{
+    return weir__endpoint_of(channel)->handle.descriptor;
+}
+
 int weir__endpoint_local_address(weir_channel *channel, weir_address *ret_address)
 {
     return weir__socket_local_address(weir__endpoint_of(channel)->handle.descriptor, ret_address);

@@ -37,6 +37,7 @@ bool weir__endpoint_suits(const weir_channel *channel, const weir_executor *exec
 int weir__endpoint_attach(weir_channel *channel);
 bool weir__endpoint_detach(weir_channel *channel);
 bool weir__endpoint_close(weir_channel *channel);
+int weir__endpoint_descriptor(const weir_channel *channel);
 int weir__endpoint_local_address(weir_channel *channel, weir_address *ret_address);
 int weir__endpoint_remote_address(weir_channel *channel, weir_address *ret_address);
 int weir__endpoint_set_socket_option(weir_channel *channel, int level, int name, const void *value,

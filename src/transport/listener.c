@@ -345,6 +345,31 @@ int weir__listener_bind(weir_channel *channel, const weir_address *local)
     return attach_socket(listener);
 }
 
+/* How many may wait was for the one to say who made it listen. */
+int weir__listener_take(weir_channel *channel, int descriptor)
+{
+    weir__listener *listener = listener_of(channel);
+    weir_address local;
+    int err = weir__socket_local_address(descriptor, &local);
+
+    if (err == 0)
+        err = weir__socket_reconfigure(descriptor, weir_address_family(&local),
+                                       &listener->child_config->options);
+    if (err == 0)
+        err = weir__socket_set_options(descriptor, weir__channel_options(channel));
+    if (err < 0)
+        return err;
+    listener->handle.descriptor = descriptor;
+    listener->listens = true;
+    keep_reserve(listener);
+    return 0;
+}
+
+int weir__listener_descriptor(const weir_channel *channel)
+{
+    return listener_of(channel)->handle.descriptor;
+}
+
 int weir__listener_local_address(weir_channel *channel, weir_address *ret_address)
 {
     return weir__socket_local_address(listener_of(channel)->handle.descriptor, ret_address);

@@ -39,6 +39,8 @@ int weir__listener_bind(weir_channel *channel, const weir_address *local);
 bool weir__listener_close(weir_channel *channel);
 void weir__listener_read_start(weir_channel *channel, bool once);
 void weir__listener_read_stop(weir_channel *channel);
+int weir__listener_take(weir_channel *channel, int descriptor);
+int weir__listener_descriptor(const weir_channel *channel);
 int weir__listener_local_address(weir_channel *channel, weir_address *ret_address);
 int weir__listener_set_socket_option(weir_channel *channel, int level, int name, const void *value,
                                      size_t length);

@@ -250,6 +250,19 @@ int weir__stream_configure(weir_channel *channel)
     return err == 0 ? weir__socket_set_options(descriptor, options) : err;
 }
 
+int weir__stream_take(weir_channel *channel, int descriptor)
+{
+    weir__stream *stream = stream_of(channel);
+    int err;
+
+    stream->base.handle.descriptor = descriptor;
+    err = weir__stream_configure(channel);
+    stream->connected = err == 0;
+    if (err < 0)
+        stream->base.handle.descriptor = -1;
+    return err;
+}
+
 /* ---- reading ---- */
 
 void weir__stream_read_start(weir_channel *channel, bool once)

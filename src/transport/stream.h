@@ -26,6 +26,7 @@ int weir__stream_create(const weir__transport *transport, const weir_channel_opt
 /* Makes the socket, unless there is one. */
 int weir__stream_open(weir_channel *channel, const weir_address *address);
 
+int weir__stream_take(weir_channel *channel, int descriptor);
 bool weir__stream_is_active(const weir_channel *channel);
 int weir__stream_bind(weir_channel *channel, const weir_address *local);
 int weir__stream_connect(weir_channel *channel, const weir_address *remote,

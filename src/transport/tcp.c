@@ -30,6 +30,8 @@ static const weir__transport stream = {
     .remote_address = weir__endpoint_remote_address,
     .set_socket_option = weir__endpoint_set_socket_option,
     .get_socket_option = weir__endpoint_get_socket_option,
+    .adopt = weir__stream_take,
+    .descriptor = weir__endpoint_descriptor,
     .configure = weir__stream_configure,
 };
 
@@ -49,6 +51,8 @@ static const weir__transport listener = {
     .local_address = weir__listener_local_address,
     .set_socket_option = weir__listener_set_socket_option,
     .get_socket_option = weir__listener_get_socket_option,
+    .adopt = weir__listener_take,
+    .descriptor = weir__listener_descriptor,
     .configure = weir__listener_configure,
     .destroy = weir__listener_destroy,
 };

@@ -40,6 +40,8 @@ static const weir__transport udp = {
     .remote_address = weir__endpoint_remote_address,
     .set_socket_option = weir__endpoint_set_socket_option,
     .get_socket_option = weir__endpoint_get_socket_option,
+    .adopt = weir__datagrams_take,
+    .descriptor = weir__endpoint_descriptor,
     .configure = weir__datagrams_configure,
     .destroy = weir__datagrams_destroy,
 };

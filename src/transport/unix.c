@@ -71,8 +71,8 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
         .admit = admit_slot, .flush = flush_slot, .local_address = weir__endpoint_local_address, \
         .remote_address = weir__endpoint_remote_address,                                         \
         .set_socket_option = weir__endpoint_set_socket_option,                                   \
-        .get_socket_option = weir__endpoint_get_socket_option,                                   \
-        .configure = weir__stream_configure,                                                     \
+        .get_socket_option = weir__endpoint_get_socket_option, .adopt = weir__stream_take,       \
+        .descriptor = weir__endpoint_descriptor, .configure = weir__stream_configure,            \
     }
 
 static const weir__transport stream =
@@ -99,6 +99,8 @@ static const weir__transport listener = {
     .local_address = weir__listener_local_address,
     .set_socket_option = weir__listener_set_socket_option,
     .get_socket_option = weir__listener_get_socket_option,
+    .adopt = weir__listener_take,
+    .descriptor = weir__listener_descriptor,
     .configure = weir__listener_configure,
     .destroy = weir__listener_destroy,
 };
@@ -152,6 +154,8 @@ static const weir__transport datagrams = {
     .remote_address = weir__endpoint_remote_address,
     .set_socket_option = weir__endpoint_set_socket_option,
     .get_socket_option = weir__endpoint_get_socket_option,
+    .adopt = weir__datagrams_take,
+    .descriptor = weir__endpoint_descriptor,
     .configure = weir__datagrams_configure,
     .destroy = weir__datagrams_destroy,
 };

@@ -1140,11 +1140,15 @@ void use_transports()
 {
     weir_channel *channel = nullptr;
     weir_address group;
+    int descriptor;
 
     EXPECT(weir_tcp_create(nullptr, &channel) == 0);
     weir_channel_release(channel);
     EXPECT(weir_tcp_create_server(nullptr, nullptr, &channel) == 0);
+    EXPECT(weir_channel_duplicate_descriptor(channel, &descriptor) < 0);
     weir_channel_release(channel);
+    EXPECT(weir_adopt(-1, nullptr, &channel) < 0);
+    EXPECT(weir_adopt_server(-1, nullptr, nullptr, &channel) < 0);
     EXPECT(weir_udp_create(nullptr, &channel) == 0);
     EXPECT(weir_address_parse("224.0.0.251:0", &group) == 0);
     weir_udp_join(channel, &group, nullptr, nullptr, nullptr);
