@@ -9,6 +9,7 @@
 /* doc:begin try */
 static int try_it(const weir_handler *handler, const void *options)
 {
+    static const uint8_t bytes[4] = {0xe9, 0x00, 0x00, 0x00};
     weir_embedded *embedded = NULL;
     weir_buf *buf;
     int err = weir_embedded_create(NULL, &embedded);
@@ -16,7 +17,7 @@ static int try_it(const weir_handler *handler, const void *options)
     if (!err)
         err = weir_pipeline_add_last(weir_embedded_pipeline(embedded), handler, options);
     for (int i = 0; i < 4 && !err; i++) {
-        err = weir_buf_create_from("\xe9\x00\x00\x00" + i, 1, &buf);
+        err = weir_buf_create_from(&bytes[i], 1, &buf);
         if (!err)
             err = weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
     }
