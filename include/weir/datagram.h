@@ -84,7 +84,8 @@ static inline void weir_datagram_release(weir_datagram *datagram)
 
 /*
  * Its bytes, borrowed: a buffer if it was received, or weir_descriptors if such have come;
- * otherwise what it was made of. NULL if there is nothing, or it was taken. Thread: its holder's.
+ * otherwise what it was made of. NULL if there is nothing, or it was taken.
+ * Thread: its holder's.
  */
 WEIR_API weir_msg *weir_datagram_content(const weir_datagram *datagram);
 
