@@ -136,3 +136,40 @@ TEST(figures, are_not_all_there_is)
     free(text);
     end_group(loops);
 }
+
+/* doc:begin channels */
+static void print_channels(FILE *to)
+{
+    weir_channel_stats all, tcp;
+
+    weir_channel_read_stats(&all);
+    fprintf(to, "%" PRIu64 " channels, %" PRIu64 " bytes in, %" PRIu64 " out\n", all.active,
+            all.bytes_received, all.bytes_sent);
+    if (weir_channel_read_stats_of("tcp", &tcp) == 0 && tcp.turned_away > 0)
+        fprintf(to, "%" PRIu64 " clients came when no descriptor was left\n", tcp.turned_away);
+    if (all.errors.reset > all.closed / 100)
+        fprintf(to, "more than one in a hundred was reset by its peer\n");
+}
+/* doc:end */
+
+static const weir_handler nothing = {.name = "nothing"};
+
+TEST(figures, tell_of_channels)
+{
+    weir_embedded *embedded = embed(&nothing, NULL);
+    weir_channel_stats before, after;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
+
+    assert_non_null(to);
+    weir_channel_read_stats(&before);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("12345")), 0);
+    weir_channel_read_stats(&after);
+    assert_int_equal(after.bytes_received - before.bytes_received, 5);
+    print_channels(to);
+    assert_int_equal(fclose(to), 0);
+    assert_non_null(strstr(text, "1 channels, "));
+    free(text);
+    weir_embedded_release(embedded);
+}
