@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "guide/stage.h"
 #include "support/bootstrap/service.h"
@@ -177,4 +179,48 @@ TEST(channels, close_by_halves)
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_text(weir_embedded_read_outbound(embedded), "answer");
     weir_embedded_release(embedded);
+}
+
+/* doc:begin adopt */
+static int adopt(weir_group *group, int descriptor, const weir_handler *handler,
+                 weir_channel **ret_channel)
+{
+    weir_channel *channel;
+    int err = weir_adopt(descriptor, NULL, &channel); /* a connected socket, of whatever kind */
+
+    if (err < 0)
+        return err; /* the descriptor is still ours */
+    err = weir_pipeline_add_last(weir_channel_pipeline(channel), handler, NULL);
+    if (err < 0) {
+        weir_channel_release(channel); /* closes it: it was never registered */
+        return err;
+    }
+    weir_group_register(group, channel, NULL); /* from here on it is active */
+    *ret_channel = channel;
+    return 0;
+}
+/* doc:end */
+
+static void say_hello(weir_ctx *ctx)
+{
+    weir_write_and_flush(ctx, text_msg("hello"), NULL);
+}
+
+static const weir_handler greeter = {.name = "greeter", .active = say_hello};
+
+TEST(channels, are_made_of_sockets_that_exist)
+{
+    weir_group *group = make_loops(1);
+    weir_channel *channel = NULL;
+    char text[6] = "";
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(adopt(group, ends[0], &greeter, &channel), 0);
+    assert_int_equal(recv(ends[1], text, 5, MSG_WAITALL), 5);
+    assert_string_equal(text, "hello");
+    close(ends[1]);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    weir_channel_release(channel);
+    end_group(group);
 }
