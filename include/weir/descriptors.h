@@ -9,6 +9,9 @@
  *      weir_descriptors *passed = weir_descriptors_of(msg);
  *      int file = passed != NULL ? weir_descriptors_take(passed, 0) : -1;
  *
+ * Through a stream they come with the first of their bytes, to which the system may have joined
+ * bytes that were written before.
+ *
  * The descriptors are the message's, and are closed with it, unless they were taken.
  */
 #ifndef WEIR_DESCRIPTORS_H
