@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The message: bytes, addresses, segments.
+ */
+#include <weir/datagram.h>
+
+#include <errno.h>
+
+#include <weir/composite.h>
+#include <weir/events.h>
+
+#include "support/channel/rig.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+static weir_address address(const char *text)
+{
+    weir_address parsed;
+
+    assert_int_equal(weir_address_parse(text, &parsed), 0);
+    return parsed;
+}
+
+TEST(datagram, has_content_and_a_recipient)
+{
+    weir_address recipient = address("[::1]:9");
+    weir_msg *content = text_msg("hello");
+    weir_datagram *datagram;
+
+    assert_int_equal(weir_datagram_create(content, &recipient, &datagram), 0);
+    assert_ptr_equal(weir_datagram_of(weir_datagram_msg(datagram)), datagram);
+    assert_null(weir_datagram_of(content));
+    assert_ptr_equal(weir_datagram_content(datagram), content);
+    assert_ptr_equal(weir_datagram_buf(datagram), weir_buf_of(content));
+    assert_true(weir_address_equal(weir_datagram_recipient(datagram), &recipient));
+    assert_int_equal(weir_datagram_sender(datagram)->length, 0);
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, counts_as_its_bytes)
+{
+    weir_datagram *datagram;
+    weir_msg *content;
+
+    assert_int_equal(weir_datagram_create(text_msg("hello"), NULL, &datagram), 0);
+    assert_int_equal(weir_msg_size(weir_datagram_msg(datagram)), 5);
+    content = weir_datagram_take_content(datagram);
+    assert_int_equal(weir_msg_size(weir_datagram_msg(datagram)), 0);
+    assert_null(weir_datagram_content(datagram));
+    assert_null(weir_datagram_buf(datagram));
+    weir_msg_release(content);
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, may_have_no_content)
+{
+    weir_datagram *datagram;
+
+    assert_int_equal(weir_datagram_create(NULL, NULL, &datagram), 0);
+    assert_int_equal(weir_msg_size(weir_datagram_msg(datagram)), 0);
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, is_made_of_bytes_only)
+{
+    weir_composite *composite;
+    weir_datagram *datagram;
+
+    assert_int_equal(
+        weir_datagram_create(weir_msg_retain(weir_event_input_closed()), NULL, &datagram), -EINVAL);
+    assert_int_equal(weir_composite_create(0, &composite), 0);
+    assert_int_equal(weir_datagram_create(weir_composite_msg(composite), NULL, &datagram), 0);
+    assert_null(weir_datagram_buf(datagram));
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, takes_its_content_also_if_there_is_no_memory)
+{
+    weir_datagram *datagram;
+    weir_msg *content = text_msg("hello");
+
+    test_memory_fail_at(1);
+    assert_int_equal(weir_datagram_create(content, NULL, &datagram), -ENOMEM);
+    test_memory_fail_at(0);
+}
+
+TEST(datagram, can_be_readdressed)
+{
+    weir_address first = address("127.0.0.1:1"), second = address("[::1]:2");
+    weir_datagram *datagram;
+
+    assert_int_equal(weir_datagram_create(NULL, &first, &datagram), 0);
+    weir_datagram_set_recipient(datagram, &second);
+    assert_true(weir_address_equal(weir_datagram_recipient(datagram), &second));
+    weir_datagram_return_to_sender(datagram); /* who is not known */
+    assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
+    weir_datagram_set_recipient(datagram, NULL);
+    assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, is_shared_with_bytes_addresses_and_segments)
+{
+    weir_address recipient = address("127.0.0.1:1");
+    weir_datagram *datagram, *other;
+    weir_msg *share;
+
+    assert_int_equal(weir_datagram_create(text_msg("hello"), &recipient, &datagram), 0);
+    weir_datagram_set_segment_size(datagram, 3);
+    assert_int_equal(weir_msg_share(weir_datagram_msg(datagram), &share), 0);
+    weir_datagram_release(datagram);
+    other = weir_datagram_of(share);
+    assert_int_equal(weir_datagram_segment_size(other), 3);
+    assert_true(weir_address_equal(weir_datagram_recipient(other), &recipient));
+    assert_memory_equal(weir_buf_bytes(weir_datagram_buf(other)), "hello", 5);
+    weir_msg_release(share);
+}
+
+TEST(datagram, survives_that_it_cannot_be_shared)
+{
+    weir_datagram *datagram;
+    weir_msg *share;
+    int err;
+
+    assert_int_equal(weir_datagram_create(text_msg("hello"), NULL, &datagram), 0);
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_msg_share(weir_datagram_msg(datagram), &share);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+    }
+    test_memory_fail_at(0);
+    weir_msg_release(share);
+    weir_datagram_release(datagram);
+}
