@@ -20,6 +20,7 @@ typedef struct weir__server weir__server;
 enum {
     WEIR__SERVER_STARTED = 1 << 0,
     WEIR__SERVER_CLOSED = 1 << 1, /* the first listener is */
+    WEIR__SERVER_DRAINS = 1 << 2, /* its groups see to each listener */
 };
 
 typedef struct weir__listening {
@@ -43,7 +44,8 @@ struct weir__server {
     weir_attribute_value *child_attributes;
     size_t child_attribute_count;
 
-    /* While it starts: whoever sees both marks closes the other listeners. */
+    /* While it starts: whoever sees the first two marks, and no other, closes the other listeners.
+     */
     _Atomic uint32_t marks;
     weir_promise *started; /* kept; may be NULL */
     size_t bound;          /* so many; the next one is being bound, or has failed */

@@ -32,8 +32,10 @@ static void close_listeners(weir__server *server, int64_t deadline_ns)
 {
     size_t count = weir__server_has(server, WEIR__SERVER_STARTED) ? server->count : 1;
 
-    if (server->kind == WEIR_KIND_DATAGRAM)
+    if (server->kind == WEIR_KIND_DATAGRAM) {
+        weir__server_mark(server, WEIR__SERVER_DRAINS);
         return;
+    }
     weir_channel_abort(server->listeners[0].channel, NULL);
     for (size_t i = 0; i < count; i++)
         (void)weir_channel_await_closed(server->listeners[i].channel, left_until(deadline_ns));
