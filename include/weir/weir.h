@@ -14,8 +14,8 @@
 #include <weir/bytes.h>
 #include <weir/channel.h>
 #include <weir/channel_group.h>
-#include <weir/child.h>
 #include <weir/channel_stats.h>
+#include <weir/child.h>
 #include <weir/chooser.h>
 #include <weir/client.h>
 #include <weir/clock.h>
