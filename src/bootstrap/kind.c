@@ -100,7 +100,8 @@ int weir__kind_check_executor(const weir_channel *channel, const weir_executor *
 {
     if (channel->transport->suits(channel, executor))
         return 0;
-    weir__error("bootstrap", weir_executor_name(executor), "is no executor for a %s channel",
+    weir__error("bootstrap", weir_executor_name(executor),
+                "is no executor for a %s channel: sockets want event loops",
                 channel->transport->name);
     return -EINVAL;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -37,29 +38,46 @@ void weir_channel_options_init(weir_channel_options *options)
 
 /* ---- checks ---- */
 
-static bool has_no_negatives(const weir_channel_options *options)
+static bool has_negatives(const weir_channel_options *options)
 {
-    return options->low_mark >= 0 && options->high_mark >= 0 && options->reads_per_turn >= 0 &&
-           options->writes_per_flush >= 0 && options->receive_min >= 0 &&
-           options->receive_initial >= 0 && options->receive_max >= 0 && options->backlog >= 0 &&
-           options->send_buffer >= 0 && options->receive_buffer >= 0 &&
-           options->user_timeout_ns >= 0 && options->datagram_size >= 0;
+    return options->low_mark < 0 || options->high_mark < 0 || options->reads_per_turn < 0 ||
+           options->writes_per_flush < 0 || options->receive_min < 0 ||
+           options->receive_initial < 0 || options->receive_max < 0 || options->backlog < 0 ||
+           options->send_buffer < 0 || options->receive_buffer < 0 ||
+           options->user_timeout_ns < 0 || options->datagram_size < 0;
 }
 
-/* Those that can be switched off. */
-static bool has_no_nonsense(const weir_channel_options *options)
+/* What is wrong with options as they were given, or NULL. */
+static const char *nonsense_in(const weir_channel_options *options)
 {
-    return options->connect_timeout_ns >= WEIR_OFF && options->close_timeout_ns >= WEIR_OFF &&
-           options->write_cap >= WEIR_OFF && options->unix_mode <= UNIX_MODE_MAX &&
-           options->socket_option_count <= SOCKET_OPTIONS_MAX &&
-           (options->socket_option_count == 0 || options->socket_options != NULL);
+    if (has_negatives(options))
+        return "a count, a size, a mark or the user timeout is negative";
+    if (options->connect_timeout_ns < WEIR_OFF || options->close_timeout_ns < WEIR_OFF ||
+        options->write_cap < WEIR_OFF)
+        return "a timeout or the write cap is less than WEIR_OFF";
+    if (options->unix_mode > UNIX_MODE_MAX)
+        return "unix_mode is more than 0777";
+    if (options->socket_option_count > SOCKET_OPTIONS_MAX ||
+        (options->socket_option_count > 0 && options->socket_options == NULL))
+        return "socket_option_count is not that of socket_options";
+    return NULL;
 }
 
-static bool is_in_order(const weir_channel_options *options)
+/* What is wrong with those that were filled in, or NULL. */
+static const char *disorder_in(const weir_channel_options *options)
 {
-    return options->low_mark <= options->high_mark &&
-           options->receive_min <= options->receive_initial &&
-           options->receive_initial <= options->receive_max;
+    if (options->low_mark > options->high_mark)
+        return "the low mark is above the high one";
+    if (options->receive_min > options->receive_initial ||
+        options->receive_initial > options->receive_max)
+        return "receive_min, receive_initial and receive_max are not in that order";
+    return NULL;
+}
+
+static int refuse(const char *reason)
+{
+    weir__error("channel", "-", "options make no sense: %s", reason);
+    return -EINVAL;
 }
 
 /* ---- defaults ---- */
@@ -155,15 +173,18 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
 {
     weir_channel_options given;
     weir__config *config;
+    const char *reason;
     int err = weir__options_read(&given, sizeof(given), options);
 
     if (err < 0)
         return err;
-    if (!has_no_negatives(&given) || !has_no_nonsense(&given))
-        return -EINVAL;
-    fill_in(&given);
-    if (!is_in_order(&given))
-        return -EINVAL;
+    reason = nonsense_in(&given);
+    if (reason == NULL) {
+        fill_in(&given);
+        reason = disorder_in(&given);
+    }
+    if (reason != NULL)
+        return refuse(reason);
     config = weir__zalloc(sizeof(*config));
     if (config == NULL)
         return -ENOMEM;

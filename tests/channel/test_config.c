@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "support/channel/rig.h"
+#include "support/executor/messages.h"
 #include "support/memory.h"
 
 static weir_channel_options options_of(const weir_channel_options *given)
@@ -76,10 +77,14 @@ TEST(config, refuses_nonsense)
         {.size = sizeof(weir_channel_options), .backlog = -1},
         {.size = sizeof(weir_channel_options), .socket_option_count = 1},
     };
+    const unsigned count = sizeof(nonsense) / sizeof(nonsense[0]);
     weir__config *config;
 
-    for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+    messages_catch();
+    for (unsigned i = 0; i < count; i++)
         assert_int_equal(weir__config_create(&nonsense[i], &config), -EINVAL);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), count);
+    assert_true(messages_last_contains("socket_option_count is not that of socket_options"));
 }
 
 TEST(config, copies_socket_options)
