@@ -4,9 +4,12 @@
  */
 #include "support/transport/mailbox.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/error.h>
+#include <weir/unix.h>
 
 #include "support/channel/rig.h"
 #include "support/executor/group.h"
@@ -132,13 +135,30 @@ int mailbox_do(struct mailbox *box, mailbox_operation *operation)
 
 /* ---- life ---- */
 
-void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_options *options)
+static void make(struct mailbox *box, weir_executor *loop, weir_channel *channel)
 {
     memset(box, 0, sizeof(*box));
     diary_open(&box->diary);
-    assert_int_equal(weir_udp_create(options, &box->channel), 0);
+    box->channel = channel;
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(box->channel), &handler, box), 0);
     weir_channel_register(box->channel, loop, NULL);
+}
+
+void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_options *options)
+{
+    weir_channel *channel;
+
+    assert_int_equal(weir_udp_create(options, &channel), 0);
+    make(box, loop, channel);
+}
+
+void mailbox_make_unix(struct mailbox *box, weir_executor *loop,
+                       const weir_channel_options *options)
+{
+    weir_channel *channel;
+
+    assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, options, &channel), 0);
+    make(box, loop, channel);
 }
 
 int mailbox_bind(struct mailbox *box, const char *address)
@@ -159,6 +179,18 @@ void mailbox_open(struct mailbox *box, weir_executor *loop, const weir_channel_o
 {
     mailbox_make(box, loop, options);
     assert_int_equal(mailbox_bind(box, "127.0.0.1:0"), 0);
+    assert_mail(box, "active");
+}
+
+void mailbox_open_unix(struct mailbox *box, weir_executor *loop,
+                       const weir_channel_options *options)
+{
+    static _Atomic unsigned boxes;
+    char name[WEIR_ADDRESS_TEXT_SIZE];
+
+    (void)snprintf(name, sizeof(name), "unix:@weir-mailbox-%d-%u", (int)getpid(), boxes++);
+    mailbox_make_unix(box, loop, options);
+    assert_int_equal(mailbox_bind(box, name), 0);
     assert_mail(box, "active");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A UDP channel on a loop, and what it hears.
+ * A UDP channel on a loop, or one of Unix datagrams, and what it hears.
  *
  *     struct mailbox here, there;
  *     mailbox_open(&here, host->loop, NULL);              bound to a port of its own
@@ -40,6 +40,12 @@ void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_o
 int mailbox_bind(struct mailbox *box, const char *address);
 void mailbox_open(struct mailbox *box, weir_executor *loop, const weir_channel_options *options);
 void mailbox_close(struct mailbox *box);
+
+/* The same for Unix datagrams, bound to a name that nobody has. */
+void mailbox_make_unix(struct mailbox *box, weir_executor *loop,
+                       const weir_channel_options *options);
+void mailbox_open_unix(struct mailbox *box, weir_executor *loop,
+                       const weir_channel_options *options);
 
 /* Connects, and finds out the address. */
 int mailbox_connect(struct mailbox *box, const weir_address *peer);

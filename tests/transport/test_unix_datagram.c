@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unix datagrams: what they have that UDP has not. None is lost, and descriptors go with them.
+ */
+#include <weir/descriptors.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+#include <weir/unix.h>
+
+#include "support/channel/rig.h"
+#include "support/loop/sockets.h"
+#include "support/transport/mailbox.h"
+
+#define MANY 2000 /* more than any queue of the system's holds */
+
+TEST_EACH_LOOP(unix_datagram, bring_the_address_of_their_sender)
+{
+    struct mailbox here, there;
+
+    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host->loop, NULL);
+    assert_int_equal(mailbox_post(&here, "ping", &there.address), 0);
+    assert_mail(&there, "read(ping)");
+    assert_true(weir_address_equal(&there.sender, &here.address));
+    assert_int_equal(mailbox_post(&there, "pong", &there.sender), 0);
+    assert_mail(&here, "read(pong)");
+    assert_int_equal(mailbox_post(&here, "", &there.address), 0);
+    assert_mail(&there, "read()");
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+/* One that is only connected gets a name, so that it can be answered. */
+TEST_EACH_LOOP(unix_datagram, are_answered_also_if_their_sender_has_chosen_no_name)
+{
+    struct mailbox here, there;
+
+    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_make_unix(&here, host->loop, NULL);
+    assert_int_equal(mailbox_connect(&here, &there.address), 0);
+    assert_mail(&here, "active");
+    assert_int_equal(mailbox_write(&here, text_msg("ping")), 0);
+    assert_mail(&there, "read(ping)");
+    assert_true(there.sender.length > sizeof(sa_family_t));
+    assert_int_equal(mailbox_post(&there, "pong", &there.sender), 0);
+    assert_mail(&here, "read(pong)");
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+TEST_EACH_LOOP(unix_datagram, that_cannot_be_sent_fail_alone)
+{
+    struct mailbox here, there;
+    weir_address nobody;
+
+    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host->loop, NULL);
+    assert_int_equal(weir_address_parse("unix:@weir-nobody", &nobody), 0);
+    assert_int_equal(mailbox_post(&here, "x", &nobody), -ECONNREFUSED);
+    assert_int_equal(mailbox_write(&here, text_msg("x")), -EDESTADDRREQ);
+    assert_int_equal(mailbox_post(&here, "y", &there.address), 0);
+    assert_mail(&there, "read(y)");
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+TEST_EACH_LOOP(unix_datagram, that_are_too_long_are_an_error)
+{
+    struct mailbox here, there;
+
+    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host->loop, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
+    assert_int_equal(mailbox_post(&here, "12345", &there.address), 0);
+    assert_int_equal(mailbox_post(&here, "1234", &there.address), 0);
+    assert_mail(&there, "error(EMSGSIZE) read(1234)");
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+static void count(weir_ctx *ctx, weir_datagram *datagram)
+{
+    (void)ctx;
+    weir_datagram_release(datagram);
+}
+
+/* Sends until long after the recipient is full; it reads only then. */
+static void check_patience(struct mailbox *here, struct mailbox *there,
+                           const weir_address *recipient)
+{
+    weir_promise *last = mailbox_promise(here);
+
+    there->on_read = count;
+    weir_channel_set_auto_read(there->channel, false);
+    for (int i = 1; i < MANY; i++)
+        weir_channel_write(here->channel, letter("x", recipient), NULL);
+    weir_channel_write_and_flush(here->channel, letter("x", recipient), last);
+    assert_int_equal(weir_promise_await(last, weir_ms(20)), -ETIMEDOUT);
+    weir_channel_set_auto_read(there->channel, true);
+    assert_int_equal(mailbox_result(last), 0);
+    assert_true(tally_await(&there->notes, MANY + 1)); /* and it is active */
+}
+
+TEST_EACH_LOOP(unix_datagram, wait_for_a_peer_that_does_not_read)
+{
+    struct mailbox here, there;
+
+    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_make_unix(&here, host->loop, NULL);
+    assert_int_equal(mailbox_connect(&here, &there.address), 0);
+    check_patience(&here, &there, NULL);
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+/* The system does not tell when a recipient has room whom nobody is connected to. */
+TEST_EACH_LOOP(unix_datagram, wait_for_a_recipient_that_does_not_read)
+{
+    struct mailbox here, there;
+
+    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host->loop, NULL);
+    check_patience(&here, &there, &there.address);
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+TEST_EACH_LOOP(unix_datagram, that_wait_fail_when_their_channel_is_closed)
+{
+    struct mailbox here, there;
+    weir_promise *last;
+
+    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host->loop, NULL);
+    weir_channel_set_auto_read(there.channel, false);
+    last = mailbox_promise(&here);
+    for (int i = 1; i < MANY; i++)
+        weir_channel_write(here.channel, letter("x", &there.address), NULL);
+    weir_channel_write_and_flush(here.channel, letter("x", &there.address), last);
+    assert_int_equal(weir_promise_await(last, weir_ms(5)), -ETIMEDOUT);
+    mailbox_close(&here);
+    assert_true(mailbox_result(last) < 0);
+    mailbox_close(&there);
+}
+
+/* ---- descriptors ---- */
+
+static weir_msg *passing(const char *text, const weir_address *recipient)
+{
+    int number = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    weir_descriptors *descriptors;
+    weir_datagram *datagram;
+    weir_buf *bytes;
+
+    assert_true(number >= 0);
+    assert_int_equal(weir_buf_create_from(text, strlen(text), &bytes), 0);
+    assert_int_equal(weir_descriptors_create(bytes, &number, 1, &descriptors), 0);
+    if (recipient == NULL)
+        return weir_descriptors_msg(descriptors);
+    assert_int_equal(weir_datagram_create(weir_descriptors_msg(descriptors), recipient, &datagram),
+                     0);
+    return weir_datagram_msg(datagram);
+}
+
+static void use_descriptor(weir_ctx *ctx, weir_datagram *datagram)
+{
+    weir_descriptors *passed = weir_descriptors_of(weir_datagram_content(datagram));
+    int file = passed != NULL ? weir_descriptors_take(passed, 0) : -1;
+    char byte = 'x';
+
+    if (file >= 0 && read(file, &byte, 1) == 1 && byte == '\0')
+        diary_write(&mailbox_of(ctx)->diary, "zero");
+    else
+        diary_write(&mailbox_of(ctx)->diary, "nothing");
+    if (file >= 0)
+        close(file);
+    weir_datagram_release(datagram);
+}
+
+/* D 100 */
+TEST_EACH_LOOP(unix_datagram, bring_descriptors)
+{
+    const weir_channel_options *taking = WEIR_CHANNEL_OPTIONS(.receive_descriptors = true);
+    size_t before = descriptors_open();
+    struct mailbox here, there;
+
+    mailbox_open_unix(&there, host->loop, taking);
+    mailbox_open_unix(&here, host->loop, NULL);
+    there.on_read = use_descriptor;
+    weir_channel_write(here.channel, passing("a", &there.address), NULL);
+    weir_channel_write(here.channel, passing("b", &there.address), NULL);
+    assert_int_equal(mailbox_post(&here, "c", &there.address), 0);
+    assert_mail(&there, "zero zero nothing");
+    assert_int_equal(mailbox_connect(&here, &there.address), 0);
+    assert_int_equal(mailbox_write(&here, passing("d", NULL)), 0);
+    assert_mail(&there, "zero");
+    mailbox_close(&here);
+    mailbox_close(&there);
+    assert_int_equal(descriptors_open(), before);
+}
+
+TEST_EACH_LOOP(unix_datagram, bring_no_descriptors_unasked)
+{
+    struct mailbox here, there;
+    size_t before;
+
+    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_open_unix(&here, host->loop, NULL);
+    before = descriptors_open();
+    assert_int_equal(mailbox_write(&here, passing("a", &there.address)), 0);
+    assert_mail(&there, "read(a)");
+    assert_int_equal(descriptors_open(), before);
+    mailbox_close(&here);
+    mailbox_close(&there);
+}
+
+TEST_EACH_LOOP(unix_datagram, with_descriptors_do_not_go_by_udp)
+{
+    struct mailbox box;
+
+    mailbox_open(&box, host->loop, NULL);
+    assert_int_equal(mailbox_write(&box, passing("a", &box.address)), -EPROTOTYPE);
+    mailbox_close(&box);
+}
