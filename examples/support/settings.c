@@ -61,6 +61,21 @@ static void explain_and_exit(const struct settings *settings)
     exit(2);
 }
 
+char *settings_take(int *argc, char **argv, const char *name)
+{
+    char *value;
+
+    for (int i = 1; i + 1 < *argc; i++) {
+        if (strcmp(argv[i], name) != 0)
+            continue;
+        value = argv[i + 1];
+        memmove(&argv[i], &argv[i + 2], sizeof(*argv) * (size_t)(*argc - i - 1)); /* and NULL */
+        *argc -= 2;
+        return value;
+    }
+    return NULL;
+}
+
 struct settings settings_read(int argc, char **argv, const char *host, int port)
 {
     struct settings settings = {.program = argv[0], .host = host, .port = port, .boss_threads = 1};

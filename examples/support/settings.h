@@ -22,6 +22,10 @@ struct settings {
     int boss_threads;
 };
 
+/* An option of the example's own, before the others are read: its value, NULL if it is not there;
+ * it is taken out of the arguments. */
+char *settings_take(int *argc, char **argv, const char *name);
+
 /* Ends the program with 2, and a line that says how it is used, if there is something else. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
 

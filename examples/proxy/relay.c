@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay.h"
+
+#include <stdio.h>
+
+struct relay {
+    const char *target;       /* NULL = this is the back */
+    weir_promise *connecting; /* the front's */
+    weir_channel *other;      /* kept; the front has none before it is connected */
+    bool input_ended;
+    bool output_ended;
+};
+
+static const weir_handler relay;
+
+static int init(void *state, const void *options)
+{
+    struct relay *self = state;
+
+    *self = *(const struct relay *)options;
+    if (self->other != NULL)
+        weir_channel_retain(self->other);
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    struct relay *self = state;
+
+    weir_promise_release(self->connecting);
+    weir_channel_release(self->other);
+}
+
+/* ---- the front connects ---- */
+
+/* On the loop of both. */
+static void on_connected(weir_promise *connecting, void *user_data)
+{
+    weir_channel *front = user_data, *back = weir_promise_value(connecting);
+    weir_ctx *ctx = weir_pipeline_find_handler(weir_channel_pipeline(front), &relay);
+
+    if (ctx != NULL && back != NULL) {
+        ((struct relay *)weir_ctx_state(ctx))->other = weir_channel_retain(back);
+        weir_channel_set_auto_read(front, true);
+        weir_channel_set_auto_read(back, true);
+    } else if (back != NULL) {
+        weir_channel_close(back, NULL); /* nobody is left to relay for */
+    } else {
+        if (weir_channel_is_open(front))
+            fprintf(stderr, "proxy: %s\n", weir_promise_detail(connecting));
+        weir_channel_close(front, NULL);
+    }
+    weir_channel_release(front);
+}
+
+static int init_back(weir_channel *channel, void *front)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &relay,
+                                  &(const struct relay){.other = front});
+}
+
+/* doc:begin connect */
+static void on_active(weir_ctx *ctx)
+{
+    struct relay *self = weir_ctx_state(ctx);
+    weir_channel *front = weir_ctx_channel(ctx);
+    int err;
+
+    if (self->target == NULL)
+        return;
+    err = weir_client_connect(WEIR_CLIENT_OPTIONS(.loop = weir_ctx_executor(ctx),
+                                                  .address = self->target, .init = init_back,
+                                                  .user_data = front, .options = RELAY_OPTIONS),
+                              &self->connecting);
+    if (!err)
+        (void)weir_promise_add_listener(self->connecting, on_connected, weir_channel_retain(front));
+    else
+        weir_fire_error(ctx, err, "the target cannot be connected to");
+}
+/* doc:end */
+
+/* ---- both relay ---- */
+
+/* doc:begin relay */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_channel_write(((struct relay *)weir_ctx_state(ctx))->other, msg, NULL);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_channel_flush(((struct relay *)weir_ctx_state(ctx))->other);
+}
+
+/* Who takes no more is not sent more: the other one stops reading, and its peer sending. */
+static void on_writability(weir_ctx *ctx)
+{
+    weir_channel_set_auto_read(((struct relay *)weir_ctx_state(ctx))->other, weir_is_writable(ctx));
+}
+/* doc:end */
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    struct relay *self = weir_ctx_state(ctx);
+
+    if (event == weir_event_input_drained()) {
+        self->input_ended = true;
+        weir_channel_flush(self->other);
+        weir_channel_shutdown_output(self->other, NULL);
+    } else if (event == weir_event_output_closed()) {
+        self->output_ended = true;
+    }
+    if (self->input_ended && self->output_ended)
+        weir_close(ctx, NULL);
+    weir_msg_release(event);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    struct relay *self = weir_ctx_state(ctx);
+
+    if (self->connecting != NULL)
+        (void)weir_promise_cancel(self->connecting); /* which does nothing if it is complete */
+    if (self->other != NULL)
+        weir_channel_close(self->other, NULL);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)err;
+    (void)detail;
+    weir_close(ctx, NULL); /* a peer that has gone away is no news to a proxy */
+}
+
+static const weir_handler relay = {
+    .name = "relay",
+    .state_size = sizeof(struct relay),
+    .init = init,
+    .deinit = deinit,
+    .active = on_active,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .writability = on_writability,
+    .event = on_event,
+    .inactive = on_inactive,
+    .error = on_error,
+};
+
+int relay_init(weir_channel *channel, void *target)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &relay,
+                                  &(const struct relay){.target = target});
+}
+
+weir_channel *relay_other(weir_channel *channel)
+{
+    weir_ctx *ctx = weir_pipeline_find_handler(weir_channel_pipeline(channel), &relay);
+
+    return ctx != NULL ? ((struct relay *)weir_ctx_state(ctx))->other : NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two connections that are one: what comes from the one goes to the other.
+ *
+ *      client <-> front  [relay] <-> [relay]  back <-> target
+ *
+ * Nothing is read from the client before the target has answered. Who is slow to take what comes
+ * slows down who sends it: no more is held than the mark of a channel and one read. The end of a
+ * stream is passed on, and leaves the other direction open. When one connection has closed, so does
+ * the other, once it has sent what there is.
+ */
+#ifndef EXAMPLES_RELAY_H
+#define EXAMPLES_RELAY_H
+
+#include <weir/weir.h>
+
+/* Not writable above this; the read that goes beyond brings at most a quarter more. */
+#define RELAY_MARK (256 * 1024)
+
+/* What both connections are made with. */
+#define RELAY_OPTIONS                                                       \
+    WEIR_CHANNEL_OPTIONS(.read_on_demand = true, /* until both are there */ \
+                         .half_closure = true, .high_mark = RELAY_MARK,     \
+                         .receive_max = RELAY_MARK / 4)
+
+/* An initialiser of a server: relays to an address, which is its user_data, a text. */
+int relay_init(weir_channel *channel, void *target);
+
+/* The other connection, borrowed; NULL if there is none yet. On their loop. */
+weir_channel *relay_other(weir_channel *channel);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proxy between real peers: what it holds, what it passes on, and how it ends.
+ */
+#include "relay.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/errand.h"
+#include "support/executor/group.h"
+#include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/loop/stream.h"
+
+/* ---- a proxy; client and target are sockets of the test's own ---- */
+
+struct scene {
+    struct host *host;
+    char target[WEIR_ADDRESS_TEXT_SIZE];
+    weir_channel *proxy;
+    weir_channel *front; /* of the first client */
+    struct tally fronts;
+    int listener; /* the target's */
+    int client;
+    int server;
+    struct stream sent;
+    struct stream received;
+};
+
+static int init_front(weir_channel *channel, void *user_data)
+{
+    struct scene *scene = user_data;
+
+    if (scene->front == NULL)
+        scene->front = weir_channel_retain(channel);
+    tally_add(&scene->fronts);
+    return relay_init(channel, scene->target);
+}
+
+static void start_proxy(struct scene *scene, struct host *host, const weir_address *target)
+{
+    memset(scene, 0, sizeof(*scene));
+    scene->host = host;
+    (void)weir_address_format(target, scene->target, sizeof(scene->target));
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                              .init_child = init_front, .user_data = scene,
+                                              .child_options = RELAY_OPTIONS),
+                          &scene->proxy),
+        0);
+}
+
+static void stop_proxy(struct scene *scene)
+{
+    assert_int_equal(weir_server_stop(scene->proxy, 0, PATIENCE_NS), 0);
+    weir_channel_release(scene->front);
+    weir_channel_release(scene->proxy);
+}
+
+static void await(int descriptor, short events)
+{
+    struct pollfd entry = {.fd = descriptor, .events = events};
+
+    assert_int_equal(poll(&entry, 1, 10000), 1);
+}
+
+/* A client, and what the target accepts for it. */
+static void open_scene(struct scene *scene, struct host *host)
+{
+    struct address address;
+    int listener = socket_listen(AF_INET, 10, &address);
+    weir_address target, proxy;
+
+    assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address.storage,
+                                                address.length, &target),
+                     0);
+    start_proxy(scene, host, &target);
+    scene->listener = listener;
+    assert_int_equal(weir_channel_local_address(scene->proxy, &proxy), 0);
+    memcpy(&address.storage, &proxy.storage, sizeof(address.storage));
+    address.length = proxy.length;
+    scene->client = socket_connect(&address);
+    await(listener, POLLIN);
+    scene->server = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    assert_true(scene->server >= 0);
+    await(scene->client, POLLOUT);
+}
+
+static void close_scene(struct scene *scene)
+{
+    close(scene->client);
+    close(scene->server);
+    close(scene->listener);
+    stop_proxy(scene);
+}
+
+/* ---- streams ---- */
+
+/* The next bytes of the stream, if there is room; returns how many. */
+static size_t send_some(struct scene *scene, size_t most)
+{
+    char bytes[65536];
+    struct stream ahead = scene->sent;
+    ssize_t sent;
+
+    if (most > sizeof(bytes))
+        most = sizeof(bytes);
+    stream_write(&ahead, bytes, most);
+    sent = send(scene->client, bytes, most, MSG_NOSIGNAL);
+    if (sent < 0) {
+        assert_int_equal(errno, EAGAIN);
+        return 0;
+    }
+    scene->sent.position += (uint64_t)sent;
+    return (size_t)sent;
+}
+
+static size_t receive_some(struct scene *scene)
+{
+    char bytes[65536];
+    ssize_t received = recv(scene->server, bytes, sizeof(bytes), 0);
+
+    if (received < 0) {
+        assert_int_equal(errno, EAGAIN);
+        return 0;
+    }
+    assert_true(stream_check(&scene->received, bytes, (size_t)received));
+    return (size_t)received;
+}
+
+/* Sends until the client has sent so many bytes, and the target has them all. */
+static void transfer(struct scene *scene, uint64_t bytes)
+{
+    while (scene->received.position < bytes) {
+        uint64_t left = bytes - scene->sent.position;
+        struct pollfd entries[2] = {
+            {.fd = scene->server, .events = POLLIN},
+            {.fd = left > 0 ? scene->client : -1, .events = POLLOUT},
+        };
+
+        assert_true(poll(entries, 2, 10000) > 0);
+        if (entries[1].revents != 0)
+            (void)send_some(scene, left < 65536 ? (size_t)left : 65536);
+        if (entries[0].revents != 0)
+            (void)receive_some(scene);
+    }
+}
+
+/* What the proxy holds, as of now. */
+struct held {
+    struct scene *scene;
+    bool reads;      /* from the client */
+    int64_t pending; /* of both channels, written and not sent */
+    uint64_t pool;   /* bytes of buffers in use */
+};
+
+static void look(void *arg)
+{
+    struct held *held = arg;
+    weir_channel *back = relay_other(held->scene->front);
+    weir_pool_stats stats;
+
+    weir_pool_read(&stats);
+    held->pool = stats.in_use_bytes;
+    held->reads = weir_channel_auto_read(held->scene->front);
+    held->pending = weir_channel_pending_bytes(held->scene->front) +
+                    (back != NULL ? weir_channel_pending_bytes(back) : 0);
+}
+
+static struct held look_at(struct scene *scene)
+{
+    struct held held = {.scene = scene};
+
+    errand_on(scene->host->loop, look, &held);
+    return held;
+}
+
+/* The client sends until nobody takes any more: the proxy has stopped reading, and its socket is
+ * full; it has had time to go on if it wanted to. */
+static void send_in_vain(struct scene *scene)
+{
+    struct pollfd entry = {.fd = scene->client, .events = POLLOUT};
+
+    while (look_at(scene).reads || poll(&entry, 1, 100) > 0) {
+        while (send_some(scene, 65536) > 0)
+            ;
+        assert_true(scene->sent.position < (uint64_t)100 << 20);
+    }
+}
+
+/* Must hold 4 of issue 6. */
+TEST_EACH_LOOP(relay, holds_no_more_than_the_marks_for_a_reader_that_has_stopped)
+{
+    struct scene scene;
+    struct held before, full, after;
+
+    open_scene(&scene, host);
+    transfer(&scene, 1 << 20);
+    before = look_at(&scene);
+    send_in_vain(&scene);
+    full = look_at(&scene);
+    assert_in_range(full.pending, RELAY_MARK / 2, 2 * RELAY_MARK); /* between its two marks */
+    assert_in_range(full.pool - before.pool, 1, 2 * RELAY_MARK);
+
+    transfer(&scene, scene.sent.position + (8 << 20)); /* the reader goes on */
+    after = look_at(&scene);
+    assert_true(after.reads);
+    assert_int_equal(after.pending, 0);
+    close_scene(&scene);
+}
+
+TEST_EACH_LOOP(relay, brings_every_byte)
+{
+    struct scene scene;
+
+    open_scene(&scene, host);
+    transfer(&scene, 64 << 20);
+    close_scene(&scene);
+}
+
+/* ---- ends ---- */
+
+static void await_end(int descriptor)
+{
+    char byte;
+
+    await(descriptor, POLLIN);
+    assert_int_equal(recv(descriptor, &byte, 1, 0), 0);
+}
+
+static void say(int descriptor, const char *text)
+{
+    assert_int_equal(send(descriptor, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void hear(int descriptor, const char *text)
+{
+    char heard[16] = "";
+
+    await(descriptor, POLLIN);
+    assert_int_equal(recv(descriptor, heard, strlen(text), MSG_WAITALL), strlen(text));
+    assert_string_equal(heard, text);
+}
+
+TEST_EACH_LOOP(relay, passes_half_closure_on)
+{
+    struct scene scene;
+
+    open_scene(&scene, host);
+    say(scene.client, "request");
+    shutdown(scene.client, SHUT_WR);
+    hear(scene.server, "request");
+    await_end(scene.server);
+    say(scene.server, "reply"); /* that direction is still open */
+    hear(scene.client, "reply");
+    shutdown(scene.server, SHUT_WR);
+    await_end(scene.client);
+    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    close_scene(&scene);
+}
+
+TEST_EACH_LOOP(relay, ends_when_the_target_does)
+{
+    struct scene scene;
+
+    open_scene(&scene, host);
+    say(scene.server, "bye");
+    close(scene.server);
+    hear(scene.client, "bye");
+    await_end(scene.client);
+    scene.server = -1;
+    close_scene(&scene);
+}
+
+TEST_EACH_LOOP(relay, ends_both_when_one_is_reset)
+{
+    struct scene scene;
+
+    open_scene(&scene, host);
+    socket_reset(scene.client);
+    await_end(scene.server);
+    scene.client = -1;
+    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    close_scene(&scene);
+}
+
+/* What was taken for a reader is sent, though the sender has gone. */
+TEST_EACH_LOOP(relay, loses_nothing_of_a_sender_that_has_gone)
+{
+    struct scene scene;
+
+    open_scene(&scene, host);
+    send_in_vain(&scene);
+    close(scene.client);
+    scene.client = -1;
+    transfer(&scene, scene.sent.position);
+    await_end(scene.server);
+    close_scene(&scene);
+}
+
+TEST_EACH_LOOP(relay, closes_for_whom_the_target_refuses)
+{
+    struct scene scene;
+    weir_address target = nobody_there();
+    int visitor;
+
+    start_proxy(&scene, host, &target);
+    visitor = visitor_come(scene.proxy);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    stop_proxy(&scene);
+}
+
+TEST_EACH_LOOP(relay, that_is_connecting_does_not_keep_the_proxy_from_ending)
+{
+    struct scene scene;
+    struct silence silence;
+    int visitor;
+
+    silence_make(&silence);
+    start_proxy(&scene, host, &silence.address);
+    visitor = visitor_come(scene.proxy);
+    assert_true(tally_await(&scene.fronts, 1));
+    visitor_leave(visitor); /* which the proxy, that does not read, does not hear */
+    stop_proxy(&scene);
+    silence_release(&silence);
+}
+
+#define MANY 1000
+
+TEST_EACH_LOOP(relay, is_for_a_thousand_at_once)
+{
+    static int visitors[MANY];
+    struct scene scene;
+    struct service service = {0};
+    struct host far;
+    weir_channel *target;
+    weir_address address;
+
+    host_open(&far, BACKEND_EPOLL);
+    target = service_start(&service, WEIR_SERVER_OPTIONS(.boss = far.group));
+    assert_int_equal(weir_channel_local_address(target, &address), 0);
+    start_proxy(&scene, host, &address);
+    for (int i = 0; i < MANY; i++)
+        visitors[i] = visitor_come(scene.proxy);
+    for (int i = 0; i < MANY; i++)
+        visitor_say(visitors[i], "hello");
+    for (int i = 0; i < MANY; i++)
+        visitor_hear(visitors[i], "hello");
+    for (int i = 0; i < MANY; i++)
+        visitor_leave(visitors[i]);
+    assert_true(tally_await(&service.closed, MANY));
+    stop_proxy(&scene);
+    service_stop(target);
+    weir_group_release(far.group);
+}
