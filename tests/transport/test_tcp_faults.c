@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each system call of an echo server fails with the errors that it can return, and each allocation
- * in turn, while clients - plain sockets, whose calls do not fail - are served.
+ * in turn, while clients - plain sockets, whose calls do not fail - are served. With
+ * WEIR_TEST_LINE=unix or seqpacket they are Unix sockets, at a stale file, and pass descriptors.
  *
  * Whatever fails: no client is left waiting, one that is not served is so for an error that some
  * handler has heard, the next client is served again, and neither memory nor a descriptor is left.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weir/error.h>
 #include <weir/local.h>
+#include <weir/unix.h>
 
 #include "base/memory.h"
 #include "support/executor/global.h"
@@ -25,6 +29,7 @@
 
 #define CLIENTS 3
 #define SIZE 100000      /* that each sends: more than a socket takes at once */
+#define PACKET 5000      /* of those that are sent in packets */
 #define PATIENCE_MS 5000 /* that a client has */
 #define SLICE_MS 50
 #define PLACES 40 /* calls of one kind to fail, at the most, or a little more */
@@ -40,6 +45,91 @@
 
 /* What fails now, for the report. */
 static char plight[128];
+
+/* ---- Unix sockets ---- */
+
+static char folder[] = "/tmp/weir-faults-XXXXXX";
+
+static bool is_unix(void)
+{
+    return getenv("WEIR_TEST_LINE") != NULL;
+}
+
+static enum weir_kind kind(void)
+{
+    return is_unix() && strcmp(getenv("WEIR_TEST_LINE"), "seqpacket") == 0 ? WEIR_KIND_SEQPACKET
+                                                                           : WEIR_KIND_STREAM;
+}
+
+static int socket_type(void)
+{
+    return kind() == WEIR_KIND_SEQPACKET ? SOCK_SEQPACKET : SOCK_STREAM;
+}
+
+/* What calls that failed have left of files. */
+static void empty_folder(void)
+{
+    DIR *files = opendir(folder);
+    const struct dirent *file;
+
+    assert_non_null(files);
+    while ((file = readdir(files)) != NULL)
+        (void)unlinkat(dirfd(files), file->d_name, 0);
+    closedir(files);
+}
+
+static void make_folder(void)
+{
+    memcpy(strrchr(folder, '-'), "-XXXXXX", 8);
+    assert_non_null(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+    empty_folder();
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void leave_stale_socket(const weir_address *address)
+{
+    int descriptor = socket_new(AF_UNIX, SOCK_STREAM);
+
+    assert_int_equal(bind(descriptor, weir_address_sockaddr(address), address->length), 0);
+    assert_int_equal(close(descriptor), 0);
+}
+
+static weir_address choose_address(void)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
+    weir_address address;
+
+    if (is_unix())
+        (void)snprintf(text, sizeof(text), "unix:%s/socket", folder);
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    if (is_unix()) {
+        empty_folder();
+        leave_stale_socket(&address);
+    }
+    return address;
+}
+
+/* Sends with a descriptor beside it. */
+static ssize_t send_rights(int client, const void *bytes, size_t length)
+{
+    struct iovec vector = {(void *)(uintptr_t)bytes, length};
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(client))] = {0};
+    struct msghdr header = {.msg_iov = &vector,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof(control)};
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
+
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(client));
+    memcpy(CMSG_DATA(rights), &client, sizeof(client));
+    return sendmsg(client, &header, MSG_NOSIGNAL);
+}
 
 /* ---- the server ---- */
 
@@ -161,7 +251,7 @@ static int site_bind(struct site *site)
         err = weir_promise_create(loop, &bound);
     if (err < 0)
         return err;
-    assert_int_equal(weir_address_parse("127.0.0.1:0", &address), 0);
+    address = choose_address();
     weir_channel_bind(site->listener, &address, bound);
     err = await(bound);
     if (err == 0)
@@ -173,6 +263,16 @@ static int site_bind(struct site *site)
     return err;
 }
 
+static int create_listener(weir_channel **ret_listener)
+{
+    const weir_channel_options *options =
+        WEIR_CHANNEL_OPTIONS(.send_buffer = 16384, .receive_descriptors = is_unix());
+
+    return is_unix() ? weir_unix_create_server(kind(), WEIR_CHANNEL_OPTIONS(.unix_mode = 0600),
+                                               options, ret_listener)
+                     : weir_tcp_create_server(NULL, options, ret_listener);
+}
+
 static int site_open(struct site *site, const struct backend *backend)
 {
     int err;
@@ -182,8 +282,7 @@ static int site_open(struct site *site, const struct backend *backend)
                                                .uring_receive = backend->ring_receive),
                             &site->group);
     if (err == 0)
-        err = weir_tcp_create_server(NULL, WEIR_CHANNEL_OPTIONS(.send_buffer = 16384),
-                                     &site->listener);
+        err = create_listener(&site->listener);
     if (err == 0)
         err = weir_pipeline_add_last(weir_channel_pipeline(site->listener), &acceptor, site);
     return err == 0 ? site_bind(site) : err;
@@ -207,6 +306,23 @@ enum outcome {
     LEFT_WAITING,
 };
 
+static ssize_t send_some(int client, const char *bytes, size_t length, bool is_first)
+{
+    if (kind() == WEIR_KIND_SEQPACKET && length > PACKET)
+        length = PACKET;
+    return is_unix() && is_first ? send_rights(client, bytes, length)
+                                 : send(client, bytes, length, MSG_NOSIGNAL);
+}
+
+static int call(const struct address *address)
+{
+    int client = socket_new(address->storage.ss_family, socket_type());
+    int err = connect(client, (const struct sockaddr *)&address->storage, address->length);
+
+    assert_true(err == 0 || errno == EINPROGRESS);
+    return client;
+}
+
 /* Sends and receives as far as that goes; false at the end of the connection. */
 static bool talk(int client, size_t *sent, size_t *received)
 {
@@ -214,7 +330,7 @@ static bool talk(int client, size_t *sent, size_t *received)
     ssize_t length;
 
     if (*sent < SIZE) {
-        length = send(client, bytes, SIZE - *sent, MSG_NOSIGNAL);
+        length = send_some(client, bytes, SIZE - *sent, *sent == 0);
         if (length < 0 && errno != EAGAIN && errno != EINTR)
             return false;
         *sent += length > 0 ? (size_t)length : 0;
@@ -242,7 +358,7 @@ static bool await_client(struct pollfd *ready)
 
 static enum outcome visit(const struct site *site)
 {
-    int client = socket_connect(&site->address);
+    int client = call(&site->address);
     struct pollfd ready = {.fd = client};
     size_t sent = 0, received = 0;
     enum outcome outcome = LEFT_WAITING;
@@ -339,7 +455,7 @@ static void try(const struct backend *backend, enum fault_call call, uint64_t n,
                    faults_name(call), err, (unsigned)n, (unsigned)count);
     faults_inject(call, n, count, err);
     play_err = play(backend, &memory_failed);
-    if (play_err != 0 && play_err != -err)
+    if (play_err != 0 && play_err != -err && !(is_unix() && play_err == -EADDRINUSE))
         fail_msg("%s: %s: it does not begin: %d", backend->name, plight, play_err);
 }
 
@@ -369,6 +485,7 @@ static void fail_calls(const struct backend *backend)
     uint64_t made[FAULT_COUNT];
     bool memory_failed;
 
+    make_folder();
     faults_install();
     (void)snprintf(plight, sizeof(plight), "nothing fails");
     assert_int_equal(play(backend, &memory_failed), 0);
@@ -378,6 +495,7 @@ static void fail_calls(const struct backend *backend)
         if (made[call] > 0)
             fail_one_kind(backend, call, made[call]);
     faults_remove();
+    remove_folder();
 }
 
 TEST_EACH_LOOP(tcp, survives_each_call_that_fails)
@@ -398,6 +516,7 @@ static void fail_allocations(const struct backend *backend)
     bool failed;
     int err;
 
+    make_folder();
     for (unsigned n = 1;; n += 1 + n / 32 * STRIDE) {
         (void)snprintf(plight, sizeof(plight), "allocation %u fails", n);
         test_memory_fail_at(n);
@@ -407,6 +526,7 @@ static void fail_allocations(const struct backend *backend)
         if (err != 0 && err != -ENOMEM)
             fail_msg("%s: %s: it does not begin: %d", backend->name, plight, err);
     }
+    remove_folder();
 }
 
 TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
