@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sender that writes burst after burst, and a receiver that ticks off what comes.
+ */
+#include "support/transport/flood.h"
+
+#include <errno.h>
+#include <linux/sock_diag.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/pipeline.h>
+#include <weir/udp.h>
+
+#include "support/executor/group.h"
+#include "support/loop/stream.h"
+
+#define BURST 32 /* messages */
+#define SIZE_MIN 16
+#define SIZE_MAX_USED 1400
+#define SEGMENT 1000
+#define UNDER_WAY_MAX 48 /* for a patient sender: a socket has room for as many by default */
+
+/* ---- a datagram ---- */
+
+static size_t size_of(const struct flood *flood, uint32_t number)
+{
+    if (flood->segments > 0)
+        return SEGMENT;
+    return SIZE_MIN + (size_t)number * 7919 % (SIZE_MAX_USED - SIZE_MIN);
+}
+
+static void compose(uint8_t *bytes, uint32_t number, size_t size)
+{
+    struct stream stream = {.seed = number};
+
+    memcpy(bytes, &number, sizeof(number));
+    stream_write(&stream, bytes + sizeof(number), size - sizeof(number));
+}
+
+static bool is_as_sent(const struct flood *flood, const weir_buf *buf, uint32_t number)
+{
+    struct stream stream = {.seed = number};
+    size_t size = weir_buf_readable(buf);
+
+    return number < flood->count && size == size_of(flood, number) &&
+           stream_check(&stream, weir_buf_bytes(buf) + sizeof(number), size - sizeof(number));
+}
+
+/* ---- the receiver ---- */
+
+static struct flood *flood_of(weir_ctx *ctx)
+{
+    return *(struct flood **)weir_ctx_state(ctx);
+}
+
+static int keep_pointer(void *state, const void *options)
+{
+    memcpy(state, &options, sizeof(options));
+    return 0;
+}
+
+static void tick_off(struct flood *flood, const weir_buf *buf)
+{
+    uint32_t number = UINT32_MAX;
+
+    if (weir_buf_readable(buf) >= SIZE_MIN)
+        memcpy(&number, weir_buf_bytes(buf), sizeof(number));
+    if (!is_as_sent(flood, buf, number)) {
+        atomic_fetch_add(&flood->wrong, 1);
+        return;
+    }
+    if ((flood->seen[number / 8] & 1 << number % 8) != 0)
+        atomic_fetch_add(&flood->doubled, 1);
+    flood->seen[number / 8] |= (uint8_t)(1 << number % 8);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    struct flood *flood = flood_of(ctx);
+
+    tick_off(flood, weir_datagram_buf(weir_datagram_of(msg)));
+    atomic_fetch_add(&flood->received, 1);
+    weir_msg_release(msg);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    tally_add(&flood_of(ctx)->progress);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    atomic_fetch_add(&flood_of(ctx)->errors, 1);
+    weir_fire_error(ctx, err, detail);
+}
+
+static const weir_handler handler = {
+    .name = "flood",
+    .state_size = sizeof(struct flood *),
+    .init = keep_pointer,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .error = on_error,
+};
+
+/* What the socket had no room for. */
+static uint32_t dropped_by(weir_channel *channel)
+{
+    uint32_t figures[SK_MEMINFO_VARS] = {0};
+    size_t length = sizeof(figures);
+
+    if (weir_channel_get_socket_option(channel, SOL_SOCKET, SO_MEMINFO, figures, &length) < 0)
+        return 0;
+    return figures[SK_MEMINFO_DROPS];
+}
+
+/* ---- the sender ---- */
+
+static bool may_go_on(struct flood *flood)
+{
+    return !flood->patient ||
+           flood->sent - atomic_load(&flood->received) - dropped_by(flood->receiver) <
+               UNDER_WAY_MAX;
+}
+
+/* The next message; a failure is an error that is heard of, since nobody else waits. */
+static int write_next(struct flood *flood)
+{
+    uint32_t left = flood->count - flood->sent;
+    uint32_t segments = flood->segments < left ? flood->segments : left;
+    uint32_t count = flood->segments > 0 ? segments : 1;
+    size_t size = size_of(flood, flood->sent);
+    weir_datagram *datagram;
+    weir_buf *buf;
+    int err = weir_buf_create(count * size, 0, &buf);
+
+    if (err < 0)
+        return err;
+    for (uint32_t i = 0; i < count; i++) {
+        compose(weir_buf_space(buf), flood->sent++, size);
+        (void)weir_buf_advance(buf, size);
+    }
+    err = weir_datagram_create(weir_buf_msg(buf), NULL, &datagram);
+    if (err < 0)
+        return err;
+    if (flood->segments > 0)
+        weir_datagram_set_segment_size(datagram, SEGMENT);
+    weir_channel_write(flood->sender, weir_datagram_msg(datagram), NULL);
+    return 0;
+}
+
+static void on_turn(void *arg, int status)
+{
+    struct flood *flood = arg;
+
+    for (int i = 0; i < BURST && status == 0 && flood->sent < flood->count && may_go_on(flood); i++)
+        status = write_next(flood);
+    weir_channel_flush(flood->sender);
+    if (status == 0 && flood->sent < flood->count)
+        status = weir_execute(weir_channel_executor(flood->sender), on_turn, flood);
+    if (status < 0)
+        atomic_fetch_add(&flood->errors, 1);
+    if (status < 0 || flood->sent == flood->count) {
+        tally_add(&flood->sent_all);
+        tally_add(&flood->progress);
+    }
+}
+
+/* ---- both ---- */
+
+static int await(weir_promise *promise)
+{
+    int err = weir_promise_sync(promise, PATIENCE_NS);
+
+    weir_promise_release(promise);
+    return err;
+}
+
+static int open_channel(struct flood *flood, weir_executor *loop, weir_channel **ret_channel)
+{
+    int err = weir_udp_create(NULL, ret_channel);
+
+    if (err == 0)
+        err = weir_pipeline_add_last(weir_channel_pipeline(*ret_channel), &handler, flood);
+    if (err == 0)
+        weir_channel_register(*ret_channel, loop, NULL);
+    return err;
+}
+
+static int open_receiver(struct flood *flood, weir_executor *loop, weir_address *ret_address)
+{
+    weir_promise *bound;
+    int err = open_channel(flood, loop, &flood->receiver);
+
+    if (err == 0)
+        err = weir_address_parse("127.0.0.1:0", ret_address);
+    if (err == 0)
+        err = weir_promise_create(loop, &bound);
+    if (err < 0)
+        return err;
+    weir_channel_bind(flood->receiver, ret_address, bound);
+    err = await(bound);
+    return err == 0 ? weir_channel_local_address(flood->receiver, ret_address) : err;
+}
+
+static int open_sender(struct flood *flood, weir_executor *loop, const weir_address *address)
+{
+    weir_promise *connected;
+    int err = open_channel(flood, loop, &flood->sender);
+
+    if (err == 0)
+        err = weir_promise_create(loop, &connected);
+    if (err < 0)
+        return err;
+    weir_channel_connect(flood->sender, address, NULL, connected);
+    return await(connected);
+}
+
+/* On this interface what was sent is in the receiver's socket, or has been dropped. */
+static bool is_through(struct flood *flood)
+{
+    if (atomic_load(&flood->sent_all.calls) == 0)
+        return false;
+    flood->dropped = dropped_by(flood->receiver);
+    return atomic_load(&flood->received) + flood->dropped >= flood->count;
+}
+
+static int await_all(struct flood *flood)
+{
+    for (;;) {
+        uint32_t calls = atomic_load(&flood->progress.calls);
+
+        if (is_through(flood))
+            return 0;
+        if (!tally_await(&flood->progress, calls + 1))
+            return -ETIMEDOUT;
+    }
+}
+
+static void close_channel(weir_channel *channel)
+{
+    if (channel == NULL)
+        return;
+    weir_channel_abort(channel, NULL);
+    (void)weir_channel_await_closed(channel, PATIENCE_NS);
+    weir_channel_release(channel);
+}
+
+int flood_run(struct flood *flood, weir_group *far, weir_group *near)
+{
+    weir_address address;
+    int err;
+
+    flood->seen = calloc(flood->count / 8 + 1, 1);
+    err = flood->seen != NULL ? open_receiver(flood, weir_group_at(far, 0), &address) : -ENOMEM;
+    if (err == 0)
+        err = open_sender(flood, weir_group_at(near, 0), &address);
+    if (err == 0)
+        err = weir_execute(weir_group_at(near, 0), on_turn, flood);
+    if (err == 0)
+        err = await_all(flood);
+    close_channel(flood->sender);
+    close_channel(flood->receiver);
+    free(flood->seen);
+    return err;
+}
+
+bool flood_is_good(const struct flood *flood)
+{
+    return flood->received + flood->dropped == flood->count && flood->wrong == 0 &&
+           flood->doubled == 0 && flood->errors == 0;
+}
