@@ -28,3 +28,28 @@ int serve(const struct settings *settings, weir_init_fn *init_child)
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 /* doc:end */
+
+/* doc:begin serve-datagrams */
+int serve_datagrams(const struct settings *settings, weir_init_fn *init_server)
+{
+    weir_group *group = NULL;
+    weir_channel *server = NULL;
+    int err = settings_make_groups(settings, NULL, &group);
+
+    if (!err)
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = group,
+                                                    .address = settings->address,
+                                                    .acceptors = (int)weir_group_count(group),
+                                                    .init_server = init_server),
+                                &server);
+    if (!err) {
+        print_address(server);
+        err = weir_server_run(server);
+    }
+    if (err)
+        fprintf(stderr, "%s: %s\n", settings->program, weir_error_text(err));
+    weir_channel_release(server);
+    weir_group_release(group);
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+/* doc:end */

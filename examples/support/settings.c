@@ -106,7 +106,7 @@ int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
 {
     int err = make_group(settings, settings->threads, ret_workers);
 
-    if (!err && settings->boss_threads > 0)
+    if (!err && ret_boss != NULL && settings->boss_threads > 0)
         err = make_group(settings, settings->boss_threads, ret_boss);
     return err;
 }

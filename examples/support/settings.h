@@ -29,7 +29,8 @@ char *settings_take(int *argc, char **argv, const char *name);
 /* Ends the program with 2, and a line that says how it is used, if there is something else. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
 
-/* Makes the groups that the settings ask for; `boss` stays NULL if the workers are to accept. */
+/* Makes the groups that the settings ask for; `boss` stays NULL if the workers are to accept. NULL
+ * for `ret_boss`: nobody accepts. */
 int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
                          weir_group **ret_workers);
 
@@ -40,5 +41,8 @@ void print_address(weir_channel *server);
 /* The server of examples/echo, for examples that are about its handlers: returns when it has been
  * stopped by a signal, with what main() is to return. */
 int serve(const struct settings *settings, weir_init_fn *init_child);
+
+/* The same for datagrams: each loop has a socket of its own. */
+int serve_datagrams(const struct settings *settings, weir_init_fn *init_server);
 
 #endif
