@@ -18,6 +18,8 @@
 #include <weir/child.h>
 #include <weir/chooser.h>
 #include <weir/client.h>
+#include <weir/client_pool.h>
+#include <weir/client_pools.h>
 #include <weir/clock.h>
 #include <weir/combiner.h>
 #include <weir/composite.h>

@@ -111,3 +111,20 @@ int weir__client_options_copy(const weir_client_options *options, weir_client_op
     *ret_copy = &copy->client;
     return 0;
 }
+
+void weir__client_options_keep(const weir_client_options *options)
+{
+    if (options->group != NULL)
+        weir_group_retain(options->group);
+    if (options->loop != NULL)
+        weir_executor_retain(options->loop);
+    if (options->resolver != NULL)
+        weir_resolver_retain(options->resolver);
+}
+
+void weir__client_options_let_go(const weir_client_options *options)
+{
+    weir_resolver_release(options->resolver);
+    weir_executor_release(options->loop);
+    weir_group_release(options->group);
+}

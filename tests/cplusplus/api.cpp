@@ -1224,6 +1224,54 @@ void use_client(weir_group *group, const char *address)
     weir_channel_release(channel);
 }
 
+void use_client_pool(weir_group *group, const char *address)
+{
+    weir_client_options client;
+    weir_client_pool_options options;
+    weir_client_pool_stats stats;
+    weir_client_pool *pool = nullptr;
+    weir_promise *acquiring = nullptr;
+
+    weir_client_options_init(&client);
+    client.group = group;
+    client.address = address;
+    weir_client_pool_options_init(&options);
+    options.client = &client;
+    EXPECT(weir_client_pool_create(&options, &pool) == 0);
+    EXPECT(weir_client_pool_acquire(pool, nullptr, &acquiring) == 0);
+    EXPECT(weir_promise_sync(acquiring, WEIR_NEVER) == 0);
+    weir_client_pool_give(pool, static_cast<weir_channel *>(weir_promise_value(acquiring)),
+                          nullptr);
+    weir_promise_release(acquiring);
+    weir_client_pool_read_stats(pool, &stats);
+    EXPECT(stats.created == 1);
+    weir_client_pool_close(pool);
+    EXPECT(weir_promise_sync(weir_client_pool_closed(weir_client_pool_retain(pool)), WEIR_NEVER) ==
+           0);
+    weir_client_pool_release(pool);
+    weir_client_pool_release(pool);
+}
+
+void use_client_pools(weir_group *group, const char *address)
+{
+    weir_client_options client;
+    weir_client_pool_options options;
+    weir_client_pools *pools = nullptr;
+    weir_client_pool *pool = nullptr;
+
+    weir_client_options_init(&client);
+    client.group = group;
+    weir_client_pool_options_init(&options);
+    options.client = &client;
+    EXPECT(weir_client_pools_create(&options, &pools) == 0);
+    EXPECT(weir_client_pools_get(weir_client_pools_retain(pools), address, &pool) == 0);
+    EXPECT(weir_client_pools_count(pools) == 1);
+    weir_client_pool_release(pool);
+    weir_client_pools_close(pools);
+    weir_client_pools_release(pools);
+    weir_client_pools_release(pools);
+}
+
 void use_server_later(weir_server_options options)
 {
     weir_channel *server = nullptr;
@@ -1255,6 +1303,8 @@ void use_bootstraps()
     options.init_child = [](weir_channel *, void *) { return 0; };
     EXPECT(weir_server_start(&options, &server) == 0);
     use_client(group, options.address);
+    use_client_pool(group, options.address);
+    use_client_pools(group, options.address);
     options.address = "inproc:later";
     use_server_later(options);
     EXPECT(weir_server_stop(server, 0, weir_seconds(1)) == 0);

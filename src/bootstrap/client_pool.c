@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool as its users see it: making and closing it, who waits for a channel, and what comes back.
+ */
+#include "bootstrap/client_pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/schedule.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "bootstrap/client.h"
+#include "bootstrap/kind.h"
+#include "executor/promise.h"
+
+#define MAX 16
+#define MAX_WAITING 1024
+#define ACQUIRE_TIMEOUT_NS weir_seconds(30)
+
+void weir_client_pool_options_init(weir_client_pool_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ---- making one ---- */
+
+static int read_options(const weir_client_pool_options *given,
+                        weir_client_pool_options *ret_options, weir_client_options *ret_client)
+{
+    weir_client_pool_options *options = ret_options;
+    int err = weir__options_read(options, sizeof(*options), given);
+
+    if (err < 0)
+        return err;
+    if (options->client == NULL)
+        return weir__kind_refuse("client pool", "there are no options of the client");
+    if (options->max < 0 || options->max_waiting < WEIR_OFF)
+        return weir__kind_refuse("client pool", "max or max_waiting is negative");
+    if (options->acquire_timeout_ns < WEIR_OFF || options->idle_timeout_ns < WEIR_OFF)
+        return weir__kind_refuse("client pool", "a timeout is negative");
+    return weir__client_options_read(options->client, ret_client);
+}
+
+static void apply(weir_client_pool *pool, const weir_client_pool_options *options)
+{
+    pool->options = *options;
+    pool->options.client = NULL; /* the caller's */
+    pool->max = options->max > 0 ? (size_t)options->max : MAX;
+    pool->max_waiting = options->max_waiting > 0 ? (size_t)options->max_waiting : MAX_WAITING;
+    if (options->max_waiting == WEIR_OFF)
+        pool->max_waiting = 0;
+    if (options->acquire_timeout_ns == 0)
+        pool->options.acquire_timeout_ns = ACQUIRE_TIMEOUT_NS;
+    if (options->executor == NULL)
+        pool->options.executor = weir_executor_global();
+}
+
+void weir__client_pool_let_go(weir_client_pool *pool)
+{
+    weir__client_options_let_go(pool->client);
+}
+
+int weir_client_pool_create(const weir_client_pool_options *given, weir_client_pool **ret_pool)
+{
+    weir_client_pool_options options;
+    weir_client_options client;
+    weir_client_pool *pool;
+    int err = read_options(given, &options, &client);
+
+    if (err < 0)
+        return err;
+    pool = weir__zalloc(sizeof(*pool));
+    if (pool == NULL)
+        return -ENOMEM;
+    err = weir__client_options_copy(&client, &pool->client);
+    if (err == 0)
+        err = weir_promise_create(NULL, &pool->closed);
+    if (err < 0) {
+        weir__free(pool->client);
+        weir__free(pool);
+        return err;
+    }
+    apply(pool, &options);
+    weir_executor_retain(pool->options.executor);
+    weir__client_options_keep(pool->client);
+    weir__refs_init(&pool->refs);
+    weir__refs_init(&pool->users);
+    weir__mutex_init(&pool->lock);
+    weir__list_init(&pool->connecting);
+    weir__list_init(&pool->idle);
+    weir__list_init(&pool->waiting);
+    *ret_pool = pool;
+    return 0;
+}
+
+void weir__client_pool_unref(weir_client_pool *pool)
+{
+    if (!weir__refs_release(&pool->refs))
+        return;
+    weir__mutex_deinit(&pool->lock);
+    weir_promise_release(pool->closed);
+    weir_executor_release(pool->options.executor);
+    weir__free(pool->client);
+    weir__free(pool);
+}
+
+weir_client_pool *weir_client_pool_retain(weir_client_pool *pool)
+{
+    weir__refs_retain(&pool->users);
+    return pool;
+}
+
+void weir_client_pool_release(weir_client_pool *pool)
+{
+    if (pool == NULL || !weir__refs_release(&pool->users))
+        return;
+    weir_client_pool_close(pool);
+    weir__client_pool_unref(pool);
+}
+
+/* ---- who waits ---- */
+
+static weir_promise *promise_of(weir__acquisition *acquisition)
+{
+    return weir__promise_of_extra(acquisition);
+}
+
+bool weir__client_pool_forget(weir_client_pool *pool, weir__acquisition *acquisition)
+{
+    if (weir__list_is_empty(&acquisition->link))
+        return false;
+    weir__list_remove(&acquisition->link);
+    pool->waiting_count--;
+    return true;
+}
+
+/* One that was cancelled is complete: releasing it calls nobody, so the lock does not matter. */
+weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
+{
+    while (!weir__list_is_empty(&pool->waiting)) {
+        weir__acquisition *acquisition = container_of(pool->waiting.next, weir__acquisition, link);
+
+        (void)weir__client_pool_forget(pool, acquisition);
+        if (weir_promise_set_uncancellable(promise_of(acquisition)))
+            return acquisition;
+        weir_promise_release(promise_of(acquisition));
+    }
+    return NULL;
+}
+
+/* It takes the acquisition out of the queue, unless somebody has done so. */
+static bool give_up(weir__acquisition *acquisition)
+{
+    bool waited;
+
+    weir__mutex_lock(&acquisition->pool->lock);
+    waited = weir__client_pool_forget(acquisition->pool, acquisition);
+    weir__mutex_unlock(&acquisition->pool->lock);
+    return waited;
+}
+
+/* The promise is complete, however that came. */
+static void on_acquired(weir_promise *promise, void *arg)
+{
+    weir__acquisition *acquisition = arg;
+
+    if (give_up(acquisition)) /* it was cancelled */
+        weir_promise_release(promise);
+    if (acquisition->timer != NULL)
+        (void)weir_promise_cancel(acquisition->timer);
+    weir_promise_release(acquisition->timer);
+    weir__client_pool_unref(acquisition->pool);
+}
+
+static void on_timeout(void *arg, int status)
+{
+    weir__acquisition *acquisition = arg;
+    weir_client_pool *pool = acquisition->pool;
+    weir_promise *promise = promise_of(acquisition);
+
+    if (status == 0 && give_up(acquisition)) {
+        (void)weir_promise_fail(promise, -ETIMEDOUT, "no channel of the pool became free in time");
+        weir_promise_release(promise);
+    }
+    weir_promise_release(promise); /* the timer's */
+    weir__client_pool_unref(pool);
+}
+
+/* Before it is in the queue, so that it can be stopped as soon as it has left it. */
+static int start_timer(weir__acquisition *acquisition)
+{
+    weir_client_pool *pool = acquisition->pool;
+    int err;
+
+    if (pool->options.acquire_timeout_ns == WEIR_OFF)
+        return 0;
+    weir__refs_retain(&pool->refs);
+    weir_promise_retain(promise_of(acquisition));
+    err = weir_schedule(pool->options.executor, pool->options.acquire_timeout_ns,
+                        &acquisition->timer, on_timeout, acquisition);
+    if (err < 0) {
+        weir_promise_release(promise_of(acquisition));
+        weir__client_pool_unref(pool);
+    }
+    return err;
+}
+
+/* With the lock: those for whom there is, or can be, a channel do not count as waiting. */
+static bool is_full(const weir_client_pool *pool)
+{
+    size_t free_count = pool->max > pool->channels ? pool->max - pool->channels : 0;
+
+    return pool->waiting_count >= pool->coming + pool->idle_count + free_count + pool->max_waiting;
+}
+
+static int enqueue(weir_client_pool *pool, weir__acquisition *acquisition)
+{
+    int err = 0;
+
+    weir__mutex_lock(&pool->lock);
+    if (pool->is_closed)
+        err = WEIR_ECLOSED;
+    else if (is_full(pool))
+        err = WEIR_EFULL;
+    if (err == 0) {
+        weir_promise_retain(promise_of(acquisition));
+        weir__list_append(&pool->waiting, &acquisition->link);
+        pool->waiting_count++;
+    }
+    weir__mutex_unlock(&pool->lock);
+    return err;
+}
+
+static const char *refusal(int err)
+{
+    return err == WEIR_ECLOSED ? "the pool is closed"
+           : err == WEIR_EFULL ? "too many wait for a channel of the pool"
+                               : NULL;
+}
+
+static void wait_for_one(weir_client_pool *pool, weir_promise *promise)
+{
+    weir__acquisition *acquisition = weir__promise_extra(promise);
+    int err;
+
+    weir__refs_retain(&pool->refs);
+    acquisition->pool = pool;
+    weir__list_init(&acquisition->link);
+    err = start_timer(acquisition);
+    acquisition->listener = (weir_listener){.fn = on_acquired, .user_data = acquisition};
+    weir_promise_listen(promise, &acquisition->listener);
+    if (err == 0)
+        err = enqueue(pool, acquisition);
+    if (err < 0)
+        (void)weir_promise_fail(promise, err, refusal(err));
+    else
+        weir__client_pool_serve(pool);
+}
+
+/* Where nothing is to be done on its loop, an idle channel is handed out at once. */
+static weir__pooled *take_at_once(weir_client_pool *pool)
+{
+    weir__pooled *pooled = NULL;
+
+    if (pool->options.healthy != NULL || pool->options.acquired != NULL)
+        return NULL;
+    weir__mutex_lock(&pool->lock);
+    if (pool->waiting_count == 0)
+        pooled = weir__client_pool_take_idle(pool, WEIR__POOLED_OUT);
+    if (pooled != NULL) {
+        pool->stats.acquired++;
+        weir_channel_retain(pooled->channel);
+    }
+    weir__mutex_unlock(&pool->lock);
+    return pooled;
+}
+
+int weir_client_pool_acquire(weir_client_pool *pool, weir_executor *executor,
+                             weir_promise **ret_acquiring)
+{
+    weir_promise *promise = weir__promise_create_with(executor, sizeof(weir__acquisition));
+    weir__pooled *pooled;
+
+    if (promise == NULL)
+        return -ENOMEM;
+    pooled = take_at_once(pool);
+    if (pooled != NULL) {
+        weir_channel *channel = pooled->channel;
+
+        weir__pooled_hand_out(pooled, promise);
+        weir_channel_release(channel);
+    } else {
+        wait_for_one(pool, promise);
+    }
+    *ret_acquiring = promise;
+    return 0;
+}
+
+/* ---- what comes back ---- */
+
+/* 0 if it comes back now; WEIR_ECLOSED if it is closed, and nothing comes back. */
+static int claim_back(weir_client_pool *pool, weir__pooled *pooled)
+{
+    int err = 0;
+
+    weir__mutex_lock(&pool->lock);
+    if (pooled->state == WEIR__POOLED_OUT)
+        pooled->state = WEIR__POOLED_RETURNING;
+    else
+        err = pooled->state < WEIR__POOLED_LEAVING ? -EALREADY : WEIR_ECLOSED;
+    weir__mutex_unlock(&pool->lock);
+    return err;
+}
+
+static void give(weir_client_pool *pool, weir__pooled *pooled, weir_promise *done)
+{
+    int err = claim_back(pool, pooled);
+
+    if (err == 0)
+        weir__pooled_return(pooled, done);
+    else if (done != NULL && err == WEIR_ECLOSED)
+        (void)weir_promise_succeed(done, NULL);
+    else if (done != NULL)
+        (void)weir_promise_fail(done, err, "the channel was given back before");
+}
+
+void weir_client_pool_give(weir_client_pool *pool, weir_channel *channel, weir_promise *done)
+{
+    weir__pooled *pooled = weir__pooled_of(channel);
+
+    if (pooled != NULL && pooled->pool == pool) {
+        give(pool, pooled, done);
+        return;
+    }
+    weir_channel_close(channel, NULL);
+    if (done != NULL)
+        (void)weir_promise_fail(done, -EINVAL, "the channel is not of this pool");
+}
+
+/* ---- closing ---- */
+
+static void fail_waiting(weir_client_pool *pool)
+{
+    weir__acquisition *acquisition;
+
+    do {
+        weir__mutex_lock(&pool->lock);
+        acquisition = weir__client_pool_next(pool);
+        weir__mutex_unlock(&pool->lock);
+        if (acquisition != NULL) {
+            (void)weir_promise_fail(promise_of(acquisition), WEIR_ECLOSED, refusal(WEIR_ECLOSED));
+            weir_promise_release(promise_of(acquisition));
+        }
+    } while (acquisition != NULL);
+}
+
+static void close_idle(weir_client_pool *pool)
+{
+    weir_channel *channel;
+
+    do {
+        weir__mutex_lock(&pool->lock);
+        channel = weir__client_pool_take_old(pool, INT64_MAX);
+        weir__mutex_unlock(&pool->lock);
+        if (channel != NULL)
+            weir_channel_close(channel, NULL);
+        weir_channel_release(channel);
+    } while (channel != NULL);
+}
+
+static void cancel_connecting(weir_client_pool *pool)
+{
+    weir_promise *connecting;
+
+    do {
+        weir__list *link;
+
+        weir__mutex_lock(&pool->lock);
+        link = weir__list_pop(&pool->connecting);
+        connecting = link != NULL
+                         ? weir_promise_retain(container_of(link, weir__pooled, link)->connecting)
+                         : NULL;
+        weir__mutex_unlock(&pool->lock);
+        if (connecting != NULL)
+            (void)weir_promise_cancel(connecting);
+        weir_promise_release(connecting);
+    } while (connecting != NULL);
+}
+
+void weir_client_pool_close(weir_client_pool *pool)
+{
+    bool was_closed, is_empty, lets_go;
+    weir_promise *sweep;
+
+    weir__mutex_lock(&pool->lock);
+    was_closed = pool->is_closed;
+    pool->is_closed = true;
+    is_empty = pool->alive == 0;
+    lets_go = pool->starting == 0;
+    sweep = pool->sweep;
+    pool->sweep = NULL;
+    weir__mutex_unlock(&pool->lock);
+    if (was_closed)
+        return;
+    if (sweep != NULL)
+        (void)weir_promise_cancel(sweep);
+    weir_promise_release(sweep);
+    fail_waiting(pool);
+    cancel_connecting(pool);
+    close_idle(pool);
+    if (is_empty)
+        (void)weir_promise_succeed(pool->closed, NULL);
+    if (lets_go)
+        weir__client_pool_let_go(pool);
+}
+
+weir_promise *weir_client_pool_closed(weir_client_pool *pool)
+{
+    return pool->closed;
+}
+
+void weir_client_pool_read_stats(weir_client_pool *pool, weir_client_pool_stats *ret_stats)
+{
+    weir__mutex_lock(&pool->lock);
+    *ret_stats = pool->stats;
+    ret_stats->channels = pool->channels;
+    ret_stats->idle = pool->idle_count;
+    ret_stats->waiting = pool->waiting_count;
+    weir__mutex_unlock(&pool->lock);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a pool of connections.
+ *
+ * A lock instead of an executor of the pool's own: who acquires an idle channel and who gives one
+ * back go nowhere, and there is no executor whose end would leave waiters behind. What the lock
+ * guards is the bookkeeping alone; channels, promises and the user's functions are called without
+ * it. A group that ends closes its channels; each makes room for a connection, which is refused,
+ * and whose failure is told to one of those who wait, until none is left.
+ *
+ *   - each channel that is coming (connecting, or checked) is for one of those who wait, but for
+ *     nobody in particular: who came first gets the first that is there.
+ *   - channels <= max. One that was sent away no longer counts, though it may take a while to
+ * close.
+ *
+ *                 connected                 delivered
+ *      CONNECTING ---------> CHECKING ------------------> OUT
+ *                             ^    `-- nobody waits --.    | given
+ *                             |                       v    v
+ *                             `------- wanted ------ IDLE <- RETURNING
+ *
+ *      and from everywhere: sent away -> LEAVING -> GONE, or closed by somebody -> GONE
+ */
+#ifndef WEIR_BOOTSTRAP_CLIENT_POOL_H
+#define WEIR_BOOTSTRAP_CLIENT_POOL_H
+
+#include <weir/client_pool.h>
+#include <weir/task.h>
+
+#include "base/list.h"
+#include "base/refcount.h"
+#include "base/thread.h"
+
+enum weir__pooled_state {
+    WEIR__POOLED_CONNECTING,
+    WEIR__POOLED_CHECKING,
+    WEIR__POOLED_OUT,
+    WEIR__POOLED_RETURNING,
+    WEIR__POOLED_IDLE,
+    WEIR__POOLED_LEAVING, /* is being closed, and counts no more */
+    WEIR__POOLED_GONE,
+};
+
+/* What a channel is to its pool: an attribute of it, once it is connected. */
+typedef struct weir__pooled {
+    weir_client_pool *pool;   /* kept */
+    weir_channel *channel;    /* kept until it is GONE */
+    weir_promise *connecting; /* kept while it is CONNECTING */
+    weir_promise *done;       /* kept while it is RETURNING */
+    weir__list link;          /* of those that connect, or are idle */
+    enum weir__pooled_state state;
+    int64_t idle_since_ns;
+    weir_task task;         /* on the channel's loop: CHECKING or RETURNING */
+    weir_listener listener; /* to its connection, then to its end */
+} weir__pooled;
+
+/* Somebody who waits; part of his promise. */
+typedef struct weir__acquisition {
+    weir_client_pool *pool; /* each who has the acquisition keeps it for himself */
+    weir__list link;        /* in the queue, which keeps the promise; or in nothing */
+    weir_promise *timer;
+    weir_listener listener; /* to its own end */
+} weir__acquisition;
+
+struct weir_client_pool {
+    weir__refs refs; /* on the memory */
+    weir__refs users;
+    weir_client_pool_options options;
+    size_t max;
+    size_t max_waiting;
+    weir_client_options *client; /* a copy */
+    weir_promise *closed;
+
+    weir__mutex lock; /* for what follows */
+    bool is_closed;
+    size_t channels; /* that count against max */
+    size_t alive;    /* that are not GONE */
+    size_t coming;
+    size_t starting; /* calls of weir_client_connect that have not returned */
+    weir__list connecting;
+    weir__list idle; /* the longest first */
+    size_t idle_count;
+    weir__list waiting; /* the longest first */
+    size_t waiting_count;
+    weir_promise *sweep; /* the timer that closes what was idle too long; NULL = does not run */
+    bool sweeps;
+    weir_client_pool_stats stats; /* but for what is counted above */
+};
+
+/* With the lock: the channel is to be closed, and does not count any more. */
+static inline void weir__pooled_count_out(weir__pooled *pooled)
+{
+    pooled->pool->channels--;
+    pooled->state = WEIR__POOLED_LEAVING;
+}
+
+void weir__client_pool_unref(weir_client_pool *pool);
+
+/* The pool is closed, and nothing is being started: it needs its group no more. */
+void weir__client_pool_let_go(weir_client_pool *pool);
+
+/* With the lock: the first who waits, and whose promise cannot be cancelled any more; NULL if
+ * nobody does. The caller has the queue's reference to the promise. */
+weir__acquisition *weir__client_pool_next(weir_client_pool *pool);
+
+/* With the lock: takes it out of the queue; false if it was not there. */
+bool weir__client_pool_forget(weir_client_pool *pool, weir__acquisition *acquisition);
+
+/* ---- channels (client_pool_channel.c) ---- */
+
+/* Does what can be done for those who wait: checks idle channels, and connects. */
+void weir__client_pool_serve(weir_client_pool *pool);
+
+/* What the pool knows of a channel; NULL if it is of no pool. */
+weir__pooled *weir__pooled_of(weir_channel *channel);
+
+/* A channel that is RETURNING: it is told on its loop, if anybody is to be told, and is idle. */
+void weir__pooled_return(weir__pooled *pooled, weir_promise *done);
+
+/* Completes the promise of somebody who waited, or did not have to. */
+void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise);
+
+/* ---- idle channels (client_pool_idle.c) ---- */
+
+/* With the lock: it is idle from now on. True if the timer is to be started. */
+bool weir__client_pool_put_idle(weir__pooled *pooled);
+
+/* Without the lock: starts the timer. */
+void weir__client_pool_sweep(weir_client_pool *pool);
+
+/* With the lock: an idle channel that is active, by the pool's order, which is then in this state;
+ * NULL if there is none. */
+weir__pooled *weir__client_pool_take_idle(weir_client_pool *pool, enum weir__pooled_state state);
+
+/* With the lock: the channel that has been idle longest, if it has been since then; kept, and to be
+ * closed. NULL if there is none. */
+weir_channel *weir__client_pool_take_old(weir_client_pool *pool, int64_t since_ns);
+
+#endif

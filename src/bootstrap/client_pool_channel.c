@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channels of a pool, from the connection to the end.
+ *
+ *      connect -> on_connected -> deliver -> hand_out
+ *      check -> (on its loop) on_check -> checked -> deliver, or send_away
+ *      return -> (on its loop) on_return -> come_back
+ *      on_closed, at any time
+ *
+ * Whoever works on a channel's loop keeps the channel meanwhile; the pool keeps it until it is
+ * closed; and the channel keeps what the pool knows of it, which keeps the pool's memory.
+ */
+#include <errno.h>
+
+#include <weir/attribute.h>
+#include <weir/error.h>
+
+#include "base/memory.h"
+#include "bootstrap/client_pool.h"
+#include "executor/executor.h"
+#include "executor/promise.h"
+
+static void free_pooled(void *value)
+{
+    weir__pooled *pooled = value;
+
+    weir__client_pool_unref(pooled->pool);
+    weir__free(pooled);
+}
+
+static const weir_attribute key = {.name = "weir.client_pool", .free = free_pooled};
+
+weir__pooled *weir__pooled_of(weir_channel *channel)
+{
+    return weir_attribute_get(channel, &key);
+}
+
+/* ---- delivery ---- */
+
+static void come_back(weir__pooled *pooled, weir_promise *done);
+
+static void release_channel(void *channel)
+{
+    weir_channel_release(channel);
+}
+
+/* A promise that somebody else has completed gets nothing, and the channel comes back. */
+void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise)
+{
+    weir_client_pool *pool = pooled->pool;
+    weir_channel *channel = weir_channel_retain(pooled->channel);
+
+    if (weir_promise_succeed_with(promise, weir_channel_retain(channel), release_channel) < 0) {
+        weir__mutex_lock(&pool->lock);
+        if (pooled->state == WEIR__POOLED_OUT)
+            pooled->state = WEIR__POOLED_RETURNING;
+        weir__mutex_unlock(&pool->lock);
+        come_back(pooled, NULL);
+    }
+    weir_channel_release(channel);
+}
+
+enum delivery {
+    DELIVERED,
+    KEPT,           /* nobody waits */
+    KEPT_AND_SWEPT, /* and the timer is to be started */
+    UNWANTED,
+};
+
+/* With the lock: the channel is then OUT, IDLE or LEAVING; or it was closed meanwhile. */
+static enum delivery choose(weir__pooled *pooled, weir__acquisition **ret_acquisition)
+{
+    weir_client_pool *pool = pooled->pool;
+
+    if (pooled->state != WEIR__POOLED_CHECKING)
+        return UNWANTED;
+    pool->coming--;
+    *ret_acquisition = weir__client_pool_next(pool);
+    if (*ret_acquisition != NULL) {
+        pooled->state = WEIR__POOLED_OUT;
+        pool->stats.acquired++;
+        return DELIVERED;
+    }
+    if (pool->is_closed) {
+        weir__pooled_count_out(pooled);
+        return UNWANTED;
+    }
+    return weir__client_pool_put_idle(pooled) ? KEPT_AND_SWEPT : KEPT;
+}
+
+/* A channel that is good, and CHECKING, goes to the first who waits. The caller keeps it. */
+static void deliver(weir__pooled *pooled)
+{
+    weir_client_pool *pool = pooled->pool;
+    weir__acquisition *acquisition;
+    enum delivery delivery;
+    weir_promise *promise;
+
+    weir__mutex_lock(&pool->lock);
+    delivery = choose(pooled, &acquisition);
+    weir__mutex_unlock(&pool->lock);
+    if (delivery == UNWANTED)
+        weir_channel_close(pooled->channel, NULL);
+    if (delivery == KEPT_AND_SWEPT)
+        weir__client_pool_sweep(pool);
+    if (delivery != DELIVERED)
+        return;
+    promise = weir__promise_of_extra(acquisition);
+    if (pool->options.acquired != NULL)
+        pool->options.acquired(pooled->channel, pool->options.user_data);
+    weir__pooled_hand_out(pooled, promise);
+    weir_promise_release(promise);
+}
+
+/* ---- on the channel's loop ---- */
+
+/* The channel is kept until the task has been called. Fails if its loop has ended. */
+static int visit(weir__pooled *pooled, weir_task_fn *fn)
+{
+    int err;
+
+    weir_channel_retain(pooled->channel);
+    weir_task_init(&pooled->task, fn, pooled);
+    err = weir__executor_post(weir_channel_executor(pooled->channel), &pooled->task, WEIR__NOW);
+    if (err < 0)
+        weir_channel_release(pooled->channel);
+    return err;
+}
+
+/* It was to be delivered, but is not fit for it. */
+static void reject(weir__pooled *pooled)
+{
+    weir_client_pool *pool = pooled->pool;
+
+    weir__mutex_lock(&pool->lock);
+    pool->stats.unhealthy++;
+    if (pooled->state == WEIR__POOLED_CHECKING) {
+        pool->coming--;
+        weir__pooled_count_out(pooled);
+    }
+    weir__mutex_unlock(&pool->lock);
+    weir_channel_close(pooled->channel, NULL);
+}
+
+static bool is_healthy(weir__pooled *pooled)
+{
+    const weir_client_pool_options *options = &pooled->pool->options;
+
+    return weir_channel_is_active(pooled->channel) &&
+           (options->healthy == NULL || options->healthy(pooled->channel, options->user_data));
+}
+
+static void on_check(void *arg, int status)
+{
+    weir__pooled *pooled = arg;
+    weir_channel *channel = pooled->channel;
+
+    if (status == 0 && is_healthy(pooled)) {
+        deliver(pooled);
+    } else {
+        reject(pooled);
+        weir__client_pool_serve(pooled->pool);
+    }
+    weir_channel_release(channel);
+}
+
+/* The loop is visited only if there is something to be done. */
+static void check(weir__pooled *pooled)
+{
+    const weir_client_pool_options *options = &pooled->pool->options;
+
+    if (options->healthy == NULL && options->acquired == NULL)
+        deliver(pooled);
+    else if (visit(pooled, on_check) < 0)
+        reject(pooled);
+}
+
+/* ---- connecting ---- */
+
+/* It was counted as coming, and does not come. Who has waited longest hears why. */
+static void fail_first(weir_client_pool *pool, int err, const char *detail)
+{
+    weir__acquisition *acquisition;
+    weir_promise *promise;
+    bool is_last;
+
+    weir__mutex_lock(&pool->lock);
+    pool->channels--;
+    pool->alive--;
+    pool->coming--;
+    pool->stats.failed++;
+    is_last = pool->is_closed && pool->alive == 0;
+    acquisition = weir__client_pool_next(pool);
+    weir__mutex_unlock(&pool->lock);
+    if (acquisition != NULL) {
+        promise = weir__promise_of_extra(acquisition);
+        (void)weir_promise_fail(promise, err, detail);
+        weir_promise_release(promise);
+    }
+    if (is_last)
+        (void)weir_promise_succeed(pool->closed, NULL);
+}
+
+/* With the lock: leaves where it was, whatever that was. Returns whether the pool is now empty. */
+static bool leave(weir__pooled *pooled)
+{
+    weir_client_pool *pool = pooled->pool;
+
+    if (pooled->state == WEIR__POOLED_IDLE) {
+        weir__list_remove(&pooled->link);
+        pool->idle_count--;
+    }
+    if (pooled->state == WEIR__POOLED_CHECKING)
+        pool->coming--;
+    if (pooled->state != WEIR__POOLED_LEAVING)
+        pool->channels--;
+    pooled->state = WEIR__POOLED_GONE;
+    return --pool->alive == 0 && pool->is_closed;
+}
+
+static void on_closed(weir_promise *promise, void *arg)
+{
+    weir__pooled *pooled = arg;
+    weir_client_pool *pool = pooled->pool;
+    bool is_last;
+
+    (void)promise;
+    weir__refs_retain(&pool->refs);
+    weir__mutex_lock(&pool->lock);
+    is_last = leave(pooled);
+    weir__mutex_unlock(&pool->lock);
+    weir_channel_release(pooled->channel); /* which may be its end */
+    if (is_last)
+        (void)weir_promise_succeed(pool->closed, NULL);
+    weir__client_pool_serve(pool);
+    weir__client_pool_unref(pool);
+}
+
+/* From here on the channel has what the pool knows of it. */
+static int take_in(weir__pooled *pooled, weir_channel *channel)
+{
+    weir_promise *closed = weir_channel_closed(channel);
+    int err = closed != NULL ? weir_attribute_set(channel, &key, pooled) : -ENOMEM;
+
+    if (err < 0)
+        return err;
+    pooled->channel = weir_channel_retain(channel);
+    weir__mutex_lock(&pooled->pool->lock);
+    pooled->state = WEIR__POOLED_CHECKING;
+    pooled->pool->stats.created++;
+    weir__mutex_unlock(&pooled->pool->lock);
+    pooled->listener = (weir_listener){.fn = on_closed, .user_data = pooled};
+    weir_promise_listen(closed, &pooled->listener);
+    return 0;
+}
+
+/* A channel that was just connected needs no check. */
+static void welcome(weir__pooled *pooled)
+{
+    weir_channel *channel = weir_channel_retain(pooled->channel);
+    const weir_client_pool_options *options = &pooled->pool->options;
+
+    if (options->created != NULL)
+        options->created(channel, options->user_data);
+    deliver(pooled);
+    weir_channel_release(channel);
+}
+
+static void on_connected(weir_promise *connecting, void *arg)
+{
+    weir__pooled *pooled = arg;
+    weir_client_pool *pool = pooled->pool;
+    weir_channel *channel = weir_promise_value(connecting);
+    int err = weir_promise_result(connecting);
+
+    weir__refs_retain(&pool->refs);
+    weir__mutex_lock(&pool->lock);
+    weir__list_remove(&pooled->link);
+    weir__mutex_unlock(&pool->lock);
+    weir_promise_release(pooled->connecting);
+    if (err == 0) {
+        err = take_in(pooled, channel);
+        if (err < 0)
+            weir_channel_abort(channel, NULL);
+    }
+    if (err < 0) {
+        free_pooled(pooled);
+        fail_first(pool, err, channel == NULL ? weir_promise_detail(connecting) : NULL);
+        weir__client_pool_serve(pool);
+    } else {
+        welcome(pooled);
+    }
+    weir__client_pool_unref(pool);
+}
+
+/* A close gives up what stands in the list; so does who has begun it, if it was not there yet. */
+static void begin(weir__pooled *pooled, weir_promise *connecting)
+{
+    weir_client_pool *pool = pooled->pool;
+    bool is_closed;
+
+    pooled->connecting = connecting;
+    weir__mutex_lock(&pool->lock);
+    is_closed = pool->is_closed;
+    if (!is_closed)
+        weir__list_append(&pool->connecting, &pooled->link);
+    weir__mutex_unlock(&pool->lock);
+    if (is_closed)
+        (void)weir_promise_cancel(connecting);
+    pooled->listener = (weir_listener){.fn = on_connected, .user_data = pooled};
+    weir_promise_listen(connecting, &pooled->listener);
+}
+
+static int connect_one(weir_client_pool *pool)
+{
+    weir__pooled *pooled = weir__zalloc(sizeof(*pooled));
+    weir_promise *connecting;
+    int err;
+
+    if (pooled == NULL)
+        return -ENOMEM;
+    err = weir_client_connect(pool->client, &connecting);
+    if (err < 0) {
+        weir__free(pooled);
+        return err;
+    }
+    weir__refs_retain(&pool->refs);
+    pooled->pool = pool;
+    weir__list_init(&pooled->link);
+    begin(pooled, connecting);
+    return 0;
+}
+
+/* A pool that is closed meanwhile lets go of the client's group only when this is through. */
+static void connect_another(weir_client_pool *pool)
+{
+    int err = connect_one(pool);
+    bool lets_go;
+
+    weir__mutex_lock(&pool->lock);
+    pool->starting--;
+    lets_go = pool->is_closed && pool->starting == 0;
+    weir__mutex_unlock(&pool->lock);
+    if (err < 0)
+        fail_first(pool, err, NULL);
+    if (lets_go)
+        weir__client_pool_let_go(pool);
+}
+
+/* ---- serving ---- */
+
+/* With the lock: whether another channel is to come, which is then counted: one that was idle, and
+ * is then kept by the caller, or NULL for one that is to be connected. */
+static bool call_one(weir_client_pool *pool, weir__pooled **ret_idle)
+{
+    if (pool->waiting_count <= pool->coming || pool->is_closed)
+        return false;
+    *ret_idle = weir__client_pool_take_idle(pool, WEIR__POOLED_CHECKING);
+    if (*ret_idle != NULL) {
+        weir_channel_retain((*ret_idle)->channel);
+    } else if (pool->channels >= pool->max) {
+        return false;
+    } else {
+        pool->channels++;
+        pool->alive++;
+        pool->starting++;
+    }
+    pool->coming++;
+    return true;
+}
+
+void weir__client_pool_serve(weir_client_pool *pool)
+{
+    for (;;) {
+        weir__pooled *idle = NULL;
+        bool is_called;
+
+        weir__mutex_lock(&pool->lock);
+        is_called = call_one(pool, &idle);
+        weir__mutex_unlock(&pool->lock);
+        if (!is_called)
+            return;
+        if (idle != NULL) {
+            weir_channel *channel = idle->channel;
+
+            check(idle);
+            weir_channel_release(channel);
+        } else {
+            connect_another(pool);
+        }
+    }
+}
+
+/* ---- coming back ---- */
+
+/* The caller keeps the channel. */
+static void come_back(weir__pooled *pooled, weir_promise *done)
+{
+    weir_client_pool *pool = pooled->pool;
+    bool stays = weir_channel_is_active(pooled->channel), starts_sweep = false;
+
+    weir__mutex_lock(&pool->lock);
+    stays = stays && !pool->is_closed && pooled->state == WEIR__POOLED_RETURNING;
+    if (stays)
+        starts_sweep = weir__client_pool_put_idle(pooled);
+    else if (pooled->state == WEIR__POOLED_RETURNING)
+        weir__pooled_count_out(pooled);
+    weir__mutex_unlock(&pool->lock);
+    if (!stays)
+        weir_channel_close(pooled->channel, NULL);
+    if (starts_sweep)
+        weir__client_pool_sweep(pool);
+    if (done != NULL)
+        (void)weir_promise_succeed(done, NULL);
+    weir__client_pool_serve(pool);
+}
+
+static void on_return(void *arg, int status)
+{
+    weir__pooled *pooled = arg;
+    weir_channel *channel = pooled->channel;
+    weir_promise *done = pooled->done;
+    const weir_client_pool_options *options = &pooled->pool->options;
+
+    if (status == 0)
+        options->released(channel, options->user_data);
+    come_back(pooled, done);
+    weir_promise_release(done);
+    weir_channel_release(channel);
+}
+
+void weir__pooled_return(weir__pooled *pooled, weir_promise *done)
+{
+    pooled->done = done != NULL ? weir_promise_retain(done) : NULL;
+    if (pooled->pool->options.released == NULL || visit(pooled, on_return) < 0) {
+        weir_promise_release(pooled->done);
+        come_back(pooled, done);
+    }
+}
