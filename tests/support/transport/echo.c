@@ -11,6 +11,7 @@
 #include <weir/buf.h>
 #include <weir/pipeline.h>
 #include <weir/tcp.h>
+#include <weir/unix.h>
 
 #include "base/random.h"
 #include "support/executor/group.h"
@@ -242,14 +243,21 @@ static weir_channel_options options_of(const struct echo *echo)
     return options;
 }
 
+static int create_listener(struct echo *echo, const weir_channel_options *options)
+{
+    return echo->place == NULL
+               ? weir_tcp_create_server(NULL, options, &echo->listener)
+               : weir_unix_create_server(echo->kind, NULL, options, &echo->listener);
+}
+
 static int open_listener(struct echo *echo)
 {
     weir_channel_options options = options_of(echo);
     weir_promise *bound;
-    int err = weir_address_parse("127.0.0.1:0", &echo->address);
+    int err = weir_address_parse(echo->place != NULL ? echo->place : "127.0.0.1:0", &echo->address);
 
     if (err == 0)
-        err = weir_tcp_create_server(NULL, &options, &echo->listener);
+        err = create_listener(echo, &options);
     if (err == 0)
         err = weir_pipeline_add_last(weir_channel_pipeline(echo->listener), &acceptor, echo);
     if (err == 0)
@@ -272,7 +280,8 @@ static int open_client(struct echo *echo, unsigned number)
     client->echo = echo;
     client->seed = (echo->seed + number) * 0x2545f4914f6cdd1du;
     weir__random_init(&client->random, client->seed);
-    err = weir_tcp_create(&options, &client->channel);
+    err = echo->place == NULL ? weir_tcp_create(&options, &client->channel)
+                              : weir_unix_create(echo->kind, &options, &client->channel);
     if (err == 0)
         err =
             weir_pipeline_add_last(weir_channel_pipeline(client->channel), &client_handler, client);

@@ -21,6 +21,8 @@
 struct echo_client;
 
 struct echo {
+    const char *place; /* NULL = 127.0.0.1:0, or where a Unix socket is */
+    enum weir_kind kind;
     unsigned connections;
     int64_t low_mark; /* of both sides; 0 = as usual */
     int64_t high_mark;

@@ -11,6 +11,7 @@
 
 #include <weir/pipeline.h>
 #include <weir/udp.h>
+#include <weir/unix.h>
 
 #include "support/executor/group.h"
 #include "support/loop/stream.h"
@@ -119,6 +120,8 @@ static uint32_t dropped_by(weir_channel *channel)
 
 static bool may_go_on(struct flood *flood)
 {
+    if (flood->is_unix)
+        return weir_channel_is_writable(flood->sender);
     return !flood->patient ||
            flood->sent - atomic_load(&flood->received) - dropped_by(flood->receiver) <
                UNDER_WAY_MAX;
@@ -179,7 +182,8 @@ static int await(weir_promise *promise)
 
 static int open_channel(struct flood *flood, weir_executor *loop, weir_channel **ret_channel)
 {
-    int err = weir_udp_create(NULL, ret_channel);
+    int err = flood->is_unix ? weir_unix_create(WEIR_KIND_DATAGRAM, NULL, ret_channel)
+                             : weir_udp_create(NULL, ret_channel);
 
     if (err == 0)
         err = weir_pipeline_add_last(weir_channel_pipeline(*ret_channel), &handler, flood);
@@ -188,13 +192,24 @@ static int open_channel(struct flood *flood, weir_executor *loop, weir_channel *
     return err;
 }
 
+static int choose_address(const struct flood *flood, weir_address *ret_address)
+{
+    static const weir_address any_name = {.length = sizeof(sa_family_t),
+                                          .storage = {.ss_family = AF_UNIX}};
+
+    if (!flood->is_unix)
+        return weir_address_parse("127.0.0.1:0", ret_address);
+    *ret_address = any_name;
+    return 0;
+}
+
 static int open_receiver(struct flood *flood, weir_executor *loop, weir_address *ret_address)
 {
     weir_promise *bound;
     int err = open_channel(flood, loop, &flood->receiver);
 
     if (err == 0)
-        err = weir_address_parse("127.0.0.1:0", ret_address);
+        err = choose_address(flood, ret_address);
     if (err == 0)
         err = weir_promise_create(loop, &bound);
     if (err < 0)

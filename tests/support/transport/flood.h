@@ -2,7 +2,7 @@
 /*
  * Datagrams in great number, from one UDP channel to another: each has a number and bytes that
  * follow from it. What the receiver's socket had no room for is what the system says it has
- * dropped, and nothing else may be missing.
+ * dropped, and nothing else may be missing. Unix sockets drop nothing.
  *
  *     struct flood flood = {.count = 100000};
  *     assert_int_equal(flood_run(&flood, far, near), 0);
@@ -17,6 +17,7 @@
 #include "support/executor/tally.h"
 
 struct flood {
+    bool is_unix;
     uint32_t count;
     uint16_t segments; /* that each message is made of; 0 = messages are single datagrams */
     bool patient;      /* the sender waits for the receiver: little is lost */
