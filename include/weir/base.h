@@ -44,7 +44,8 @@ typedef struct weir_timer_node {
     struct weir_timer_node *next;
     struct weir_timer_node **pprev; /* NULL = not filed */
     int64_t at_ns;
-    uint64_t sequence; /* order of submission among equal deadlines */
+    uint32_t sequence; /* order of submission among equal deadlines: counts round and round */
+    uint32_t reserved;
 } weir_timer_node;
 
 /*

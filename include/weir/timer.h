@@ -16,15 +16,19 @@
 extern "C" {
 #endif
 
+struct weir_ctx;
+
 typedef struct weir_timer weir_timer;
 typedef void weir_timer_fn(weir_timer *timer);
 
 struct weir_timer {
     weir_timer_node node; /* private, as all of it */
-    weir_timer_fn *fn;
+    union {
+        weir_timer_fn *fn;
+        void (*ctx_fn)(struct weir_ctx *ctx, weir_timer *timer); /* if there is a ctx */
+    };
     weir_executor *executor;
-    struct weir_ctx *ctx; /* the handler that started it, and what it calls then */
-    void (*ctx_fn)(struct weir_ctx *ctx, weir_timer *timer);
+    struct weir_ctx *ctx; /* the handler that it belongs to: weir_ctx_timer_start */
     weir_timer *ctx_next;
 };
 
@@ -39,7 +43,6 @@ static inline void weir_timer_init(weir_timer *timer)
     timer->fn = NULL;
     timer->executor = NULL;
     timer->ctx = NULL;
-    timer->ctx_fn = NULL;
     timer->ctx_next = NULL;
 }
 
@@ -47,8 +50,8 @@ static inline void weir_timer_init(weir_timer *timer)
  * Calls fn(timer) once, after `delay_ns` (a negative one counts as 0). One of 100 ms or more may
  * count from the end of the batch of tasks that starts it. A running timer is started anew.
  * Thread: the executor's.  Lends until it fires or is stopped: timer.  Fails: WEIR_EWRONGTHREAD,
- * -EINVAL, -EBUSY (it runs on another executor), WEIR_EREJECTED (the executor has shut down),
- * -ENOTSUP (immediate).
+ * -EINVAL, -EBUSY (it runs on another executor, or belongs to a handler), WEIR_EREJECTED (the
+ * executor has shut down), -ENOTSUP (immediate).
  */
 WEIR_API int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
                               weir_timer_fn *fn);

@@ -141,9 +141,12 @@ static void file_in_wheel(weir__timers *timers, weir_timer_node *node)
     mark(timers, slot);
 }
 
+/* Two timers of one deadline have fewer than 2^31 starts of others between them. */
 static bool comes_before(const weir_timer_node *a, const weir_timer_node *b)
 {
-    return a->at_ns < b->at_ns || (a->at_ns == b->at_ns && a->sequence < b->sequence);
+    if (a->at_ns != b->at_ns)
+        return a->at_ns < b->at_ns;
+    return (int32_t)(a->sequence - b->sequence) < 0;
 }
 
 /* Merges the sorted list `b` into the sorted list at `head`. */

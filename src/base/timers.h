@@ -77,7 +77,7 @@ enum {
 typedef struct weir__timers {
     int64_t position_ns;
     int64_t next_ns; /* the answer of weir__timers_next, or WEIR__TIMERS_UNKNOWN */
-    uint64_t sequence;
+    uint32_t sequence;
     size_t count;
     weir_timer_node end; /* of every list, so that linking and unlinking need no branch */
     weir_timer_node *aside;

@@ -14,6 +14,7 @@
 #include "channel/channel.h"
 #include "channel/hop.h"
 #include "channel/node.h"
+#include "executor/timer.h"
 
 /* A handler that holds back bytes. */
 struct weir__holder {
@@ -220,11 +221,6 @@ void weir__ctx_let_go(weir_ctx *ctx)
 
 /* ---- timers ---- */
 
-static void on_timer(weir_timer *timer)
-{
-    timer->ctx_fn(timer->ctx, timer);
-}
-
 static weir_timer **timers_of(weir_ctx *ctx)
 {
     return weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->timers : &ctx->channel->timers;
@@ -253,7 +249,7 @@ int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
         *timers = timer;
     }
     timer->ctx_fn = fn;
-    return weir_timer_start(weir_ctx_executor(ctx), timer, delay_ns, on_timer);
+    return weir__timer_start(weir_ctx_executor(ctx), timer, delay_ns);
 }
 
 void weir__ctx_stop_timers(weir_ctx *ctx)
@@ -267,7 +263,7 @@ void weir__ctx_stop_timers(weir_ctx *ctx)
         }
         *link = timer->ctx_next;
         (void)weir_timer_stop(timer);
-        timer->ctx = NULL;
+        weir_timer_init(timer); /* nobody's: what it has called wants a context */
     }
 }
 

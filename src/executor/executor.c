@@ -36,6 +36,7 @@
 #include "base/futex.h"
 #include "base/turn.h"
 #include "executor/schedule.h"
+#include "executor/timer.h"
 
 #define TURN_TASKS_MAX 65536 /* for clocks that stand still */
 #define PROBE_EVERY 64       /* submissions of a thread */
@@ -366,7 +367,7 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
         timer = container_of(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
             weir__figures_called(executor, 0);
-        timer->fn(timer);
+        weir__timer_fire(timer);
         count++;
     }
     if (count > 0)

@@ -51,17 +51,12 @@ static int check_start(const weir_executor *executor, const weir_timer *timer)
     return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN ? 0 : WEIR_EREJECTED;
 }
 
-int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
-                     weir_timer_fn *fn)
+int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
 {
-    int err;
+    int err = check_start(executor, timer);
 
-    if (executor == NULL || timer == NULL || fn == NULL)
-        return -EINVAL;
-    err = check_start(executor, timer);
     if (err < 0)
         return err;
-    timer->fn = fn;
     timer->executor = executor;
     if (executor == weir__current)
         start_in_task(executor, timer, delay_ns);
@@ -70,11 +65,26 @@ int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_n
     return 0;
 }
 
+int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
+                     weir_timer_fn *fn)
+{
+    int err;
+
+    if (executor == NULL || timer == NULL || fn == NULL)
+        return -EINVAL;
+    if (timer->ctx != NULL)
+        return -EBUSY;
+    err = weir__timer_start(executor, timer, delay_ns);
+    if (err == 0)
+        timer->fn = fn;
+    return err;
+}
+
 int weir_timer_restart(weir_timer *timer, int64_t delay_ns)
 {
-    if (timer == NULL)
+    if (timer == NULL || timer->executor == NULL)
         return -EINVAL;
-    return weir_timer_start(timer->executor, timer, delay_ns, timer->fn);
+    return weir__timer_start(timer->executor, timer, delay_ns);
 }
 
 static __attribute__((noinline, cold)) int stop_elsewhere(weir_timer *timer)

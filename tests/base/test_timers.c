@@ -117,6 +117,18 @@ TEST(timers, with_equal_deadlines_expire_in_order_of_start)
     }
 }
 
+TEST(timers, are_in_order_of_start_when_the_count_of_starts_begins_anew)
+{
+    weir__timers timers;
+    weir_timer_node nodes[6] = {0};
+
+    weir__timers_init(&timers, 0);
+    timers.sequence = UINT32_MAX - 2;
+    for (int i = 0; i < 6; i++)
+        weir__timers_start(&timers, &nodes[i], 5 * SECOND);
+    assert_expire_in_order(&timers, nodes, 6, 5 * SECOND);
+}
+
 TEST(timers, go_behind_their_equals_when_restarted)
 {
     weir__timers timers;

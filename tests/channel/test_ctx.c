@@ -164,6 +164,27 @@ TEST(ctx, refuses_timers_of_others)
     rig_close(&rig);
 }
 
+static void never(weir_timer *timer)
+{
+    (void)timer;
+    fail();
+}
+
+TEST(ctx, keeps_its_timers_from_those_who_would_start_them_otherwise)
+{
+    struct rig rig;
+    struct clockwork *self;
+
+    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&rig);
+    self = weir_ctx_state(weir_pipeline_find(rig.pipeline, "clockwork"));
+    assert_int_equal(weir_timer_start(rig.stepper.executor, &self->short_timer, 0, never), -EBUSY);
+    assert_int_equal(weir_timer_restart(&self->short_timer, weir_ms(3)), 0);
+    (void)stepper_advance(&rig.stepper, weir_ms(5));
+    assert_diary(&rig.diary, "long short");
+    rig_close(&rig);
+}
+
 static int late_result;
 
 static void clockwork_unregistered(weir_ctx *ctx)

@@ -43,6 +43,12 @@ static void start(struct stepper *stepper, struct bell *bell, int64_t delay_ns)
     assert_int_equal(weir_timer_start(stepper->executor, &bell->timer, delay_ns, ring), 0);
 }
 
+TEST(timer, is_no_more_than_a_line_of_the_cache_and_has_room_for_later)
+{
+    assert_int_equal(sizeof(weir_timer), 64);
+    assert_int_equal(sizeof(((weir_timer *)0)->node.reserved), 4);
+}
+
 TEST(timer, fires_once_at_its_deadline_and_not_before)
 {
     struct stepper stepper = stepper_open();
