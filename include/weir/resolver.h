@@ -6,9 +6,10 @@
  *      ...
  *      const weir_addresses *found = weir_promise_value(promise);
  *
- * Addresses in numbers are answered at once, by every resolver. The system's resolver then looks
- * for "localhost", into its cache, into the hosts file, and asks getaddrinfo; the last two on
- * executors that may block. Who asks for a host that is being looked up waits for the same answer.
+ * Addresses in numbers are answered at once, by every resolver. The system's resolver knows what
+ * "localhost" is and that nothing is under "invalid" (RFC 6761), looks into its cache, then into
+ * the hosts file, and asks getaddrinfo; the last two on executors that may block. Who asks for a
+ * host that is being looked up waits for the same answer.
  *
  * No such host is WEIR_ENOHOST; WEIR_ELOOKUP is a failure that may not last. The sentence beside
  * it names the host.

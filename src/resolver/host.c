@@ -11,7 +11,6 @@
 #include "base/address.h"
 
 #define LABEL_MAX 63
-#define LOCAL "localhost"
 
 static char to_small(char c)
 {
@@ -74,11 +73,22 @@ int weir__host_parse(const char *text, weir__host *ret_host)
     return 0;
 }
 
-bool weir__host_is_local(const char *name)
+/* Whether the last label of a name is this one. */
+static bool is_under(const char *name, const char *label)
 {
-    size_t length = strlen(name), tail = sizeof(LOCAL) - 1;
+    size_t length = strlen(name), tail = strlen(label);
 
     length -= length > 0 && name[length - 1] == '.';
-    return length >= tail && memcmp(name + length - tail, LOCAL, tail) == 0 &&
+    return length >= tail && memcmp(name + length - tail, label, tail) == 0 &&
            (length == tail || name[length - tail - 1] == '.');
+}
+
+bool weir__host_is_local(const char *name)
+{
+    return is_under(name, "localhost");
+}
+
+bool weir__host_is_invalid(const char *name)
+{
+    return is_under(name, "invalid");
 }

@@ -18,7 +18,9 @@ typedef struct weir__host {
 /* Reads "name:port". Fails with -EINVAL for what is no name: an address in numbers is none. */
 int weir__host_parse(const char *text, weir__host *ret_host);
 
-/* Whether it stands for this machine: "localhost", and what ends so (RFC 6761, 6.3). */
+/* Whether it stands for this machine, or for none: "localhost" and "invalid", and what is under
+ * them (RFC 6761, 6.3 and 6.4). */
 bool weir__host_is_local(const char *name);
+bool weir__host_is_invalid(const char *name);
 
 #endif

@@ -30,7 +30,7 @@ void weir_resolver_options_init(weir_resolver_options *options)
 
 /* ---- asking ---- */
 
-/* RFC 6761, 6.3: nobody is asked, and the answer is always the same. */
+/* The answer is always the same, so nobody is asked. */
 static void answer_local(const weir__system_resolver *self, uint16_t port, weir_promise *promise)
 {
     weir_address addresses[2];
@@ -111,6 +111,8 @@ static void resolve_any(void *user_data, const char *host, uint16_t port, weir_p
 {
     if (weir__host_is_local(host))
         answer_local(user_data, port, promise);
+    else if (weir__host_is_invalid(host))
+        weir__resolver_fail(promise, host, WEIR_ENOHOST);
     else
         resolve(user_data, host, port, promise);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -66,6 +67,41 @@ TEST(file, needs_memory)
     test_memory_fail_at(0);
     assert_true(n > 1);
     weir__free(text);
+    assert_int_equal(unlink(path), 0);
+}
+
+static ssize_t (*real_read)(int descriptor, void *memory, size_t size);
+static int read_err;
+
+/* Fails once, and reads a little at a time. */
+static ssize_t read_badly(int descriptor, void *memory, size_t size)
+{
+    if (read_err != 0) {
+        errno = read_err;
+        read_err = 0;
+        return -1;
+    }
+    return real_read(descriptor, memory, size < 1000 ? size : 1000);
+}
+
+TEST(file, is_read_in_spite_of_signals_and_not_in_spite_of_errors)
+{
+    char path[] = "/tmp/weir-file-XXXXXX";
+    char *text = NULL;
+    size_t length = 0;
+    int err;
+
+    make(path);
+    real_read = weir__sys.read;
+    weir__sys.read = read_badly;
+    read_err = EINTR;
+    err = weir__file_read(path, SIZE, &text, &length);
+    weir__free(text);
+    read_err = EIO;
+    assert_int_equal(weir__file_read(path, SIZE, &text, &length), -EIO);
+    weir__sys.read = real_read;
+    assert_int_equal(err, 0);
+    assert_int_equal(length, SIZE);
     assert_int_equal(unlink(path), 0);
 }
 

@@ -76,8 +76,8 @@ TEST(host, has_limits)
     assert_int_equal(weir__host_parse(text, &host), -EINVAL);
 }
 
-/* RFC 6761, 6.3 */
-TEST(host, may_be_this_machine)
+/* RFC 6761, 6.3 and 6.4 */
+TEST(host, may_be_this_machine_or_none)
 {
     assert_true(weir__host_is_local("localhost"));
     assert_true(weir__host_is_local("localhost."));
@@ -85,4 +85,6 @@ TEST(host, may_be_this_machine)
     assert_false(weir__host_is_local("notlocalhost"));
     assert_false(weir__host_is_local("localhost.example"));
     assert_false(weir__host_is_local("host"));
+    assert_true(weir__host_is_invalid("x.invalid"));
+    assert_false(weir__host_is_invalid("invalid.example"));
 }
