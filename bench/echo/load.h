@@ -13,12 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "support/latency.h"
-
-typedef struct echo_counts {
-    uint64_t requests;      /* answered; of the churn: connections */
-    struct latency latency; /* of each */
-} echo_counts;
+#include "echo/counts.h"
 
 /* ---- many connections: one thread, epoll, so many requests under way on each at all times ---- */
 

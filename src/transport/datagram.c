@@ -151,8 +151,9 @@ static int share(weir_msg *msg, weir_msg **ret_share)
     weir_msg *content = NULL;
     int err = datagram->content != NULL ? weir_msg_share(datagram->content, &content) : 0;
 
-    if (err == 0)
-        err = create(content, &datagram->recipient, &other);
+    if (err < 0)
+        return err;
+    err = create(content, &datagram->recipient, &other);
     if (err < 0)
         return err;
     copy_address(&other->sender, &datagram->sender);
