@@ -96,12 +96,23 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     weir_fire_error(ctx, err, detail);
 }
 
+static void on_turn(void *arg, int status);
+
+static void on_writability(weir_ctx *ctx)
+{
+    struct flood *flood = flood_of(ctx);
+
+    if (flood->is_unix && weir_is_writable(ctx) && flood->sent < flood->count)
+        on_turn(flood, 0);
+}
+
 static const weir_handler handler = {
     .name = "flood",
     .state_size = sizeof(struct flood *),
     .init = keep_pointer,
     .read = on_read,
     .read_complete = on_read_complete,
+    .writability = on_writability,
     .error = on_error,
 };
 
@@ -118,10 +129,16 @@ static uint32_t dropped_by(weir_channel *channel)
 
 /* ---- the sender ---- */
 
+/* Then on_writability goes on. */
+static bool waits_for_room(const struct flood *flood)
+{
+    return flood->is_unix && !weir_channel_is_writable(flood->sender);
+}
+
 static bool may_go_on(struct flood *flood)
 {
-    if (flood->is_unix)
-        return weir_channel_is_writable(flood->sender);
+    if (waits_for_room(flood))
+        return false;
     return !flood->patient ||
            flood->sent - atomic_load(&flood->received) - dropped_by(flood->receiver) <
                UNDER_WAY_MAX;
@@ -160,7 +177,7 @@ static void on_turn(void *arg, int status)
     for (int i = 0; i < BURST && status == 0 && flood->sent < flood->count && may_go_on(flood); i++)
         status = write_next(flood);
     weir_channel_flush(flood->sender);
-    if (status == 0 && flood->sent < flood->count)
+    if (status == 0 && flood->sent < flood->count && !waits_for_room(flood))
         status = weir_execute(weir_channel_executor(flood->sender), on_turn, flood);
     if (status < 0)
         atomic_fetch_add(&flood->errors, 1);
