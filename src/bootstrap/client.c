@@ -321,7 +321,7 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
     race->holds = true;
     race->count = count;
     race->delay_ns = delay_of(options);
-    weir__executor_occupy(loop);
+    weir__executor_hold(loop);
     err = fill(race, options);
     if (err < 0) {
         end(race);
@@ -368,7 +368,8 @@ static int take_loop(const weir_client_options *options, weir_executor **ret_loo
     if (options->loop == NULL)
         return weir__group_take(options->group, ret_loop);
     *ret_loop = options->loop;
-    return weir__executor_hold(options->loop);
+    weir__executor_hold(options->loop);
+    return 0;
 }
 
 static int connect_on(weir_executor *loop, const weir_client_options *options, bool is_name,

@@ -8,7 +8,7 @@
 #include <weir/client.h>
 
 /* Connects to the first of the addresses that answers, on this loop. The options have been read;
- * their group is not looked at; who calls holds the loop (executor/roster.h). */
+ * their group is not looked at, nor is the loop taken from it. */
 int weir__client_race(const weir_client_options *options, weir_executor *loop,
                       weir_promise **ret_connecting);
 

@@ -117,7 +117,7 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
     }
     call->loop = loop;
     weir__executor_keep(loop);
-    weir__executor_occupy(loop); /* meanwhile no other channel gets it */
+    weir__executor_hold(loop); /* meanwhile no other channel gets it */
     atomic_init(&call->resolving, weir_promise_retain(resolving));
     weir__promise_set_on_cancel(promise, on_cancel);
     call->heard = (weir_listener){.fn = on_resolved, .user_data = call};

@@ -171,8 +171,6 @@ static void refuse(weir_channel *channel, weir_promise *done, int err, const cha
 
 void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    int err;
-
     if (!weir__channel_may_begin(channel, done))
         return;
     if (loop == NULL) {
@@ -183,10 +181,8 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
         refuse(channel, done, -EINVAL, "the executor does not suit the channel");
         return;
     }
-    err = weir__executor_hold(loop);
-    if (err < 0)
-        refuse(channel, done, err, "its executor cannot be had");
-    else if (claim(channel, loop))
+    weir__executor_hold(loop);
+    if (claim(channel, loop))
         register_there(channel, loop, done);
     else if (can_move_now(channel))
         move(channel, loop, done);

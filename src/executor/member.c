@@ -20,7 +20,7 @@ void weir__member_join(weir__member *member, weir_executor *executor)
     member->executor = executor;
     weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
     weir__figure_add(executor->members.count, 1);
-    weir__executor_occupy(executor);
+    weir__executor_hold(executor);
 }
 
 void weir__member_part(weir__member *member)

@@ -132,35 +132,19 @@ void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret
 
 /* ---- uses ---- */
 
-static int use(weir_executor *executor, bool may_refuse)
+void weir__executor_hold(weir_executor *executor)
 {
     weir__place *place = &executor->place;
     weir__roster *roster = place->roster;
-    int err = 0;
 
     if (roster == NULL)
-        return 0;
+        return;
     weir__mutex_lock(&roster->lock);
-    if (place->uses == 0 && may_refuse)
-        err = admit(roster);
-    else if (place->uses == 0)
+    if (place->uses++ == 0) {
         roster->active++;
-    if (err == 0) {
-        place->uses++;
         weir__list_remove(&place->link);
     }
     weir__mutex_unlock(&roster->lock);
-    return err;
-}
-
-int weir__executor_hold(weir_executor *executor)
-{
-    return use(executor, true);
-}
-
-void weir__executor_occupy(weir_executor *executor)
-{
-    (void)use(executor, false);
 }
 
 void weir__executor_let_go(weir_executor *executor)

@@ -64,11 +64,9 @@ void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret
 
 /* ---- of any executor: nothing happens to those that are in no roster ---- */
 
-/* Any thread: keeps the executor in use. Fails with WEIR_ETOOMANY if it was idle. */
-int weir__executor_hold(weir_executor *executor);
+/* Any thread: keeps the executor in use. The bound is no matter here: it is one for new executors,
+ * and this one is there. */
+void weir__executor_hold(weir_executor *executor);
 void weir__executor_let_go(weir_executor *executor);
-
-/* The same where there is no refusing: a member has joined, or the executor is held already. */
-void weir__executor_occupy(weir_executor *executor);
 
 #endif

@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Groups that make an executor for each channel: who gets which, how many there are, what becomes
+ * of those that nobody has. A 32.
+ */
+#include "executor/group.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/schedule.h>
+
+#include "support/executor/doomed.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/executor/tally.h"
+#include "support/executor/workshop.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+static weir_group *make_growing(const weir_group_options *options)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir__group_create_growing(&weir__plain_type, NULL, 0,
+                                   options != NULL ? options : WEIR_GROUP_OPTIONS(PLAIN), &group),
+        0);
+    return group;
+}
+
+static weir_executor *take(weir_group *group)
+{
+    weir_executor *executor = NULL;
+
+    assert_int_equal(weir__group_take(group, &executor), 0);
+    assert_non_null(executor);
+    return executor;
+}
+
+static weir_group_stats stats_of(const weir_group *group)
+{
+    weir_group_stats stats;
+
+    weir_group_read_stats(group, &stats);
+    return stats;
+}
+
+static void assert_in_use(const weir_group *group, uint64_t active, uint64_t idle)
+{
+    weir_group_stats stats = stats_of(group);
+
+    assert_int_equal(stats.active, active);
+    assert_int_equal(stats.idle, idle);
+    assert_int_equal(stats.executors, active + idle);
+}
+
+/* ---- who gets which ---- */
+
+TEST(group_growing, has_one_executor_for_a_start)
+{
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .threads = 7));
+
+    assert_int_equal(weir_group_count(group), 1);
+    assert_in_use(group, 0, 1);
+    assert_int_equal(stats_of(group).threads, 0);
+    assert_true(weir__group_grows(group));
+    end_group(group);
+}
+
+TEST(group_growing, gives_each_an_executor_of_its_own)
+{
+    enum { COUNT = 50 };
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .name = "each"));
+    weir_executor *taken[COUNT];
+
+    for (size_t i = 0; i < COUNT; i++) {
+        taken[i] = take(group);
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(taken[i], taken[j]);
+        assert_ptr_equal(weir_group_at(group, i), taken[i]);
+    }
+    assert_in_use(group, COUNT, 0);
+    assert_string_equal(weir_executor_name(taken[0]), "each-1");
+    assert_string_equal(weir_executor_name(taken[COUNT - 1]), "each-50");
+    for (size_t i = 0; i < COUNT; i++)
+        weir__executor_let_go(taken[i]);
+    assert_in_use(group, 0, COUNT);
+    end_group(group);
+}
+
+TEST(group_growing, gives_away_first_what_came_back_last)
+{
+    weir_group *group = make_growing(NULL);
+    weir_executor *a = take(group), *b = take(group), *c = take(group);
+
+    weir__executor_let_go(a);
+    weir__executor_let_go(c);
+    weir__executor_let_go(b);
+    assert_ptr_equal(take(group), b);
+    assert_ptr_equal(take(group), c);
+    assert_ptr_equal(take(group), a);
+    assert_int_equal(weir_group_count(group), 3);
+    weir__executor_let_go(a);
+    weir__executor_let_go(b);
+    weir__executor_let_go(c);
+    end_group(group);
+}
+
+TEST(group_growing, has_no_next_one)
+{
+    weir_group *group = make_growing(NULL);
+    struct tally tally = {0};
+    weir_promise *promise = NULL;
+
+    assert_null(weir_group_next(group));
+    assert_int_equal(weir_group_execute(group, tally_task, &tally), -ENOTSUP);
+    assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -ENOTSUP);
+    assert_int_equal(weir_group_schedule(group, 0, &promise, tally_task, &tally), -ENOTSUP);
+    assert_int_equal(
+        weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &promise, tally_task, &tally),
+        -ENOTSUP);
+    assert_int_equal(
+        weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &promise, tally_task, &tally),
+        -ENOTSUP);
+    assert_null(promise);
+    assert_int_equal(tally.calls, 0);
+    end_group(group);
+}
+
+TEST(group_growing, chooses_by_itself)
+{
+    weir_group *group = NULL;
+    weir_autoscale_options autoscale;
+
+    weir_autoscale_options_init(&autoscale);
+    assert_int_equal(weir__group_create_growing(
+                         &weir__plain_type, NULL, 0,
+                         WEIR_GROUP_OPTIONS(.chooser = weir_chooser_round_robin()), &group),
+                     -EINVAL);
+    assert_int_equal(weir__group_create_growing(&weir__plain_type, NULL, 0,
+                                                WEIR_GROUP_OPTIONS(.autoscale = &autoscale),
+                                                &group),
+                     -EINVAL);
+    assert_int_equal(weir__group_create_growing(&weir__plain_type, NULL, 0,
+                                                WEIR_GROUP_OPTIONS(.max_channels = -1), &group),
+                     -EINVAL);
+    assert_null(group);
+}
+
+/* ---- how many ---- */
+
+TEST(group_growing, refuses_more_than_its_bound)
+{
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 2));
+    weir_executor *a = take(group), *b = take(group), *none = NULL;
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+    assert_null(none);
+    assert_int_equal(stats_of(group).refused, 3);
+    weir__executor_hold(a); /* it is there already */
+    weir__executor_let_go(a);
+    weir__executor_let_go(b);
+    assert_ptr_equal(take(group), b);
+    weir__executor_let_go(a);
+    weir__executor_let_go(b);
+    assert_in_use(group, 0, 2);
+    end_group(group);
+}
+
+TEST(group_growing, counts_one_that_is_held_directly)
+{
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
+    weir_executor *first = weir_group_at(group, 0), *none = NULL;
+
+    weir__executor_hold(first);
+    assert_in_use(group, 1, 0);
+    assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+    weir__executor_let_go(first);
+    assert_ptr_equal(take(group), first);
+    weir__executor_let_go(first);
+    end_group(group);
+}
+
+/* ---- members ---- */
+
+struct guest {
+    weir__member member;
+    weir_executor *executor;
+    struct tally told; /* of the end */
+};
+
+static void on_shut_down(weir__member *member)
+{
+    struct guest *guest = container_of(member, struct guest, member);
+
+    weir__member_part(member);
+    tally_add(&guest->told);
+}
+
+static const weir__member_type guest_type = {.shut_down = on_shut_down};
+
+static void join(void *arg)
+{
+    struct guest *guest = arg;
+
+    guest->member.type = &guest_type;
+    weir__member_join(&guest->member, guest->executor);
+}
+
+static void part(void *arg)
+{
+    weir__member_part(&((struct guest *)arg)->member);
+}
+
+static void come(struct guest *guest, weir_executor *executor)
+{
+    guest->executor = executor;
+    errand_on(executor, join, guest);
+}
+
+static void go(struct guest *guest)
+{
+    errand_on(guest->executor, part, guest);
+}
+
+TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
+{
+    weir_group *group = make_growing(NULL);
+    weir_executor *executor = take(group), *other;
+    struct guest guests[2] = {0};
+
+    come(&guests[0], executor);
+    weir__executor_let_go(executor);
+    assert_in_use(group, 1, 0);
+    come(&guests[1], executor);
+    go(&guests[0]);
+    other = take(group);
+    assert_ptr_not_equal(other, executor);
+    weir__executor_let_go(other);
+    go(&guests[1]);
+    assert_in_use(group, 0, 2);
+    assert_ptr_equal(take(group), executor);
+    weir__executor_let_go(executor);
+    end_group(group);
+}
+
+/* Who comes by himself, as a watch does, is not asked whether there is room. */
+TEST(group_growing, counts_a_member_that_nobody_made_room_for)
+{
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
+    weir_executor *first = weir_group_at(group, 0), *none = NULL;
+    struct guest guest = {0};
+
+    come(&guest, first);
+    assert_in_use(group, 1, 0);
+    assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+    go(&guest);
+    assert_ptr_equal(take(group), first);
+    weir__executor_let_go(first);
+    end_group(group);
+}
+
+TEST(group_growing, tells_members_of_its_end)
+{
+    weir_group *group = make_growing(NULL);
+    struct guest guest = {0};
+    weir_executor *executor = take(group);
+
+    come(&guest, executor);
+    weir__executor_let_go(executor);
+    end_group(group);
+    assert_int_equal(guest.told.calls, 1);
+}
+
+/* ---- threads that idle ---- */
+
+struct idling {
+    weir_manual_clock *clock;
+    weir_group *group;
+    weir_executor *executor;
+};
+
+static void idling_open(struct idling *idling)
+{
+    assert_int_equal(weir_manual_clock_create(0, &idling->clock), 0);
+    idling->group =
+        make_growing(WEIR_GROUP_OPTIONS(PLAIN, .clock = weir_manual_clock_clock(idling->clock)));
+    idling->executor = take(idling->group);
+}
+
+static void idling_close(struct idling *idling)
+{
+    end_group(idling->group);
+    weir_manual_clock_release(idling->clock);
+}
+
+static void advance(struct idling *idling, int64_t seconds)
+{
+    assert_int_equal(weir_manual_clock_advance(idling->clock, weir_seconds(seconds)), 0);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static bool await_threads(const weir_group *group, uint64_t threads)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (stats_of(group).threads == threads)
+            return true;
+        weir__thread_sleep(weir_ms(2));
+    }
+    return false;
+}
+
+/* It sleeps until then: what was done before has been noted. */
+static bool await_sleep(const struct idling *idling, int64_t until_ns)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (atomic_load(&idling->executor->next_wakeup) == until_ns)
+            return true;
+        weir__thread_sleep(weir_ms(2));
+    }
+    return false;
+}
+
+TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
+{
+    struct idling idling;
+    struct guest guest = {0};
+
+    idling_open(&idling);
+    come(&guest, idling.executor);
+    weir__executor_let_go(idling.executor);
+    go(&guest);
+    assert_true(await_sleep(&idling, weir_seconds(60)));
+    advance(&idling, 59);
+    errand_on(idling.executor, nothing, NULL); /* it begins to idle anew */
+    assert_true(await_sleep(&idling, weir_seconds(59 + 60)));
+    advance(&idling, 60);
+    assert_true(await_threads(idling.group, 0));
+    assert_int_equal(weir_executor_state(idling.executor), WEIR_EXECUTOR_SUSPENDED);
+    assert_in_use(idling.group, 0, 1);
+
+    assert_ptr_equal(take(idling.group), idling.executor);
+    come(&guest, idling.executor);
+    weir__executor_let_go(idling.executor);
+    assert_int_equal(stats_of(idling.group).threads, 1);
+    go(&guest);
+    idling_close(&idling);
+}
+
+/* It sleeps until it is woken: a deadline that is long past would not let it sleep at all. */
+TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
+{
+    struct idling idling;
+    struct guest guest = {0};
+
+    idling_open(&idling);
+    come(&guest, idling.executor);
+    weir__executor_let_go(idling.executor);
+    assert_true(await_sleep(&idling, WEIR_NEVER));
+    advance(&idling, 600);
+    errand_on(idling.executor, nothing, NULL);
+    assert_true(await_sleep(&idling, WEIR_NEVER));
+    go(&guest);
+    assert_true(await_sleep(&idling, weir_seconds(600 + 60))); /* from the last member's end on */
+    advance(&idling, 60);
+    assert_true(await_threads(idling.group, 0));
+    idling_close(&idling);
+}
+
+/* ---- the end ---- */
+
+TEST(group_growing, gives_nothing_away_when_it_shuts_down)
+{
+    weir_group *group = make_growing(NULL);
+    weir_executor *held = take(group), *none = NULL;
+
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir__group_take(group, &none), WEIR_EREJECTED);
+    assert_null(none);
+    assert_int_equal(weir_group_count(group), 1);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    weir__executor_let_go(held);
+    assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    weir_group_release(group);
+}
+
+TEST(group_growing, ends_without_starting_threads)
+{
+    struct workshop workshop;
+    weir_group *group;
+    weir_executor *a, *b;
+
+    workshop_open(&workshop);
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    a = take(group);
+    b = take(group);
+    weir__executor_let_go(a);
+    end_group(group);
+    assert_int_equal(workshop.asked, 0);
+    (void)b; /* held to the end, which is no reason not to end */
+    workshop_close(&workshop);
+}
+
+/* Its executors may be ended one by one: it goes on with others. */
+TEST(group_growing, does_not_end_with_its_executors)
+{
+    weir_group *group = make_growing(NULL);
+    weir_executor *first = take(group), *second;
+
+    weir__executor_let_go(first);
+    assert_int_equal(weir_executor_shutdown(first, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(first, PATIENCE_NS), 0);
+    assert_false(weir_promise_is_done(weir_group_termination(group)));
+    second = take(group);
+    assert_ptr_not_equal(second, first);
+    errand_on(second, nothing, NULL);
+    weir__executor_let_go(second);
+    end_group(group);
+}
+
+TEST(group_growing, survives_an_executor_that_is_kept_for_longer)
+{
+    struct tally *destroyed = doomed_open();
+    weir_executor *kept = NULL;
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir__group_create_growing(&doomed_type, NULL, 0, WEIR_GROUP_OPTIONS(PLAIN), &group), 0);
+    kept = weir_executor_retain(take(group));
+    weir_group_release(group);
+    assert_int_equal(destroyed->calls, 0);
+    weir__executor_hold(kept);
+    weir__executor_let_go(kept);
+    weir__executor_let_go(kept);
+    weir_executor_release(kept);
+    assert_int_equal(destroyed->calls, 1);
+}
+
+static void release(void *group)
+{
+    weir_group_release(group);
+}
+
+TEST(group_growing, may_be_released_on_a_thread_of_its_own)
+{
+    weir_group *group = make_growing(NULL);
+    weir_promise *termination = weir_promise_retain(weir_group_termination(group));
+    weir_executor *executor = weir_executor_retain(take(group));
+
+    weir__executor_let_go(executor);
+    errand_on(executor, release, group);
+    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    weir_promise_release(termination);
+    weir_executor_release(executor);
+}
+
+/* ---- when something is refused ---- */
+
+TEST(group_growing, without_memory_is_not_made)
+{
+    const int cpus[] = {0};
+    weir_group_options options = {
+        .size = sizeof(options), .io = WEIR_IO_NONE, .cpus = cpus, .cpu_count = 1};
+    weir_group *group = NULL;
+    unsigned failures = 0;
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir__group_create_growing(&weir__plain_type, NULL, 0, &options, &group);
+        if (!test_memory_failed())
+            break;
+        assert_int_equal(err, -ENOMEM);
+        assert_int_equal(test_memory_live(), 0);
+        failures++;
+    }
+    assert_int_equal(err, 0);
+    assert_true(failures >= 6); /* the group, shelf, promise, recipe, roster, and a member */
+    end_group(group);
+}
+
+TEST(group_growing, is_as_before_when_it_cannot_grow)
+{
+    weir_group *group = make_growing(NULL);
+    weir_executor *taken[40];
+    unsigned failures = 0;
+
+    for (size_t i = 0; i < 40; i++) {
+        test_memory_fail_at(1 + (unsigned)i % 3);
+        while (weir__group_take(group, &taken[i]) < 0) {
+            assert_in_use(group, i, 0);
+            test_memory_fail_at(0);
+            failures++;
+        }
+        test_memory_fail_at(0);
+    }
+    assert_true(failures >= 20);
+    assert_in_use(group, 40, 0);
+    for (size_t i = 0; i < 40; i++)
+        weir__executor_let_go(taken[i]);
+    end_group(group);
+}
+
+TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
+{
+    struct workshop workshop;
+    struct tally tally = {0};
+    weir_executor *executor;
+    weir_group *group;
+
+    messages_catch();
+    workshop_open(&workshop);
+    workshop.answer = -EAGAIN;
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    executor = take(group);
+    assert_int_equal(weir_execute(executor, tally_task, &tally), -EAGAIN);
+    weir__executor_let_go(executor);
+    workshop.answer = 0;
+    assert_ptr_equal(take(group), executor);
+    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
+    weir__executor_let_go(executor);
+    end_group(group);
+    workshop_close(&workshop);
+}
+
+/* What the options pointed to may be gone when the second executor is made. */
+TEST(group_growing, remembers_what_it_was_told)
+{
+    struct workshop workshop;
+    weir_thread_factory factory;
+    char name[] = "lasting";
+    int cpus[] = {weir__cpu_nth(0)};
+    weir_thread_properties thread;
+    weir_executor *first, *second;
+    weir_group *group;
+
+    workshop_open(&workshop);
+    factory = workshop.factory;
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .name = name, .thread_factory = &factory,
+                                            .pin = true, .cpus = cpus, .cpu_count = 1));
+    memset(name, 'x', sizeof(name) - 1);
+    factory = (weir_thread_factory){0};
+    cpus[0] = 12345;
+    first = take(group);
+    second = take(group);
+    assert_int_equal(weir_executor_thread(second, &thread), 0);
+    assert_string_equal(thread.name, "lasting-2");
+    assert_int_equal(thread.cpu, weir__cpu_nth(0));
+    assert_int_equal(workshop.started, 1);
+    weir__executor_let_go(first);
+    weir__executor_let_go(second);
+    end_group(group);
+    workshop_close(&workshop);
+}
+
+/* ---- many at once ---- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ROUNDS 300
+#else
+#define ROUNDS 2000
+#endif
+
+struct crowd {
+    weir_group *group;
+    unsigned number;
+    uint64_t shared; /* executors that were somebody else's, too */
+    uint64_t refused;
+};
+
+/* The executor is ours alone: we are its only member, and were the only one to hold it. */
+static void stay(struct crowd *crowd, weir_executor *executor)
+{
+    struct guest guest = {0};
+
+    come(&guest, executor);
+    weir__executor_let_go(executor);
+    crowd->shared += atomic_load(&executor->members.count) != 1;
+    go(&guest);
+}
+
+static void come_and_go(void *arg)
+{
+    struct crowd *crowd = arg;
+    weir_executor *executor;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        if (weir__group_take(crowd->group, &executor) < 0)
+            crowd->refused++;
+        else if ((i + crowd->number) % 3 == 0)
+            weir__executor_let_go(executor);
+        else
+            stay(crowd, executor);
+    }
+}
+
+/* A take on one thread, and the part of the last member on another. */
+TEST(group_growing, never_gives_an_executor_to_two)
+{
+    enum { THREADS = 6, MOST = 4 };
+    weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = MOST));
+    struct crowd crowds[THREADS] = {0};
+    weir__thread threads[THREADS];
+    uint64_t refused = 0;
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        crowds[i] = (struct crowd){.group = group, .number = i};
+        assert_int_equal(weir__thread_start(&threads[i], "crowd", come_and_go, &crowds[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        weir__thread_join(&threads[i]);
+        assert_int_equal(crowds[i].shared, 0);
+        refused += crowds[i].refused;
+    }
+    assert_int_equal(stats_of(group).refused, refused);
+    assert_int_equal(stats_of(group).active, 0);
+    assert_true(weir_group_count(group) <= MOST);
+    end_group(group);
+}
+
+static void come_until_rejected(void *arg)
+{
+    struct crowd *crowd = arg;
+    weir_executor *executor;
+    struct tally tally = {0};
+    uint32_t submitted = 0;
+
+    while (weir__group_take(crowd->group, &executor) == 0) {
+        submitted += weir_execute(executor, tally_task, &tally) == 0;
+        (void)tally_await(&tally, submitted); /* run, or cancelled */
+        weir__executor_let_go(executor);
+    }
+}
+
+TEST(group_growing, shuts_down_while_others_come)
+{
+    enum { THREADS = 4 };
+
+    for (int round = 0; round < 20; round++) {
+        weir_group *group = make_growing(NULL);
+        struct crowd crowd = {.group = group};
+        weir__thread threads[THREADS];
+
+        for (unsigned i = 0; i < THREADS; i++)
+            assert_int_equal(weir__thread_start(&threads[i], "crowd", come_until_rejected, &crowd),
+                             0);
+        assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+        assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+        for (unsigned i = 0; i < THREADS; i++)
+            weir__thread_join(&threads[i]);
+        assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
+        weir_group_release(group);
+    }
+}
+
+/* ---- figures of other groups ---- */
+
+TEST(group, tells_how_many_executors_have_something_open)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    struct guest guest = {0};
+
+    come(&guest, weir_group_at(group, 1));
+    assert_in_use(group, 1, 2);
+    assert_int_equal(stats_of(group).threads, 1);
+    assert_int_equal(stats_of(group).refused, 0);
+    go(&guest);
+    assert_in_use(group, 0, 3);
+    end_group(group);
+}
