@@ -16,10 +16,11 @@
 #ifndef WEIR_EXECUTOR_ROSTER_H
 #define WEIR_EXECUTOR_ROSTER_H
 
+#include <weir/executor.h>
+
 #include "base/list.h"
 #include "base/refcount.h"
 #include "base/thread.h"
-#include <weir/executor.h>
 
 typedef struct weir__roster {
     weir__refs refs; /* the group's, and each of its executors': one may outlive the group */

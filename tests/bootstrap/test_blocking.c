@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Servers and clients whose channels have a thread each: what handlers may do there, who gets a
+ * thread, and what happens when there is none. A 32.
+ */
+#include <errno.h>
+
+#include <weir/client.h>
+#include <weir/error.h>
+#include <weir/loop.h>
+#include <weir/pipeline.h>
+#include <weir/server.h>
+#include <weir/tcp.h>
+
+#include "base/clock.h"
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/global.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/executor/workshop.h"
+#include "support/loop/faults.h"
+#include "support/loop/sockets.h"
+#include "support/test.h"
+
+#define BLOCKING .io = WEIR_IO_BLOCKING
+
+static weir_group *make_blocking(int max_channels)
+{
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING, .max_channels = max_channels), &group), 0);
+    return group;
+}
+
+static weir_group_stats stats_of(const weir_group *group)
+{
+    weir_group_stats stats;
+
+    weir_group_read_stats(group, &stats);
+    return stats;
+}
+
+/* What leaves its executor does so after its end was told. */
+static void await_active(const weir_group *group, uint64_t active)
+{
+    for (int i = 0; i < 5000 && stats_of(group).active != active; i++)
+        weir__thread_sleep(weir_ms(2));
+    assert_int_equal(stats_of(group).active, active);
+}
+
+/* ---- what it is ---- */
+
+TEST(blocking, is_a_kind_of_loops)
+{
+    weir_group *group = make_blocking(0);
+    weir_executor *loop = NULL;
+
+    assert_int_equal(weir_loop_io(weir_group_at(group, 0)), WEIR_IO_BLOCKING);
+    assert_int_equal(
+        weir_loop_create(WEIR_LOOP_OPTIONS(.io = WEIR_IO_BLOCKING, .name = "mine"), &loop),
+        -EINVAL);
+    assert_null(loop);
+    end_group(group);
+}
+
+TEST(blocking, says_why_it_cannot_be_had)
+{
+    weir_group *group = NULL;
+
+    messages_catch();
+    faults_install();
+    faults_inject(FAULT_EVENTFD, 1, 1, EMFILE);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING), &group), -EMFILE);
+    faults_remove();
+    assert_null(group);
+    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_true(messages_last_contains("cannot be had"));
+}
+
+/* ---- threads ---- */
+
+TEST(blocking, gives_every_channel_a_thread)
+{
+    enum { VISITORS = 5 };
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitors[VISITORS];
+
+    for (int i = 0; i < VISITORS; i++) {
+        visitors[i] = visitor_come(server);
+        visitor_greet(visitors[i], "hello");
+        assert_ptr_not_equal(service.loops[i], weir_channel_executor(server));
+        for (int j = 0; j < i; j++)
+            assert_ptr_not_equal(service.loops[i], service.loops[j]);
+    }
+    assert_int_equal(stats_of(group).active, VISITORS + 1);
+    assert_int_equal(stats_of(group).threads, VISITORS + 1);
+    for (int i = 0; i < VISITORS; i++)
+        visitor_leave(visitors[i]);
+    await_active(group, 1);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+TEST(blocking, uses_threads_again)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+
+    for (int i = 0; i < 10; i++) {
+        int visitor = visitor_come(server);
+
+        visitor_greet(visitor, "hello");
+        visitor_leave(visitor);
+        await_active(group, 1);
+    }
+    assert_int_equal(weir_group_count(group), 2);
+    assert_int_equal(stats_of(group).idle, 1);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+TEST(blocking, gives_every_acceptor_a_thread)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server =
+        service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 3));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "hello");
+    assert_int_equal(weir_server_count(server), 3);
+    assert_int_equal(stats_of(group).active, 4);
+    assert_ptr_not_equal(weir_channel_executor(weir_server_at(server, 1)),
+                         weir_channel_executor(weir_server_at(server, 2)));
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+/* ---- handlers that block ---- */
+
+struct slow {
+    struct gate gate;
+    weir_address address; /* of another server, */
+    weir_group *group;    /* and where to call it from */
+    int connected;
+    int own_promise;
+    int own_end;
+    int stopped;
+    int ran;
+    weir_channel *server;
+    struct tally answered;
+};
+
+static struct slow *slow_of(weir_ctx *ctx)
+{
+    return *(struct slow **)weir_ctx_state(ctx);
+}
+
+static int keep_pointer(void *state, const void *options)
+{
+    *(const void **)state = options;
+    return 0;
+}
+
+static void stand_at_gate(weir_ctx *ctx, weir_msg *msg)
+{
+    gate_task(&slow_of(ctx)->gate, 0);
+    weir_write(ctx, msg, NULL);
+    weir_flush(ctx);
+}
+
+static const weir_handler at_gate = {
+    .name = "slow", .state_size = sizeof(void *), .init = keep_pointer, .read = stand_at_gate};
+
+static int init_slow(weir_channel *channel, void *slow)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &at_gate, slow);
+}
+
+static weir_channel *start_slow(struct slow *slow, weir_init_fn *init, weir_group *group)
+{
+    weir_channel *server = NULL;
+
+    assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+                                                           .init_child = init, .user_data = slow),
+                                       &server),
+                     0);
+    return server;
+}
+
+TEST(blocking, lets_handlers_block)
+{
+    struct slow slow = {0};
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *slow_server = start_slow(&slow, init_slow, group);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int blocked = visitor_come(slow_server), other = visitor_come(slow_server), third;
+
+    visitor_say(blocked, "a");
+    visitor_say(other, "b");
+    assert_true(gate_await_arrivals(&slow.gate, 2));
+    third = visitor_come(server); /* the listeners, and everybody else, go on */
+    visitor_greet(third, "hello");
+    gate_open(&slow.gate);
+    visitor_hear(blocked, "a");
+    visitor_hear(other, "b");
+    visitor_leave(blocked);
+    visitor_leave(other);
+    visitor_leave(third);
+    weir_channel_abort(slow_server, NULL);
+    assert_int_equal(weir_channel_await_closed(slow_server, PATIENCE_NS), 0);
+    weir_channel_release(slow_server);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+/* A thread that waits for bytes is woken for a task: one that looked every second would be late. */
+TEST(blocking, runs_tasks_of_a_channel_that_waits_for_bytes)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitor = visitor_come(server);
+    struct tally tally = {0};
+    int64_t start_ns;
+
+    visitor_greet(visitor, "hello");
+    start_ns = weir__monotonic_now();
+    for (uint32_t i = 1; i <= 50; i++) {
+        assert_int_equal(weir_execute(service.loops[0], tally_task, &tally), 0);
+        assert_true(tally_await(&tally, i));
+    }
+    assert_true(weir__monotonic_now() - start_ns < weir_seconds(5));
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+/* Each of these would wait for ever, or be refused, on an event loop. */
+static void wait_for_much(weir_ctx *ctx, weir_msg *msg)
+{
+    struct slow *slow = slow_of(ctx);
+    weir_channel *channel = weir_ctx_channel(ctx), *client = NULL;
+    weir_promise *own;
+
+    slow->connected = weir_client_connect_sync(
+        WEIR_CLIENT_OPTIONS(.group = slow->group, .addresses = &slow->address, .address_count = 1),
+        &client);
+    if (client != NULL) {
+        weir_channel_close(client, NULL);
+        slow->connected = weir_channel_await_closed(client, PATIENCE_NS);
+        weir_channel_release(client);
+    }
+    if (weir_promise_create(weir_ctx_executor(ctx), &own) == 0) {
+        slow->own_promise = weir_promise_await(own, PATIENCE_NS);
+        weir_promise_release(own);
+    }
+    slow->own_end = weir_channel_await_closed(channel, PATIENCE_NS);
+    slow->stopped = weir_server_stop(slow->server, 0, PATIENCE_NS);
+    slow->ran = weir_server_run(slow->server);
+    weir_msg_release(msg);
+    tally_add(&slow->answered);
+}
+
+static const weir_handler waiting = {
+    .name = "waiting", .state_size = sizeof(void *), .init = keep_pointer, .read = wait_for_much};
+
+static int init_waiting(weir_channel *channel, void *slow)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &waiting, slow);
+}
+
+TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
+{
+    struct service service = {0};
+    struct slow slow = {.group = make_blocking(0)};
+    weir_group *group = weir_group_retain(slow.group);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitor;
+
+    assert_int_equal(weir_channel_local_address(server, &slow.address), 0);
+    slow.server = start_slow(&slow, init_waiting, group);
+    visitor = visitor_come(slow.server);
+    visitor_say(visitor, "x");
+    assert_true(tally_await(&slow.answered, 1));
+    assert_int_equal(slow.connected, 0);
+    assert_int_equal(slow.own_promise, -EDEADLK);
+    assert_int_equal(slow.own_end, -EDEADLK);
+    assert_int_equal(slow.stopped, -EDEADLK);
+    assert_int_equal(slow.ran, -EDEADLK);
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_channel_release(slow.server);
+    weir_group_release(slow.group);
+    weir_group_release(group);
+}
+
+/* ---- when there is no thread ---- */
+
+TEST(blocking, turns_away_whom_it_has_no_room_for)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(3); /* one of them is the listener's */
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitors[2], turned_away;
+
+    messages_catch();
+    for (int i = 0; i < 2; i++) {
+        visitors[i] = visitor_come(server);
+        visitor_greet(visitors[i], "hello");
+    }
+    turned_away = visitor_come(server);
+    visitor_hear_end(turned_away);
+    visitor_leave(turned_away);
+    assert_int_equal(stats_of(group).refused, 1);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_true(messages_last_contains("too many channels"));
+    visitor_greet(visitors[0], "still here");
+    visitor_leave(visitors[0]);
+    await_active(group, 2);
+    visitors[0] = visitor_come(server);
+    visitor_greet(visitors[0], "hello again");
+    for (int i = 0; i < 2; i++)
+        visitor_leave(visitors[i]);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+TEST(blocking, tells_who_asks_that_there_is_no_room)
+{
+    weir_group *group = make_blocking(1), *others = make_blocking(0);
+    weir_channel *channel = NULL, *server = NULL, *there = NULL;
+    weir_promise *promise = NULL;
+    struct service service = {0};
+
+    messages_catch();
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .workers = others));
+    assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = group), &there),
+                     WEIR_ETOOMANY);
+    assert_int_equal(weir_client_connect(
+                         WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1"), &promise),
+                     WEIR_ETOOMANY);
+    assert_null(promise);
+    assert_int_equal(weir_tcp_create(NULL, &channel), 0);
+    assert_int_equal(weir_promise_create(weir_group_at(others, 0), &promise), 0);
+    weir_group_register(group, channel, promise);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), WEIR_ETOOMANY);
+    assert_false(weir_channel_is_open(channel));
+    weir_promise_release(promise);
+    weir_channel_release(channel);
+    service_stop(server);
+    weir_group_release(group);
+    weir_group_release(others);
+}
+
+/* It is somebody's already: that there is no room elsewhere is no reason to close it. */
+TEST(blocking, does_not_close_what_has_a_thread)
+{
+    weir_group *group = make_blocking(1);
+    weir_channel *channel = NULL;
+    weir_promise *promise = NULL;
+
+    assert_int_equal(weir_tcp_create(NULL, &channel), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_promise_create(NULL, &promise), 0);
+        weir_group_register(group, channel, promise);
+        assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), i == 0 ? 0 : -EALREADY);
+        weir_promise_release(promise);
+    }
+    assert_true(weir_channel_is_open(channel));
+    weir_channel_abort(channel, NULL);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    weir_channel_release(channel);
+    await_active(group, 0);
+    end_group(group);
+}
+
+static void turn_one_away(weir_channel *server)
+{
+    int visitor = visitor_come(server);
+
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+}
+
+TEST(blocking, goes_on_when_a_thread_cannot_be_started)
+{
+    static struct workshop workshop;
+    struct service service = {0};
+    weir_group *group = NULL;
+    weir_channel *server;
+    int visitor;
+
+    messages_catch();
+    workshop_open(&workshop);
+    assert_int_equal(weir_group_create(
+                         WEIR_GROUP_OPTIONS(BLOCKING, .thread_factory = &workshop.factory), &group),
+                     0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    atomic_store(&workshop.answer, -EAGAIN);
+    turn_one_away(server);
+    turn_one_away(server);
+    atomic_store(&workshop.answer, 0);
+    await_active(group, 1);
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+    assert_int_equal(service.opened.calls, 1);
+    service_stop(server);
+    weir_group_release(group);
+    workshop_close(&workshop);
+}
+
+TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitor;
+
+    messages_catch();
+    faults_install();
+    faults_inject(FAULT_EVENTFD, 1, 2, EMFILE);
+    turn_one_away(server);
+    turn_one_away(server);
+    assert_int_equal(faults_injected(), 2);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 2);
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_group_release(group);
+    faults_remove();
+}
+
+/* ---- clients ---- */
+
+/* The race is run on one thread, which is given back whatever comes of it. */
+TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
+{
+    struct service service = {0};
+    weir_group *group = make_blocking(0), *servers = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = servers)),
+                 *client = NULL;
+    weir_address addresses[3] = {nobody_there(), nobody_there()};
+
+    assert_int_equal(
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = group, .addresses = addresses, .address_count = 2),
+            &client),
+        -ECONNREFUSED);
+    await_active(group, 0);
+    assert_int_equal(weir_channel_local_address(server, &addresses[2]), 0);
+    assert_int_equal(
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = group, .addresses = addresses, .address_count = 3),
+            &client),
+        0);
+    await_active(group, 1);
+    assert_int_equal(weir_group_count(group), 1);
+    weir_channel_close(client, NULL);
+    assert_int_equal(weir_channel_await_closed(client, PATIENCE_NS), 0);
+    weir_channel_release(client);
+    await_active(group, 0);
+    service_stop(server);
+    end_group(group);
+    weir_group_release(servers);
+}
+
+TEST(blocking, gives_a_thread_back_when_a_client_gives_up)
+{
+    weir_group *group = make_blocking(0);
+    struct silence silence;
+    weir_promise *connecting = NULL;
+
+    silence_make(&silence);
+    assert_int_equal(
+        weir_client_connect(
+            WEIR_CLIENT_OPTIONS(.group = group, .addresses = &silence.address, .address_count = 1),
+            &connecting),
+        0);
+    assert_int_equal(stats_of(group).active, 1);
+    assert_int_equal(weir_promise_cancel(connecting), 0);
+    await_active(group, 0);
+    weir_promise_release(connecting);
+    silence_release(&silence);
+    end_group(group);
+}
+
+TEST(blocking, gives_nothing_to_a_client_whose_options_make_no_sense)
+{
+    weir_group *group = make_blocking(0);
+    weir_promise *connecting = NULL;
+
+    messages_catch();
+    assert_int_equal(
+        weir_client_connect(WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1",
+                                                .local_address = "nonsense"),
+                            &connecting),
+        -EINVAL);
+    assert_null(connecting);
+    assert_int_equal(stats_of(group).active, 0);
+    end_group(group);
+}
+
+/* ---- what needs a next one ---- */
+
+static void *no_work(void *arg)
+{
+    return arg;
+}
+
+static void no_result(weir_ctx *ctx, int err, void *result, void *arg)
+{
+    (void)ctx;
+    (void)err;
+    (void)result;
+    (void)arg;
+}
+
+static void offload_there(weir_ctx *ctx, weir_msg *msg)
+{
+    struct slow *slow = slow_of(ctx);
+
+    slow->connected = weir_offload(ctx, slow->group, no_work, no_result, NULL);
+    weir_msg_release(msg);
+    tally_add(&slow->answered);
+}
+
+static const weir_handler offloader = {
+    .name = "offload", .state_size = sizeof(void *), .init = keep_pointer, .read = offload_there};
+
+static int init_offloader(weir_channel *channel, void *slow)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &offloader, slow);
+}
+
+TEST(blocking, is_no_group_to_offload_to)
+{
+    struct slow slow = {.group = make_blocking(0)};
+    weir_channel *server = start_slow(&slow, init_offloader, slow.group), *channel = NULL;
+    int visitor = visitor_come(server);
+
+    visitor_say(visitor, "x");
+    assert_true(tally_await(&slow.answered, 1));
+    assert_int_equal(slow.connected, -ENOTSUP);
+    assert_int_equal(weir_tcp_create(NULL, &channel), 0);
+    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(channel),
+                                       WEIR_PLACE(.group = slow.group), &at_gate, &slow),
+                     -ENOTSUP);
+    weir_channel_release(channel);
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_group_release(slow.group);
+}
+
+/* ---- the end ---- */
+
+TEST(blocking, drains_all_its_threads)
+{
+    enum { VISITORS = 8 };
+    struct service service = {0};
+    weir_group *boss = make_blocking(0), *workers = make_blocking(0);
+    weir_channel *server =
+        service_start(&service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers));
+    int visitors[VISITORS];
+
+    for (int i = 0; i < VISITORS; i++) {
+        visitors[i] = visitor_come(server);
+        visitor_greet(visitors[i], "hello");
+    }
+    visitor_leave(visitors[0]); /* its thread idles */
+    await_active(workers, VISITORS - 1);
+    service_stop(server);
+    assert_int_equal(service.closed.calls, VISITORS);
+    assert_int_equal(stats_of(workers).threads, 0);
+    assert_int_equal(stats_of(workers).active, 0);
+    for (int i = 1; i < VISITORS; i++) {
+        visitor_hear_end(visitors[i]);
+        visitor_leave(visitors[i]);
+    }
+    weir_group_release(boss);
+    weir_group_release(workers);
+}
+
+TEST(blocking, leaves_no_descriptor)
+{
+    size_t descriptors = descriptors_open();
+    struct service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+    service_stop(server);
+    weir_group_release(group);
+    global_settle();
+    assert_int_equal(descriptors_open(), descriptors);
+}
