@@ -423,12 +423,14 @@ TEST(blocking, goes_on_when_a_thread_cannot_be_started)
 TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
 {
     struct service service = {0};
-    weir_group *group = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_group *group;
+    weir_channel *server;
     int visitor;
 
     messages_catch();
     faults_install();
+    group = make_blocking(0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     faults_inject(FAULT_EVENTFD, 1, 2, EMFILE);
     turn_one_away(server);
     turn_one_away(server);
@@ -439,6 +441,7 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
+    global_settle(); /* it may be the last to hold the loops */
     faults_remove();
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak echo [MIB [SEED]]: on each pair of backends so much in all, 64 MiB by default, is
- * echoed on 200 connections, with writes of random sizes, readers that pause, and marks of 8 and 16
- * KiB. Every byte is compared, and what the server holds for a connection is bounded.
+ * ./dev soak echo [MIB [SEED]]: on each pair of backends, threads per channel among them, so much
+ * in all, 64 MiB by default, is echoed on 200 connections, with writes of random sizes, readers
+ * that pause, and marks of 8 and 16 KiB. Every byte is compared, and what the server holds for a
+ * connection is bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,8 +78,8 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)weir__monotonic_now();
 
     printf("seed %" PRIu64 "\n", seed);
-    for (int server = 0; server < BACKEND_COUNT; server++)
-        for (int client = 0; client < BACKEND_COUNT; client++)
+    for (int server = 0; server < BACKEND_KINDS; server++)
+        for (int client = 0; client < BACKEND_KINDS; client++)
             if (!soak_pair(&backends[server], &backends[client], bytes / CONNECTIONS, seed))
                 return 1;
     return 0;
