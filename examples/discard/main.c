@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Throws away what it gets (RFC 863), and says how much that was.
- *     discard [--port 8009] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
- *             [--adaptive]
+ *     discard [--port 8009] [--io auto|epoll|uring|poll|blocking] [--threads N]
+ *             [--boss-threads N] [--adaptive]
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * Sends a message to an echo server, and back again what comes, until a megabyte has gone round:
  * Netty's EchoClient, with an end.
- *     echo-client [--host 127.0.0.1] [--port 8007] [--io auto|epoll|uring|poll]
+ *     echo-client [--host 127.0.0.1] [--port 8007] [--io auto|epoll|uring|poll|blocking]
  */
 #include <stdio.h>
 #include <stdlib.h>

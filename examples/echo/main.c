@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends back what it gets, until SIGINT or SIGTERM: Netty's EchoServer.
- *     echo [--port 8007] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N] [--adaptive]
+ *     echo [--port 8007] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
+ *          [--adaptive]
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,10 +7,8 @@
 #include <string.h>
 
 static const char *const io_names[] = {
-    [WEIR_IO_AUTO] = "auto",
-    [WEIR_IO_EPOLL] = "epoll",
-    [WEIR_IO_URING] = "uring",
-    [WEIR_IO_POLL] = "poll",
+    [WEIR_IO_AUTO] = "auto", [WEIR_IO_EPOLL] = "epoll",       [WEIR_IO_URING] = "uring",
+    [WEIR_IO_POLL] = "poll", [WEIR_IO_BLOCKING] = "blocking",
 };
 
 static bool read_io(const char *name, enum weir_io *ret_io)
@@ -55,8 +53,8 @@ static bool read_setting(struct settings *settings, const char *name, const char
 static void explain_and_exit(const struct settings *settings)
 {
     fprintf(stderr,
-            "usage: %s [--host ADDRESS] [--port N] [--io auto|epoll|uring|poll] [--threads N]\n"
-            "       [--boss-threads N] [--adaptive]\n",
+            "usage: %s [--host ADDRESS] [--port N] [--io auto|epoll|uring|poll|blocking]\n"
+            "       [--threads N] [--boss-threads N] [--adaptive]\n",
             settings->program);
     exit(2);
 }

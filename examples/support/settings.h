@@ -2,8 +2,8 @@
 /*
  * What the examples are told on the command line, and how those that serve do it.
  *
- *      --host ADDRESS    --port N    --io auto|epoll|uring|poll    --adaptive
- *      --threads N       0 = as many as weir likes
+ *      --host ADDRESS    --port N    --io auto|epoll|uring|poll|blocking    --adaptive
+ *      --threads N       0 = as many as weir likes; blocking: as many as channels
  *      --boss-threads N  0 = the workers accept for themselves
  */
 #ifndef EXAMPLES_SETTINGS_H
