@@ -2,8 +2,8 @@
 /*
  * executor/weir_group.h - a group of one executor, as the line of a round asks for it.
  *
- * Settings: io=none|epoll|uring|poll is what it waits in, strategy=select|adaptive how, receive=
- * poll|ring how a ring receives.
+ * Settings: io=none|epoll|uring|poll|blocking is what it waits in, strategy=select|adaptive how,
+ * receive=poll|ring how a ring receives.
  */
 #ifndef BENCH_EXECUTOR_WEIR_GROUP_H
 #define BENCH_EXECUTOR_WEIR_GROUP_H
@@ -14,8 +14,9 @@
 
 static inline void group_configure(weir_group_options *options, bench_round *round)
 {
-    static const char *const ios[] = {"none", "epoll", "uring", "poll", NULL};
-    static const enum weir_io io[] = {WEIR_IO_NONE, WEIR_IO_EPOLL, WEIR_IO_URING, WEIR_IO_POLL};
+    static const char *const ios[] = {"none", "epoll", "uring", "poll", "blocking", NULL};
+    static const enum weir_io io[] = {WEIR_IO_NONE, WEIR_IO_EPOLL, WEIR_IO_URING, WEIR_IO_POLL,
+                                      WEIR_IO_BLOCKING};
     static const char *const strategies[] = {"select", "adaptive", NULL};
     static const enum weir_strategy strategy[] = {WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE};
     static const char *const ways[] = {"poll", "ring", NULL};
