@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak echo [MIB [SEED]]: on each pair of backends, threads per channel among them, so much
- * in all, 64 MiB by default, is echoed on 200 connections, with writes of random sizes, readers
- * that pause, and marks of 8 and 16 KiB. Every byte is compared, and what the server holds for a
- * connection is bounded.
+ * ./dev soak echo [MIB [SEED [BACKEND]]]: on each pair of backends, threads per channel among them,
+ * or on one backend alone, so much in all, 64 MiB by default, is echoed on 200 connections, with
+ * writes of random sizes, readers that pause, and marks of 8 and 16 KiB. Every byte is compared,
+ * and what the server holds for a connection is bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "support/executor/group.h"
@@ -72,15 +73,29 @@ static bool soak_pair(const struct backend *server, const struct backend *client
     return true;
 }
 
+static bool is_meant(const char *only, int server, int client)
+{
+    return only == NULL || (server == client && strcmp(backends[server].name, only) == 0);
+}
+
 int main(int argc, char **argv)
 {
+    const char *only = argc > 3 ? argv[3] : NULL;
     size_t bytes = (argc > 1 ? strtoull(argv[1], NULL, 10) : 64) << 20;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)weir__monotonic_now();
 
+    bool was_meant = false;
+
     printf("seed %" PRIu64 "\n", seed);
     for (int server = 0; server < BACKEND_KINDS; server++)
-        for (int client = 0; client < BACKEND_KINDS; client++)
+        for (int client = 0; client < BACKEND_KINDS; client++) {
+            if (!is_meant(only, server, client))
+                continue;
+            was_meant = true;
             if (!soak_pair(&backends[server], &backends[client], bytes / CONNECTIONS, seed))
                 return 1;
-    return 0;
+        }
+    if (!was_meant)
+        printf("there is no backend %s\n", only);
+    return was_meant ? 0 : 2;
 }
