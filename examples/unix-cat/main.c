@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Passes an open file to unix-echo, and prints what comes back: the file's content, which the
- * server could not have opened itself if it is another user's. unix-cat [--path
- * /tmp/weir-echo.sock] [--file FILE, default the standard input]
+ * server could not have opened itself if it is another user's.
+ *     unix-cat [--path /tmp/weir-echo.sock] [--file FILE]      without one: the standard input
  */
 #include <errno.h>
 #include <fcntl.h>
