@@ -8,7 +8,8 @@
  *      idle                                    one connection that says nothing
  *      memory connections=10000                so many that have asked once and say nothing
  *
- * and of all: ms=200 warmup_ms=40 cpu=1 load_cpu=1. They answer with
+ * and of all: ms=200 warmup_ms=40 cpu=1 load_cpu=1 unix=0 (1 = Unix sockets instead of TCP). They
+ * answer with
  *
  *      ns               CPU time of the server for each request (of the churn: connection)
  *      user_ns          the part of it that is not the kernel's; only of rounds of seconds

@@ -8,8 +8,6 @@
 #include "echo/competitor.h"
 #include "executor/weir_group.h"
 
-#include <netinet/in.h>
-
 #include <weir/address.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
@@ -36,7 +34,7 @@ static uint16_t port_of(weir_channel *server)
     weir_address address;
 
     bench_require(weir_channel_local_address(server, &address) == 0, "weir_channel_local_address");
-    return ntohs(((const struct sockaddr_in *)weir_address_sockaddr(&address))->sin_port);
+    return weir_address_port(&address);
 }
 
 /*
@@ -47,10 +45,12 @@ static void server_run(int cpu)
 {
     weir_group *group = group_start(&configured, cpu);
     weir_channel *server;
-    int err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0", .init_child = init_child),
-        &server);
+    char place[WEIR_ADDRESS_TEXT_SIZE];
+    int err;
 
+    echo_server_place(place, sizeof(place));
+    err = weir_server_start(
+        WEIR_SERVER_OPTIONS(.boss = group, .address = place, .init_child = init_child), &server);
     bench_require(err == 0, "weir_server_start");
     echo_server_announce_port(port_of(server));
     pthread_exit(NULL);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "echo/server.h"
 #include "support/bench.h"
 
 enum { EVENTS_MAX = 256, READ_SIZE = 128 * 1024, WAIT_MS_MAX = 10 * 1000 };
@@ -20,18 +21,15 @@ enum { EVENTS_MAX = 256, READ_SIZE = 128 * 1024, WAIT_MS_MAX = 10 * 1000 };
 
 static int connect_to(uint16_t port)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET,
-        .sin_port = htons(port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage address;
+    socklen_t length = echo_server_address(port, &address);
+    int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int on = 1;
 
     bench_require(descriptor >= 0, "socket");
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    bench_require(connect(descriptor, (struct sockaddr *)&address, sizeof(address)) == 0,
-                  "connecting");
+    if (address.ss_family == AF_INET)
+        setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    bench_require(connect(descriptor, (struct sockaddr *)&address, length) == 0, "connecting");
     return descriptor;
 }
 

@@ -34,6 +34,7 @@ static struct measurement *measurement_open(bench_round *round)
     self->round = round;
     self->warmup_ns = setting_ns(round, "warmup_ms", 40, 1000 * 1000);
     self->duration_ns = setting_ns(round, "ms", 200, 1000 * 1000);
+    echo_server_use_unix(bench_setting(round, "unix", 0) != 0);
     server_configure(round);
     echo_server_start(&self->server, server_run, bench_cpu(bench_setting(round, "cpu", 1)));
     if (self->server.cold)

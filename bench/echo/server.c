@@ -7,15 +7,19 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/bench.h"
 
 enum { BACKLOG = 4096 };
+
+static bool uses_unix;
 
 static int announcements; /* the server's end of the pipe that its port comes through */
 
@@ -157,25 +161,66 @@ int64_t echo_server_resident(const echo_server *server)
     return kilobytes * 1024;
 }
 
+void echo_server_use_unix(bool use)
+{
+    uses_unix = use;
+}
+
+bool echo_server_uses_unix(void)
+{
+    return uses_unix;
+}
+
+/* Nobody else has the name of this process's number, as long as rounds come one by one. */
+static uint16_t own_port(void)
+{
+    return uses_unix ? (uint16_t)getpid() : 0;
+}
+
+static socklen_t unix_address(uint16_t port, struct sockaddr_un *address)
+{
+    address->sun_family = AF_UNIX;
+    snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "weir-bench-%u", port);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address->sun_path + 1));
+}
+
+socklen_t echo_server_address(uint16_t port, struct sockaddr_storage *ret_address)
+{
+    struct sockaddr_in *in = (struct sockaddr_in *)ret_address;
+
+    memset(ret_address, 0, sizeof(*ret_address));
+    if (uses_unix)
+        return unix_address(port, (struct sockaddr_un *)ret_address);
+    in->sin_family = AF_INET;
+    in->sin_port = htons(port);
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return sizeof(*in);
+}
+
+void echo_server_place(char *ret_text, size_t size)
+{
+    snprintf(ret_text, size, uses_unix ? "unix:@weir-bench-%u" : "127.0.0.1:%u", own_port());
+}
+
 int echo_server_listen(void)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET,
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-    };
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage address;
+    socklen_t length = echo_server_address(own_port(), &address);
+    int listener = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int on = 1;
 
     bench_require(listener >= 0, "socket");
-    bench_require(setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0,
+    bench_require(uses_unix || setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0,
                   "TCP_NODELAY");
-    bench_require(bind(listener, (const struct sockaddr *)&address, sizeof(address)) == 0, "bind");
+    bench_require(bind(listener, (const struct sockaddr *)&address, length) == 0, "bind");
     bench_require(listen(listener, BACKLOG) == 0, "listen");
     return listener;
 }
 
 void echo_server_announce_port(uint16_t port)
 {
+    if (uses_unix)
+        port = own_port();
     bench_require(write(announcements, &port, sizeof(port)) == sizeof(port), "announcing the port");
     close(announcements);
 }

@@ -12,14 +12,16 @@
 #define BENCH_ECHO_SERVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <time.h>
 
 typedef struct echo_server {
     pid_t process;
     clockid_t cpu_clock;
-    uint16_t port; /* of 127.0.0.1 */
+    uint16_t port; /* of 127.0.0.1, or the number of an abstract name */
     bool cold;     /* it will be kept, and has just been started */
 } echo_server;
 
@@ -28,6 +30,16 @@ typedef struct echo_server {
  * CPU, finds it again.
  */
 void echo_server_keep(bool keep);
+
+/* Before the start: it listens on a Unix socket. */
+void echo_server_use_unix(bool use);
+bool echo_server_uses_unix(void);
+
+/* The address that a port is, for both ends; returns its length. */
+socklen_t echo_server_address(uint16_t port, struct sockaddr_storage *ret_address);
+
+/* The same in words, as weir has them: the server's own, where it is to listen. */
+void echo_server_place(char *ret_text, size_t size);
 
 /* Returns when the server listens. It is there with one thread only: the caller's. */
 void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu);
@@ -46,7 +58,7 @@ int64_t echo_server_resident(const echo_server *server);
 /* A socket that listens on a free port, O_NONBLOCK; connections inherit its TCP_NODELAY. */
 int echo_server_listen(void);
 
-/* Says that connections to this socket will be accepted. */
+/* Says that connections to this socket, or to this port, will be accepted. */
 void echo_server_announce(int listener);
 void echo_server_announce_port(uint16_t port);
 

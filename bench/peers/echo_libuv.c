@@ -89,26 +89,45 @@ static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
         write_rest(stream, buf->base + sent, (size_t)(got - sent));
 }
 
+/* A Unix socket is a pipe to libuv. */
+union stream {
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
+static int stream_init(uv_loop_t *loop, union stream *stream)
+{
+    return echo_server_uses_unix() ? uv_pipe_init(loop, &stream->pipe, 0)
+                                   : uv_tcp_init(loop, &stream->tcp);
+}
+
+static int stream_open(union stream *stream, int descriptor)
+{
+    return echo_server_uses_unix() ? uv_pipe_open(&stream->pipe, descriptor)
+                                   : uv_tcp_open(&stream->tcp, descriptor);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
-    uv_tcp_t *connection = malloc(sizeof(*connection));
+    union stream *connection = malloc(sizeof(*connection));
 
     bench_require(status == 0 && connection != NULL, "accepting");
-    bench_require(uv_tcp_init(listener->loop, connection) == 0, "uv_tcp_init");
-    bench_require(uv_accept(listener, (uv_stream_t *)connection) == 0, "uv_accept");
-    uv_read_start((uv_stream_t *)connection, on_window, on_read);
+    bench_require(stream_init(listener->loop, connection) == 0, "making a stream");
+    bench_require(uv_accept(listener, &connection->stream) == 0, "uv_accept");
+    uv_read_start(&connection->stream, on_window, on_read);
 }
 
 static void server_run(int cpu)
 {
     uv_loop_t *loop = uv_default_loop();
-    static uv_tcp_t tcp;
+    static union stream server;
     int listener = echo_server_listen();
 
     bench_pin(cpu);
-    uv_tcp_init(loop, &tcp);
-    bench_require(uv_tcp_open(&tcp, listener) == 0, "uv_tcp_open");
-    bench_require(uv_listen((uv_stream_t *)&tcp, BACKLOG, on_connection) == 0, "uv_listen");
+    stream_init(loop, &server);
+    bench_require(stream_open(&server, listener) == 0, "opening the listener");
+    bench_require(uv_listen(&server.stream, BACKLOG, on_connection) == 0, "uv_listen");
     echo_server_announce(listener);
     uv_run(loop, UV_RUN_DEFAULT);
 }
