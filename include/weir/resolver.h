@@ -82,9 +82,8 @@ typedef struct weir_resolver_type {
 
     /*
      * Any thread, must not block: looks up a host, which is no number, and completes the promise in
-     * whatever thread, by weir_resolver_answer or weir_promise_fail. Keep the promise meanwhile:
-     * one that nobody keeps fails with WEIR_EABANDONED. Who cancels it does not want to know any
-     * more.
+     * whatever thread, by weir_resolver_answer or weir_promise_fail. It keeps the promise
+     * meanwhile; who cancels it does not want to know any more.
      */
     void (*resolve)(void *user_data, const char *host, uint16_t port, weir_promise *promise);
 

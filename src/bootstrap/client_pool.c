@@ -124,6 +124,14 @@ void weir_client_pool_release(weir_client_pool *pool)
 
 /* ---- who waits ---- */
 
+static const char *refusal(int err)
+{
+    return err == WEIR_ECLOSED ? "the pool is closed"
+           : err == WEIR_EFULL ? "too many wait for a channel of the pool"
+           : err == -ETIMEDOUT ? "no channel of the pool became free in time"
+                               : NULL;
+}
+
 static weir_promise *promise_of(weir__acquisition *acquisition)
 {
     return weir__promise_of_extra(acquisition);
@@ -152,13 +160,15 @@ weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
     return NULL;
 }
 
-/* It takes the acquisition out of the queue, unless somebody has done so. */
+/* It takes the acquisition out of the queue, unless somebody has done so; it is not to be put there
+ * any more. */
 static bool give_up(weir__acquisition *acquisition)
 {
     bool waited;
 
     weir__mutex_lock(&acquisition->pool->lock);
     waited = weir__client_pool_forget(acquisition->pool, acquisition);
+    acquisition->is_late = true;
     weir__mutex_unlock(&acquisition->pool->lock);
     return waited;
 }
@@ -183,7 +193,7 @@ static void on_timeout(void *arg, int status)
     weir_promise *promise = promise_of(acquisition);
 
     if (status == 0 && give_up(acquisition)) {
-        (void)weir_promise_fail(promise, -ETIMEDOUT, "no channel of the pool became free in time");
+        (void)weir_promise_fail(promise, -ETIMEDOUT, refusal(-ETIMEDOUT));
         weir_promise_release(promise);
     }
     weir_promise_release(promise); /* the timer's */
@@ -226,6 +236,8 @@ static int enqueue(weir_client_pool *pool, weir__acquisition *acquisition)
         err = WEIR_ECLOSED;
     else if (is_full(pool))
         err = WEIR_EFULL;
+    else if (acquisition->is_late)
+        err = -ETIMEDOUT;
     if (err == 0) {
         weir_promise_retain(promise_of(acquisition));
         weir__list_append(&pool->waiting, &acquisition->link);
@@ -233,13 +245,6 @@ static int enqueue(weir_client_pool *pool, weir__acquisition *acquisition)
     }
     weir__mutex_unlock(&pool->lock);
     return err;
-}
-
-static const char *refusal(int err)
-{
-    return err == WEIR_ECLOSED ? "the pool is closed"
-           : err == WEIR_EFULL ? "too many wait for a channel of the pool"
-                               : NULL;
 }
 
 static void wait_for_one(weir_client_pool *pool, weir_promise *promise)

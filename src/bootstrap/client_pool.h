@@ -9,7 +9,8 @@
  * and whose failure is told to one of those who wait, until none is left.
  *
  *   - each channel that is coming (connecting, or checked) is for one of those who wait, but for
- *     nobody in particular: who came first gets the first that is there.
+ *     nobody in particular: who came first gets the first that is there. One that is given back is
+ *     for them too, although others are being connected.
  *   - channels <= max. One that was sent away no longer counts, though it may take a while to
  * close.
  *
@@ -58,6 +59,7 @@ typedef struct weir__pooled {
 typedef struct weir__acquisition {
     weir_client_pool *pool; /* each who has the acquisition keeps it for himself */
     weir__list link;        /* in the queue, which keeps the promise; or in nothing */
+    bool is_late;           /* its time was over before it was in the queue */
     weir_promise *timer;
     weir_listener listener; /* to its own end */
 } weir__acquisition;
@@ -75,7 +77,8 @@ struct weir_client_pool {
     bool is_closed;
     size_t channels; /* that count against max */
     size_t alive;    /* that are not GONE */
-    size_t coming;
+    size_t coming;   /* that are CONNECTING or CHECKING: for those who wait, */
+    size_t checking; /* and of these, that are CHECKING */
     size_t starting; /* calls of weir_client_connect that have not returned */
     weir__list connecting;
     weir__list idle; /* the longest first */
@@ -83,7 +86,6 @@ struct weir_client_pool {
     weir__list waiting; /* the longest first */
     size_t waiting_count;
     weir_promise *sweep; /* the timer that closes what was idle too long; NULL = does not run */
-    bool sweeps;
     weir_client_pool_stats stats; /* but for what is counted above */
 };
 
@@ -122,11 +124,8 @@ void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise);
 
 /* ---- idle channels (client_pool_idle.c) ---- */
 
-/* With the lock: it is idle from now on. True if the timer is to be started. */
-bool weir__client_pool_put_idle(weir__pooled *pooled);
-
-/* Without the lock: starts the timer. */
-void weir__client_pool_sweep(weir_client_pool *pool);
+/* With the lock: it is idle from now on. */
+void weir__client_pool_put_idle(weir__pooled *pooled);
 
 /* With the lock: an idle channel that is active, by the pool's order, which is then in this state;
  * NULL if there is none. */

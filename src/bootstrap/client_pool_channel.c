@@ -3,7 +3,7 @@
  * The channels of a pool, from the connection to the end.
  *
  *      connect -> on_connected -> deliver -> hand_out
- *      check -> (on its loop) on_check -> checked -> deliver, or send_away
+ *      check -> (on its loop) on_check -> deliver, or reject
  *      return -> (on its loop) on_return -> come_back
  *      on_closed, at any time
  *
@@ -60,32 +60,33 @@ void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise)
     weir_channel_release(channel);
 }
 
-enum delivery {
-    DELIVERED,
-    KEPT,           /* nobody waits */
-    KEPT_AND_SWEPT, /* and the timer is to be started */
-    UNWANTED,
-};
+/* With the lock: it was CHECKING. */
+static void stop_checking(weir_client_pool *pool)
+{
+    pool->coming--;
+    pool->checking--;
+}
 
-/* With the lock: the channel is then OUT, IDLE or LEAVING; or it was closed meanwhile. */
-static enum delivery choose(weir__pooled *pooled, weir__acquisition **ret_acquisition)
+/* With the lock: who gets it; NULL if it is idle then, or is to be closed. */
+static weir__acquisition *choose(weir__pooled *pooled, bool *ret_closes)
 {
     weir_client_pool *pool = pooled->pool;
+    weir__acquisition *acquisition = NULL;
 
-    if (pooled->state != WEIR__POOLED_CHECKING)
-        return UNWANTED;
-    pool->coming--;
-    *ret_acquisition = weir__client_pool_next(pool);
-    if (*ret_acquisition != NULL) {
+    *ret_closes = pooled->state != WEIR__POOLED_CHECKING; /* it is closed already */
+    if (*ret_closes)
+        return NULL;
+    stop_checking(pool);
+    acquisition = weir__client_pool_next(pool);
+    *ret_closes = acquisition == NULL && pool->is_closed;
+    if (acquisition != NULL)
         pooled->state = WEIR__POOLED_OUT;
-        pool->stats.acquired++;
-        return DELIVERED;
-    }
-    if (pool->is_closed) {
+    else if (pool->is_closed)
         weir__pooled_count_out(pooled);
-        return UNWANTED;
-    }
-    return weir__client_pool_put_idle(pooled) ? KEPT_AND_SWEPT : KEPT;
+    else
+        weir__client_pool_put_idle(pooled);
+    pool->stats.acquired += acquisition != NULL;
+    return acquisition;
 }
 
 /* A channel that is good, and CHECKING, goes to the first who waits. The caller keeps it. */
@@ -93,17 +94,15 @@ static void deliver(weir__pooled *pooled)
 {
     weir_client_pool *pool = pooled->pool;
     weir__acquisition *acquisition;
-    enum delivery delivery;
     weir_promise *promise;
+    bool closes;
 
     weir__mutex_lock(&pool->lock);
-    delivery = choose(pooled, &acquisition);
+    acquisition = choose(pooled, &closes);
     weir__mutex_unlock(&pool->lock);
-    if (delivery == UNWANTED)
+    if (closes)
         weir_channel_close(pooled->channel, NULL);
-    if (delivery == KEPT_AND_SWEPT)
-        weir__client_pool_sweep(pool);
-    if (delivery != DELIVERED)
+    if (acquisition == NULL)
         return;
     promise = weir__promise_of_extra(acquisition);
     if (pool->options.acquired != NULL)
@@ -135,7 +134,7 @@ static void reject(weir__pooled *pooled)
     weir__mutex_lock(&pool->lock);
     pool->stats.unhealthy++;
     if (pooled->state == WEIR__POOLED_CHECKING) {
-        pool->coming--;
+        stop_checking(pool);
         weir__pooled_count_out(pooled);
     }
     weir__mutex_unlock(&pool->lock);
@@ -211,7 +210,7 @@ static bool leave(weir__pooled *pooled)
         pool->idle_count--;
     }
     if (pooled->state == WEIR__POOLED_CHECKING)
-        pool->coming--;
+        stop_checking(pool);
     if (pooled->state != WEIR__POOLED_LEAVING)
         pool->channels--;
     pooled->state = WEIR__POOLED_GONE;
@@ -247,6 +246,7 @@ static int take_in(weir__pooled *pooled, weir_channel *channel)
     pooled->channel = weir_channel_retain(channel);
     weir__mutex_lock(&pooled->pool->lock);
     pooled->state = WEIR__POOLED_CHECKING;
+    pooled->pool->checking++;
     pooled->pool->stats.created++;
     weir__mutex_unlock(&pooled->pool->lock);
     pooled->listener = (weir_listener){.fn = on_closed, .user_data = pooled};
@@ -349,46 +349,58 @@ static void connect_another(weir_client_pool *pool)
 
 /* ---- serving ---- */
 
-/* With the lock: whether another channel is to come, which is then counted: one that was idle, and
- * is then kept by the caller, or NULL for one that is to be connected. */
-static bool call_one(weir_client_pool *pool, weir__pooled **ret_idle)
+/* With the lock: an idle channel, for somebody for whom none is checked; kept by the caller. */
+static weir__pooled *call_idle(weir_client_pool *pool)
 {
-    if (pool->waiting_count <= pool->coming || pool->is_closed)
-        return false;
-    *ret_idle = weir__client_pool_take_idle(pool, WEIR__POOLED_CHECKING);
-    if (*ret_idle != NULL) {
-        weir_channel_retain((*ret_idle)->channel);
-    } else if (pool->channels >= pool->max) {
-        return false;
-    } else {
-        pool->channels++;
-        pool->alive++;
-        pool->starting++;
+    weir__pooled *idle = NULL;
+
+    if (pool->waiting_count > pool->checking)
+        idle = weir__client_pool_take_idle(pool, WEIR__POOLED_CHECKING);
+    if (idle != NULL) {
+        weir_channel_retain(idle->channel);
+        pool->checking++;
+        pool->coming++;
     }
+    return idle;
+}
+
+/* With the lock: whether a channel is to be connected, for somebody for whom none is coming. */
+static bool call_new(weir_client_pool *pool)
+{
+    if (pool->waiting_count <= pool->coming || pool->channels >= pool->max || pool->is_closed)
+        return false;
+    pool->channels++;
+    pool->alive++;
+    pool->starting++;
     pool->coming++;
     return true;
 }
 
+/* One step. False if there was nothing to do. */
+static bool serve_one(weir_client_pool *pool)
+{
+    weir__pooled *idle;
+    bool connects;
+
+    weir__mutex_lock(&pool->lock);
+    idle = call_idle(pool);
+    connects = idle == NULL && call_new(pool);
+    weir__mutex_unlock(&pool->lock);
+    if (idle != NULL) {
+        weir_channel *channel = idle->channel;
+
+        check(idle);
+        weir_channel_release(channel);
+    }
+    if (connects)
+        connect_another(pool);
+    return idle != NULL || connects;
+}
+
 void weir__client_pool_serve(weir_client_pool *pool)
 {
-    for (;;) {
-        weir__pooled *idle = NULL;
-        bool is_called;
-
-        weir__mutex_lock(&pool->lock);
-        is_called = call_one(pool, &idle);
-        weir__mutex_unlock(&pool->lock);
-        if (!is_called)
-            return;
-        if (idle != NULL) {
-            weir_channel *channel = idle->channel;
-
-            check(idle);
-            weir_channel_release(channel);
-        } else {
-            connect_another(pool);
-        }
-    }
+    while (serve_one(pool))
+        ;
 }
 
 /* ---- coming back ---- */
@@ -397,19 +409,17 @@ void weir__client_pool_serve(weir_client_pool *pool)
 static void come_back(weir__pooled *pooled, weir_promise *done)
 {
     weir_client_pool *pool = pooled->pool;
-    bool stays = weir_channel_is_active(pooled->channel), starts_sweep = false;
+    bool stays = weir_channel_is_active(pooled->channel);
 
     weir__mutex_lock(&pool->lock);
     stays = stays && !pool->is_closed && pooled->state == WEIR__POOLED_RETURNING;
     if (stays)
-        starts_sweep = weir__client_pool_put_idle(pooled);
+        weir__client_pool_put_idle(pooled);
     else if (pooled->state == WEIR__POOLED_RETURNING)
         weir__pooled_count_out(pooled);
     weir__mutex_unlock(&pool->lock);
     if (!stays)
         weir_channel_close(pooled->channel, NULL);
-    if (starts_sweep)
-        weir__client_pool_sweep(pool);
     if (done != NULL)
         (void)weir_promise_succeed(done, NULL);
     weir__client_pool_serve(pool);

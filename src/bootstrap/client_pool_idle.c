@@ -27,69 +27,62 @@ weir_channel *weir__client_pool_take_old(weir_client_pool *pool, int64_t since_n
 
 static void on_sweep(void *arg, int status);
 
-/* The timer keeps the pool, and the pool the timer's promise, so that a close can stop it. */
+/*
+ * With the lock, so that the timer does not fire before its promise is where a close looks for it.
+ * The timer keeps the pool. Without one, the next channel that becomes idle tries again.
+ */
 static void start_sweep(weir_client_pool *pool, int64_t delay_ns)
 {
-    weir_promise *sweep = NULL, *old;
-    bool is_closed;
-
     weir__refs_retain(&pool->refs);
-    if (weir_schedule(pool->options.executor, delay_ns, &sweep, on_sweep, pool) < 0)
-        weir__client_pool_unref(pool); /* the next that becomes idle tries again */
-    weir__mutex_lock(&pool->lock);
-    is_closed = pool->is_closed;
-    old = is_closed ? sweep : pool->sweep;
-    pool->sweep = is_closed ? NULL : sweep;
-    pool->sweeps = sweep != NULL;
-    weir__mutex_unlock(&pool->lock);
-    if (is_closed && sweep != NULL)
-        (void)weir_promise_cancel(sweep);
-    weir_promise_release(old);
+    if (weir_schedule(pool->options.executor, delay_ns, &pool->sweep, on_sweep, pool) < 0)
+        (void)weir__refs_release(&pool->refs); /* whoever has the lock has another */
 }
 
-/* With the lock: how long until the next has been idle too long; WEIR_NEVER if none is. */
-static int64_t next_sweep(weir_client_pool *pool, int64_t now_ns)
+/* With the lock: one that was idle too long; or NULL, and then the timer runs for the next. */
+static weir_channel *sweep_one(weir_client_pool *pool, int64_t now_ns)
 {
-    if (weir__list_is_empty(&pool->idle))
-        return WEIR_NEVER;
-    return of_link(pool->idle.next)->idle_since_ns + pool->options.idle_timeout_ns - now_ns;
+    int64_t timeout_ns = pool->options.idle_timeout_ns;
+    weir_channel *channel = weir__client_pool_take_old(pool, now_ns - timeout_ns);
+
+    if (channel == NULL && !weir__list_is_empty(&pool->idle))
+        start_sweep(pool, of_link(pool->idle.next)->idle_since_ns + timeout_ns - now_ns);
+    return channel;
 }
 
 static void on_sweep(void *arg, int status)
 {
     weir_client_pool *pool = arg;
-    int64_t now_ns = weir__executor_now(pool->options.executor), left_ns = WEIR_NEVER;
-    weir_channel *channel = NULL;
+    int64_t now_ns = weir__executor_now(pool->options.executor);
+    weir_promise *self;
+    weir_channel *channel;
 
-    do {
-        weir__mutex_lock(&pool->lock);
-        if (status == 0)
-            channel = weir__client_pool_take_old(pool, now_ns - pool->options.idle_timeout_ns);
-        if (channel == NULL && status == 0) {
-            left_ns = next_sweep(pool, now_ns);
-            pool->sweeps = left_ns != WEIR_NEVER;
-        }
-        weir__mutex_unlock(&pool->lock);
-        if (channel != NULL)
-            weir_channel_close(channel, NULL);
+    weir__mutex_lock(&pool->lock);
+    self = status == 0 ? pool->sweep : NULL;
+    if (status == 0)
+        pool->sweep = NULL;
+    channel = status == 0 ? sweep_one(pool, now_ns) : NULL;
+    weir__mutex_unlock(&pool->lock);
+    while (channel != NULL) {
+        weir_channel_close(channel, NULL);
         weir_channel_release(channel);
-    } while (channel != NULL);
-    if (left_ns != WEIR_NEVER)
-        start_sweep(pool, left_ns);
+        weir__mutex_lock(&pool->lock);
+        channel = sweep_one(pool, now_ns);
+        weir__mutex_unlock(&pool->lock);
+    }
+    weir_promise_release(self);
     weir__client_pool_unref(pool);
 }
 
-bool weir__client_pool_put_idle(weir__pooled *pooled)
+void weir__client_pool_put_idle(weir__pooled *pooled)
 {
     weir_client_pool *pool = pooled->pool;
-    bool starts = pool->options.idle_timeout_ns > 0 && !pool->sweeps;
 
     pooled->state = WEIR__POOLED_IDLE;
     pooled->idle_since_ns = weir__executor_now(pool->options.executor);
     weir__list_append(&pool->idle, &pooled->link);
     pool->idle_count++;
-    pool->sweeps = pool->sweeps || starts;
-    return starts;
+    if (pool->options.idle_timeout_ns > 0 && pool->sweep == NULL)
+        start_sweep(pool, pool->options.idle_timeout_ns);
 }
 
 weir__pooled *weir__client_pool_take_idle(weir_client_pool *pool, enum weir__pooled_state state)
@@ -107,9 +100,4 @@ weir__pooled *weir__client_pool_take_idle(weir_client_pool *pool, enum weir__poo
         weir__pooled_count_out(pooled); /* it is about to tell that it is closed */
     }
     return NULL;
-}
-
-void weir__client_pool_sweep(weir_client_pool *pool)
-{
-    start_sweep(pool, pool->options.idle_timeout_ns);
 }

@@ -360,6 +360,80 @@ TEST_EACH_LOOP(client_pool, keeps_the_channel_of_a_cancelled_one)
     close_rig(&rig);
 }
 
+/* Answers the first time; then it keeps who asks. */
+struct slow {
+    weir_address address;
+    unsigned answers;
+    weir_promise *_Atomic kept;
+};
+
+static void resolve_slowly(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+{
+    struct slow *slow = user_data;
+
+    (void)host;
+    if (slow->answers++ == 0)
+        (void)weir_resolver_answer(promise, &slow->address, 1, port);
+    else
+        slow->kept = weir_promise_retain(promise);
+}
+
+/* Although one is being connected for him. */
+TEST_EACH_LOOP(client_pool, gives_what_comes_back_to_who_waits_for_a_slow_connection)
+{
+    static const weir_resolver_type type = {.name = "slow", .resolve = resolve_slowly};
+    struct rig rig;
+    struct slow slow = {0};
+    weir_resolver *resolver = NULL;
+    weir_channel *channel;
+    weir_promise *waiting;
+
+    serve(&rig, host);
+    assert_int_equal(weir_channel_local_address(rig.server, &slow.address), 0);
+    (void)snprintf(rig.address, sizeof(rig.address), "slow.test:%u",
+                   (unsigned)weir_address_port(&slow.address));
+    assert_int_equal(weir_resolver_create(&type, &slow, &resolver), 0);
+    assert_int_equal(
+        weir_client_pool_create(
+            POOL(.client = WEIR_CLIENT_OPTIONS(.group = host->group, .address = rig.address,
+                                               .resolver = resolver)),
+            &rig.pool),
+        0);
+    channel = acquire(rig.pool);
+    waiting = ask(rig.pool);
+    assert_int_equal(slow.answers, 2);
+    assert_int_equal(give(rig.pool, weir_channel_retain(channel)), 0);
+    assert_ptr_equal(take(waiting), channel);
+    assert_int_equal(give(rig.pool, channel), 0);
+    weir_channel_release(channel);
+    close_pool(rig.pool);
+    weir_promise_release(slow.kept);
+    weir_resolver_release(resolver);
+    service_stop(rig.server);
+}
+
+/* A time that is over before it has begun. */
+TEST_EACH_LOOP(client_pool, may_have_no_time_at_all)
+{
+    struct rig rig;
+    weir_channel *channel;
+
+    open_rig(&rig, host, POOL(.max = 1));
+    channel = acquire(rig.pool);
+    for (int i = 0; i < 20; i++) {
+        weir_client_pool *pool = make_pool(&rig, POOL(.max = 1, .acquire_timeout_ns = 1));
+        weir_promise *acquiring = ask(pool);
+
+        assert_int_equal(weir_promise_await(acquiring, PATIENCE_NS), 0);
+        if (weir_promise_result(acquiring) == 0)
+            weir_client_pool_give(pool, weir_promise_value(acquiring), NULL);
+        weir_promise_release(acquiring);
+        close_pool(pool);
+    }
+    assert_int_equal(give(rig.pool, channel), 0);
+    close_rig(&rig);
+}
+
 /* ---- failures ---- */
 
 TEST_EACH_LOOP(client_pool, tells_each_of_a_connection_that_failed)
