@@ -65,6 +65,8 @@ static enum weir__stat cause_of(int err)
     case -ENOMEM:
     case -ENOBUFS:
         return WEIR__STAT_MEMORY;
+    case -EMSGSIZE:
+        return WEIR__STAT_TOO_LONG;
     case WEIR_EREJECTED:
         return WEIR__STAT_REJECTED;
     default:
@@ -132,6 +134,7 @@ void weir__stats_created(const weir_channel *channel)
     XX(errors.address, COUNTER, ADDRESS, NOTHING)                           \
     XX(errors.descriptors, COUNTER, DESCRIPTORS, NOTHING)                   \
     XX(errors.memory, COUNTER, MEMORY, NOTHING)                             \
+    XX(errors.too_long, COUNTER, TOO_LONG, NOTHING)                         \
     XX(errors.rejected, COUNTER, REJECTED, NOTHING)                         \
     XX(errors.other, COUNTER, OTHER, NOTHING)
 

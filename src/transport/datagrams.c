@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datagram sockets over loop/io.h: one implementation for all backends and families. How they are
- * sent is in datagrams_send.c.
+ * Datagram sockets over loop/io.h: one implementation for all backends and families. How datagrams
+ * are received and sent is in datagrams_receive.c and datagrams_send.c.
  *
- * A backend receives a batch at a time, and a handler may want no more after any one of it: the
- * rest waits, and is told before anything is received again.
- *
- *      read_start -> the backend receives -> on_received_datagrams -> tell
- *          `-> something waits -> due -> tell        `-> not wanted: waits
- *
- * An error that the socket reports is mostly that of one datagram, such as "port unreachable": it
- * is told, and receiving goes on. A backend that loses the socket gets it again after a pause, as
- * from a listener: one failure does not end a server.
+ * A backend that loses the socket gets it again after a pause, as from a listener: one failure does
+ * not end a server.
  */
 #include "transport/datagrams.h"
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <string.h>
 
 #include "base/system.h"
-#include "channel/channel_stats.h"
-#include "transport/receive.h"
-#include "transport/rights.h"
 #include "transport/socket.h"
 
 #define ROOM_MIN_NS weir_us(50)
@@ -34,130 +23,7 @@ static weir__datagrams *datagrams_of(weir__io_handle *handle)
     return container_of(handle, weir__datagrams, base.handle);
 }
 
-/* ---- what has come ---- */
-
-static void append(weir__datagrams *self, weir_datagram *datagram)
-{
-    *self->waiting_end = datagram;
-    self->waiting_end = &datagram->next;
-}
-
-static weir_datagram *take_first(weir__datagrams *self)
-{
-    weir_datagram *datagram = self->waiting;
-
-    self->waiting = datagram->next;
-    datagram->next = NULL;
-    if (self->waiting == NULL)
-        self->waiting_end = &self->waiting;
-    return datagram;
-}
-
-static void clear(weir__datagrams *self)
-{
-    while (self->waiting != NULL)
-        weir_datagram_release(take_first(self));
-}
-
-/* `once` is over before it is told: the handler may ask for the next. */
-static void tell(weir__datagrams *self, weir_datagram *datagram)
-{
-    self->reads = !self->once;
-    weir__stats_received(&self->base.channel, 1, weir_msg_size(weir_datagram_msg(datagram)));
-    (void)weir__channel_received(&self->base.channel, weir_datagram_msg(datagram));
-}
-
-static void lose(weir__datagrams *self, int err, const char *detail)
-{
-    weir__channel_troubled(&self->base.channel, err, detail);
-}
-
-/* Takes: content. */
-static void deliver(weir__datagrams *self, weir_msg *content, const struct msghdr *header)
-{
-    weir_datagram *datagram;
-    int err = weir__datagram_received(content, header->msg_name, header->msg_namelen, &self->local,
-                                      &datagram);
-
-    if (err < 0)
-        lose(self, err, "a datagram was dropped: there is no memory for it");
-    else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)
-        weir_datagram_release(datagram);
-    else if (self->reads)
-        tell(self, datagram);
-    else
-        append(self, datagram);
-}
-
-/* What UDP_GRO says: several came as one, of so many bytes each; 0 = it is one. */
-static size_t joined_size(const struct msghdr *header)
-{
-    struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
-    struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    int size = 0;
-
-    for (; control != NULL; control = CMSG_NXTHDR(message, control))
-        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO)
-            memcpy(&size, CMSG_DATA(control), sizeof(size));
-    return size > 0 ? (size_t)size : 0;
-}
-
-/* Takes: buf. */
-static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct msghdr *header,
-                           size_t size)
-{
-    weir_buf *slice;
-
-    while (weir_buf_readable(buf) > 0) {
-        size_t left = weir_buf_readable(buf);
-
-        if (weir_buf_read_slice(buf, left < size ? left : size, &slice) < 0) {
-            lose(self, -ENOMEM, "datagrams that came together were dropped: there is no memory");
-            break;
-        }
-        deliver(self, weir_buf_msg(slice), header);
-    }
-    weir_buf_release(buf);
-}
-
-/* Of a Unix socket. */
-static void receive_message(weir__datagrams *self, const weir__io_datagram *received)
-{
-    const char *detail = NULL;
-    weir_msg *content;
-    int err = weir__rights_receive(&self->base.handle, received, &content, &detail);
-
-    if (err < 0)
-        lose(self, err, detail);
-    if (content != NULL)
-        deliver(self, content, received->header);
-}
-
-static void receive(weir__datagrams *self, const weir__io_datagram *received)
-{
-    size_t size = joined_size(received->header);
-
-    if ((received->header->msg_flags & MSG_TRUNC) != 0) {
-        weir_buf_release(weir__received_buf(&received->block, 0));
-        lose(self, -EMSGSIZE, "a datagram was dropped: it is longer than datagram_size");
-    } else if (size > 0 && size < received->length) {
-        weir_buf *buf = received->block.cookie;
-
-        (void)weir_buf_set_write_index(buf, received->length);
-        deliver_joined(self, buf, received->header, size);
-    } else {
-        deliver(self, weir_buf_msg(weir__received_buf(&received->block, received->length)),
-                received->header);
-    }
-}
-
 /* ---- what the backend tells ---- */
-
-static void start_receiving(weir__datagrams *self)
-{
-    if (self->reads && self->waiting == NULL && weir__io_is_attached(&self->base.handle))
-        weir__io_receive_start(&self->base.handle, self->once);
-}
 
 static void on_connected(weir__io_handle *handle, int err)
 {
@@ -167,59 +33,6 @@ static void on_connected(weir__io_handle *handle, int err)
     if (err == 0)
         (void)weir__socket_local_address(handle->descriptor, &self->local);
     weir__channel_connected(&self->base.channel, err);
-}
-
-static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagram *datagrams,
-                                  size_t count)
-{
-    weir__datagrams *self = datagrams_of(handle);
-
-    weir__pause_forget(&self->pause);
-    for (size_t i = 0; i < count; i++) {
-        if (handle->packets)
-            receive_message(self, &datagrams[i]);
-        else
-            receive(self, &datagrams[i]);
-    }
-}
-
-/* What ICMP has said of something that was sent, and what may be better next time. */
-static bool is_of_one_datagram(int err)
-{
-    switch (err) {
-    case -ECONNREFUSED:
-    case -EHOSTUNREACH:
-    case -ENETUNREACH:
-    case -EHOSTDOWN:
-    case -ENETDOWN:
-    case -ENONET:
-    case -ENOPROTOOPT:
-    case -EOPNOTSUPP:
-    case -EPROTO:
-    case -EMSGSIZE:
-    case -EACCES:
-    case -EPERM:
-    case -ECONNRESET:
-    case -ENOMEM:
-    case -ENOBUFS:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void on_receive_ended(weir__io_handle *handle, int err)
-{
-    weir__datagrams *self = datagrams_of(handle);
-
-    if (!is_of_one_datagram(err)) {
-        weir__channel_failed(&self->base.channel, err, "nothing can be received any more");
-        return;
-    }
-    weir__channel_troubled(&self->base.channel, err,
-                           err == -ECONNREFUSED ? "nobody receives at the address that was sent to"
-                                                : NULL);
-    start_receiving(self);
 }
 
 static void on_read_complete(weir__io_handle *handle)
@@ -278,7 +91,7 @@ static void on_pause_over(weir_timer *timer)
         try_again_later(self);
         return;
     }
-    start_receiving(self);
+    weir__datagrams_start_receiving(self);
     weir__channel_writable(&self->base.channel, 0);
 }
 
@@ -294,6 +107,20 @@ static void on_detached(weir__io_handle *handle)
     try_again_later(self);
 }
 
+static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagram *datagrams,
+                                  size_t count)
+{
+    weir__datagrams *self = datagrams_of(handle);
+
+    weir__pause_forget(&self->pause);
+    weir__datagrams_receive(self, datagrams, count);
+}
+
+static void on_receive_ended(weir__io_handle *handle, int err)
+{
+    weir__datagrams_receive_failed(datagrams_of(handle), err);
+}
+
 static const weir__io_owner owner = {
     .connected = on_connected,
     .received_datagrams = on_received_datagrams,
@@ -305,17 +132,6 @@ static const weir__io_owner owner = {
 };
 
 /* ---- life ---- */
-
-/* What the options say of receiving. */
-static void expect(weir__datagrams *self, const weir_channel_options *options)
-{
-    bool is_unix = self->base.channel.transport->socket_family == AF_UNIX;
-
-    self->base.handle.packets = is_unix;
-    self->base.handle.rights = is_unix && options->receive_descriptors;
-    self->base.handle.window = (uint32_t)options->datagram_size;
-    self->base.handle.reads = self->once ? 1 : weir__reads_per_turn(options);
-}
 
 int weir__datagrams_create(const weir__transport *transport, const weir_channel_options *options,
                            weir_channel **ret_channel)
@@ -334,7 +150,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         self->waiting_end = &self->waiting;
         weir__pause_init(&self->pause);
         weir_timer_init(&self->room);
-        expect(self, &config->options);
+        weir__datagrams_expect(self, &config->options);
     }
     weir__config_release(config);
     return err;
@@ -370,7 +186,7 @@ bool weir__datagrams_close(weir_channel *channel)
     self->bound = false;
     self->connected = false;
     self->reads = false;
-    clear(self);
+    weir__datagrams_forget(self);
     weir__socket_file_remove(self->file);
     self->file = NULL;
     return weir__endpoint_close(channel);
@@ -378,7 +194,7 @@ bool weir__datagrams_close(weir_channel *channel)
 
 void weir__datagrams_destroy(weir_channel *channel)
 {
-    clear(weir__datagrams_of(channel));
+    weir__datagrams_forget(weir__datagrams_of(channel));
 }
 
 /* ---- addresses ---- */
@@ -459,7 +275,7 @@ int weir__datagrams_configure(weir_channel *channel)
     int descriptor = self->base.handle.descriptor, err;
     weir_address local;
 
-    expect(self, options);
+    weir__datagrams_expect(self, options);
     if (descriptor < 0)
         return 0;
     err = weir__socket_local_address(descriptor, &local);
@@ -486,43 +302,4 @@ int weir__datagrams_take(weir_channel *channel, int descriptor)
     self->bound = is_bound(&self->local);
     self->connected = weir__socket_remote_address(descriptor, &remote) == 0;
     return 0;
-}
-
-/* ---- reading ---- */
-
-/* One datagram at a time is taken from the socket if one is asked for at a time. */
-void weir__datagrams_read_start(weir_channel *channel, bool once)
-{
-    weir__datagrams *self = weir__datagrams_of(channel);
-
-    self->reads = true;
-    self->once = once;
-    expect(self, weir__channel_options(channel));
-    if (self->waiting != NULL)
-        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
-    else
-        start_receiving(self);
-}
-
-void weir__datagrams_read_stop(weir_channel *channel)
-{
-    weir__datagrams *self = weir__datagrams_of(channel);
-
-    self->reads = false;
-    if (weir__io_is_attached(&self->base.handle))
-        weir__io_receive_stop(&self->base.handle);
-}
-
-void weir__datagrams_due(weir_channel *channel)
-{
-    weir__datagrams *self = weir__datagrams_of(channel);
-    bool told = false;
-
-    while (self->reads && self->waiting != NULL) {
-        tell(self, take_first(self));
-        told = true;
-    }
-    if (told)
-        weir__channel_read_complete(channel);
-    start_receiving(self);
 }

@@ -51,11 +51,26 @@ int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
 int weir__datagrams_disconnect(weir_channel *channel);
 bool weir__datagrams_detach(weir_channel *channel);
 bool weir__datagrams_close(weir_channel *channel);
+int weir__datagrams_configure(weir_channel *channel);
+void weir__datagrams_destroy(weir_channel *channel);
+
+/* ---- datagrams_receive.c ---- */
+
 void weir__datagrams_read_start(weir_channel *channel, bool once);
 void weir__datagrams_read_stop(weir_channel *channel);
-int weir__datagrams_configure(weir_channel *channel);
 void weir__datagrams_due(weir_channel *channel);
-void weir__datagrams_destroy(weir_channel *channel);
+
+/* For datagrams.c: what the options say; receiving begins if it is wanted. */
+void weir__datagrams_expect(weir__datagrams *self, const weir_channel_options *options);
+void weir__datagrams_start_receiving(weir__datagrams *self);
+
+/* A batch has come; or an error. */
+void weir__datagrams_receive(weir__datagrams *self, const weir__io_datagram *datagrams,
+                             size_t count);
+void weir__datagrams_receive_failed(weir__datagrams *self, int err);
+
+/* Nobody will want what waits. */
+void weir__datagrams_forget(weir__datagrams *self);
 
 /* ---- datagrams_send.c ---- */
 

@@ -252,6 +252,7 @@ TEST(channel_stats, count_errors_by_their_cause)
         {-ENFILE, {ERRORS(.descriptors = 1)}},
         {-ENOMEM, {ERRORS(.memory = 1)}},
         {-ENOBUFS, {ERRORS(.memory = 1)}},
+        {-EMSGSIZE, {ERRORS(.too_long = 1)}},
         {WEIR_EREJECTED, {ERRORS(.rejected = 1)}},
         {-EIO, {ERRORS(.other = 1)}},
         {WEIR_EREBUILT, {ERRORS(.other = 1)}},
@@ -404,7 +405,7 @@ TEST(channel_stats, are_in_the_metric_registry)
     assert_int_equal(metric("channels.created"), created + 1);
     assert_int_equal(metric("channels.errors.refused"), refused + 1);
     weir_metrics_foreach(count_ours, &count);
-    assert_int_equal(count, 27);
+    assert_int_equal(count, 28);
 }
 
 TEST(channel_stats, know_no_other_kinds)

@@ -60,7 +60,7 @@ static void hear(weir_ctx *ctx, weir_msg *msg)
 
     /* doc:begin received */
     weir_datagram *datagram = weir_datagram_of(msg);
-    weir_buf *buf = weir_datagram_buf(datagram); /* NULL if it had no bytes */
+    weir_buf *buf = weir_datagram_buf(datagram); /* empty if it had no bytes */
     const weir_address *from = weir_datagram_sender(datagram);
     /* doc:end */
 

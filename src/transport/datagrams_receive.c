@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Receiving datagrams. A backend receives a batch at a time, and a handler may want no more after
+ * any one of it: the rest waits, and is told before anything is received again.
+ *
+ *      read_start -> the backend receives -> weir__datagrams_receive -> tell
+ *          `-> something waits -> due -> tell             `-> not wanted: waits
+ *
+ * An error that the socket reports is mostly that of one datagram, such as "port unreachable": it
+ * is told, and receiving goes on.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <string.h>
+
+#include "channel/channel_stats.h"
+#include "transport/datagrams.h"
+#include "transport/receive.h"
+#include "transport/rights.h"
+
+/* ---- what waits ---- */
+
+static void append(weir__datagrams *self, weir_datagram *datagram)
+{
+    *self->waiting_end = datagram;
+    self->waiting_end = &datagram->next;
+}
+
+static weir_datagram *take_first(weir__datagrams *self)
+{
+    weir_datagram *datagram = self->waiting;
+
+    self->waiting = datagram->next;
+    datagram->next = NULL;
+    if (self->waiting == NULL)
+        self->waiting_end = &self->waiting;
+    return datagram;
+}
+
+void weir__datagrams_forget(weir__datagrams *self)
+{
+    while (self->waiting != NULL)
+        weir_datagram_release(take_first(self));
+}
+
+/* ---- what has come ---- */
+
+/* `once` is over before it is told: the handler may ask for the next. */
+static void tell(weir__datagrams *self, weir_datagram *datagram)
+{
+    self->reads = !self->once;
+    weir__stats_received(&self->base.channel, 1, weir_msg_size(weir_datagram_msg(datagram)));
+    (void)weir__channel_received(&self->base.channel, weir_datagram_msg(datagram));
+}
+
+static void lose(weir__datagrams *self, int err, const char *detail)
+{
+    weir__channel_troubled(&self->base.channel, err, detail);
+}
+
+/* Takes: content. */
+static void deliver(weir__datagrams *self, weir_msg *content, const struct msghdr *header)
+{
+    weir_datagram *datagram;
+    int err = weir__datagram_received(content, header->msg_name, header->msg_namelen, &self->local,
+                                      &datagram);
+
+    if (err < 0)
+        lose(self, err, "a datagram was dropped: there is no memory for it");
+    else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)
+        weir_datagram_release(datagram);
+    else if (self->reads)
+        tell(self, datagram);
+    else
+        append(self, datagram);
+}
+
+/* What UDP_GRO says: several came as one, of so many bytes each; 0 = it is one. */
+static size_t joined_size(const struct msghdr *header)
+{
+    struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    int size = 0;
+
+    for (; control != NULL; control = CMSG_NXTHDR(message, control))
+        if (control->cmsg_level == IPPROTO_UDP && control->cmsg_type == UDP_GRO)
+            memcpy(&size, CMSG_DATA(control), sizeof(size));
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* Takes: buf. */
+static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct msghdr *header,
+                           size_t size)
+{
+    weir_buf *slice;
+
+    while (weir_buf_readable(buf) > 0) {
+        size_t left = weir_buf_readable(buf);
+
+        if (weir_buf_read_slice(buf, left < size ? left : size, &slice) < 0) {
+            lose(self, -ENOMEM, "datagrams that came together were dropped: there is no memory");
+            break;
+        }
+        deliver(self, weir_buf_msg(slice), header);
+    }
+    weir_buf_release(buf);
+}
+
+/* Of a Unix socket. */
+static void receive_message(weir__datagrams *self, const weir__io_datagram *received)
+{
+    const char *detail = NULL;
+    weir_msg *content;
+    int err = weir__rights_receive(&self->base.handle, received, &content, &detail);
+
+    if (err < 0)
+        lose(self, err, detail);
+    if (content != NULL)
+        deliver(self, content, received->header);
+}
+
+static void receive(weir__datagrams *self, const weir__io_datagram *received)
+{
+    size_t size = joined_size(received->header);
+
+    if ((received->header->msg_flags & MSG_TRUNC) != 0) {
+        weir_buf_release(weir__received_buf(&received->block, 0));
+        lose(self, -EMSGSIZE, "a datagram was dropped: it is longer than datagram_size");
+    } else if (size > 0 && size < received->length) {
+        weir_buf *buf = received->block.cookie;
+
+        (void)weir_buf_set_write_index(buf, received->length);
+        deliver_joined(self, buf, received->header, size);
+    } else {
+        deliver(self, weir_buf_msg(weir__received_buf(&received->block, received->length)),
+                received->header);
+    }
+}
+
+void weir__datagrams_receive(weir__datagrams *self, const weir__io_datagram *datagrams,
+                             size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (self->base.handle.packets)
+            receive_message(self, &datagrams[i]);
+        else
+            receive(self, &datagrams[i]);
+    }
+}
+
+/* ---- when ---- */
+
+void weir__datagrams_expect(weir__datagrams *self, const weir_channel_options *options)
+{
+    bool is_unix = self->base.channel.transport->socket_family == AF_UNIX;
+
+    self->base.handle.packets = is_unix;
+    self->base.handle.rights = is_unix && options->receive_descriptors;
+    self->base.handle.window = (uint32_t)options->datagram_size;
+    self->base.handle.reads = self->once ? 1 : weir__reads_per_turn(options);
+}
+
+void weir__datagrams_start_receiving(weir__datagrams *self)
+{
+    if (self->reads && self->waiting == NULL && weir__io_is_attached(&self->base.handle))
+        weir__io_receive_start(&self->base.handle, self->once);
+}
+
+/* One datagram at a time is taken from the socket if one is asked for at a time. */
+void weir__datagrams_read_start(weir_channel *channel, bool once)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+
+    self->reads = true;
+    self->once = once;
+    weir__datagrams_expect(self, weir__channel_options(channel));
+    if (self->waiting != NULL)
+        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    else
+        weir__datagrams_start_receiving(self);
+}
+
+void weir__datagrams_read_stop(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+
+    self->reads = false;
+    if (weir__io_is_attached(&self->base.handle))
+        weir__io_receive_stop(&self->base.handle);
+}
+
+void weir__datagrams_due(weir_channel *channel)
+{
+    weir__datagrams *self = weir__datagrams_of(channel);
+    bool told = false;
+
+    while (self->reads && self->waiting != NULL) {
+        tell(self, take_first(self));
+        told = true;
+    }
+    if (told)
+        weir__channel_read_complete(channel);
+    weir__datagrams_start_receiving(self);
+}
+
+/* ---- errors ---- */
+
+/* What ICMP has said of something that was sent, and what may be better next time. */
+static bool is_of_one_datagram(int err)
+{
+    switch (err) {
+    case -ECONNREFUSED:
+    case -EHOSTUNREACH:
+    case -ENETUNREACH:
+    case -EHOSTDOWN:
+    case -ENETDOWN:
+    case -ENONET:
+    case -ENOPROTOOPT:
+    case -EOPNOTSUPP:
+    case -EPROTO:
+    case -EMSGSIZE:
+    case -EACCES:
+    case -EPERM:
+    case -ECONNRESET:
+    case -ENOMEM:
+    case -ENOBUFS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void weir__datagrams_receive_failed(weir__datagrams *self, int err)
+{
+    if (!is_of_one_datagram(err)) {
+        weir__channel_failed(&self->base.channel, err, "nothing can be received any more");
+        return;
+    }
+    weir__channel_troubled(&self->base.channel, err,
+                           err == -ECONNREFUSED ? "nobody receives at the address that was sent to"
+                                                : NULL);
+    weir__datagrams_start_receiving(self);
+}
