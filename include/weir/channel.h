@@ -157,7 +157,8 @@ WEIR_API char *weir_channel_format(weir_channel *channel, char *buffer, size_t s
 
 /*
  * The options as they are; and others in their place: those that a socket is made with (backlog,
- * reuse_port, ...) have no effect any more.
+ * reuse_port, ...) have no effect any more. `socket_options` of what is read is lent for as long as
+ * the channel is kept, whatever is set meanwhile.
  * Thread: any.  Fails: -EINVAL, -ENOMEM.
  */
 WEIR_API void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_options);

@@ -278,27 +278,28 @@ void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_o
 
 /*
  * A config that others share is left to them; they may be reading it right now, so it is kept. From
- * then on the channel has one of its own, which changes.
+ * then on the channel has one of its own, which changes: then what was lent of it is kept.
  */
 static int change_config(weir_channel *channel, weir__config *config)
 {
     weir__config *before = weir__channel_config(channel);
     weir__rare *rare = weir__channel_rare(channel);
-    weir__kept *kept;
+    weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
 
-    if (rare == NULL)
-        return -ENOMEM;
-    if (rare->has_own_config) {
-        weir__config_replace(before, config);
-        return 0;
-    }
-    kept = weir__zalloc(sizeof(*kept));
     if (kept == NULL)
         return -ENOMEM;
-    kept->config = before;
+    if (!rare->has_own_config) {
+        kept->config = before;
+        atomic_store_explicit(&channel->config, config, memory_order_release);
+        rare->has_own_config = true;
+    } else if (weir__config_exchange(before, config)) {
+        kept->config = config;
+    } else {
+        weir__config_release(config);
+        weir__free(kept);
+        return 0;
+    }
     weir__rare_keep(rare, kept);
-    atomic_store_explicit(&channel->config, config, memory_order_release);
-    rare->has_own_config = true;
     return 0;
 }
 

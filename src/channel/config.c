@@ -214,17 +214,29 @@ void weir__config_release(weir__config *config)
     weir__free(config);
 }
 
-void weir__config_replace(weir__config *config, weir__config *other)
+static bool has_same_socket_options(const weir_channel_options *a, const weir_channel_options *b)
 {
-    weir_channel_options before;
+    size_t size = a->socket_option_count * sizeof(*a->socket_options);
 
+    return a->socket_option_count == b->socket_option_count &&
+           (size == 0 || memcmp(a->socket_options, b->socket_options, size) == 0);
+}
+
+bool weir__config_exchange(weir__config *config, weir__config *other)
+{
+    weir_channel_options before = config->options, after = other->options;
+    bool is_lent = !has_same_socket_options(&before, &after) && before.socket_option_count > 0;
+
+    if (!is_lent && before.socket_option_count > 0) { /* who has them may go on with them */
+        after.socket_options = before.socket_options;
+        before.socket_options = other->options.socket_options;
+    }
     weir__mutex_lock(&lock);
-    before = config->options;
-    config->options = other->options;
-    other->options = before;
+    config->options = after;
     publish_marks(config);
     weir__mutex_unlock(&lock);
-    weir__config_release(other);
+    other->options = before;
+    return is_lent;
 }
 
 void weir__config_read(const weir__config *config, weir_channel_options *ret_options)

@@ -31,11 +31,15 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
 weir__config *weir__config_retain(weir__config *config);
 void weir__config_release(weir__config *config); /* NULL is fine */
 
-/* Takes the options of `other` over, whose only holder is the caller. Takes: other. */
-void weir__config_replace(weir__config *config, weir__config *other);
-
-/* Any thread: a copy of the options; socket_options is lent as long as the config is not changed.
+/*
+ * The loop of its channel: takes the options of `other` over, whose only holder is the caller, and
+ * leaves it those before. True: others may have these, or their socket options, from
+ * weir__config_read, and `other` must be kept for them.
  */
+bool weir__config_exchange(weir__config *config, weir__config *other);
+
+/* Any thread: a copy of the options; socket_options is lent as long as the config is there, or what
+ * it was exchanged with. */
 void weir__config_read(const weir__config *config, weir_channel_options *ret_options);
 
 #endif

@@ -171,3 +171,74 @@ TEST(config, is_kept_if_there_is_no_memory_for_another)
     test_memory_fail_at(0);
     rig_close(&rig);
 }
+
+static void set_socket_option(struct rig *rig, int value, int reads)
+{
+    const weir_socket_option option = {.level = 1, .name = 2, .value = value};
+
+    assert_int_equal(
+        weir_channel_set_options(rig->channel, WEIR_CHANNEL_OPTIONS(.socket_options = &option,
+                                                                    .socket_option_count = 1,
+                                                                    .reads_per_turn = reads)),
+        0);
+}
+
+/* Under AddressSanitizer it shows that the memory is still there. */
+TEST(config, lends_socket_options_for_as_long_as_there_is_the_channel)
+{
+    struct rig rig;
+    weir_channel_options first, second, third;
+
+    rig_open_started(&rig, NULL, NULL);
+    set_socket_option(&rig, 10, 1);
+    weir_channel_get_options(rig.channel, &first);
+    set_socket_option(&rig, 20, 1);
+    weir_channel_get_options(rig.channel, &second);
+    set_socket_option(&rig, 30, 1);
+    weir_channel_get_options(rig.channel, &third);
+    assert_int_equal(first.socket_options[0].value, 10);
+    assert_int_equal(second.socket_options[0].value, 20);
+    assert_int_equal(third.socket_options[0].value, 30);
+    rig_close(&rig);
+}
+
+TEST(config, keeps_no_more_memory_for_socket_options_that_stay_the_same)
+{
+    struct rig rig;
+    weir_channel_options before, after;
+    size_t live;
+
+    rig_open_started(&rig, NULL, NULL);
+    set_socket_option(&rig, 10, 1);
+    weir_channel_get_options(rig.channel, &before);
+    live = test_memory_live();
+    for (int i = 2; i < 10; i++)
+        set_socket_option(&rig, 10, i);
+    weir_channel_get_options(rig.channel, &after);
+    assert_int_equal(after.reads_per_turn, 9);
+    assert_ptr_equal(after.socket_options, before.socket_options);
+    assert_int_equal(test_memory_live(), live);
+    rig_close(&rig);
+}
+
+TEST(config, with_socket_options_is_kept_if_there_is_no_memory_for_another)
+{
+    struct rig rig;
+    weir_channel_options options;
+    const weir_socket_option other = {.level = 1, .name = 2, .value = 20};
+    unsigned n = 1;
+    int err;
+
+    rig_open_started(&rig, NULL, NULL);
+    set_socket_option(&rig, 10, 1);
+    do {
+        test_memory_fail_at(n++);
+        err = weir_channel_set_options(
+            rig.channel, WEIR_CHANNEL_OPTIONS(.socket_options = &other, .socket_option_count = 1));
+        weir_channel_get_options(rig.channel, &options);
+        assert_int_equal(options.socket_options[0].value, err == 0 ? 20 : 10);
+    } while (err < 0);
+    assert_int_equal(n, 5); /* a config, its socket options, and what keeps those before */
+    test_memory_fail_at(0);
+    rig_close(&rig);
+}
