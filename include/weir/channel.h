@@ -246,7 +246,7 @@ WEIR_API void weir_channel_request_read(weir_channel *channel);
 /*
  * Closes: sends what was written before, shuts the sending side, and discards what comes until the
  * peer closes too. It waits close_timeout_ns at the longest for a peer that takes nothing, and then
- * as long for its end of stream. Closing twice is fine.
+ * as long for its end of stream. Closing twice is fine. Without a loop nothing can be sent.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_close(weir_channel *channel, weir_promise *done);

@@ -16,7 +16,8 @@
  *
  *      registered from   to    by
  *      no                yes   weir__channel_do_register    attach
- *      yes               no    leave_loop                   deregister: detach is through
+ *      yes               no    leave_loop                   deregister: detach is through, and it
+ *                                                           is still OPEN
  *      yes               no    weir__channel_do_end         closed
  *
  * Invariants:
@@ -209,7 +210,25 @@ void weir__channel_do_detach(weir_channel *channel)
     channel->flags |= WEIR__DETACHING;
     weir__channel_look_at_reading(channel);
     if (channel->transport->detach(channel))
-        leave_loop(channel);
+        weir__channel_detached(channel);
+}
+
+/*
+ * Closed on its way out, it still has to send, or to hear of the peer's end: its loop takes it
+ * again.
+ */
+static void stay_to_send(weir_channel *channel)
+{
+    int err;
+
+    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL);
+    err = attach(channel);
+    if (err < 0) {
+        weir__channel_end(channel, err);
+        return;
+    }
+    weir__channel_look_at_reading(channel);
+    weir__channel_go_on_sending(channel);
 }
 
 /* ---- closing ---- */
@@ -377,7 +396,7 @@ void weir__channel_do_close(weir_channel *channel, weir_promise *done)
     if (!wait_for_close(channel, done) || weir__channel_phase(channel) != WEIR__OPEN)
         return;
     if (weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) &&
-        !channel->transport->accepts && !weir__channel_has(channel, WEIR__DETACHING))
+        !channel->transport->accepts)
         send_rest(channel);
     else
         weir__channel_end(channel, WEIR_ECLOSED);
@@ -393,8 +412,12 @@ void weir__channel_detached(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__CLOSING)
         become_closed(channel);
-    else if (weir__channel_has(channel, WEIR__DETACHING))
+    else if (!weir__channel_has(channel, WEIR__DETACHING))
+        return;
+    else if (weir__channel_phase(channel) == WEIR__OPEN)
         leave_loop(channel);
+    else
+        stay_to_send(channel);
 }
 
 void weir__channel_failed(weir_channel *channel, int err, const char *detail)

@@ -529,7 +529,7 @@ TEST(life, who_hears_that_it_leaves_moves_it_when_all_have_heard)
     stepper_close(&other);
 }
 
-TEST(life, a_close_while_it_leaves_ends_both)
+TEST(life, an_abort_while_it_leaves_ends_both)
 {
     struct rig rig;
     weir_promise *left, *closed;
@@ -539,14 +539,98 @@ TEST(life, a_close_while_it_leaves_ends_both)
     closed = rig_promise(&rig, "closed");
     weir_channel_deregister(rig.channel, left);
     rig_run(&rig);
-    weir_channel_close(rig.channel, closed);
-    assert_diary(&rig.diary, "a.deregister STOP DETACH a.close CLOSE");
+    weir_channel_abort(rig.channel, closed);
+    assert_diary(&rig.diary, "a.deregister STOP DETACH CLOSE");
     rig_let_go(&rig);
     assert_diary(&rig.diary, "closed=ok left=ok");
     rig_run(&rig);
     assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
     weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+/* Written and not sent, on the way out of its loop, and closed. */
+static void open_leaving(struct rig *rig, weir_promise **ret_left)
+{
+    rig_open_started(rig, &(struct wire_options){.slow_close = true}, NULL);
+    rig->wire->room = 0;
+    rig_write(rig, "last", "sent");
+    weir_channel_flush(rig->channel);
+    rig_write(rig, "words", "sent");
+    *ret_left = rig_promise(rig, "left");
+    weir_channel_deregister(rig->channel, *ret_left);
+    rig_run(rig);
+    assert_diary(&rig->diary,
+                 "a.write(last) a.flush FLUSH a.write(words) a.deregister STOP DETACH");
+    weir_channel_close(rig->channel, NULL);
+    assert_diary(&rig->diary, "a.close");
+    assert_false(weir_channel_is_open(rig->channel));
+    rig->wire->options.slow_close = false;
+}
+
+/* B 11: the loop gets it again, for what is still to be sent. */
+TEST(life, a_close_while_it_leaves_sends_what_was_written)
+{
+    struct rig rig;
+    weir_promise *left;
+
+    open_leaving(&rig, &left);
+    rig_let_go(&rig);
+    assert_diary(&rig.diary, "ATTACH READ FLUSH");
+    rig_make_room(&rig, 100);
+    assert_sent(&rig, "lastwords");
+    assert_diary(&rig.diary, "FLUSH sent=ok sent=ok FIN");
+    rig_end_input(&rig);
+    assert_diary(&rig.diary, "CLOSE left=ok");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
+    weir_promise_release(left);
+    rig_close(&rig);
+}
+
+TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
+{
+    struct rig rig;
+    weir_promise *left;
+
+    open_leaving(&rig, &left);
+    stepper_advance(&rig.stepper, weir_seconds(3));
+    assert_diary(&rig.diary, "CLOSE left=ok sent=WEIR_ECLOSED sent=WEIR_ECLOSED a.inactive "
+                             "a.unregistered a.removed a.deinit");
+    weir_promise_release(left);
+    rig_close(&rig);
+}
+
+TEST(life, a_close_while_it_leaves_ends_it_if_its_loop_does_not_take_it_again)
+{
+    struct rig rig;
+    weir_promise *left;
+
+    open_leaving(&rig, &left);
+    rig.wire->options.attach_err = -ENOMEM;
+    rig_let_go(&rig);
+    assert_diary(&rig.diary, "ATTACH CLOSE left=ok sent=ENOMEM sent=ENOMEM");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
+    weir_promise_release(left);
+    rig_close(&rig);
+}
+
+/* B 11: or the peer would see a reset. */
+TEST(life, a_close_while_it_leaves_waits_for_the_peer)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.slow_close = true}, NULL);
+    weir_channel_deregister(rig.channel, NULL);
+    rig_run(&rig);
+    weir_channel_close(rig.channel, NULL);
+    rig.wire->options.slow_close = false;
+    rig_let_go(&rig);
+    assert_diary(&rig.diary, "a.deregister STOP DETACH a.close ATTACH READ FIN");
+    rig_end_input(&rig);
+    assert_diary(&rig.diary, "CLOSE");
     rig_close(&rig);
 }
 

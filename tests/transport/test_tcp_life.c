@@ -364,3 +364,43 @@ TEST_EACH_LINE(tcp, is_aborted_when_its_loop_cannot_wait)
     assert_heard(&line->server, "inactive unregistered");
     assert_heard(&line->client, "inactive unregistered");
 }
+
+/* ---- closed between two loops ---- */
+
+static void close_client(void *arg, int status)
+{
+    (void)status;
+    weir_channel_close(((struct line *)arg)->client.channel, NULL);
+}
+
+/* The task of the deregistration comes before that of the close, and the socket is let go of after
+ * both. */
+static void leave_and_close(void *arg, int status)
+{
+    struct line *line = arg;
+
+    (void)status;
+    weir_channel_deregister(line->client.channel, NULL);
+    (void)weir_execute(line->near.loop, close_client, line);
+}
+
+/* B 11 */
+TEST_EACH_LINE(tcp, sends_what_was_written_also_if_it_is_closed_on_its_way_out_of_its_loop)
+{
+    enum { SIZE = 16 * 1024 * 1024 };
+    weir_promise *sent;
+
+    line_open(line,
+              &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    sent = line_promise(&line->client);
+    line->server.on_read = line_discard;
+    weir_channel_write_and_flush(line->client.channel, sized_msg(SIZE), sent);
+    assert_int_equal(weir_execute(line->near.loop, leave_and_close, line), 0);
+    host_turn(&line->near, 2);
+    assert_false(weir_promise_is_done(sent));
+    weir_channel_set_auto_read(line->server.channel, true);
+    assert_int_equal(line_result(sent), 0);
+    line_await_received(&line->server, SIZE);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+}
