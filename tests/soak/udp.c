@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 {
     uint32_t count = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
 
-    for (int i = 0; i < BACKEND_COUNT; i++)
+    for (int i = 0; i <= BACKEND_BLOCKING; i++)
         if (!soak(&backends[i], "hasty", (struct flood){.count = count}) ||
             !soak(&backends[i], "patient", (struct flood){.count = count, .patient = true}) ||
             !soak(&backends[i], "segments", (struct flood){.count = count, .segments = 16}))

@@ -16,8 +16,8 @@ TEST_EACH_LOOP(udp_stats, are_exact)
     struct stats stats = stats_from_now("udp");
     struct mailbox here, there;
 
-    mailbox_open(&here, host->loop, NULL);
-    mailbox_open(&there, host->loop, NULL);
+    mailbox_open(&here, host, NULL);
+    mailbox_open(&there, host, NULL);
     assert_int_equal(mailbox_post(&here, "ping", &there.address), 0);
     assert_mail(&there, "read(ping)");
     assert_int_equal(mailbox_post(&there, "", &here.address), 0);
@@ -35,9 +35,9 @@ TEST_EACH_LOOP(udp_stats, count_a_port_that_nobody_has)
     struct stats stats = stats_from_now("udp");
     struct mailbox here, gone;
 
-    mailbox_open(&gone, host->loop, NULL);
+    mailbox_open(&gone, host, NULL);
     mailbox_close(&gone);
-    mailbox_make(&here, host->loop, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    mailbox_make(&here, host, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
     assert_int_equal(mailbox_connect(&here, &gone.address), 0);
     assert_mail(&here, "active");
     assert_int_equal(mailbox_post(&here, "anybody?", NULL), 0);

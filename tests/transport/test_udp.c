@@ -12,11 +12,11 @@
 
 /* ---- bound ---- */
 
-TEST_EACH_LOOP(udp, is_active_when_it_is_bound)
+TEST_EACH_HOST(udp, is_active_when_it_is_bound)
 {
     struct mailbox box;
 
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_make(&box, host, NULL);
     assert_false(weir_channel_is_active(box.channel));
     assert_int_equal(mailbox_bind(&box, "127.0.0.1:0"), 0);
     assert_mail(&box, "active");
@@ -26,12 +26,12 @@ TEST_EACH_LOOP(udp, is_active_when_it_is_bound)
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, brings_datagrams_with_addresses)
+TEST_EACH_HOST(udp, brings_datagrams_with_addresses)
 {
     struct mailbox here, there;
 
-    mailbox_open(&here, host->loop, NULL);
-    mailbox_open(&there, host->loop, NULL);
+    mailbox_open(&here, host, NULL);
+    mailbox_open(&there, host, NULL);
     assert_int_equal(mailbox_post(&here, "ping", &there.address), 0);
     assert_mail(&there, "read(ping)");
     assert_true(weir_address_equal(&there.sender, &here.address));
@@ -50,23 +50,23 @@ static void check_recipient(weir_ctx *ctx, weir_datagram *datagram)
     weir_datagram_release(datagram);
 }
 
-TEST_EACH_LOOP(udp, says_whom_a_datagram_was_for)
+TEST_EACH_HOST(udp, says_whom_a_datagram_was_for)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     box.on_read = check_recipient;
     assert_int_equal(mailbox_post(&box, "x", &box.address), 0);
     assert_mail(&box, "mine");
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, speaks_ipv6)
+TEST_EACH_HOST(udp, speaks_ipv6)
 {
     struct mailbox here, there;
 
-    mailbox_make(&here, host->loop, NULL);
-    mailbox_make(&there, host->loop, NULL);
+    mailbox_make(&here, host, NULL);
+    mailbox_make(&there, host, NULL);
     assert_int_equal(mailbox_bind(&here, "[::1]:0"), 0);
     assert_int_equal(mailbox_bind(&there, "[::1]:0"), 0);
     assert_mail(&there, "active");
@@ -77,28 +77,28 @@ TEST_EACH_LOOP(udp, speaks_ipv6)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(udp, cannot_be_bound_twice)
+TEST_EACH_HOST(udp, cannot_be_bound_twice)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_bind(&box, "127.0.0.1:0"), -EALREADY);
     assert_true(weir_channel_is_open(box.channel));
     mailbox_close(&box);
 }
 
 /* D 99 */
-TEST_EACH_LOOP(udp, shares_a_port_only_if_it_is_to)
+TEST_EACH_HOST(udp, shares_a_port_only_if_it_is_to)
 {
     const weir_channel_options *shared = WEIR_CHANNEL_OPTIONS(.reuse_port = true);
     struct mailbox first, second, third;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    mailbox_open(&first, host->loop, shared);
+    mailbox_open(&first, host, shared);
     (void)weir_address_format(&first.address, address, sizeof(address));
-    mailbox_make(&second, host->loop, shared);
+    mailbox_make(&second, host, shared);
     assert_int_equal(mailbox_bind(&second, address), 0);
-    mailbox_make(&third, host->loop, NULL);
+    mailbox_make(&third, host, NULL);
     assert_int_equal(mailbox_bind(&third, address), -EADDRINUSE);
     mailbox_close(&first);
     mailbox_close(&second);
@@ -106,14 +106,14 @@ TEST_EACH_LOOP(udp, shares_a_port_only_if_it_is_to)
 }
 
 /* D 99: also if neither of them asks for it; the address of a datagram socket is not reused. */
-TEST_EACH_LOOP(udp, has_its_port_for_itself)
+TEST_EACH_HOST(udp, has_its_port_for_itself)
 {
     struct mailbox first, second;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    mailbox_open(&first, host->loop, NULL);
+    mailbox_open(&first, host, NULL);
     (void)weir_address_format(&first.address, address, sizeof(address));
-    mailbox_make(&second, host->loop, NULL);
+    mailbox_make(&second, host, NULL);
     assert_int_equal(mailbox_bind(&second, address), -EADDRINUSE);
     mailbox_close(&first);
     mailbox_close(&second);
@@ -121,13 +121,13 @@ TEST_EACH_LOOP(udp, has_its_port_for_itself)
 
 /* ---- connected ---- */
 
-TEST_EACH_LOOP(udp, is_active_when_it_is_connected)
+TEST_EACH_HOST(udp, is_active_when_it_is_connected)
 {
     struct mailbox here, there;
     weir_address remote;
 
-    mailbox_open(&there, host->loop, NULL);
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_open(&there, host, NULL);
+    mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &there.address), 0);
     assert_mail(&here, "active");
     assert_int_equal(weir_channel_remote_address(here.channel, &remote), 0);
@@ -141,13 +141,13 @@ TEST_EACH_LOOP(udp, is_active_when_it_is_connected)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(udp, hears_only_its_peer_when_it_is_connected)
+TEST_EACH_HOST(udp, hears_only_its_peer_when_it_is_connected)
 {
     struct mailbox here, peer, stranger;
 
-    mailbox_open(&here, host->loop, NULL);
-    mailbox_open(&peer, host->loop, NULL);
-    mailbox_open(&stranger, host->loop, NULL);
+    mailbox_open(&here, host, NULL);
+    mailbox_open(&peer, host, NULL);
+    mailbox_open(&stranger, host, NULL);
     assert_int_equal(mailbox_connect(&here, &peer.address), 0);
     assert_int_equal(mailbox_post(&stranger, "ad", &here.address), 0);
     assert_int_equal(mailbox_post(&peer, "news", &here.address), 0);
@@ -157,13 +157,13 @@ TEST_EACH_LOOP(udp, hears_only_its_peer_when_it_is_connected)
     mailbox_close(&stranger);
 }
 
-TEST_EACH_LOOP(udp, can_be_connected_to_another_peer)
+TEST_EACH_HOST(udp, can_be_connected_to_another_peer)
 {
     struct mailbox here, first, second;
 
-    mailbox_open(&first, host->loop, NULL);
-    mailbox_open(&second, host->loop, NULL);
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_open(&first, host, NULL);
+    mailbox_open(&second, host, NULL);
+    mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &first.address), 0);
     assert_int_equal(mailbox_connect(&here, &second.address), 0);
     assert_int_equal(mailbox_write(&here, text_msg("x")), 0);
@@ -173,14 +173,14 @@ TEST_EACH_LOOP(udp, can_be_connected_to_another_peer)
     mailbox_close(&second);
 }
 
-TEST_EACH_LOOP(udp, is_bound_and_connected_at_once)
+TEST_EACH_HOST(udp, is_bound_and_connected_at_once)
 {
     struct mailbox here, there;
     weir_address local;
     weir_promise *connected;
 
-    mailbox_open(&there, host->loop, NULL);
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_open(&there, host, NULL);
+    mailbox_make(&here, host, NULL);
     connected = mailbox_promise(&here);
     assert_int_equal(weir_address_parse("127.0.0.2:0", &local), 0);
     weir_channel_connect(here.channel, &there.address, &local, connected);
@@ -193,13 +193,13 @@ TEST_EACH_LOOP(udp, is_bound_and_connected_at_once)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(udp, is_inactive_when_it_is_disconnected)
+TEST_EACH_HOST(udp, is_inactive_when_it_is_disconnected)
 {
     struct mailbox here, there;
     weir_address remote;
 
-    mailbox_open(&there, host->loop, NULL);
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_open(&there, host, NULL);
+    mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_do(&here, weir_channel_disconnect), -ENOTCONN);
     assert_int_equal(mailbox_connect(&here, &there.address), 0);
     assert_int_equal(mailbox_do(&here, weir_channel_disconnect), 0);
@@ -215,18 +215,18 @@ TEST_EACH_LOOP(udp, is_inactive_when_it_is_disconnected)
 }
 
 /* A port of the system's choice is given back with the connection: one of ours is not. */
-TEST_EACH_LOOP(udp, hears_everybody_again_when_it_is_disconnected_and_bound)
+TEST_EACH_HOST(udp, hears_everybody_again_when_it_is_disconnected_and_bound)
 {
     struct mailbox here, peer, stranger;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    mailbox_open(&here, host->loop, NULL);
+    mailbox_open(&here, host, NULL);
     (void)weir_address_format(&here.address, address, sizeof(address));
     mailbox_close(&here);
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_bind(&here, address), 0);
-    mailbox_open(&peer, host->loop, NULL);
-    mailbox_open(&stranger, host->loop, NULL);
+    mailbox_open(&peer, host, NULL);
+    mailbox_open(&stranger, host, NULL);
     assert_int_equal(mailbox_connect(&here, &peer.address), 0);
     assert_int_equal(mailbox_do(&here, weir_channel_disconnect), 0);
     assert_int_equal(mailbox_post(&stranger, "hello", &here.address), 0);
@@ -238,13 +238,13 @@ TEST_EACH_LOOP(udp, hears_everybody_again_when_it_is_disconnected_and_bound)
 
 /* ---- the end ---- */
 
-TEST_EACH_LOOP(udp, sends_what_was_written_before_a_close)
+TEST_EACH_HOST(udp, sends_what_was_written_before_a_close)
 {
     struct mailbox here, there;
     weir_promise *before, *after, *closed;
 
-    mailbox_open(&here, host->loop, NULL);
-    mailbox_open(&there, host->loop, NULL);
+    mailbox_open(&here, host, NULL);
+    mailbox_open(&there, host, NULL);
     before = mailbox_promise(&here);
     after = mailbox_promise(&here);
     closed = mailbox_promise(&here);
@@ -261,11 +261,11 @@ TEST_EACH_LOOP(udp, sends_what_was_written_before_a_close)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(udp, has_no_halves_to_close)
+TEST_EACH_HOST(udp, has_no_halves_to_close)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_do(&box, weir_channel_shutdown_output), -ENOTSUP);
     assert_int_equal(mailbox_do(&box, weir_channel_shutdown_input), -ENOTSUP);
     assert_int_equal(mailbox_post(&box, "still", &box.address), 0);
@@ -273,15 +273,15 @@ TEST_EACH_LOOP(udp, has_no_halves_to_close)
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, moves_to_another_loop_and_loses_nothing)
+TEST_EACH_HOST(udp, moves_to_another_loop_and_loses_nothing)
 {
     struct host other;
     struct mailbox here, there;
     weir_promise *registered;
 
     host_open(&other, (enum backend_id)(host->backend - backends));
-    mailbox_open(&here, host->loop, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
-    mailbox_open(&there, host->loop, NULL);
+    mailbox_open(&here, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
+    mailbox_open(&there, host, NULL);
     for (int i = 0; i < 3; i++)
         assert_int_equal(mailbox_post(&there, "x", &here.address), 0);
     weir_channel_request_read(here.channel);
@@ -290,7 +290,7 @@ TEST_EACH_LOOP(udp, moves_to_another_loop_and_loses_nothing)
     assert_mail(&here, "unregistered");
     assert_int_equal(mailbox_post(&there, "y", &here.address), 0);
     assert_int_equal(weir_promise_create(other.loop, &registered), 0);
-    weir_channel_register(here.channel, other.loop, registered);
+    weir_group_register(other.group, here.channel, registered);
     assert_int_equal(mailbox_result(registered), 0);
     weir_channel_set_auto_read(here.channel, true);
     assert_mail(&here, "read(x) read(x) read(y)");
@@ -301,11 +301,11 @@ TEST_EACH_LOOP(udp, moves_to_another_loop_and_loses_nothing)
     host_close(&other);
 }
 
-TEST_EACH_LOOP(udp, that_cannot_be_bound_is_closed)
+TEST_EACH_HOST(udp, that_cannot_be_bound_is_closed)
 {
     struct mailbox box;
 
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_make(&box, host, NULL);
     assert_int_equal(mailbox_bind(&box, "192.0.2.1:9"), -EADDRNOTAVAIL);
     assert_int_equal(weir_channel_await_closed(box.channel, weir_seconds(10)), 0);
     mailbox_close(&box);

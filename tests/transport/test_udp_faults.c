@@ -115,7 +115,7 @@ static int site_bind(struct site *site)
 
     if (err < 0)
         return err;
-    weir_channel_register(site->channel, loop, registered);
+    weir_group_register(site->group, site->channel, registered);
     err = mailbox_result(registered);
     if (err == 0)
         err = weir_promise_create(loop, &bound);
@@ -299,20 +299,25 @@ static void fail_one_kind(const struct backend *backend, enum fault_call call, u
     }
 }
 
-TEST_EACH_LOOP(udp, survives_each_call_that_fails)
+static void fail_calls(const struct backend *backend)
 {
     uint64_t made[FAULT_COUNT];
     bool memory_failed;
 
     faults_install();
     (void)snprintf(plight, sizeof(plight), "nothing fails");
-    assert_int_equal(play(host->backend, &memory_failed), 0);
+    assert_int_equal(play(backend, &memory_failed), 0);
     for (int call = 0; call < FAULT_COUNT; call++)
         made[call] = faults_calls(call);
     for (int call = 0; call < FAULT_COUNT; call++)
         if (made[call] > 0)
-            fail_one_kind(host->backend, call, made[call]);
+            fail_one_kind(backend, call, made[call]);
     faults_remove();
+}
+
+TEST_EACH_HOST(udp, survives_each_call_that_fails)
+{
+    fail_calls(host->backend);
 }
 
 /* ---- segments that the system, or a device, does not make ---- */
@@ -348,7 +353,7 @@ static void refuse_segments(struct host *host, int err)
     assert_int_equal(
         weir_address_from_sockaddr((const struct sockaddr *)&there.storage, there.length, &address),
         0);
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_make(&box, host, NULL);
     assert_int_equal(mailbox_connect(&box, &address), 0);
     faults_inject(FAULT_SENDMMSG, 1, 1, err);
     send_segments(&box, receiver);
@@ -358,7 +363,7 @@ static void refuse_segments(struct host *host, int err)
     (void)close(receiver);
 }
 
-TEST_EACH_LOOP(udp, makes_segments_itself_if_the_system_does_not)
+TEST_EACH_HOST(udp, makes_segments_itself_if_the_system_does_not)
 {
     struct host other;
 
@@ -375,7 +380,7 @@ TEST_EACH_LOOP(udp, makes_segments_itself_if_the_system_does_not)
 /* ---- allocations ---- */
 
 /* Each of the first, then fewer and fewer: later ones are much alike. */
-TEST_EACH_LOOP(udp, survives_each_allocation_that_fails)
+TEST_EACH_HOST(udp, survives_each_allocation_that_fails)
 {
     bool failed;
     int err;

@@ -26,17 +26,17 @@ static void run(struct host *host, struct flood flood)
         assert_true(flood.received > COUNT / 2);
 }
 
-TEST_EACH_LOOP(udp, accounts_for_what_is_sent_in_a_hurry)
+TEST_EACH_HOST(udp, accounts_for_what_is_sent_in_a_hurry)
 {
     run(host, (struct flood){0});
 }
 
-TEST_EACH_LOOP(udp, brings_what_is_sent_with_patience)
+TEST_EACH_HOST(udp, brings_what_is_sent_with_patience)
 {
     run(host, (struct flood){.patient = true});
 }
 
-TEST_EACH_LOOP(udp, accounts_for_what_is_sent_in_segments)
+TEST_EACH_HOST(udp, accounts_for_what_is_sent_in_segments)
 {
     run(host, (struct flood){.segments = 16});
 }

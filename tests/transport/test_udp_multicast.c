@@ -80,10 +80,10 @@ static void party_open(struct party *party, struct host *host, const struct fami
     *party = (struct party){.family = family};
     assert_int_equal(weir_address_parse(family->group, &party->group), 0);
     find_interface(party);
-    mailbox_make(&party->guest, host->loop, NULL);
+    mailbox_make(&party->guest, host, NULL);
     assert_int_equal(mailbox_bind(&party->guest, family->any), 0);
     assert_mail(&party->guest, "active");
-    mailbox_make(&party->host, host->loop, NULL);
+    mailbox_make(&party->host, host, NULL);
     assert_int_equal(mailbox_bind(&party->host, family->any), 0);
     assert_int_equal(choose_interface(weir__endpoint_of(party->host.channel)->handle.descriptor,
                                       weir_address_family(&party->group),
@@ -139,12 +139,12 @@ static void join_and_leave(struct host *host, const struct family *family)
     party_close(&party);
 }
 
-TEST_EACH_LOOP(udp, joins_a_group_and_leaves_it)
+TEST_EACH_HOST(udp, joins_a_group_and_leaves_it)
 {
     join_and_leave(host, &four);
 }
 
-TEST_EACH_LOOP(udp, joins_a_group_and_leaves_it_with_ipv6)
+TEST_EACH_HOST(udp, joins_a_group_and_leaves_it_with_ipv6)
 {
     join_and_leave(host, &six);
 }
@@ -179,12 +179,12 @@ static void join_source(struct host *host, const struct family *family, const ch
     party_close(&party);
 }
 
-TEST_EACH_LOOP(udp, hears_only_the_sources_that_it_joins)
+TEST_EACH_HOST(udp, hears_only_the_sources_that_it_joins)
 {
     join_source(host, &four, "127.0.0.9:0");
 }
 
-TEST_EACH_LOOP(udp, hears_only_the_sources_that_it_joins_with_ipv6)
+TEST_EACH_HOST(udp, hears_only_the_sources_that_it_joins_with_ipv6)
 {
     join_source(host, &six, "[2001:db8::9]:0");
 }
@@ -198,19 +198,19 @@ static void join_on_the_loop(void *arg)
     weir_udp_join(party->guest.channel, &party->group, party->interface, NULL, NULL);
 }
 
-TEST_EACH_LOOP(udp, joins_a_group_on_its_loop)
+TEST_EACH_HOST(udp, joins_a_group_on_its_loop)
 {
     struct party party;
 
     party_open(&party, host, &four);
-    errand_on(host->loop, join_on_the_loop, &party);
+    errand_on(weir_channel_executor(party.guest.channel), join_on_the_loop, &party);
     say_and_whisper(&party);
     assert_mail(&party.guest, "read(all) read(you)");
     party_close(&party);
 }
 
 /* The join comes after the bind, though nobody waits for that. */
-TEST_EACH_LOOP(udp, joins_a_group_in_the_order_it_is_asked_to)
+TEST_EACH_HOST(udp, joins_a_group_in_the_order_it_is_asked_to)
 {
     weir_address any, group;
     struct mailbox box;
@@ -218,7 +218,7 @@ TEST_EACH_LOOP(udp, joins_a_group_in_the_order_it_is_asked_to)
 
     assert_int_equal(weir_address_parse("0.0.0.0:0", &any), 0);
     assert_int_equal(weir_address_parse("239.7.8.9:0", &group), 0);
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_make(&box, host, NULL);
     joined = mailbox_promise(&box);
     weir_channel_bind(box.channel, &any, NULL);
     weir_udp_join(box.channel, &group, "lo", NULL, joined);
@@ -237,7 +237,7 @@ static int try_to_join(struct mailbox *box, const weir_address *group, const cha
     return mailbox_result(joined);
 }
 
-TEST_EACH_LOOP(udp, refuses_groups_that_make_no_sense)
+TEST_EACH_HOST(udp, refuses_groups_that_make_no_sense)
 {
     weir_address group, nobody, other;
     struct mailbox box;
@@ -245,7 +245,7 @@ TEST_EACH_LOOP(udp, refuses_groups_that_make_no_sense)
     assert_int_equal(weir_address_parse("239.7.8.9:0", &group), 0);
     assert_int_equal(weir_address_parse("127.0.0.1:0", &nobody), 0);
     assert_int_equal(weir_address_parse("[::1]:0", &other), 0);
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_make(&box, host, NULL);
     assert_int_equal(try_to_join(&box, &group, NULL, NULL), -ENOTCONN);
     assert_int_equal(mailbox_bind(&box, "0.0.0.0:0"), 0);
     assert_int_equal(try_to_join(&box, NULL, NULL, NULL), -EINVAL);
@@ -260,7 +260,7 @@ TEST_EACH_LOOP(udp, refuses_groups_that_make_no_sense)
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, is_the_only_one_to_join_groups)
+TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
 {
     weir_channel *channel;
     weir_promise *joined;

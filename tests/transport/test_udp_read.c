@@ -29,8 +29,8 @@ struct couple {
 static void couple_open(struct couple *couple, struct host *host,
                         const weir_channel_options *options)
 {
-    mailbox_open(&couple->here, host->loop, options);
-    mailbox_open(&couple->there, host->loop, NULL);
+    mailbox_open(&couple->here, host, options);
+    mailbox_open(&couple->there, host, NULL);
 }
 
 static void couple_close(struct couple *couple)
@@ -52,7 +52,7 @@ static void post_numbers(struct couple *couple, int from, int count)
 
 /* ---- when ---- */
 
-TEST_EACH_LOOP(udp, reads_one_datagram_for_each_request)
+TEST_EACH_HOST(udp, reads_one_datagram_for_each_request)
 {
     struct couple couple;
 
@@ -75,7 +75,7 @@ static void ask_for_the_next(weir_ctx *ctx, weir_datagram *datagram)
     weir_request_read(ctx);
 }
 
-TEST_EACH_LOOP(udp, reads_on_if_asked_while_it_reads)
+TEST_EACH_HOST(udp, reads_on_if_asked_while_it_reads)
 {
     struct couple couple;
 
@@ -100,7 +100,7 @@ static void stop_at_odd_ones(weir_ctx *ctx, weir_datagram *datagram)
 }
 
 /* What has come with it waits, in order, and comes before what is received later. */
-TEST_EACH_LOOP(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
+TEST_EACH_HOST(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
 {
     struct couple couple;
 
@@ -121,7 +121,7 @@ TEST_EACH_LOOP(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, gives_up_what_waits_when_it_is_closed)
+TEST_EACH_HOST(udp, gives_up_what_waits_when_it_is_closed)
 {
     struct couple couple;
 
@@ -140,7 +140,7 @@ static void close_it(weir_ctx *ctx, weir_datagram *datagram)
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
-TEST_EACH_LOOP(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
+TEST_EACH_HOST(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
 {
     struct couple couple;
 
@@ -153,7 +153,7 @@ TEST_EACH_LOOP(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
+TEST_EACH_HOST(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
 {
     struct couple couple;
 
@@ -168,7 +168,7 @@ TEST_EACH_LOOP(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
 
 /* ---- what ---- */
 
-TEST_EACH_LOOP(udp, brings_datagrams_of_no_length)
+TEST_EACH_HOST(udp, brings_datagrams_of_no_length)
 {
     struct couple couple;
     weir_datagram *nothing;
@@ -185,7 +185,7 @@ TEST_EACH_LOOP(udp, brings_datagrams_of_no_length)
 
 /* D 103, as far as it makes sense where a datagram has one place: it is told whole, or not at all.
  */
-TEST_EACH_LOOP(udp, never_tells_a_part_of_a_datagram)
+TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
 {
     struct couple couple;
 
@@ -199,7 +199,7 @@ TEST_EACH_LOOP(udp, never_tells_a_part_of_a_datagram)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, brings_the_longest_datagram)
+TEST_EACH_HOST(udp, brings_the_longest_datagram)
 {
     static char bytes[65507];
     struct couple couple;
@@ -247,17 +247,17 @@ static void receive_segments(struct host *host, bool gro)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, tells_segments_one_by_one)
+TEST_EACH_HOST(udp, tells_segments_one_by_one)
 {
     receive_segments(host, false);
 }
 
-TEST_EACH_LOOP(udp, tells_joined_segments_one_by_one)
+TEST_EACH_HOST(udp, tells_joined_segments_one_by_one)
 {
     receive_segments(host, true);
 }
 
-TEST_EACH_LOOP(udp, reads_one_of_the_joined_segments_for_each_request)
+TEST_EACH_HOST(udp, reads_one_of_the_joined_segments_for_each_request)
 {
     struct couple couple;
 
@@ -282,25 +282,25 @@ static weir_address deserted(struct host *host)
 {
     struct mailbox gone;
 
-    mailbox_open(&gone, host->loop, NULL);
+    mailbox_open(&gone, host, NULL);
     mailbox_close(&gone);
     return gone.address;
 }
 
-TEST_EACH_LOOP(udp, hears_that_nobody_is_there_and_stays_open)
+TEST_EACH_HOST(udp, hears_that_nobody_is_there_and_stays_open)
 {
     weir_address nobody = deserted(host);
     struct mailbox here, there;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
     messages_catch();
-    mailbox_make(&here, host->loop, NULL);
+    mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &nobody), 0);
     assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
     assert_mail(&here, "active error(ECONNREFUSED)");
     assert_true(weir_channel_is_active(here.channel));
     assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
-    mailbox_make(&there, host->loop, NULL);
+    mailbox_make(&there, host, NULL);
     assert_int_equal(mailbox_bind(&there, weir_address_format(&nobody, address, sizeof(address))),
                      0);
     assert_int_equal(mailbox_write(&here, text_msg("somebody")), 0);
@@ -311,13 +311,13 @@ TEST_EACH_LOOP(udp, hears_that_nobody_is_there_and_stays_open)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(udp, hears_of_an_error_also_when_it_reads_on_demand)
+TEST_EACH_HOST(udp, hears_of_an_error_also_when_it_reads_on_demand)
 {
     weir_address nobody = deserted(host);
     struct mailbox here;
 
     messages_catch();
-    mailbox_make(&here, host->loop, ON_DEMAND);
+    mailbox_make(&here, host, ON_DEMAND);
     assert_int_equal(mailbox_connect(&here, &nobody), 0);
     assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
     weir_channel_request_read(here.channel);
@@ -331,7 +331,7 @@ static void complain(weir_ctx *ctx, weir_datagram *datagram)
     weir_fire_error(ctx, -EPROTO, "what is this?");
 }
 
-TEST_EACH_LOOP(udp, is_not_closed_by_an_error_that_nobody_handles)
+TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
 {
     struct couple couple;
 

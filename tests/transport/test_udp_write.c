@@ -27,8 +27,8 @@ struct couple {
 static void couple_open(struct couple *couple, struct host *host,
                         const weir_channel_options *options)
 {
-    mailbox_open(&couple->there, host->loop, NULL);
-    mailbox_make(&couple->here, host->loop, options);
+    mailbox_open(&couple->there, host, NULL);
+    mailbox_make(&couple->here, host, options);
     assert_int_equal(mailbox_connect(&couple->here, &couple->there.address), 0);
     assert_mail(&couple->here, "active");
 }
@@ -41,11 +41,11 @@ static void couple_close(struct couple *couple)
 
 /* ---- what is admitted ---- */
 
-TEST_EACH_LOOP(udp, wants_an_address_unless_it_is_connected)
+TEST_EACH_HOST(udp, wants_an_address_unless_it_is_connected)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_write(&box, text_msg("x")), -EDESTADDRREQ);
     assert_int_equal(mailbox_write(&box, letter("x", NULL)), -EDESTADDRREQ);
     assert_int_equal(mailbox_post(&box, "y", &box.address), 0);
@@ -53,21 +53,21 @@ TEST_EACH_LOOP(udp, wants_an_address_unless_it_is_connected)
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, sends_nothing_but_bytes)
+TEST_EACH_HOST(udp, sends_nothing_but_bytes)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_write(&box, weir_msg_retain(weir_event_input_closed())), -EPROTOTYPE);
     mailbox_close(&box);
 }
 
-TEST_EACH_LOOP(udp, fails_what_is_written_before_it_is_bound)
+TEST_EACH_HOST(udp, fails_what_is_written_before_it_is_bound)
 {
     struct mailbox box, other;
 
-    mailbox_open(&other, host->loop, NULL);
-    mailbox_make(&box, host->loop, NULL);
+    mailbox_open(&other, host, NULL);
+    mailbox_make(&box, host, NULL);
     assert_int_equal(mailbox_post(&box, "x", &other.address), -ENOTCONN);
     mailbox_close(&box);
     mailbox_close(&other);
@@ -75,22 +75,22 @@ TEST_EACH_LOOP(udp, fails_what_is_written_before_it_is_bound)
 
 /* ---- batches ---- */
 
-static uint64_t sends_of(struct host *host)
+static uint64_t sends_of(const struct mailbox *box)
 {
     weir_loop_stats stats;
 
-    assert_int_equal(weir_loop_read_stats(host->loop, &stats), 0);
+    assert_int_equal(weir_loop_read_stats(weir_channel_executor(box->channel), &stats), 0);
     return stats.sends;
 }
 
-TEST_EACH_LOOP(udp, sends_many_by_a_few_calls)
+TEST_EACH_HOST(udp, sends_many_by_a_few_calls)
 {
     struct couple couple;
     uint64_t before;
     char text[12], last[16];
 
     couple_open(&couple, host, NULL);
-    before = sends_of(host);
+    before = sends_of(&couple.here);
     for (int i = 0; i < MANY; i++) {
         (void)snprintf(text, sizeof(text), "%d", i);
         weir_channel_write(couple.here.channel, text_msg(text), NULL);
@@ -99,11 +99,11 @@ TEST_EACH_LOOP(udp, sends_many_by_a_few_calls)
     (void)snprintf(last, sizeof(last), "read(%d)", MANY - 1);
     notes_await(&couple.there.diary, &couple.there.notes, last, 1);
     assert_int_equal(diary_count(&couple.there.diary, "read("), MANY);
-    assert_true(sends_of(host) - before <= 8);
+    assert_true(sends_of(&couple.here) - before <= 8);
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, goes_on_when_its_budget_is_used_up)
+TEST_EACH_HOST(udp, goes_on_when_its_budget_is_used_up)
 {
     struct couple couple;
     weir_promise *last;
@@ -137,7 +137,7 @@ static weir_msg *composite_of(unsigned parts, size_t part_size)
     return weir_composite_msg(composite);
 }
 
-TEST_EACH_LOOP(udp, sends_a_composite_as_one_datagram)
+TEST_EACH_HOST(udp, sends_a_composite_as_one_datagram)
 {
     struct couple couple;
     weir_datagram *datagram;
@@ -162,7 +162,7 @@ static void note_length(weir_ctx *ctx, weir_datagram *datagram)
 }
 
 /* More than one batch has room for, alone and together. */
-TEST_EACH_LOOP(udp, sends_composites_of_very_many_parts)
+TEST_EACH_HOST(udp, sends_composites_of_very_many_parts)
 {
     struct couple couple;
 
@@ -187,21 +187,21 @@ static weir_msg *segmented(weir_msg *content, uint16_t size)
     return weir_datagram_msg(datagram);
 }
 
-TEST_EACH_LOOP(udp, sends_segments_by_one_call)
+TEST_EACH_HOST(udp, sends_segments_by_one_call)
 {
     struct couple couple;
     uint64_t before;
 
     couple_open(&couple, host, NULL);
-    before = sends_of(host);
+    before = sends_of(&couple.here);
     assert_int_equal(mailbox_write(&couple.here, segmented(text_msg("aaabbbc"), 3)), 0);
     assert_mail(&couple.there, "read(aaa) read(bbb) read(c)");
-    assert_int_equal(sends_of(host) - before, 1);
+    assert_int_equal(sends_of(&couple.here) - before, 1);
     couple_close(&couple);
 }
 
 /* More than the system makes of one, from many parts. */
-TEST_EACH_LOOP(udp, sends_as_many_segments_as_there_are)
+TEST_EACH_HOST(udp, sends_as_many_segments_as_there_are)
 {
     struct couple couple;
 
@@ -213,19 +213,19 @@ TEST_EACH_LOOP(udp, sends_as_many_segments_as_there_are)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, sends_segments_of_which_no_two_fit_into_one)
+TEST_EACH_HOST(udp, sends_segments_of_which_no_two_fit_into_one)
 {
     static char bytes[150000];
     struct couple couple;
     weir_buf *buf;
 
     memset(bytes, 'x', sizeof(bytes));
-    mailbox_make(&couple.there, host->loop,
+    mailbox_make(&couple.there, host,
                  WEIR_CHANNEL_OPTIONS(.datagram_size = 65000, .receive_buffer = 1 << 20));
     assert_int_equal(mailbox_bind(&couple.there, "127.0.0.1:0"), 0);
     assert_mail(&couple.there, "active");
     couple.there.on_read = note_length;
-    mailbox_make(&couple.here, host->loop, NULL);
+    mailbox_make(&couple.here, host, NULL);
     assert_int_equal(mailbox_connect(&couple.here, &couple.there.address), 0);
     assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &buf), 0);
     assert_int_equal(mailbox_write(&couple.here, segmented(weir_buf_msg(buf), 65000)), 0);
@@ -235,7 +235,7 @@ TEST_EACH_LOOP(udp, sends_segments_of_which_no_two_fit_into_one)
 
 /* ---- failures ---- */
 
-TEST_EACH_LOOP(udp, fails_only_the_datagram_that_is_too_long)
+TEST_EACH_HOST(udp, fails_only_the_datagram_that_is_too_long)
 {
     static char bytes[70000];
     struct couple couple;
@@ -259,13 +259,13 @@ TEST_EACH_LOOP(udp, fails_only_the_datagram_that_is_too_long)
     couple_close(&couple);
 }
 
-TEST_EACH_LOOP(udp, broadcasts_only_if_it_may)
+TEST_EACH_HOST(udp, broadcasts_only_if_it_may)
 {
     weir_address everybody;
     struct mailbox box;
 
     assert_int_equal(weir_address_parse("127.255.255.255:9", &everybody), 0);
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_post(&box, "x", &everybody), -EACCES);
     assert_int_equal(weir_channel_set_options(box.channel, WEIR_CHANNEL_OPTIONS(.broadcast = true)),
                      0);
@@ -276,7 +276,7 @@ TEST_EACH_LOOP(udp, broadcasts_only_if_it_may)
 
 /* ---- marks ---- */
 
-TEST_EACH_LOOP(udp, counts_what_is_written_against_its_marks)
+TEST_EACH_HOST(udp, counts_what_is_written_against_its_marks)
 {
     struct couple couple;
 

@@ -18,12 +18,12 @@
 
 #define MANY 2000 /* more than any queue of the system's holds */
 
-TEST_EACH_LOOP(unix_datagram, bring_the_address_of_their_sender)
+TEST_EACH_HOST(unix_datagram, bring_the_address_of_their_sender)
 {
     struct mailbox here, there;
 
-    mailbox_open_unix(&here, host->loop, NULL);
-    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
     assert_int_equal(mailbox_post(&here, "ping", &there.address), 0);
     assert_mail(&there, "read(ping)");
     assert_true(weir_address_equal(&there.sender, &here.address));
@@ -36,12 +36,12 @@ TEST_EACH_LOOP(unix_datagram, bring_the_address_of_their_sender)
 }
 
 /* One that is only connected gets a name, so that it can be answered. */
-TEST_EACH_LOOP(unix_datagram, are_answered_also_if_their_sender_has_chosen_no_name)
+TEST_EACH_HOST(unix_datagram, are_answered_also_if_their_sender_has_chosen_no_name)
 {
     struct mailbox here, there;
 
-    mailbox_open_unix(&there, host->loop, NULL);
-    mailbox_make_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host, NULL);
+    mailbox_make_unix(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &there.address), 0);
     assert_mail(&here, "active");
     assert_int_equal(mailbox_write(&here, text_msg("ping")), 0);
@@ -53,13 +53,13 @@ TEST_EACH_LOOP(unix_datagram, are_answered_also_if_their_sender_has_chosen_no_na
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(unix_datagram, that_cannot_be_sent_fail_alone)
+TEST_EACH_HOST(unix_datagram, that_cannot_be_sent_fail_alone)
 {
     struct mailbox here, there;
     weir_address nobody;
 
-    mailbox_open_unix(&here, host->loop, NULL);
-    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
     assert_int_equal(weir_address_parse("unix:@weir-nobody", &nobody), 0);
     assert_int_equal(mailbox_post(&here, "x", &nobody), -ECONNREFUSED);
     assert_int_equal(mailbox_write(&here, text_msg("x")), -EDESTADDRREQ);
@@ -69,12 +69,12 @@ TEST_EACH_LOOP(unix_datagram, that_cannot_be_sent_fail_alone)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(unix_datagram, that_are_too_long_are_an_error)
+TEST_EACH_HOST(unix_datagram, that_are_too_long_are_an_error)
 {
     struct mailbox here, there;
 
-    mailbox_open_unix(&here, host->loop, NULL);
-    mailbox_open_unix(&there, host->loop, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
     assert_int_equal(mailbox_post(&here, "12345", &there.address), 0);
     assert_int_equal(mailbox_post(&here, "1234", &there.address), 0);
     assert_mail(&there, "error(EMSGSIZE) read(1234)");
@@ -105,12 +105,12 @@ static void check_patience(struct mailbox *here, struct mailbox *there,
     assert_true(tally_await(&there->notes, MANY + 1)); /* and it is active */
 }
 
-TEST_EACH_LOOP(unix_datagram, wait_for_a_peer_that_does_not_read)
+TEST_EACH_HOST(unix_datagram, wait_for_a_peer_that_does_not_read)
 {
     struct mailbox here, there;
 
-    mailbox_open_unix(&there, host->loop, NULL);
-    mailbox_make_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host, NULL);
+    mailbox_make_unix(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &there.address), 0);
     check_patience(&here, &there, NULL);
     mailbox_close(&here);
@@ -118,24 +118,24 @@ TEST_EACH_LOOP(unix_datagram, wait_for_a_peer_that_does_not_read)
 }
 
 /* The system does not tell when a recipient has room whom nobody is connected to. */
-TEST_EACH_LOOP(unix_datagram, wait_for_a_recipient_that_does_not_read)
+TEST_EACH_HOST(unix_datagram, wait_for_a_recipient_that_does_not_read)
 {
     struct mailbox here, there;
 
-    mailbox_open_unix(&here, host->loop, NULL);
-    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
     check_patience(&here, &there, &there.address);
     mailbox_close(&here);
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(unix_datagram, that_wait_fail_when_their_channel_is_closed)
+TEST_EACH_HOST(unix_datagram, that_wait_fail_when_their_channel_is_closed)
 {
     struct mailbox here, there;
     weir_promise *last;
 
-    mailbox_open_unix(&here, host->loop, NULL);
-    mailbox_open_unix(&there, host->loop, NULL);
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
     weir_channel_set_auto_read(there.channel, false);
     last = mailbox_promise(&here);
     for (int i = 1; i < MANY; i++)
@@ -188,8 +188,8 @@ TEST_EACH_LOOP(unix_datagram, bring_descriptors)
     size_t before = descriptors_open();
     struct mailbox here, there;
 
-    mailbox_open_unix(&there, host->loop, taking);
-    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host, taking);
+    mailbox_open_unix(&here, host, NULL);
     there.on_read = use_descriptor;
     weir_channel_write(here.channel, passing("a", &there.address), NULL);
     weir_channel_write(here.channel, passing("b", &there.address), NULL);
@@ -203,13 +203,13 @@ TEST_EACH_LOOP(unix_datagram, bring_descriptors)
     assert_int_equal(descriptors_open(), before);
 }
 
-TEST_EACH_LOOP(unix_datagram, bring_no_descriptors_unasked)
+TEST_EACH_HOST(unix_datagram, bring_no_descriptors_unasked)
 {
     struct mailbox here, there;
     size_t before;
 
-    mailbox_open_unix(&there, host->loop, NULL);
-    mailbox_open_unix(&here, host->loop, NULL);
+    mailbox_open_unix(&there, host, NULL);
+    mailbox_open_unix(&here, host, NULL);
     before = descriptors_open();
     assert_int_equal(mailbox_write(&here, passing("a", &there.address)), 0);
     assert_mail(&there, "read(a)");
@@ -218,11 +218,11 @@ TEST_EACH_LOOP(unix_datagram, bring_no_descriptors_unasked)
     mailbox_close(&there);
 }
 
-TEST_EACH_LOOP(unix_datagram, with_descriptors_do_not_go_by_udp)
+TEST_EACH_HOST(unix_datagram, with_descriptors_do_not_go_by_udp)
 {
     struct mailbox box;
 
-    mailbox_open(&box, host->loop, NULL);
+    mailbox_open(&box, host, NULL);
     assert_int_equal(mailbox_write(&box, passing("a", &box.address)), -EPROTOTYPE);
     mailbox_close(&box);
 }

@@ -58,6 +58,22 @@ struct host {
     }                                                                                     \
     static void noun##_##sentence(struct host *host)
 
+/* The same, and on one with a thread per channel. */
+#define TEST_EACH_HOST(noun, sentence)                                                        \
+    static void noun##_##sentence(struct host *host);                                         \
+    static void noun##_##sentence##_on_blocking(void)                                         \
+    {                                                                                         \
+        host_run(BACKEND_BLOCKING, noun##_##sentence);                                        \
+    }                                                                                         \
+    __attribute__((constructor)) static void register_##noun##_##sentence##_on_blocking(void) \
+    {                                                                                         \
+        static struct test_case test = {#noun "." #sentence "@blocking",                      \
+                                        noun##_##sentence##_on_blocking, NULL};               \
+                                                                                              \
+        test_register(&test);                                                                 \
+    }                                                                                         \
+    TEST_EACH_LOOP(noun, sentence)
+
 void host_run(enum backend_id id, void (*body)(struct host *host));
 
 /* Another one, of whatever backend; skips the test if it cannot be had. */

@@ -197,7 +197,7 @@ static int await(weir_promise *promise)
     return err;
 }
 
-static int open_channel(struct flood *flood, weir_executor *loop, weir_channel **ret_channel)
+static int open_channel(struct flood *flood, weir_group *group, weir_channel **ret_channel)
 {
     int err = flood->is_unix ? weir_unix_create(WEIR_KIND_DATAGRAM, NULL, ret_channel)
                              : weir_udp_create(NULL, ret_channel);
@@ -205,7 +205,7 @@ static int open_channel(struct flood *flood, weir_executor *loop, weir_channel *
     if (err == 0)
         err = weir_pipeline_add_last(weir_channel_pipeline(*ret_channel), &handler, flood);
     if (err == 0)
-        weir_channel_register(*ret_channel, loop, NULL);
+        weir_group_register(group, *ret_channel, NULL);
     return err;
 }
 
@@ -220,15 +220,15 @@ static int choose_address(const struct flood *flood, weir_address *ret_address)
     return 0;
 }
 
-static int open_receiver(struct flood *flood, weir_executor *loop, weir_address *ret_address)
+static int open_receiver(struct flood *flood, weir_group *group, weir_address *ret_address)
 {
     weir_promise *bound;
-    int err = open_channel(flood, loop, &flood->receiver);
+    int err = open_channel(flood, group, &flood->receiver);
 
     if (err == 0)
         err = choose_address(flood, ret_address);
     if (err == 0)
-        err = weir_promise_create(loop, &bound);
+        err = weir_promise_create(weir_channel_executor(flood->receiver), &bound);
     if (err < 0)
         return err;
     weir_channel_bind(flood->receiver, ret_address, bound);
@@ -236,13 +236,13 @@ static int open_receiver(struct flood *flood, weir_executor *loop, weir_address 
     return err == 0 ? weir_channel_local_address(flood->receiver, ret_address) : err;
 }
 
-static int open_sender(struct flood *flood, weir_executor *loop, const weir_address *address)
+static int open_sender(struct flood *flood, weir_group *group, const weir_address *address)
 {
     weir_promise *connected;
-    int err = open_channel(flood, loop, &flood->sender);
+    int err = open_channel(flood, group, &flood->sender);
 
     if (err == 0)
-        err = weir_promise_create(loop, &connected);
+        err = weir_promise_create(weir_channel_executor(flood->sender), &connected);
     if (err < 0)
         return err;
     weir_channel_connect(flood->sender, address, NULL, connected);
@@ -285,11 +285,11 @@ int flood_run(struct flood *flood, weir_group *far, weir_group *near)
     int err;
 
     flood->seen = calloc(flood->count / 8 + 1, 1);
-    err = flood->seen != NULL ? open_receiver(flood, weir_group_at(far, 0), &address) : -ENOMEM;
+    err = flood->seen != NULL ? open_receiver(flood, far, &address) : -ENOMEM;
     if (err == 0)
-        err = open_sender(flood, weir_group_at(near, 0), &address);
+        err = open_sender(flood, near, &address);
     if (err == 0)
-        err = weir_execute(weir_group_at(near, 0), on_turn, flood);
+        err = weir_execute(weir_channel_executor(flood->sender), on_turn, flood);
     if (err == 0)
         err = await_all(flood);
     close_channel(flood->sender);

@@ -135,30 +135,29 @@ int mailbox_do(struct mailbox *box, mailbox_operation *operation)
 
 /* ---- life ---- */
 
-static void make(struct mailbox *box, weir_executor *loop, weir_channel *channel)
+static void make(struct mailbox *box, struct host *host, weir_channel *channel)
 {
     memset(box, 0, sizeof(*box));
     diary_open(&box->diary);
     box->channel = channel;
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(box->channel), &handler, box), 0);
-    weir_channel_register(box->channel, loop, NULL);
+    weir_group_register(host->group, box->channel, NULL);
 }
 
-void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_options *options)
+void mailbox_make(struct mailbox *box, struct host *host, const weir_channel_options *options)
 {
     weir_channel *channel;
 
     assert_int_equal(weir_udp_create(options, &channel), 0);
-    make(box, loop, channel);
+    make(box, host, channel);
 }
 
-void mailbox_make_unix(struct mailbox *box, weir_executor *loop,
-                       const weir_channel_options *options)
+void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channel_options *options)
 {
     weir_channel *channel;
 
     assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, options, &channel), 0);
-    make(box, loop, channel);
+    make(box, host, channel);
 }
 
 int mailbox_bind(struct mailbox *box, const char *address)
@@ -175,21 +174,20 @@ int mailbox_bind(struct mailbox *box, const char *address)
     return err;
 }
 
-void mailbox_open(struct mailbox *box, weir_executor *loop, const weir_channel_options *options)
+void mailbox_open(struct mailbox *box, struct host *host, const weir_channel_options *options)
 {
-    mailbox_make(box, loop, options);
+    mailbox_make(box, host, options);
     assert_int_equal(mailbox_bind(box, "127.0.0.1:0"), 0);
     assert_mail(box, "active");
 }
 
-void mailbox_open_unix(struct mailbox *box, weir_executor *loop,
-                       const weir_channel_options *options)
+void mailbox_open_unix(struct mailbox *box, struct host *host, const weir_channel_options *options)
 {
     static _Atomic unsigned boxes;
     char name[WEIR_ADDRESS_TEXT_SIZE];
 
     (void)snprintf(name, sizeof(name), "unix:@weir-mailbox-%d-%u", (int)getpid(), boxes++);
-    mailbox_make_unix(box, loop, options);
+    mailbox_make_unix(box, host, options);
     assert_int_equal(mailbox_bind(box, name), 0);
     assert_mail(box, "active");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A UDP channel on a loop, or one of Unix datagrams, and what it hears.
+ * A UDP channel on a host, or one of Unix datagrams, and what it hears.
  *
  *     struct mailbox here, there;
- *     mailbox_open(&here, host->loop, NULL);              bound to a port of its own
- *     mailbox_open(&there, host->loop, NULL);
+ *     mailbox_open(&here, host, NULL);              bound to a port of its own
+ *     mailbox_open(&there, host, NULL);
  *     assert_int_equal(mailbox_post(&here, "x", &there.address), 0);
  *     assert_mail(&there, "read(x)");
  *     mailbox_close(&here);
@@ -36,16 +36,14 @@ struct mailbox {
 };
 
 /* Only registered; or bound to an address in words as well, or to any port of 127.0.0.1. */
-void mailbox_make(struct mailbox *box, weir_executor *loop, const weir_channel_options *options);
+void mailbox_make(struct mailbox *box, struct host *host, const weir_channel_options *options);
 int mailbox_bind(struct mailbox *box, const char *address);
-void mailbox_open(struct mailbox *box, weir_executor *loop, const weir_channel_options *options);
+void mailbox_open(struct mailbox *box, struct host *host, const weir_channel_options *options);
 void mailbox_close(struct mailbox *box);
 
 /* The same for Unix datagrams, bound to a name that nobody has. */
-void mailbox_make_unix(struct mailbox *box, weir_executor *loop,
-                       const weir_channel_options *options);
-void mailbox_open_unix(struct mailbox *box, weir_executor *loop,
-                       const weir_channel_options *options);
+void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channel_options *options);
+void mailbox_open_unix(struct mailbox *box, struct host *host, const weir_channel_options *options);
 
 /* Connects, and finds out the address. */
 int mailbox_connect(struct mailbox *box, const weir_address *peer);
