@@ -144,8 +144,8 @@ WEIR_API int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *
 WEIR_API void weir_promise_listen(weir_promise *promise, weir_listener *listener);
 
 /*
- * Waits until the promise is complete, in whatever way. Refused on every event-loop thread, and on
- * the thread of the promise's own executor.
+ * Waits until the promise is complete, in whatever way. Refused on every event-loop thread (not on
+ * one that a channel has for itself), and on the thread of the promise's own executor.
  * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK.
  */
 WEIR_API int weir_promise_await(weir_promise *promise, int64_t timeout_ns);

@@ -95,7 +95,8 @@ typedef struct weir_resolver_type {
 
 /*
  * Creates a resolver on the system's own means. NULL options: every default.
- * Thread: any.  Keeps: group.  Gives: resolver.  Fails: -EINVAL, -ENOMEM.
+ * Thread: any.  Keeps: group.  Gives: resolver.  Fails: -EINVAL, -ENOMEM, -ENOTSUP (a group with
+ * a thread per channel).
  */
 WEIR_API int weir_resolver_create_system(const weir_resolver_options *options,
                                          weir_resolver **ret_resolver);

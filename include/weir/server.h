@@ -64,7 +64,7 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
  * them: closing it closes the others. If one cannot be bound, none is, and the log says which.
  * Thread: any that may wait.  Keeps: boss, workers.  Gives: listener.  Fails: -EINVAL, -ENOMEM,
  * -EDEADLK (on a loop), -EAFNOSUPPORT, with what init_server says, WEIR_EREJECTED (boss has ended),
- * -EADDRINUSE and what else bind and listen say.
+ * WEIR_ETOOMANY, -EADDRINUSE and what else bind and listen say.
  */
 WEIR_API int weir_server_start(const weir_server_options *options, weir_channel **ret_server);
 

@@ -414,6 +414,8 @@ int weir_client_connect_sync(const weir_client_options *options, weir_channel **
     err = weir_promise_sync(connecting, WEIR_NEVER);
     if (err == 0)
         *ret_channel = weir_channel_retain(weir_promise_value(connecting));
+    else if (err == -EDEADLK)
+        (void)weir_promise_cancel(connecting); /* on the loop itself, where a handler may wait */
     weir_promise_release(connecting);
     return err;
 }

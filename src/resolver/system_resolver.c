@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "executor/group.h"
 #include "executor/promise.h"
 #include "resolver/arrange.h"
 #include "resolver/host.h"
@@ -220,6 +221,8 @@ int weir__system_resolver_create(const weir_resolver_options *given, weir__host_
 
     if (err < 0)
         return err;
+    if (options.group != NULL && weir__group_grows(options.group))
+        return -ENOTSUP;
     self = weir__alloc(sizeof(*self));
     if (self == NULL)
         return -ENOMEM;

@@ -9,6 +9,7 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 #include <weir/pipeline.h>
+#include <weir/resolver.h>
 #include <weir/server.h>
 #include <weir/tcp.h>
 
@@ -152,6 +153,7 @@ struct slow {
     weir_group *group;    /* and where to call it from */
     int connected;
     int own_promise;
+    int own_loop;
     int own_end;
     int stopped;
     int ran;
@@ -264,6 +266,10 @@ static void wait_for_much(weir_ctx *ctx, weir_msg *msg)
         slow->own_promise = weir_promise_await(own, PATIENCE_NS);
         weir_promise_release(own);
     }
+    slow->own_loop = weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.loop = weir_ctx_executor(ctx),
+                                                                  .addresses = &slow->address,
+                                                                  .address_count = 1),
+                                              &client);
     slow->own_end = weir_channel_await_closed(channel, PATIENCE_NS);
     slow->stopped = weir_server_stop(slow->server, 0, PATIENCE_NS);
     slow->ran = weir_server_run(slow->server);
@@ -294,10 +300,12 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
     assert_true(tally_await(&slow.answered, 1));
     assert_int_equal(slow.connected, 0);
     assert_int_equal(slow.own_promise, -EDEADLK);
+    assert_int_equal(slow.own_loop, -EDEADLK);
     assert_int_equal(slow.own_end, -EDEADLK);
     assert_int_equal(slow.stopped, -EDEADLK);
     assert_int_equal(slow.ran, -EDEADLK);
     visitor_leave(visitor);
+    await_active(group, 2); /* also what was not waited for is gone: the listeners are left */
     service_stop(server);
     weir_channel_release(slow.server);
     weir_group_release(slow.group);
@@ -551,6 +559,7 @@ TEST(blocking, is_no_group_to_offload_to)
 {
     struct slow slow = {.group = make_blocking(0)};
     weir_channel *server = start_slow(&slow, init_offloader, slow.group), *channel = NULL;
+    weir_resolver *resolver = NULL;
     int visitor = visitor_come(server);
 
     visitor_say(visitor, "x");
@@ -561,6 +570,10 @@ TEST(blocking, is_no_group_to_offload_to)
                                        WEIR_PLACE(.group = slow.group), &at_gate, &slow),
                      -ENOTSUP);
     weir_channel_release(channel);
+    assert_int_equal(
+        weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.group = slow.group), &resolver),
+        -ENOTSUP);
+    assert_null(resolver);
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(slow.group);

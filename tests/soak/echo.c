@@ -83,7 +83,6 @@ int main(int argc, char **argv)
     const char *only = argc > 3 ? argv[3] : NULL;
     size_t bytes = (argc > 1 ? strtoull(argv[1], NULL, 10) : 64) << 20;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)weir__monotonic_now();
-
     bool was_meant = false;
 
     printf("seed %" PRIu64 "\n", seed);
