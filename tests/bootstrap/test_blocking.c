@@ -4,6 +4,8 @@
  * thread, and what happens when there is none. A 32.
  */
 #include <errno.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <weir/client.h>
 #include <weir/error.h>
@@ -14,6 +16,7 @@
 #include <weir/tcp.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
 #include "support/executor/errand.h"
@@ -577,6 +580,78 @@ TEST(blocking, is_no_group_to_offload_to)
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(slow.group);
+}
+
+/* ---- many at once ---- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ROUNDS 40
+#else
+#define ROUNDS 200
+#endif
+
+struct crowd {
+    weir_address address;
+    unsigned served;
+    unsigned turned_away;
+};
+
+static bool visit(const weir_address *address)
+{
+    int visitor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd ready = {.fd = visitor, .events = POLLIN};
+    char byte = 'x';
+    bool is_served = connect(visitor, weir_address_sockaddr(address), address->length) == 0 &&
+                     send(visitor, &byte, 1, MSG_NOSIGNAL) == 1 && poll(&ready, 1, 10000) == 1 &&
+                     recv(visitor, &byte, 1, 0) == 1;
+
+    (void)close(visitor);
+    return is_served;
+}
+
+static void come_and_go(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        bool is_served = visit(&crowd->address);
+
+        crowd->served += is_served;
+        crowd->turned_away += !is_served;
+    }
+}
+
+/* Threads are taken and given back all the time; each connection is served, or refused. */
+TEST(blocking, serves_or_refuses_whoever_comes)
+{
+    enum { THREADS = 4 };
+    struct service service = {0};
+    weir_group *group = make_blocking(4);
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    struct crowd crowds[THREADS];
+    weir__thread threads[THREADS];
+    unsigned served = 0, turned_away = 0;
+    weir_address address;
+
+    messages_catch();
+    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    for (int i = 0; i < THREADS; i++) {
+        crowds[i] = (struct crowd){.address = address};
+        assert_int_equal(weir__thread_start(&threads[i], "crowd", come_and_go, &crowds[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        weir__thread_join(&threads[i]);
+        served += crowds[i].served;
+        turned_away += crowds[i].turned_away;
+    }
+    await_active(group, 1);
+    assert_true(served > 0);
+    assert_int_equal(turned_away, stats_of(group).refused);
+    assert_int_equal(service.opened.calls, served);
+    assert_int_equal(service.closed.calls, served);
+    assert_true(weir_group_count(group) <= 4);
+    service_stop(server);
+    weir_group_release(group);
 }
 
 /* ---- the end ---- */
