@@ -47,7 +47,7 @@ static int grow(weir__string_map *map)
         .count = map->count,
     };
 
-    grown.buckets = weir__zalloc(grown.bucket_count * sizeof(*grown.buckets));
+    grown.buckets = weir__zalloc(grown.bucket_count * sizeof(void *));
     if (grown.buckets == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < map->bucket_count; i++) {

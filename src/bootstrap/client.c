@@ -409,7 +409,7 @@ int weir_client_connect_sync(const weir_client_options *options, weir_channel **
 
     if (err == 0)
         err = weir_client_connect(options, &connecting);
-    if (err < 0)
+    if (err != 0)
         return err;
     err = weir_promise_sync(connecting, WEIR_NEVER);
     if (err == 0)

@@ -110,7 +110,7 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
     err = weir__client_options_copy(options, &call->options);
     if (err == 0)
         err = weir_resolver_resolve(resolver, options->address, loop, &resolving);
-    if (err < 0) {
+    if (err != 0) {
         weir__free(call->options);
         weir_promise_release(promise);
         return err;

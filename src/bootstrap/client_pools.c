@@ -43,11 +43,12 @@ static int read_options(const weir_client_pool_options *given,
 {
     int err = weir__options_read(ret_options, sizeof(*ret_options), given);
 
-    if (err == 0 && ret_options->client == NULL)
+    if (err != 0)
+        return err;
+    if (ret_options->client == NULL)
         return weir__kind_refuse("client pools", "there are no options of the client");
-    if (err == 0)
-        err = weir__options_read(ret_client, sizeof(*ret_client), ret_options->client);
-    if (err < 0)
+    err = weir__options_read(ret_client, sizeof(*ret_client), ret_options->client);
+    if (err != 0)
         return err;
     ret_client->size = sizeof(*ret_client);
     if (ret_client->address != NULL || ret_client->address_count > 0)

@@ -77,9 +77,9 @@ weir_addresses *weir__arrange_turn(const weir_addresses *addresses, unsigned tur
     if (turned == NULL)
         return NULL;
     for (size_t i = 0; i < addresses->count; i++) {
-        int family = weir_address_family(&addresses->addresses[i]);
+        size_t same = count_family(addresses, weir_address_family(&addresses->addresses[i]));
 
-        list[i] = *move_on(addresses, i, turn % count_family(addresses, family));
+        list[i] = *move_on(addresses, i, same > 1 ? turn % same : 0);
         weir_address_set_port(&list[i], port);
     }
     return turned;

@@ -104,16 +104,17 @@ int weir_resolver_resolve(weir_resolver *resolver, const char *text, weir_execut
     weir_address address;
     weir_promise *promise;
     weir__host host;
-    int number_err = weir_address_parse(text, &address), err = number_err;
+    int err = weir_address_parse(text, &address);
+    bool is_number = err == 0;
 
     if (err == -EINVAL && text != NULL)
         err = weir__host_parse(text, &host);
-    if (err < 0)
+    if (err != 0)
         return err;
     promise = weir__promise_create_with(executor, sizeof(weir__query));
     if (promise == NULL)
         return -ENOMEM;
-    if (number_err == 0)
+    if (is_number)
         err = answer_number(promise, &address);
     else
         resolver->type->resolve(resolver->user_data, host.name, host.port, promise);

@@ -50,7 +50,7 @@ typedef struct weir__system_resolver {
 } weir__system_resolver;
 
 /* As weir_resolver_create_system, with another function in the place of getaddrinfo. */
-int weir__system_resolver_create(const weir_resolver_options *options, weir__host_lookup_fn *lookup,
+int weir__system_resolver_create(const weir_resolver_options *given, weir__host_lookup_fn *lookup,
                                  weir_resolver **ret_resolver);
 
 /*

@@ -55,18 +55,18 @@ int names_look_up(const char *host, int family, weir_address *ret_addresses, siz
     return count > 0 ? 0 : WEIR_ENOHOST;
 }
 
-weir_resolver *names_open(const weir_resolver_options *given)
+weir_resolver *names_open(const weir_resolver_options *options)
 {
-    weir_resolver_options options;
+    weir_resolver_options own;
     weir_resolver *resolver = NULL;
 
     memset(&names, 0, sizeof(names));
-    weir_resolver_options_init(&options);
-    if (given != NULL)
-        options = *given;
-    if (options.hosts_file == NULL)
-        options.hosts_file = "";
-    assert_int_equal(weir__system_resolver_create(&options, names_look_up, &resolver), 0);
+    weir_resolver_options_init(&own);
+    if (options != NULL)
+        own = *options;
+    if (own.hosts_file == NULL)
+        own.hosts_file = "";
+    assert_int_equal(weir__system_resolver_create(&own, names_look_up, &resolver), 0);
     return resolver;
 }
 
