@@ -24,6 +24,9 @@
 #ifndef WEIR_LOOP_H
 #define WEIR_LOOP_H
 
+#include <poll.h>
+#include <sys/types.h>
+
 #include <weir/chooser.h>
 #include <weir/clock.h>
 #include <weir/executor.h>
@@ -119,11 +122,20 @@ WEIR_API int64_t weir_loop_timeout(weir_executor *loop);
  * A descriptor that poll(2) and the like find readable when run_once has I/O or tasks to see to. It
  * is the loop's: do not read or close it. Ask again after each run: a loop that had to make its
  * backend anew has another one.
- * Thread: the owner.  Fails: -ENOTSUP (WEIR_IO_POLL has none: run such a loop with a limited wait),
- * -EAGAIN (there is none until the backend is made anew: weir_loop_timeout says when), -EINVAL (not
- * a loop of weir_loop_create).
+ * Thread: the owner.  Fails: -ENOTSUP (WEIR_IO_POLL has none, but weir_loop_pollfds), -EAGAIN (there
+ * is none until the backend is made anew: weir_loop_timeout says when), -EINVAL (not a loop of
+ * weir_loop_create).
  */
 WEIR_API int weir_loop_descriptor(const weir_executor *loop);
+
+/*
+ * The same for a main loop that is poll(2) itself, and for every backend: what that has to watch.
+ * Of WEIR_IO_POLL these are the descriptors of all its channels, of the others only one. Writes the
+ * first `count`, and returns how many there are. Ask again before each wait.
+ * Thread: the owner.  Fails: -EAGAIN, -EINVAL, as weir_loop_descriptor.
+ */
+WEIR_API ssize_t weir_loop_pollfds(const weir_executor *loop, struct pollfd *ret_entries,
+                                   size_t count);
 
 /*
  * What the loop waits in: never WEIR_IO_AUTO; WEIR_IO_NONE for an executor that is no loop.

@@ -23,6 +23,7 @@
 #ifndef WEIR_LOOP_IO_H
 #define WEIR_LOOP_IO_H
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -244,6 +245,9 @@ struct weir__io_type {
     /* What becomes readable when `wait` would find something, until the next rebuild. NULL = there
      * is no such descriptor. */
     int (*descriptor)(weir__io *io);
+
+    /* Where that is NULL: all that `wait` looks at. Writes the first `count`, returns how many. */
+    size_t (*pollfds)(weir__io *io, struct pollfd *ret_entries, size_t count);
 
     /*
      * Tells the owners what has happened; looks at the clock now and then, and stops at `until_ns`.

@@ -139,3 +139,19 @@ int weir_loop_descriptor(const weir_executor *executor)
         return -ENOTSUP;
     return loop->io->broken ? -EAGAIN : loop->io->type->descriptor(loop->io);
 }
+
+ssize_t weir_loop_pollfds(const weir_executor *executor, struct pollfd *ret_entries, size_t count)
+{
+    int descriptor = weir_loop_descriptor(executor);
+    weir__io *io;
+
+    if (descriptor == -ENOTSUP) {
+        io = manual_of(executor)->io;
+        return io->broken ? -EAGAIN : (ssize_t)io->type->pollfds(io, ret_entries, count);
+    }
+    if (descriptor < 0)
+        return descriptor;
+    if (count > 0)
+        ret_entries[0] = (struct pollfd){.fd = descriptor, .events = POLLIN};
+    return 1;
+}

@@ -131,6 +131,22 @@ static void poll_close(weir__io *io)
     self->ready = 0;
 }
 
+static size_t poll_pollfds(weir__io *io, struct pollfd *ret_entries, size_t count)
+{
+    const struct slots *self = slots_of(io);
+    size_t found = 0;
+
+    for (uint32_t i = 0; i < self->count; i++) {
+        if (self->polls[i].fd < 0)
+            continue;
+        if (found < count)
+            ret_entries[found] =
+                (struct pollfd){.fd = self->polls[i].fd, .events = self->polls[i].events};
+        found++;
+    }
+    return found;
+}
+
 /* There is nothing of the kernel's to make anew; but a descriptor that is none may be at fault. */
 static int poll_rebuild(weir__io *io)
 {
@@ -236,6 +252,7 @@ const weir__io_type weir__io_poll = {
     .open = poll_open,
     .close = poll_close,
     .wait = poll_wait,
+    .pollfds = poll_pollfds,
     .dispatch = poll_dispatch,
     .rebuild = poll_rebuild,
     .attach = poll_attach,

@@ -397,10 +397,12 @@ void use_loop()
 {
     weir_executor *loop = create_loop();
     weir_loop_stats stats;
+    pollfd entry = {};
     int ran = 0;
 
     EXPECT(weir_loop_io(loop) == WEIR_IO_EPOLL && weir_loop_io(nullptr) == WEIR_IO_NONE);
     EXPECT(weir_loop_descriptor(loop) >= 0);
+    EXPECT(weir_loop_pollfds(loop, &entry, 1) == 1 && entry.fd == weir_loop_descriptor(loop));
     EXPECT(weir_execute(loop, count, &ran) == 0);
     EXPECT(weir_loop_timeout(loop) == 0);
     EXPECT(weir_loop_run_once(loop, 0) == 1 && ran == 1);

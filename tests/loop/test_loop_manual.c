@@ -384,40 +384,57 @@ TEST_EACH_LOOP(manual_loop, does_not_wait_on_after_a_late_receive)
 
 /* ---- between two runs ---- */
 
+#define POLLFDS 16
+
 static bool is_readable(const weir_executor *loop)
 {
-    struct pollfd descriptor = {.fd = weir_loop_descriptor(loop), .events = POLLIN};
+    struct pollfd entries[POLLFDS];
+    ssize_t count = weir_loop_pollfds(loop, entries, POLLFDS);
+    int ready;
 
-    assert_true(descriptor.fd >= 0);
-    assert_int_not_equal(weir__sys.ppoll(&descriptor, 1, &(const struct timespec){0}, NULL), -1);
-    return (descriptor.revents & POLLIN) != 0;
+    assert_in_range(count, 1, POLLFDS);
+    ready = weir__sys.ppoll(entries, (nfds_t)count, &(const struct timespec){0}, NULL);
+    assert_true(ready >= 0);
+    return ready > 0;
 }
 
-static bool has_descriptor(const struct host *host)
-{
-    return host->backend->type->descriptor != NULL;
-}
-
-TEST_EACH_LOOP(manual_loop, has_a_descriptor_or_says_that_it_has_none)
+TEST_EACH_LOOP(manual_loop, has_a_descriptor_or_says_that_it_has_several)
 {
     weir_executor *loop = make_plain_loop(host);
+    struct pollfd entry = {.fd = -1};
 
-    if (has_descriptor(host))
-        assert_false(is_readable(loop));
+    assert_int_equal(weir_loop_pollfds(loop, &entry, 1), 1);
+    assert_true(entry.fd >= 0 && entry.events == POLLIN);
+    if (host->backend->type->descriptor != NULL)
+        assert_int_equal(weir_loop_descriptor(loop), entry.fd);
     else
         assert_int_equal(weir_loop_descriptor(loop), -ENOTSUP);
+    assert_false(is_readable(loop));
+    assert_int_equal(weir_loop_pollfds(host->loop, &entry, 1), -EINVAL);
     weir_executor_release(loop);
 }
 
-TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptor)
+TEST_EACH_LOOP(manual_loop, says_of_how_many_descriptors_it_wants_to_hear)
+{
+    weir_executor *loop = make_plain_loop(host);
+    struct pollfd entry = {.fd = -1};
+    struct bell bell = {0};
+
+    bell_hang(&bell, loop);
+    (void)run_now(loop);
+    assert_int_equal(weir_loop_pollfds(loop, NULL, 0),
+                     host->backend->type->descriptor != NULL ? 1 : 2);
+    assert_int_equal(weir_loop_pollfds(loop, &entry, 1), weir_loop_pollfds(loop, NULL, 0));
+    end_loop(loop);
+    bell_forget(&bell);
+}
+
+TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
 {
     struct tally tally = {0};
     struct bell bell = {0};
-    weir_executor *loop;
+    weir_executor *loop = make_plain_loop(host);
 
-    if (!has_descriptor(host))
-        return;
-    loop = make_plain_loop(host);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
         assert_true(is_readable(loop));
@@ -451,30 +468,30 @@ TEST_EACH_LOOP(manual_loop, shows_what_it_has_left)
     count = run_now(loop);
     assert_in_range(count, 60, 64); /* nothing was ready (A 20); a probe may be among them */
     assert_int_equal(weir_loop_timeout(loop), 0);
-    if (has_descriptor(host))
+    if (host->backend->type->descriptor != NULL)
         assert_true(is_readable(loop));
     assert_int_equal(run_now(loop), 100 - count);
     assert_true(weir_loop_timeout(loop) == WEIR_NEVER);
     weir_executor_release(loop);
 }
 
-/* Another main loop, that knows a descriptor and a timeout. */
+/* Another main loop, that knows descriptors and a timeout. */
 static void embed(weir_executor *loop, const struct tally *until, uint32_t count)
 {
     int64_t give_up_ns = weir__monotonic_now() + weir_seconds(20), wait_ns;
     struct timespec timeout;
-    struct pollfd descriptor = {.events = POLLIN};
+    struct pollfd entries[POLLFDS];
+    ssize_t entry_count;
+    int ready;
 
     while (atomic_load(&until->calls) < count && weir__monotonic_now() < give_up_ns) {
-        descriptor.fd = weir_loop_descriptor(loop);
+        entry_count = weir_loop_pollfds(loop, entries, POLLFDS);
         wait_ns = weir_loop_timeout(loop);
-        if (descriptor.fd == -ENOTSUP && wait_ns > weir_ms(1))
-            wait_ns = weir_ms(1); /* as the contract says */
         if (wait_ns > weir_seconds(5))
             wait_ns = weir_seconds(5); /* a lost wake-up fails the test, and does not hang it */
         timeout = weir__timespec(wait_ns);
-        (void)weir__sys.ppoll(&descriptor, descriptor.fd >= 0, &timeout, NULL);
-        if (wait_ns == weir_seconds(5) && descriptor.revents == 0)
+        ready = weir__sys.ppoll(entries, entry_count > 0 ? (nfds_t)entry_count : 0, &timeout, NULL);
+        if (wait_ns == weir_seconds(5) && ready == 0)
             break;
         (void)run_now(loop);
     }
