@@ -113,7 +113,7 @@ WEIR_API int weir_loop_run_once(weir_executor *loop, int64_t max_wait_ns);
 /*
  * How long the owner may wait before the next run_once if the descriptor does not become readable:
  * 0 if there is something to do, or if that is yet to say WEIR_ETERMINATED; WEIR_NEVER if only the
- * descriptor will tell.
+ * descriptor will tell. Ask before each wait: what was begun since the last run is begun by this.
  * Thread: the owner.
  */
 WEIR_API int64_t weir_loop_timeout(weir_executor *loop);

@@ -204,6 +204,7 @@ typedef struct weir__io_figures {
 typedef struct weir__io_options {
     const char *name;  /* the loop's, for the log; lent for as long as the backend lives */
     bool ring_receive; /* uring: receive by a buffer ring */
+    bool is_embedded;  /* others sleep on its `descriptor` */
 } weir__io_options;
 
 struct weir__io_type {

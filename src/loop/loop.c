@@ -69,7 +69,11 @@ static int loop_create(weir_executor *executor)
 {
     weir__loop *loop = loop_of(executor);
     const weir__loop_options *options = executor->options.kind;
-    const weir__io_options io = {.name = executor->name, .ring_receive = options->uring_receive};
+    const weir__io_options io = {
+        .name = executor->name,
+        .ring_receive = options->uring_receive,
+        .is_embedded = options->is_embedded,
+    };
     int err;
 
     count_cpus();

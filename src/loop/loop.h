@@ -25,6 +25,7 @@ typedef struct weir__loop_options {
     enum weir_io io;
     const weir__io_type *backend;
     bool uring_receive;
+    bool is_embedded; /* perhaps: another main loop waits for it */
     int io_ratio;
     enum weir_strategy strategy;
     weir_strategy_fn *strategy_fn;

@@ -75,6 +75,7 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
     loop = (weir__loop_options){
         .io = given.io,
         .uring_receive = given.uring_receive,
+        .is_embedded = true,
         .io_ratio = given.io_ratio,
         .strategy = given.strategy,
         .strategy_fn = given.strategy_fn,
@@ -126,7 +127,10 @@ int64_t weir_loop_timeout(weir_executor *executor)
     if (loop == NULL)
         return WEIR_NEVER;
     timeout_ns = weir__manual_timeout(executor, &loop->manual);
-    return weir__in_executor(executor) ? weir__earlier(timeout_ns, until_retry(loop)) : timeout_ns;
+    if (!weir__in_executor(executor))
+        return timeout_ns;
+    executor->type->flush(executor); /* what the owner began since the last run */
+    return weir__earlier(timeout_ns, until_retry(loop));
 }
 
 int weir_loop_descriptor(const weir_executor *executor)

@@ -356,11 +356,15 @@ static void on_nothing(weir__io_handle *handle)
     (void)handle;
 }
 
+static const weir__io_owner owner = {
+    .received = on_received,
+    .read_complete = on_nothing,
+    .detached = on_nothing,
+};
+
 /* What is received late, because there was no memory for it, is I/O like any other. */
 TEST_EACH_LOOP(manual_loop, does_not_wait_on_after_a_late_receive)
 {
-    static const weir__io_owner owner = {
-        .received = on_received, .read_complete = on_nothing, .detached = on_nothing};
     weir_executor *loop = make_plain_loop(host);
     struct listener listener = {.supply.refuse = 1};
     weir__io_memory memory = supply_memory(&listener.supply);
@@ -452,6 +456,86 @@ TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
     assert_int_equal(run_now(loop), 1);
     (void)run_now(loop);
     assert_false(is_readable(loop));
+    end_loop(loop);
+    bell_forget(&bell);
+}
+
+/* Its owner may ask for something at any time, not only from inside a run. */
+TEST_EACH_LOOP(manual_loop, hears_of_what_its_owner_began_between_two_runs)
+{
+    weir_executor *loop = make_plain_loop(host);
+    struct listener listener = {0};
+    weir__io_memory memory = supply_memory(&listener.supply);
+    int pair[2];
+
+    weir__io_set_memory(weir__loop_io(loop), &memory);
+    socket_pair(PAIR_TCP, pair);
+    weir__io_handle_init(&listener.handle, pair[0], &owner);
+    assert_int_equal(weir__io_attach(weir__loop_io(loop), &listener.handle), 0);
+    weir__io_receive_start(&listener.handle, false);
+    (void)weir_loop_timeout(loop);
+    assert_int_equal(send(pair[1], "word", 4, 0), 4);
+    assert_true(is_readable(loop));
+    for (int i = 0; i < 20 && listener.bytes == 0; i++)
+        (void)weir_loop_run_once(loop, weir_seconds(2));
+    assert_int_equal(listener.bytes, 4);
+    weir__io_close(&listener.handle);
+    (void)weir_loop_run_once(loop, weir_seconds(2));
+    (void)close(pair[1]);
+    weir_executor_release(loop);
+}
+
+struct late {
+    weir_executor *loop;
+    struct bell *bell;
+    struct tally *tally;
+};
+
+static void ring_late(void *arg)
+{
+    struct late *late = arg;
+
+    weir__thread_sleep(weir_ms(50)); /* so that the other one is likely to be asleep */
+    if (late->bell != NULL)
+        bell_ring(late->bell);
+    else
+        (void)weir_execute(late->loop, tally_task, late->tally);
+}
+
+/* Waits as another main loop does; returns how many descriptors have woken it. */
+static int sleep_outside(weir_executor *loop, struct late *late)
+{
+    struct pollfd entries[POLLFDS];
+    ssize_t count = weir_loop_pollfds(loop, entries, POLLFDS);
+    struct timespec timeout = weir__timespec(weir_seconds(5));
+    weir__thread thread;
+    int ready;
+
+    assert_true(weir_loop_timeout(loop) == WEIR_NEVER);
+    assert_int_equal(weir__thread_start(&thread, "late", ring_late, late), 0);
+    ready = weir__sys.ppoll(entries, (nfds_t)count, &timeout, NULL);
+    weir__thread_join(&thread);
+    return ready;
+}
+
+/* It is one thing that a descriptor is found readable, and another that it wakes who sleeps. */
+TEST_EACH_LOOP(manual_loop, wakes_who_sleeps_on_its_descriptors)
+{
+    weir_executor *loop = make_plain_loop(host);
+    struct tally tally = {0};
+    struct bell bell = {0};
+
+    bell_hang(&bell, loop);
+    for (int i = 0; i < 3; i++) {
+        while (run_now(loop) > 0)
+            ;
+        assert_int_equal(sleep_outside(loop, &(struct late){.loop = loop, .tally = &tally}), 1);
+        while (run_now(loop) > 0)
+            ;
+        assert_int_equal(sleep_outside(loop, &(struct late){.bell = &bell}), 1);
+    }
+    (void)run_now(loop);
+    assert_int_equal(tally.calls, 3);
     end_loop(loop);
     bell_forget(&bell);
 }
