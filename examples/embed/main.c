@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir inside a program that has a main loop of its own, here one of poll(2): it waits for what is
+ * typed, for signals, and for an event loop of weir's that has no thread but this one.
+ *     embed [--host 127.0.0.1] [--port 8011] [--io auto|epoll|uring|poll]
+ *
+ * Echoes what connections send, and says to all of them what is typed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+#include <weir/weir.h>
+
+#include "support/settings.h"
+
+#define POLLFDS_MAX 1024
+
+struct program {
+    int keyboard; /* -1 = there is no more to come */
+    int signals;
+    weir_executor *loop;
+    weir_channel *listener;
+    weir_channel_group *connections;
+};
+
+/* ---- weir's side ---- */
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, NULL);
+}
+
+static const weir_handler echo = {.name = "echo", .read = on_read};
+
+/* doc:begin listen */
+/* What a listener reads are the channels that it has accepted. */
+static void on_accepted(weir_ctx *ctx, weir_msg *msg)
+{
+    struct program *program = *(struct program **)weir_ctx_state(ctx);
+    weir_channel *channel = weir_channel_of(msg);
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+
+    if (!err) {
+        weir_channel_register(channel, program->loop, NULL);
+        err = weir_channel_group_add(program->connections, channel);
+    }
+    if (err)
+        weir_channel_abort(channel, NULL);
+    weir_msg_release(msg);
+}
+
+static int init(void *state, const void *options)
+{
+    *(const void **)state = options;
+    return 0;
+}
+
+static const weir_handler acceptor = {
+    .name = "acceptor",
+    .state_size = sizeof(struct program *),
+    .init = init,
+    .read = on_accepted,
+};
+
+/* Binding is done when it returns: this is the loop's thread. */
+static int listen_on(struct program *program, const char *text)
+{
+    weir_address address;
+    weir_promise *bound = NULL;
+    int err = weir_address_parse(text, &address);
+
+    if (!err)
+        err = weir_tcp_create_server(NULL, NULL, &program->listener);
+    if (!err)
+        err = weir_pipeline_add_last(weir_channel_pipeline(program->listener), &acceptor, program);
+    if (!err)
+        err = weir_promise_create(program->loop, &bound);
+    if (!err) {
+        weir_channel_register(program->listener, program->loop, NULL);
+        weir_channel_bind(program->listener, &address, bound);
+        err = weir_promise_result(bound);
+    }
+    weir_promise_release(bound);
+    return err;
+}
+/* doc:end */
+
+/* ---- the program's own side ---- */
+
+static void on_keyboard(struct program *program)
+{
+    char bytes[1024];
+    ssize_t count = read(program->keyboard, bytes, sizeof(bytes));
+    weir_buf *buf;
+
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+        program->keyboard = -1;
+    if (count > 0 && weir_buf_create_from(bytes, (size_t)count, &buf) == 0)
+        weir_channel_group_write_and_flush(program->connections, weir_buf_msg(buf), NULL,
+                                           weir_match_writable, NULL);
+}
+
+static void on_signal(struct program *program)
+{
+    struct signalfd_siginfo info;
+
+    if (read(program->signals, &info, sizeof(info)) > 0)
+        (void)weir_executor_shutdown(program->loop, 0, weir_seconds(10)); /* it drains first */
+}
+
+/* doc:begin run */
+/* Waits until there is something to do: for the program, or for the loop. */
+static void wait_for_something(struct program *program, struct pollfd *entries)
+{
+    ssize_t count = weir_loop_pollfds(program->loop, entries + 2, POLLFDS_MAX);
+    int64_t wait_ns = weir_loop_timeout(program->loop);
+    struct timespec timeout;
+
+    if (count > POLLFDS_MAX) { /* only --io poll has more than one: those left out are polled */
+        count = POLLFDS_MAX;
+        wait_ns = weir_ms(10);
+    }
+    timeout.tv_sec = (time_t)(wait_ns / weir_seconds(1));
+    timeout.tv_nsec = (long)(wait_ns % weir_seconds(1));
+    entries[0] = (struct pollfd){.fd = program->keyboard, .events = POLLIN};
+    entries[1] = (struct pollfd){.fd = program->signals, .events = POLLIN};
+    (void)ppoll(entries, 2 + (count > 0 ? (nfds_t)count : 0),
+                wait_ns == WEIR_NEVER ? NULL : &timeout, NULL);
+}
+
+/* Returns when the loop has ended: after a signal, when all connections have. */
+static void run(struct program *program)
+{
+    static struct pollfd entries[2 + POLLFDS_MAX];
+
+    do {
+        wait_for_something(program, entries);
+        if (entries[0].revents)
+            on_keyboard(program);
+        if (entries[1].revents)
+            on_signal(program);
+    } while (weir_loop_run_once(program->loop, 0) != WEIR_ETERMINATED);
+}
+/* doc:end */
+
+static int open_signals(void)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = settings_read(argc, argv, "127.0.0.1", 8011);
+    struct program program = {.keyboard = STDIN_FILENO, .signals = open_signals()};
+    int err = program.signals < 0 ? -errno : 0;
+
+    if (!err)
+        err = weir_loop_create(WEIR_LOOP_OPTIONS(.io = settings.io), &program.loop);
+    if (!err)
+        err = weir_channel_group_create(NULL, &program.connections);
+    if (!err)
+        err = listen_on(&program, settings.address);
+    if (!err) {
+        print_address(program.listener);
+        run(&program);
+    } else {
+        fprintf(stderr, "embed: %s\n", weir_error_text(err));
+    }
+    weir_channel_release(program.listener);
+    weir_channel_group_release(program.connections);
+    weir_executor_release(program.loop);
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
