@@ -122,9 +122,9 @@ WEIR_API int64_t weir_loop_timeout(weir_executor *loop);
  * A descriptor that poll(2) and the like find readable when run_once has I/O or tasks to see to. It
  * is the loop's: do not read or close it. Ask again after each run: a loop that had to make its
  * backend anew has another one.
- * Thread: the owner.  Fails: -ENOTSUP (WEIR_IO_POLL has none, but weir_loop_pollfds), -EAGAIN (there
- * is none until the backend is made anew: weir_loop_timeout says when), -EINVAL (not a loop of
- * weir_loop_create).
+ * Thread: the owner.  Fails: -ENOTSUP (WEIR_IO_POLL has none, but weir_loop_pollfds), -EAGAIN
+ * (there is none until the backend is made anew: weir_loop_timeout says when), -EINVAL (not a loop
+ * of weir_loop_create).
  */
 WEIR_API int weir_loop_descriptor(const weir_executor *loop);
 
