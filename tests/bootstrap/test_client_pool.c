@@ -772,6 +772,47 @@ TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
     assert_null(none);
 }
 
+/* A 32: each channel has a loop of its own, and the hooks run there. */
+static void note_own_loop(weir_channel *channel, void *user_data)
+{
+    if (weir_in_executor(weir_channel_executor(channel)))
+        tally_add(user_data);
+}
+
+TEST_EACH_LOOP(client_pool, may_have_a_thread_for_each_channel)
+{
+    struct rig rig;
+    weir_group *threads = NULL;
+    struct tally told = {0};
+    weir_resolver *resolver = names_open(NULL);
+    char address[WEIR_ADDRESS_TEXT_SIZE];
+    weir_channel *channels[3];
+
+    serve(&rig, host);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING), &threads), 0);
+    (void)snprintf(address, sizeof(address), "here.test%s", strrchr(rig.address, ':'));
+    assert_int_equal(weir_client_pool_create(
+                         POOL(.max = 3, .acquired = note_own_loop, .user_data = &told,
+                              .client = WEIR_CLIENT_OPTIONS(.group = threads, .address = address,
+                                                            .resolver = resolver)),
+                         &rig.pool),
+                     0);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++)
+            channels[i] = acquire(rig.pool);
+        assert_ptr_not_equal(weir_channel_executor(channels[0]),
+                             weir_channel_executor(channels[1]));
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(give(rig.pool, channels[i]), 0);
+    }
+    assert_int_equal(told.calls, 6);
+    assert_int_equal(stats_of(rig.pool).created, 3);
+    close_pool(rig.pool);
+    end_group(threads);
+    service_stop(rig.server);
+    names_close(resolver);
+}
+
 /* ---- memory, and threads ---- */
 
 static void sweep_allocations(struct rig *rig, const weir_client_pool_options *options)

@@ -217,6 +217,21 @@ TEST(resolver, saves_a_look_up_that_was_cancelled_before_it_began)
     solo_close(&solo);
 }
 
+TEST(resolver, cancelled_by_one_still_answers_the_others)
+{
+    weir_resolver *resolver = names_open(NULL);
+    weir_promise *first = names_ask(resolver, "gate-1.test:80"),
+                 *second = names_ask(resolver, "gate-1.test:81");
+    char told[64];
+
+    assert_int_equal(weir_promise_cancel(first), 0);
+    gate_open(&names.gate);
+    assert_string_equal(names_tell(second, told, sizeof(told)), "192.0.2.1:81");
+    assert_string_equal(names_tell(first, told, sizeof(told)), "WEIR_ECANCELED");
+    assert_int_equal(names.asked.calls, 1);
+    names_close(resolver);
+}
+
 TEST(resolver, released_by_all_still_answers)
 {
     struct solo solo = solo_open(NULL);
