@@ -238,6 +238,8 @@ int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
 
     if (err == 0 && local != NULL)
         err = weir__datagrams_bind(channel, local);
+    if (err == 0 && !weir__io_is_attached(&self->base.handle))
+        err = -EBUSY; /* the loop has lost the socket */
     if (err < 0)
         return err;
     weir__io_connect(&self->base.handle, weir_address_sockaddr(remote), remote->length);

@@ -119,7 +119,9 @@ static int gather_composite(struct batch *batch, weir_composite *composite, size
         count = gather_all(batch, composite, length);
     if (count > 0)
         return (int)count;
-    return batch->count > 0 ? -ENOSPC : gather_one(batch, composite, offset, length);
+    if (weir_composite_count(composite) > 1 && batch->count > 0)
+        return -ENOSPC; /* it may fit there without a copy */
+    return gather_one(batch, composite, offset, length);
 }
 
 static int gather(struct batch *batch, weir_msg *content, size_t offset, size_t length)

@@ -204,9 +204,12 @@ TEST_EACH_HOST(udp, sends_segments_by_one_call)
 TEST_EACH_HOST(udp, sends_as_many_segments_as_there_are)
 {
     struct couple couple;
+    uint64_t before;
 
     couple_open(&couple, host, NULL);
+    before = sends_of(&couple.here);
     assert_int_equal(mailbox_write(&couple.here, segmented(composite_of(150, 2), 2)), 0);
+    assert_int_equal(sends_of(&couple.here) - before, 1);
     notes_await(&couple.there.diary, &couple.there.notes, "read(", 150);
     assert_int_equal(diary_count(&couple.there.diary, "read(aa)"), 6);
     assert_int_equal(diary_count(&couple.there.diary, "read(zz)"), 5);

@@ -20,7 +20,8 @@
 #define SIZE_MIN 16
 #define SIZE_MAX_USED 1400
 #define SEGMENT 1000
-#define UNDER_WAY_MAX 48 /* for a patient sender: a socket has room for as many by default */
+#define UNDER_WAY_MAX 16 /* before the next burst of a patient sender: a socket has room for both \
+                          */
 
 /* ---- a datagram ---- */
 
@@ -137,8 +138,6 @@ static bool waits_for_room(const struct flood *flood)
 
 static bool may_go_on(struct flood *flood)
 {
-    if (waits_for_room(flood))
-        return false;
     return !flood->patient ||
            flood->sent - atomic_load(&flood->received) - dropped_by(flood->receiver) <
                UNDER_WAY_MAX;
@@ -174,7 +173,8 @@ static void on_turn(void *arg, int status)
 {
     struct flood *flood = arg;
 
-    for (int i = 0; i < BURST && status == 0 && flood->sent < flood->count && may_go_on(flood); i++)
+    for (int i = may_go_on(flood) ? 0 : BURST;
+         i < BURST && status == 0 && flood->sent < flood->count && !waits_for_room(flood); i++)
         status = write_next(flood);
     weir_channel_flush(flood->sender);
     if (status == 0 && flood->sent < flood->count && !waits_for_room(flood))
