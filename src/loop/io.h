@@ -163,8 +163,8 @@ struct weir__io_handle {
     uint8_t state;
     bool datagrams : 1; /* receives datagrams, not a stream */
     bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
-    bool packets : 1;   /* Unix sockets: a read may end with a packet or a passed descriptor, so
-                           that a short one does not mean that nothing is left */
+    bool packets : 1;   /* Unix sockets: a read may end at a passed descriptor, so that a short one
+                           does not mean that nothing is left */
     bool ends : 1;      /* of a connection that receives datagrams: an empty one is its end; they
                            come one at a time, so that the owner may stop after each */
     bool rights : 1;    /* Unix sockets that receive datagrams: passed descriptors, which come

@@ -81,15 +81,15 @@ static bool is_useless(weir__io_handle *handle, int result)
 }
 
 /*
- * A short read means that there is nothing more, unless it has ended with a packet, or at the mark
- * of urgent data. Then it is read to the end, as from a peer that has hung up.
+ * A short read means that there is nothing more, unless it has ended at the mark of urgent data.
+ * Then it is read to the end, as from a peer that has hung up.
  */
-static unsigned read_events(const weir__io_handle *handle, unsigned events)
+static unsigned read_events(unsigned events)
 {
     bool is_urgent = (events & URGENT) == POLLPRI;
 
     events &= ~(unsigned)URGENT;
-    if (is_urgent || handle->packets)
+    if (is_urgent)
         events |= POLLRDHUP;
     return events;
 }
@@ -98,7 +98,7 @@ static unsigned read_events(const weir__io_handle *handle, unsigned events)
 static void read_or_remember(weir__io_handle *handle, unsigned events)
 {
     if (handle->told == 0)
-        weir__ready_deliver(handle, read_events(handle, events));
+        weir__ready_deliver(handle, read_events(events));
     else if ((handle->wants & WEIR__IO_RECEIVE) != 0)
         weir__io_make_due(handle, WEIR__IO_DUE_READ);
     else

@@ -410,7 +410,7 @@ struct peer *peer_open_datagrams(struct driver *driver, int descriptor)
 
 struct peer *peer_open_pair(struct driver *driver, enum pair_kind kind)
 {
-    bool datagrams = kind == PAIR_UDP || kind == PAIR_UNIX_DATAGRAM;
+    bool datagrams = kind == PAIR_UDP || kind == PAIR_UNIX_DATAGRAM || kind == PAIR_UNIX_SEQPACKET;
     struct peer *peer;
     int pair[2];
 
@@ -418,6 +418,7 @@ struct peer *peer_open_pair(struct driver *driver, enum pair_kind kind)
     peer = datagrams ? peer_open_datagrams(driver, pair[0]) : peer_open(driver, pair[0]);
     peer->remote = pair[1];
     peer->handle->packets = kind == PAIR_UNIX_SEQPACKET;
+    peer->handle->ends = kind == PAIR_UNIX_SEQPACKET;
     return peer;
 }
 
