@@ -29,7 +29,7 @@ static const weir_attribute name_of = {.name = "name", .free = free};
 
 /* ---- saying ---- */
 
-static weir_msg *text(const char *format, va_list arguments)
+WEIR_PRINTF(1, 0) static weir_msg *text(const char *format, va_list arguments)
 {
     weir_buf *buf;
 
