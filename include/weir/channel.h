@@ -79,6 +79,9 @@ typedef struct weir_channel_options {
     bool receive_descriptors; /* what comes with descriptors is read as weir_descriptors; otherwise
                                  they are dropped, and never get into the process */
     unsigned unix_mode;       /* permissions of the file that is bound, as 0600; default by umask */
+
+    bool drain_waits; /* when its group shuts down it is left to its peer, until the time is up;
+                         otherwise it is closed then, unless a handler has `draining` */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) \

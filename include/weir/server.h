@@ -11,6 +11,13 @@
  * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
  * themselves, `acceptors` of them for each address, and init_server gives them their handlers.
  *
+ * A server may be handed its listeners instead of making them (weir/adopt.h, weir/systemd.h), and
+ * hand them on to the process that replaces it, so that no client notices: weir/restart.h. With
+ *
+ *      .inherit = true, .restart_argv = argv
+ *
+ * it takes what it is handed, and SIGUSR2 has weir_server_run start the program anew.
+ *
  * A connection that cannot be given its handlers or its loop is closed; the listener goes on. The
  * groups are kept as long as the listeners and connections: weir_server_stop ends them.
  */
@@ -48,6 +55,13 @@ typedef struct weir_server_options {
     const weir_attribute_value *child_attributes; /* set on each connection: not freed by it */
     size_t child_attribute_count;
     enum weir_kind kind; /* default WEIR_KIND_STREAM */
+    const int *adopt;    /* sockets that listen already, or are bound if of datagrams: listeners,
+                            too, before those of the addresses; one for each */
+    size_t adopt_count;
+    bool inherit; /* listens on what systemd or the process before has handed over, if it has,
+                     instead of the addresses; and tells it when it is ready */
+    char *const *restart_argv; /* main's: on SIGUSR2 weir_server_run has the program replace this
+                                  process; lent as long as the server is there */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) \
@@ -61,8 +75,11 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
 
 /*
  * Listens. Waits until all addresses are bound; returns the first listener, which stands for all of
- * them: closing it closes the others. If one cannot be bound, none is, and the log says which.
- * Thread: any that may wait.  Keeps: boss, workers.  Gives: listener.  Fails: -EINVAL, -ENOMEM,
+ * them: closing it closes the others. If one cannot be bound, none is, and the log says which. The
+ * descriptors of `adopt` are the server's, also if it fails. With `inherit` or `restart_argv`
+ * connections have `drain_waits`: those of a process that is replaced are left to their clients.
+ * Thread: any that may wait.  Takes: descriptors of adopt.  Keeps: boss, workers.  Gives: listener.
+ * Fails: -EINVAL, -ENOMEM, those of weir_adopt_server and weir_systemd_listeners,
  * -EDEADLK (on a loop), -EAFNOSUPPORT, with what init_server says, WEIR_EREJECTED (boss has ended),
  * WEIR_ETOOMANY, -EADDRINUSE and what else bind and listen say.
  */
@@ -71,8 +88,8 @@ WEIR_API int weir_server_start(const weir_server_options *options, weir_channel 
 /*
  * The same without waiting: the promise completes when all is bound. Its value is the listener, its
  * sentence says which address could not be bound; cancelling it closes all. NULL: nobody waits.
- * Thread: any.  Keeps: boss, workers, done.  Gives: listener.  Fails: -EINVAL, -ENOMEM,
- * -EAFNOSUPPORT.
+ * Thread: any.  Takes: descriptors of adopt.  Keeps: boss, workers, done.  Gives: listener.  Fails:
+ * -EINVAL, -ENOMEM, -EAFNOSUPPORT, those of weir_adopt_server and weir_systemd_listeners.
  */
 WEIR_API int weir_server_start_later(const weir_server_options *options, weir_promise *done,
                                      weir_channel **ret_server);

@@ -49,10 +49,12 @@
 #include <weir/pool.h>
 #include <weir/promise.h>
 #include <weir/resolver.h>
+#include <weir/restart.h>
 #include <weir/schedule.h>
 #include <weir/search.h>
 #include <weir/server.h>
 #include <weir/signals.h>
+#include <weir/systemd.h>
 #include <weir/task.h>
 #include <weir/tcp.h>
 #include <weir/text.h>

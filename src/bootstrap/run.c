@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include <weir/error.h>
+#include <weir/restart.h>
 #include <weir/signals.h>
 
 #include "base/log.h"
@@ -21,6 +22,7 @@ struct run {
     weir_promise *over; /* it is time to stop */
     weir_group *group;  /* of the one loop */
     weir_signals *signals;
+    weir_signals *restart_signals; /* NULL = it is not to be restarted */
 };
 
 static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
@@ -36,6 +38,56 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *us
     }
 }
 
+/* The run may be over by now: what it waits for is kept for this. */
+static void on_restarted(weir_promise *restarted, void *over)
+{
+    if (weir_promise_result(restarted) == 0)
+        (void)weir_promise_succeed(over, NULL);
+    weir_promise_release(over);
+}
+
+static int restart(struct run *run)
+{
+    weir_promise *restarted;
+    int err = weir_promise_create(weir_group_at(run->group, 0), &restarted);
+
+    if (err < 0)
+        return err;
+    err = weir_promise_add_listener(restarted, on_restarted, weir_promise_retain(run->over));
+    if (err < 0) {
+        weir_promise_release(run->over);
+    } else {
+        err = weir_server_restart(run->server->listeners[0].channel, NULL, restarted);
+        if (err < 0)
+            (void)weir_promise_fail(restarted, err, NULL);
+    }
+    weir_promise_release(restarted);
+    return err;
+}
+
+static void on_restart_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
+{
+    int err = restart(user_data);
+
+    (void)signals;
+    weir__info("server", "-", "signal %d: %s%s", signal->number,
+               err == 0 ? "a new process is to replace this one" : "this process goes on: ",
+               err == 0 ? "" : weir_error_text(err));
+}
+
+static int hear_restart_signal(struct run *run)
+{
+    int err;
+
+    if (run->server->restart_argv == NULL)
+        return 0;
+    err = weir_signals_create(
+        weir_group_at(run->group, 0),
+        WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR2}, .received = on_restart_signal, .user_data = run),
+        &run->restart_signals);
+    return err == -EBUSY ? 0 : err;
+}
+
 /* Signals that the program has taken for itself are its own business. */
 static int hear_signals(struct run *run)
 {
@@ -47,7 +99,19 @@ static int hear_signals(struct run *run)
                                   WEIR_SIGNALS_OPTIONS(.numbers = {SIGINT, SIGTERM},
                                                        .received = on_signal, .user_data = run),
                                   &run->signals);
-    return err == -EBUSY ? 0 : err;
+    if (err == 0 || err == -EBUSY)
+        err = hear_restart_signal(run);
+    return err;
+}
+
+static void end_hearing(struct run *run)
+{
+    weir_signals_release(run->restart_signals); /* NULL is fine, as below */
+    weir_signals_release(run->signals);
+    weir_group_release(run->group); /* waits for its thread: from here on nobody has `run` */
+    run->restart_signals = NULL;
+    run->signals = NULL;
+    run->group = NULL;
 }
 
 static bool is_short_of_descriptors(int err)
@@ -65,8 +129,7 @@ static int hear_signals_at_last(struct run *run)
     int err = hear_signals(run);
 
     while (is_short_of_descriptors(err) && weir_promise_await(run->over, RETRY_NS) == -ETIMEDOUT) {
-        weir_group_release(run->group);
-        run->group = NULL;
+        end_hearing(run);
         err = hear_signals(run);
     }
     return is_short_of_descriptors(err) ? 0 : err;
@@ -93,8 +156,7 @@ int weir_server_run(weir_channel *channel)
         err = weir_promise_await(run.over, WEIR_NEVER);
     if (err == 0)
         err = weir_server_stop(channel, 0, DRAIN_NS);
-    weir_signals_release(run.signals); /* NULL is fine, as below */
-    weir_group_release(run.group);     /* waits for its thread: from here on nobody has `run` */
+    end_hearing(&run);
     weir_promise_release(run.over);
     return err;
 }

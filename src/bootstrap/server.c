@@ -16,6 +16,7 @@
 
 #include <weir/error.h>
 #include <weir/pipeline.h>
+#include <weir/systemd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -24,14 +25,6 @@
 #include "channel/attribute.h"
 #include "executor/group.h"
 #include "executor/promise.h"
-
-#define ACCEPTORS_MAX 1024
-
-void weir_server_options_init(weir_server_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* ---- life ---- */
 
@@ -101,56 +94,6 @@ void weir__server_mark(weir__server *server, uint32_t mark)
 
 /* ---- making one ---- */
 
-static size_t acceptors_of(const weir_server_options *options)
-{
-    return options->acceptors > 0 ? (size_t)options->acceptors : 1;
-}
-
-static size_t addresses_of(const weir_server_options *options)
-{
-    const char *const *address = options->addresses;
-    size_t count = options->address != NULL;
-
-    for (; address != NULL && *address != NULL; address++)
-        count++;
-    return count;
-}
-
-static const char *address_at(const weir_server_options *options, size_t index)
-{
-    if (options->address == NULL)
-        return options->addresses[index];
-    return index == 0 ? options->address : options->addresses[index - 1];
-}
-
-static int read_options(const weir_server_options *given, weir_server_options *ret_options)
-{
-    weir_server_options options;
-    int err = weir__options_read(&options, sizeof(options), given);
-
-    if (err < 0)
-        return err;
-    if (options.boss == NULL)
-        options.boss = options.workers;
-    if (options.workers == NULL)
-        options.workers = options.boss;
-    if (options.boss == NULL)
-        return weir__kind_refuse("server", "there is no group, neither boss nor workers");
-    if (options.kind == WEIR_KIND_DATAGRAM && options.init_child != NULL)
-        return weir__kind_refuse("server",
-                                 "datagrams have no connections: init_child is of no use");
-    if (options.kind == WEIR_KIND_DATAGRAM && options.init_server == NULL)
-        return weir__kind_refuse("server", "there is no init_server");
-    if (options.kind != WEIR_KIND_DATAGRAM && options.init_child == NULL)
-        return weir__kind_refuse("server", "there is no init_child");
-    if (addresses_of(&options) == 0)
-        return weir__kind_refuse("server", "there is no address");
-    if (options.acceptors < 0 || options.acceptors > ACCEPTORS_MAX || options.backlog < 0)
-        return weir__kind_refuse("server", "so many acceptors, or such a backlog, cannot be");
-    *ret_options = options;
-    return 0;
-}
-
 static int copy_attributes(weir__server *server, const weir_server_options *options)
 {
     size_t count = options->child_attribute_count;
@@ -171,12 +114,13 @@ static bool stays(const weir_server_options *options)
 {
     return options->boss == options->workers && options->acceptors > 1 &&
            !weir__group_grows(options->boss) &&
-           acceptors_of(options) >= weir_group_count(options->boss);
+           weir__server_acceptors(options) >= weir_group_count(options->boss);
 }
 
 static int create_server(const weir_server_options *options, weir__server **ret_server)
 {
-    size_t room = addresses_of(options) * acceptors_of(options);
+    size_t room =
+        options->adopt_count + weir__server_addresses(options) * weir__server_acceptors(options);
     weir__server *server = weir__zalloc(sizeof(*server) + room * sizeof(*server->listeners));
     int err;
 
@@ -191,11 +135,13 @@ static int create_server(const weir_server_options *options, weir__server **ret_
     server->boss = weir_group_retain(options->boss);
     server->workers = weir_group_retain(options->workers);
     server->kind = options->kind;
-    server->acceptors = acceptors_of(options);
+    server->acceptors = weir__server_acceptors(options);
     server->stays = stays(options);
     server->init_child = options->init_child;
     server->init_server = options->init_server;
     server->user_data = options->user_data;
+    server->tells_manager = options->inherit;
+    server->restart_argv = options->restart_argv;
     *ret_server = server;
     return 0;
 }
@@ -230,9 +176,17 @@ static bool can_share(const weir_address *address)
     return family == AF_INET || family == AF_INET6;
 }
 
-static int add_listener(weir__server *server, const weir_server_options *options,
-                        const weir_channel_options *channel_options, const char *address,
-                        size_t acceptor)
+static int add_listener(weir__server *server, const weir_server_options *options, size_t acceptor)
+{
+    weir__listening *listening = &server->listeners[server->count++];
+
+    listening->server = server;
+    listening->acceptor = acceptor;
+    return prepare(server, listening->channel, options);
+}
+
+static int create_listener(weir__server *server, const weir_server_options *options,
+                           const char *address)
 {
     weir__listening *listening = &server->listeners[server->count];
     int err = weir__kind_parse(address, &listening->address);
@@ -240,29 +194,36 @@ static int add_listener(weir__server *server, const weir_server_options *options
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
         err = weir__kind_refuse("server", "only an internet address can have several acceptors");
     if (err == 0)
-        err = weir__kind_create_server(options->kind, &listening->address, channel_options,
+        err = weir__kind_create_server(options->kind, &listening->address, options->options,
                                        options->child_options, &listening->channel);
-    if (err < 0)
-        return err;
-    listening->server = server;
-    listening->acceptor = acceptor;
-    server->count++;
-    return prepare(server, listening->channel, options);
+    return err;
+}
+
+static int adopt_all(weir__server *server, const weir_server_options *options)
+{
+    size_t i = 0;
+    int err = 0;
+
+    for (; i < options->adopt_count && err == 0; i++) {
+        err = weir__handed_adopt(options, options->adopt[i], &server->listeners[server->count]);
+        if (err == 0)
+            err = add_listener(server, options, i);
+    }
+    weir__handed_close(options, i);
+    return err;
 }
 
 static int add_listeners(weir__server *server, const weir_server_options *options)
 {
-    size_t acceptors = acceptors_of(options), count = addresses_of(options) * acceptors;
-    weir_channel_options channel_options;
-    int err = weir__options_read(&channel_options, sizeof(channel_options), options->options);
+    size_t acceptors = weir__server_acceptors(options);
+    size_t count = weir__server_addresses(options) * acceptors;
+    int err = adopt_all(server, options);
 
-    if (acceptors > 1)
-        channel_options.reuse_port = true;
-    if (options->backlog > 0)
-        channel_options.backlog = options->backlog;
-    for (size_t i = 0; i < count && err == 0; i++)
-        err = add_listener(server, options, &channel_options, address_at(options, i / acceptors),
-                           i % acceptors);
+    for (size_t i = 0; i < count && err == 0; i++) {
+        err = create_listener(server, options, weir__server_address_at(options, i / acceptors));
+        if (err == 0)
+            err = add_listener(server, options, i % acceptors);
+    }
     return err;
 }
 
@@ -283,8 +244,10 @@ static int create(const weir_server_options *options, weir__server **ret_server)
     weir__server *server;
     int err = create_server(options, &server);
 
-    if (err < 0)
+    if (err < 0) {
+        weir__handed_close(options, 0);
         return err;
+    }
     err = add_listeners(server, options);
     if (err == 0)
         err = give_to_first(server);
@@ -373,6 +336,8 @@ static void succeed(weir__server *server)
     if (server->started != NULL &&
         weir_promise_succeed_with(server->started, weir_channel_retain(first), release_channel) < 0)
         weir_channel_abort(first, NULL); /* cancelled: nobody wants it any more */
+    else if (server->tells_manager)
+        (void)weir_systemd_notify("READY=1"); /* the log says if it could not be told */
     end(server);
 }
 
@@ -382,7 +347,8 @@ static int share_port(weir__listening *listening)
     weir_address local;
     int err;
 
-    if (listening->acceptor > 0 || weir_address_port(&listening->address) != 0)
+    if (listening->is_adopted || listening->acceptor > 0 ||
+        weir_address_port(&listening->address) != 0)
         return 0;
     err = weir_channel_local_address(listening->channel, &local);
     if (err < 0)
@@ -403,6 +369,8 @@ static void on_bound(weir_promise *bound, void *arg)
     weir__server *server = listening->server;
     int err = weir__kind_reason(listening->channel, weir_promise_result(bound));
 
+    if (err == 0 && !weir_channel_is_open(listening->channel)) /* its initialiser has failed */
+        err = weir__kind_reason(listening->channel, WEIR_ECLOSED);
     if (err == 0)
         err = share_port(listening);
     if (err == 0 && weir__server_has(server, WEIR__SERVER_CLOSED))
@@ -439,8 +407,9 @@ static int bind_on(weir__listening *listening, weir_executor *loop)
         return err;
     listening->heard = (weir_listener){.fn = on_bound, .user_data = listening};
     weir_promise_listen(bound, &listening->heard);
-    weir_channel_register(listening->channel, loop, NULL);
-    weir_channel_bind(listening->channel, &listening->address, bound);
+    weir_channel_register(listening->channel, loop, listening->is_adopted ? bound : NULL);
+    if (!listening->is_adopted)
+        weir_channel_bind(listening->channel, &listening->address, bound);
     weir_promise_release(bound);
     return 0;
 }
@@ -462,18 +431,30 @@ static void bind_next(weir__server *server)
 int weir_server_start_later(const weir_server_options *given, weir_promise *done,
                             weir_channel **ret_server)
 {
-    weir_server_options options;
+    weir__server_order order;
     weir__server *server;
-    int err = read_options(given, &options);
+    int err = weir__server_order_read(&order, given);
 
-    if (err == 0)
-        err = create(&options, &server);
+    if (err < 0)
+        return err;
+    err = create(&order.options, &server);
+    weir__server_order_deinit(&order);
     if (err < 0)
         return err;
     server->started = done != NULL ? weir_promise_retain(done) : NULL;
     *ret_server = weir_channel_retain(server->listeners[0].channel);
     bind_next(server);
     return 0;
+}
+
+/* Before the options have been looked at: what there is to adopt goes all the same. */
+static int refuse(const weir_server_options *given, int err)
+{
+    weir_server_options options;
+
+    if (weir__options_read(&options, sizeof(options), given) == 0 && options.adopt != NULL)
+        weir__handed_close(&options, 0);
+    return err;
 }
 
 int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
@@ -485,7 +466,7 @@ int weir_server_start(const weir_server_options *options, weir_channel **ret_ser
     if (err == 0)
         err = weir_promise_create(NULL, &started);
     if (err < 0)
-        return err;
+        return refuse(options, err);
     err = weir_server_start_later(options, started, &server);
     if (err == 0) {
         err = weir_promise_sync(started, WEIR_NEVER);

@@ -28,6 +28,7 @@ typedef struct weir__listening {
     weir_channel *channel; /* kept, but for the first one */
     weir_address address;
     size_t acceptor; /* which one of its address's: the first finds out the port */
+    bool is_adopted; /* it listens already */
     weir_listener heard;
 } weir__listening;
 
@@ -41,6 +42,8 @@ struct weir__server {
     weir_init_fn *init_child;
     weir_init_fn *init_server;
     void *user_data;
+    bool tells_manager; /* when it is ready */
+    char *const *restart_argv;
     weir_attribute_value *child_attributes;
     size_t child_attribute_count;
 
@@ -52,6 +55,7 @@ struct weir__server {
     size_t closing;        /* so many are left to be closed after a failure */
     int err;
 
+    _Atomic bool is_restarting;
     _Atomic bool hurries; /* what is still there when it is being stopped is aborted */
     size_t count;
     weir__listening listeners[];
@@ -77,6 +81,37 @@ void weir__server_hurry(weir__server *server);
 
 /* 0, or -EDEADLK if this thread may not wait for the server's end. */
 int weir__server_may_wait(const weir__server *server);
+
+/* ---- server_options.c ---- */
+
+/* Options as they are meant: defaults filled in, and those of channels in it. */
+typedef struct weir__server_order {
+    weir_server_options options;
+    weir_channel_options listener;
+    weir_channel_options child;
+    int *inherited; /* what was handed over */
+} weir__server_order;
+
+/* What makes no sense is logged; descriptors that there were to adopt are closed then. */
+int weir__server_order_read(weir__server_order *order, const weir_server_options *given);
+void weir__server_order_deinit(weir__server_order *order);
+
+/* How many addresses, each of them, and how many acceptors each has. */
+size_t weir__server_addresses(const weir_server_options *options);
+const char *weir__server_address_at(const weir_server_options *options, size_t index);
+size_t weir__server_acceptors(const weir_server_options *options);
+
+/* ---- handed.c ---- */
+
+/* Finds what was handed over. Fails with -ENOMEM, and as weir_systemd_listeners. */
+int weir__handed_find(int **ret_descriptors, size_t *ret_count);
+
+/* Makes a listener of one that was handed over, which it takes, on failure too. */
+int weir__handed_adopt(const weir_server_options *options, int descriptor,
+                       weir__listening *listening);
+
+/* Closes those that nobody has adopted, from the first of them on. */
+void weir__handed_close(const weir_server_options *options, size_t first);
 
 /* ---- acceptor.c ---- */
 

@@ -26,6 +26,21 @@ static int64_t left_until(int64_t deadline_ns)
     return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
+/*
+ * What the system has accepted for a listener is told before it leaves its loop: a ring may have
+ * done so ahead of us, and a close would turn those clients away.
+ */
+static void stop_accepting(weir_channel *listener, int64_t deadline_ns)
+{
+    weir_promise *left;
+
+    if (weir_promise_create(NULL, &left) < 0)
+        return; /* it closes all the same */
+    weir_channel_deregister(listener, left);
+    (void)weir_promise_await(left, left_until(deadline_ns));
+    weir_promise_release(left);
+}
+
 /* The first one takes the others with it, if they have been started. Datagram channels are drained
  * with their group, as connections are. */
 static void close_listeners(weir__server *server, int64_t deadline_ns)
@@ -36,6 +51,8 @@ static void close_listeners(weir__server *server, int64_t deadline_ns)
         weir__server_mark(server, WEIR__SERVER_DRAINS);
         return;
     }
+    for (size_t i = 0; i < count; i++)
+        stop_accepting(server->listeners[i].channel, deadline_ns);
     weir_channel_abort(server->listeners[0].channel, NULL);
     for (size_t i = 0; i < count; i++)
         (void)weir_channel_await_closed(server->listeners[i].channel, left_until(deadline_ns));

@@ -472,12 +472,14 @@ void weir__channel_ended(weir_channel *channel)
 void weir__channel_drain(weir_channel *channel)
 {
     weir_ctx *ends = weir__channel_ends(channel);
+    bool waits = (channel->pipeline.ends.slots & WEIR__DRAINING) != 0 ||
+                 weir__channel_options(channel)->drain_waits;
 
     if (weir__channel_phase(channel) != WEIR__OPEN ||
         weir__channel_has(channel, WEIR__TOLD_DRAINING))
         return;
     channel->flags |= WEIR__TOLD_DRAINING;
-    if (channel->transport->accepts || (channel->pipeline.ends.slots & WEIR__DRAINING) == 0)
+    if (channel->transport->accepts || !waits)
         weir_close(ends, NULL);
     else
         weir_fire_draining(ends);

@@ -5,9 +5,12 @@
  */
 #include <errno.h>
 
+#include "base/system.h"
 #include "executor/executor.h"
 #include "loop/ready.h"
 #include "loop/uring.h"
+
+#define ACCEPTS_MAX 64 /* without the ring */
 
 void (*weir__uring_fault)(struct io_uring_cqe *completion);
 
@@ -88,6 +91,25 @@ static bool goes_on_accepting(int err)
            (err != -EOPNOTSUPP && weir__ready_is_of_one_connection(err));
 }
 
+/*
+ * The system wakes one of those that wait in rings to accept from a socket. Where several processes
+ * do, we may have been woken for a client and cancelled before it was accepted: nobody else would
+ * hear of him until the next one comes.
+ */
+static void accept_rest(weir__io_handle *handle)
+{
+    weir__uring_news what = {.op = WEIR__URING_ACCEPT};
+
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        what.result =
+            weir__sys.accept4(handle->descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (what.result < 0)
+            return;
+        weir__figure_add(handle->io->figures.accepts, 1);
+        weir__uring_tell(handle, &what);
+    }
+}
+
 static void on_accept(weir__io_handle *handle, const weir__uring_completion *completion)
 {
     const weir__uring_news what = {.op = WEIR__URING_ACCEPT, .result = completion->result};
@@ -96,6 +118,8 @@ static void on_accept(weir__io_handle *handle, const weir__uring_completion *com
         weir__figure_add(handle->io->figures.accepts, 1);
     if (what.result >= 0 || !goes_on_accepting(what.result))
         weir__uring_tell(handle, &what);
+    if (what.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
+        accept_rest(handle);
     weir__uring_finish_reading(handle);
 }
 

@@ -1289,6 +1289,19 @@ void use_server_later(weir_server_options options)
     weir_promise_release(started);
 }
 
+void use_restart(weir_channel *server)
+{
+    weir_systemd_listener listener;
+    weir_restart_options options;
+    int64_t interval_ns;
+
+    EXPECT(weir_systemd_listeners(&listener, 1, true) == 0);
+    EXPECT(weir_systemd_notify("STATUS=x") == 0);
+    EXPECT(weir_systemd_watchdog(&interval_ns) == 0);
+    weir_restart_options_init(&options);
+    EXPECT(weir_server_restart(server, &options, nullptr) < 0);
+}
+
 void use_bootstraps()
 {
     weir_group_options group_options;
@@ -1307,6 +1320,7 @@ void use_bootstraps()
     use_client(group, options.address);
     use_client_pool(group, options.address);
     use_client_pools(group, options.address);
+    use_restart(server);
     options.address = "inproc:later";
     use_server_later(options);
     EXPECT(weir_server_stop(server, 0, weir_seconds(1)) == 0);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/restart.h - a server that is replaced by a new process, and no client notices.
+ *
+ *      old process                                      new process
+ *      weir_server_restart -- starts, LISTEN_FDS ---->  adopts the listeners, begins to accept
+ *      both accept         <-- NOTIFY_SOCKET, READY=1 - weir_server_start with .inherit
+ *      done succeeds: weir_server_stop                  accepts all that come
+ *
+ * The listening sockets are never closed, so nobody is refused. What the new process has to do is
+ * what a service of systemd's does, and `.inherit` of weir/server.h does it. If it ends before it
+ * is ready, or takes too long, the old one goes on as if nothing had been.
+ *
+ * Connections that the old process has accepted are its own to serve: a client that has just come
+ * has perhaps not been read from yet. So they should not be closed when it is stopped, but when
+ * their clients are through, or when the time is up: `drain_waits` of weir_channel_options says so,
+ * and is set for servers with `inherit` or `restart_argv`; a handler that knows where a request
+ * ends does better, with its `draining`.
+ *
+ * Under systemd there is no need for this: its socket unit holds the listeners while the service is
+ * restarted.
+ */
+#ifndef WEIR_RESTART_H
+#define WEIR_RESTART_H
+
+#include <weir/channel.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means default. Build with WEIR_RESTART_OPTIONS(.argv = argv, ...). */
+typedef struct weir_restart_options {
+    size_t size;
+    char *const *argv;        /* the program and its arguments, as weir_child_options has them;
+                                 default: the server's restart_argv */
+    char *const *extra_env;   /* the same: added to the environment */
+    int64_t ready_timeout_ns; /* default 60 s */
+} weir_restart_options;
+
+#define WEIR_RESTART_OPTIONS(...) \
+    (&(const weir_restart_options){.size = sizeof(weir_restart_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_restart_options_init(weir_restart_options *options);
+
+/*
+ * Starts the program that is to replace this process, with the server's listeners. The promise
+ * succeeds when it is ready, and its value is the weir_child: now it is time for weir_server_stop.
+ * It fails, with a sentence, if that does not come to be, and the server goes on: -ECHILD if the
+ * program has ended before, -ETIMEDOUT if it took too long - then it was ended, by SIGTERM and, 5 s
+ * later, SIGKILL - and WEIR_ECANCELED if the server was stopped meanwhile. NULL: nobody waits.
+ * Thread: any.  Keeps: done.  Fails: -EINVAL (not from weir_server_start, no argv), -EALREADY (it
+ * is under way), WEIR_ECLOSED, -ENOTSUP (a listener that no process can be handed: inproc, or Unix
+ * datagrams), and as weir_child_spawn.
+ */
+WEIR_API int weir_server_restart(weir_channel *server, const weir_restart_options *options,
+                                 weir_promise *done);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

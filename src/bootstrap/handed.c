@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listeners that a server was handed: by its caller, or by whoever has started the process.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/adopt.h>
+#include <weir/systemd.h>
+
+#include "base/descriptor.h"
+#include "base/memory.h"
+#include "bootstrap/server.h"
+
+/* From the environment into descriptors; all of it is there now, or was never. */
+static int take(weir_systemd_listener *listeners, int *descriptors, int count)
+{
+    int taken = weir_systemd_listeners(listeners, (size_t)count, true);
+
+    for (int i = 0; i < taken; i++)
+        descriptors[i] = listeners[i].descriptor;
+    return taken;
+}
+
+int weir__handed_find(int **ret_descriptors, size_t *ret_count)
+{
+    int count = weir_systemd_listeners(NULL, 0, false), taken = -ENOMEM;
+    weir_systemd_listener *listeners;
+    int *descriptors;
+
+    *ret_count = 0;
+    if (count <= 0)
+        return count;
+    listeners = weir__alloc((size_t)count * sizeof(*listeners));
+    descriptors = weir__alloc((size_t)count * sizeof(*descriptors));
+    if (listeners != NULL && descriptors != NULL)
+        taken = take(listeners, descriptors, count);
+    weir__free(listeners);
+    if (taken < 0) {
+        weir__free(descriptors);
+        return taken;
+    }
+    *ret_descriptors = descriptors;
+    *ret_count = (size_t)taken;
+    return 0;
+}
+
+int weir__handed_adopt(const weir_server_options *options, int descriptor,
+                       weir__listening *listening)
+{
+    int err = options->kind == WEIR_KIND_DATAGRAM
+                  ? weir_adopt(descriptor, options->options, &listening->channel)
+                  : weir_adopt_server(descriptor, options->options, options->child_options,
+                                      &listening->channel);
+
+    if (err < 0) {
+        (void)weir__descriptor_close(descriptor);
+        return err;
+    }
+    listening->is_adopted = true;
+    (void)weir_channel_local_address(listening->channel, &listening->address); /* for the log */
+    return 0;
+}
+
+void weir__handed_close(const weir_server_options *options, size_t first)
+{
+    for (size_t i = first; i < options->adopt_count; i++)
+        (void)weir__descriptor_close(options->adopt[i]);
+}

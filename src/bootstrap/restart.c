@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replacing the process: the new one is started on the caller's thread, so that what keeps it from
+ * starting is told at once; all else happens on the loop of the first listener.
+ *
+ *      begin -> on_notified, READY=1 -------------------------> complete
+ *        |        on_exited (it has ended by itself) -----------^
+ *        `-> on_time_up -> SIGTERM, SIGKILL -> on_exited -------'
+ *
+ * The task, the child and the watch over the socket have a reference each, until their last word.
+ */
+#include <weir/restart.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/adopt.h>
+#include <weir/child.h>
+#include <weir/error.h>
+#include <weir/fd_watch.h>
+#include <weir/timer.h>
+#include <weir/unix.h>
+
+#include "base/descriptor.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "bootstrap/kind.h"
+#include "bootstrap/ready_socket.h"
+#include "bootstrap/server.h"
+#include "executor/executor.h"
+
+#define READY_TIMEOUT_NS weir_seconds(60)
+#define END_PATIENCE_NS weir_seconds(5)
+
+struct restart {
+    weir__refs refs;
+    weir__server *server; /* kept, as are the next three */
+    weir_promise *done;
+    weir_executor *loop;
+    weir_child *child;
+    weir_fd_watch *watch; /* over the socket where it says that it is ready */
+    weir_task begin;
+    int64_t timeout_ns;
+
+    /* The loop's. */
+    weir_timer timer;
+    bool has_begun; /* the child is known here */
+    bool is_over;
+    int given_up; /* why it is being ended; 0 = it is not */
+};
+
+void weir_restart_options_init(weir_restart_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static void drop(struct restart *restart)
+{
+    if (!weir__refs_release(&restart->refs))
+        return;
+    weir_fd_watch_release(restart->watch);
+    weir_child_release(restart->child);
+    weir_promise_release(restart->done);
+    weir__executor_drop(restart->loop);
+    weir__server_release(restart->server);
+    weir__free(restart);
+}
+
+/* ---- the end, on the loop ---- */
+
+/* Files of Unix sockets are the new process's from now on. */
+static void leave_files(weir__server *server)
+{
+    for (size_t i = 0; i < server->count; i++)
+        (void)weir_unix_leave_file(server->listeners[i].channel);
+}
+
+static void release_child(void *child)
+{
+    weir_child_release(child);
+}
+
+static void succeed(struct restart *restart)
+{
+    weir__info("restart", "-", "process %d is ready", weir_child_pid(restart->child));
+    leave_files(restart->server);
+    if (restart->done != NULL)
+        (void)weir_promise_succeed_with(restart->done, weir_child_retain(restart->child),
+                                        release_child);
+}
+
+static void fail(struct restart *restart, int err, const char *detail)
+{
+    weir__warn("restart", "-", "this process goes on: %s", detail);
+    if (restart->done != NULL)
+        (void)weir_promise_fail(restart->done, err, detail);
+}
+
+static void complete(struct restart *restart, int err, const char *detail)
+{
+    restart->is_over = true;
+    (void)weir_timer_stop(&restart->timer);
+    weir_fd_watch_close(restart->watch);
+    atomic_store_explicit(&restart->server->is_restarting, false, memory_order_release);
+    if (err == 0)
+        succeed(restart);
+    else
+        fail(restart, err, detail);
+}
+
+/* ---- what happens, on the loop ---- */
+
+static void on_time_up(weir_timer *timer)
+{
+    struct restart *restart = container_of(timer, struct restart, timer);
+
+    (void)weir_child_signal(restart->child, SIGKILL);
+}
+
+/* It has perhaps accepted clients: it may serve them to the end. */
+static void end_child(struct restart *restart)
+{
+    (void)weir_child_signal(restart->child, SIGTERM);
+    (void)weir_timer_stop(&restart->timer);
+    (void)weir_timer_start(restart->loop, &restart->timer, END_PATIENCE_NS, on_time_up);
+}
+
+static void give_up(struct restart *restart, int err)
+{
+    if (restart->is_over || restart->given_up != 0)
+        return;
+    restart->given_up = err;
+    if (restart->has_begun)
+        end_child(restart);
+}
+
+static void on_not_ready(weir_timer *timer)
+{
+    give_up(container_of(timer, struct restart, timer), -ETIMEDOUT);
+}
+
+static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
+{
+    struct restart *restart = user_data;
+
+    (void)events;
+    if (weir__ready_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)) &&
+        !restart->is_over && restart->given_up == 0)
+        complete(restart, 0, NULL);
+}
+
+static void on_deaf(weir_fd_watch *watch, int err, void *user_data)
+{
+    struct restart *restart = user_data;
+
+    (void)watch;
+    if (err < 0 && err != WEIR_ECANCELED)
+        give_up(restart, err);
+    drop(restart);
+}
+
+static void explain(const struct restart *restart, const weir_child_exit *exit, char *ret_detail,
+                    size_t size)
+{
+    if (restart->given_up == -ETIMEDOUT)
+        (void)snprintf(ret_detail, size, "the new process was not ready in time, and was ended");
+    else if (restart->given_up < 0)
+        (void)snprintf(ret_detail, size, "the new process cannot be heard, and was ended: %s",
+                       weir_error_text(restart->given_up));
+    else if (exit->signal != 0)
+        (void)snprintf(ret_detail, size,
+                       "the new process was killed by signal %d before it was "
+                       "ready",
+                       exit->signal);
+    else
+        (void)snprintf(ret_detail, size,
+                       "the new process has ended with status %d before it was "
+                       "ready",
+                       exit->status);
+}
+
+/* A server that is being stopped takes the one with it that was to replace it. */
+static void on_exited(weir_child *child, const weir_child_exit *exit, void *user_data)
+{
+    struct restart *restart = user_data;
+    char detail[160];
+
+    if (!restart->is_over && exit->err == WEIR_ECANCELED) {
+        (void)weir_child_signal(child, SIGTERM);
+        complete(restart, WEIR_ECANCELED,
+                 "the server was stopped before the new process was "
+                 "ready, which was ended, too");
+    } else if (!restart->is_over) {
+        explain(restart, exit, detail, sizeof(detail));
+        complete(restart, restart->given_up < 0 ? restart->given_up : -ECHILD, detail);
+    }
+    drop(restart);
+}
+
+static void on_begin(void *arg, int status)
+{
+    struct restart *restart = arg;
+
+    restart->has_begun = true;
+    if (status == 0 && !restart->is_over && restart->given_up != 0) {
+        end_child(restart);
+    } else if (status == 0 && !restart->is_over) {
+        (void)weir_fd_watch_set_events(restart->watch, WEIR_FD_READABLE);
+        (void)weir_timer_start(restart->loop, &restart->timer, restart->timeout_ns, on_not_ready);
+    }
+    drop(restart);
+}
+
+/* ---- starting ---- */
+
+static int watch_socket(struct restart *restart, char *ret_entry, size_t size)
+{
+    int descriptor, err = weir__ready_socket_open(&descriptor, ret_entry, size);
+
+    if (err < 0)
+        return err;
+    weir__refs_retain(&restart->refs);
+    err =
+        weir_fd_watch_create(restart->loop, descriptor,
+                             WEIR_FD_WATCH_OPTIONS(.ready = on_notified, .closed = on_deaf,
+                                                   .user_data = restart, .close_descriptor = true),
+                             &restart->watch);
+    if (err < 0)
+        drop(restart);
+    return err;
+}
+
+static void close_all(const int *descriptors, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)weir__descriptor_close(descriptors[i]);
+}
+
+static int duplicate_all(weir__server *server, int *ret_descriptors)
+{
+    for (size_t i = 0; i < server->count; i++) {
+        int err =
+            weir_channel_duplicate_descriptor(server->listeners[i].channel, &ret_descriptors[i]);
+
+        if (err < 0) {
+            close_all(ret_descriptors, i);
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* The environment as it will be: where it is ready is told last, so that nobody says otherwise. */
+static int spawn_in(struct restart *restart, const weir_restart_options *options,
+                    const int *descriptors, const char *entry)
+{
+    char *const *extra = options->extra_env;
+    weir__environment env;
+    int err = weir__environment_init(&env, NULL);
+
+    if (err < 0)
+        return err;
+    for (; extra != NULL && *extra != NULL && err == 0; extra++)
+        err = weir__environment_set(&env, *extra);
+    weir__environment_remove(&env, "WATCHDOG_PID");
+    if (err == 0)
+        err = weir__environment_set(&env, entry);
+    weir__refs_retain(&restart->refs);
+    if (err == 0)
+        err = weir_child_spawn(restart->loop,
+                               WEIR_CHILD_OPTIONS(.argv = options->argv, .env = env.entries,
+                                                  .descriptors = descriptors,
+                                                  .descriptor_count = restart->server->count,
+                                                  .are_listeners = true, .exited = on_exited,
+                                                  .user_data = restart),
+                               &restart->child);
+    if (err < 0)
+        drop(restart);
+    weir__environment_deinit(&env);
+    return err;
+}
+
+static int spawn(struct restart *restart, const weir_restart_options *options, const char *entry)
+{
+    size_t count = restart->server->count;
+    int *descriptors = weir__alloc(count * sizeof(*descriptors));
+    int err = descriptors != NULL ? duplicate_all(restart->server, descriptors) : -ENOMEM;
+
+    if (err == 0) {
+        err = spawn_in(restart, options, descriptors, entry);
+        close_all(descriptors, count);
+    }
+    weir__free(descriptors);
+    return err;
+}
+
+/* The loop may have ended just now; then both that wait for something have heard of it. */
+static void begin(struct restart *restart)
+{
+    weir__refs_retain(&restart->refs);
+    weir_task_init(&restart->begin, on_begin, restart);
+    if (weir__executor_post(restart->loop, &restart->begin, WEIR__NOW) < 0)
+        drop(restart);
+}
+
+static int start(struct restart *restart, const weir_restart_options *options)
+{
+    char entry[WEIR__READY_ENTRY_SIZE];
+    int err = watch_socket(restart, entry, sizeof(entry));
+
+    if (err < 0)
+        return err;
+    err = spawn(restart, options, entry);
+    if (err < 0)
+        weir_fd_watch_close(restart->watch);
+    else
+        begin(restart);
+    return err;
+}
+
+/* NULL = no memory. */
+static struct restart *make(weir__server *server, weir_executor *loop, int64_t timeout_ns,
+                            weir_promise *done)
+{
+    struct restart *restart = weir__zalloc(sizeof(*restart));
+
+    if (restart == NULL)
+        return NULL;
+    weir__refs_init(&restart->refs);
+    weir__executor_keep(loop);
+    restart->server = weir__server_retain(server);
+    restart->loop = loop;
+    restart->timeout_ns = timeout_ns > 0 ? timeout_ns : READY_TIMEOUT_NS;
+    restart->done = done != NULL ? weir_promise_retain(done) : NULL;
+    weir_timer_init(&restart->timer);
+    return restart;
+}
+
+static int read_options(const weir__server *server, const weir_restart_options *given,
+                        weir_restart_options *ret_options)
+{
+    int err = weir__options_read(ret_options, sizeof(*ret_options), given);
+
+    if (err < 0)
+        return err;
+    if (ret_options->argv == NULL)
+        ret_options->argv = server->restart_argv;
+    if (ret_options->argv == NULL || ret_options->ready_timeout_ns < 0)
+        return weir__kind_refuse("restart", "there is no program, or its time is negative");
+    return 0;
+}
+
+/* The file of a Unix datagram socket goes with its channel. */
+static int check(weir__server *server)
+{
+    weir_channel *first = server->listeners[0].channel;
+    weir_address local;
+    int err =
+        weir_channel_is_open(first) ? weir_channel_local_address(first, &local) : WEIR_ECLOSED;
+
+    if (err == 0 && server->kind == WEIR_KIND_DATAGRAM && weir_address_family(&local) == AF_UNIX)
+        err = -ENOTSUP;
+    return err;
+}
+
+static int restart_server(weir__server *server, const weir_restart_options *options,
+                          weir_promise *done)
+{
+    struct restart *restart;
+    int err = check(server);
+
+    if (err < 0)
+        return err;
+    restart = make(server, weir_channel_executor(server->listeners[0].channel),
+                   options->ready_timeout_ns, done);
+    if (restart == NULL)
+        return -ENOMEM;
+    err = start(restart, options);
+    drop(restart);
+    return err;
+}
+
+int weir_server_restart(weir_channel *channel, const weir_restart_options *given,
+                        weir_promise *done)
+{
+    weir__server *server = weir__server_of(channel);
+    weir_restart_options options;
+    int err = server != NULL ? read_options(server, given, &options) : -EINVAL;
+
+    if (err < 0)
+        return err;
+    /* Acquire-release: who comes next sees what the one before has left. */
+    if (atomic_exchange_explicit(&server->is_restarting, true, memory_order_acq_rel))
+        return -EALREADY;
+    err = restart_server(server, &options, done);
+    if (err < 0)
+        atomic_store_explicit(&server->is_restarting, false, memory_order_release);
+    return err;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two protocols of systemd: environment variables that name descriptors from 3 on, and
+ * datagrams of "NAME=value" lines to a Unix socket.
+ */
+#include <weir/systemd.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/address.h>
+#include <weir/error.h>
+
+#include "base/descriptor.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/system.h"
+
+#define FIRST 3
+#define COUNT_MAX 65536
+
+/* ---- variables ---- */
+
+/* 1 = there is one. */
+static int read_number(const char *name, int64_t max, int64_t *ret_number)
+{
+    const char *text = weir__environment_get(name);
+    char *end;
+    long long number;
+
+    if (text == NULL)
+        return 0;
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || number < 0 || number > max) {
+        weir__warn("systemd", name, "\"%s\" is not a number that it could be", text);
+        return -EINVAL;
+    }
+    *ret_number = number;
+    return 1;
+}
+
+/* Whether what a variable announces is for this process; without the variable it is. */
+static int is_for_us(const char *name, bool by_default)
+{
+    int64_t pid;
+    int found = read_number(name, INT_MAX, &pid);
+
+    if (found <= 0)
+        return found < 0 ? found : by_default;
+    return pid == weir__process_id();
+}
+
+/* ---- descriptors ---- */
+
+static void copy_name(const char **names, char *ret_name)
+{
+    size_t length = *names != NULL ? strcspn(*names, ":") : 0;
+
+    (void)snprintf(ret_name, WEIR_SYSTEMD_NAME_SIZE, "%.*s", (int)length,
+                   *names != NULL ? *names : "");
+    if (*names == NULL || length == 0)
+        (void)snprintf(ret_name, WEIR_SYSTEMD_NAME_SIZE, "unknown");
+    if (*names != NULL)
+        *names = (*names)[length] == ':' ? *names + length + 1 : NULL;
+}
+
+static int take(weir_systemd_listener *listeners, int count)
+{
+    const char *names = weir__environment_get("LISTEN_FDNAMES");
+    int err = 0;
+
+    for (int i = 0; i < count && err == 0; i++) {
+        listeners[i].descriptor = FIRST + i;
+        copy_name(&names, listeners[i].name);
+        err = weir__descriptor_set_cloexec(FIRST + i);
+    }
+    if (err < 0)
+        weir__warn("systemd", "LISTEN_FDS", "descriptors were announced that are not there: %s",
+                   weir_error_text(err));
+    return err;
+}
+
+int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity, bool forget)
+{
+    int64_t count = 0;
+    int found = is_for_us("LISTEN_PID", false), err;
+
+    if (found > 0)
+        found = read_number("LISTEN_FDS", COUNT_MAX, &count);
+    if (found <= 0)
+        return found;
+    err = take(ret_listeners, (size_t)count < capacity ? (int)count : (int)capacity);
+    if (err < 0)
+        return err;
+    if (forget && (size_t)count <= capacity) {
+        weir__environment_unset("LISTEN_PID");
+        weir__environment_unset("LISTEN_FDS");
+        weir__environment_unset("LISTEN_FDNAMES");
+    }
+    return (int)count;
+}
+
+/* ---- notification ---- */
+
+/* Waits for room, as sd_notify does: what the manager waits for must not be lost. */
+static int send_text(int descriptor, const char *text)
+{
+    ssize_t sent;
+
+    do {
+        sent = weir__sys.send(descriptor, text, strlen(text), MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+static int send_to(const weir_address *manager, const char *text)
+{
+    int err = 0, descriptor = weir__sys.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (descriptor < 0)
+        return -errno;
+    if (weir__sys.connect(descriptor, weir_address_sockaddr(manager), manager->length) < 0)
+        err = -errno;
+    else
+        err = send_text(descriptor, text);
+    (void)weir__descriptor_close(descriptor);
+    return err;
+}
+
+int weir_systemd_notify(const char *state)
+{
+    const char *place = weir__environment_get("NOTIFY_SOCKET");
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address manager;
+    int err = -EINVAL;
+
+    if (place == NULL || *place == '\0')
+        return 0;
+    (void)snprintf(text, sizeof(text), "unix:%s", place);
+    if (*place == '/' || *place == '@')
+        err = weir_address_parse(text, &manager);
+    if (err == 0)
+        err = send_to(&manager, state);
+    if (err < 0)
+        weir__warn("systemd", place, "cannot be told how we fare: %s", weir_error_text(err));
+    return err < 0 ? err : 1;
+}
+
+int weir_systemd_watchdog(int64_t *ret_interval_ns)
+{
+    int64_t interval_us;
+    int found = is_for_us("WATCHDOG_PID", true);
+
+    if (found > 0)
+        found = read_number("WATCHDOG_USEC", INT64_MAX / 1000, &interval_us);
+    if (found > 0)
+        *ret_interval_ns = interval_us * 1000;
+    return found;
+}

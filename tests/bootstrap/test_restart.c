@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Servers that are replaced by new processes, on each backend; and what happens if that does not
+ * succeed.
+ */
+#include <weir/restart.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weir/adopt.h>
+#include <weir/child.h>
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/successor.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/group.h"
+#include "support/executor/messages.h"
+#include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+
+#define REPLACEMENTS 3 /* ./dev soak restart does ten, under a storm of clients */
+
+#define COMMAND(...)      \
+    (char *[])            \
+    {                     \
+        __VA_ARGS__, NULL \
+    }
+#define WORD(text) \
+    (char[])       \
+    {              \
+        text       \
+    }
+
+static int result_of(weir_promise *promise)
+{
+    int err = weir_promise_await(promise, PATIENCE_NS);
+
+    return err < 0 ? err : weir_promise_result(promise);
+}
+
+static weir_promise *restart(weir_channel *server, const weir_restart_options *options)
+{
+    weir_promise *done = NULL;
+
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    assert_int_equal(weir_server_restart(server, options, done), 0);
+    return done;
+}
+
+static void greet(weir_channel *server)
+{
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+}
+
+/* The number that a server prints when it is ready. */
+static int read_pid(int output)
+{
+    struct pollfd ready = {.fd = output, .events = POLLIN};
+    char text[32] = "";
+    size_t length = 0;
+
+    while (length < sizeof(text) - 1 && (length == 0 || text[length - 1] != '\n')) {
+        assert_int_equal(poll(&ready, 1, 20000), 1);
+        assert_int_equal(read(output, text + length, 1), 1);
+        length++;
+    }
+    return (int)strtol(text, NULL, 10);
+}
+
+/* ---- listeners that were handed over ---- */
+
+TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
+{
+    struct service service = {0};
+    struct address addresses[2];
+    const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
+                             socket_listen(AF_UNIX, 16, &addresses[1])};
+    weir_channel *server = NULL;
+
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                              .adopt = listeners, .adopt_count = 2,
+                                              .init_child = service_init, .user_data = &service),
+                          &server),
+        0);
+    assert_int_equal(weir_server_count(server), 3);
+    for (size_t i = 0; i < 3; i++)
+        greet(weir_server_at(server, i));
+    service_stop(server);
+    assert_int_equal(service.opened.calls, 3);
+    assert_int_equal(fcntl(listeners[0], F_GETFD), -1);
+}
+
+TEST_EACH_LOOP(server, closes_what_it_was_handed_when_it_cannot_start)
+{
+    struct service service = {0};
+    struct address address;
+    int listeners[2];
+    weir_channel *server = NULL;
+
+    messages_catch();
+    for (int i = 0; i < 3; i++) {
+        listeners[0] = socket_listen(AF_INET, 16, &address);
+        listeners[1] = i == 0 ? socket_bind(AF_INET, SOCK_DGRAM, &address) /* does not listen */
+                              : socket_listen(AF_INET, 16, &address);
+        assert_int_equal(service_try(&service,
+                                     WEIR_SERVER_OPTIONS(.boss = i == 2 ? NULL : host->group,
+                                                         .address = i == 1 ? "nonsense" : NULL,
+                                                         .adopt = listeners, .adopt_count = 2),
+                                     &server),
+                         -EINVAL);
+        assert_int_equal(fcntl(listeners[0], F_GETFD), -1);
+        assert_int_equal(fcntl(listeners[1], F_GETFD), -1);
+    }
+    assert_null(server);
+}
+
+TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
+{
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed && n < 300; n++) {
+        struct service service = {0};
+        struct address address;
+        const int listener = socket_listen(AF_INET, 16, &address);
+        weir_channel *server = NULL;
+        int err;
+
+        host_turn(host, 1);
+        test_memory_fail_at(n);
+        err = service_try(
+            &service,
+            WEIR_SERVER_OPTIONS(.boss = host->group, .adopt = &listener, .adopt_count = 1),
+            &server);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_true(err == 0 || (failed && err < 0));
+        if (err == 0) {
+            weir_channel_abort(server, NULL);
+            assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+            weir_channel_release(server);
+        }
+        host_turn(host, 2);
+        assert_int_equal(fcntl(listener, F_GETFD), -1);
+    }
+}
+
+/* ---- connections that are left to their clients ---- */
+
+TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group,
+                                      .child_options = WEIR_CHANNEL_OPTIONS(.drain_waits = true)));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "x");
+    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    visitor_greet(visitor, "it goes on");
+    visitor_leave(visitor);
+    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(service.closed.calls, 1);
+    weir_channel_release(server);
+}
+
+/* ---- a new process ---- */
+
+TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_promise *done = restart(
+        server,
+        WEIR_RESTART_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends))));
+    weir_address address;
+    weir_child *child;
+    int visitor;
+
+    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(result_of(done), 0);
+    child = weir_child_retain(weir_promise_value(done));
+    assert_int_equal(weir_child_signal(child, 0), 0);
+    weir_promise_release(done);
+    service_stop(server);
+    visitor = visitor_come_to(&address);
+    visitor_greet(visitor, "who is there");
+    visitor_leave(visitor);
+    assert_int_equal(weir_child_signal(child, SIGTERM), 0);
+    assert_int_equal(waitpid(weir_child_pid(child), NULL, 0), weir_child_pid(child));
+    weir_child_release(child);
+}
+
+/* ---- what does not succeed ---- */
+
+TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_promise *done;
+
+    messages_catch();
+    done = restart(server,
+                   WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sh"), WORD("-c"), WORD("exit 3"))));
+    assert_int_equal(result_of(done), -ECHILD);
+    assert_string_equal(weir_promise_detail(done),
+                        "the new process has ended with status 3 before it was ready");
+    weir_promise_release(done);
+    greet(server);
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sleep"), WORD("100")),
+                                                .ready_timeout_ns = weir_ms(20)));
+    assert_int_equal(
+        weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
+        -EALREADY);
+    assert_int_equal(result_of(done), -ETIMEDOUT);
+    weir_promise_release(done);
+    greet(server);
+    assert_int_equal(
+        weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/no/such"))), NULL),
+        -ENOENT);
+    greet(server);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(restart, ends_with_the_server)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_promise *done;
+
+    messages_catch();
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sleep"), WORD("100"))));
+    service_stop(server);
+    assert_int_equal(result_of(done), WEIR_ECANCELED);
+    weir_promise_release(done);
+    while (waitpid(-1, NULL, 0) > 0) { /* it was told to end */
+    }
+}
+
+TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *inproc = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "inproc:restart"));
+    weir_channel *kept;
+
+    messages_catch();
+    assert_int_equal(weir_server_restart(server, NULL, NULL), -EINVAL);
+    assert_int_equal(
+        weir_server_restart(inproc, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
+        -ENOTSUP);
+    weir_channel_abort(inproc, NULL);
+    assert_int_equal(weir_channel_await_closed(inproc, PATIENCE_NS), 0);
+    weir_channel_release(inproc);
+    kept = weir_channel_retain(server);
+    service_stop(server);
+    assert_int_equal(
+        weir_server_restart(kept, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
+        WEIR_ECLOSED);
+    weir_channel_release(kept);
+}
+
+TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    bool failed = true;
+
+    messages_catch();
+    greet(server);
+    for (unsigned n = 1; failed && n < 500; n++) {
+        weir_promise *done = NULL;
+        int err;
+
+        assert_int_equal(weir_promise_create(NULL, &done), 0);
+        host_turn(host, 2);
+        test_memory_fail_at(n);
+        err = weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))),
+                                  done);
+        if (err == 0)
+            err = result_of(done);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_true(err == -ECHILD || (failed && err < 0));
+        weir_promise_release(done);
+        while (waitpid(-1, NULL, 0) > 0) {
+        }
+    }
+    greet(server);
+    service_stop(server);
+}
+
+/* ---- a service that is replaced again and again ---- */
+
+TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
+{
+    struct address where;
+    weir_address address;
+    int output[2], listener = socket_listen(AF_INET, 64, &where), pid;
+
+    assert_int_equal(
+        weir_address_from_sockaddr((struct sockaddr *)&where.storage, where.length, &address), 0);
+    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+    assert_int_equal(
+        weir_child_spawn(
+            host->loop,
+            WEIR_CHILD_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends)),
+                               .standard = {0, output[1], 0}, .are_listeners = true,
+                               .descriptors = &listener, .descriptor_count = 1),
+            NULL),
+        0);
+    (void)close(output[1]);
+    (void)close(listener);
+    pid = read_pid(output[0]);
+    for (int i = 0; i < REPLACEMENTS; i++) {
+        struct pollfd ready = {.fd = output[0], .events = POLLIN};
+        int successor;
+
+        assert_int_equal(kill(pid, SIGUSR2), 0);
+        do {
+            int visitor = visitor_come_to(&address);
+
+            visitor_greet(visitor, "still there");
+            visitor_leave(visitor);
+        } while (poll(&ready, 1, 0) == 0);
+        successor = read_pid(output[0]);
+        assert_int_not_equal(successor, pid);
+        pid = successor;
+    }
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    assert_int_equal(read(output[0], &pid, 1), 0); /* all of them have ended */
+    (void)close(output[0]);
+    host_turn(host, 2);
+}
