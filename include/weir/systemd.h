@@ -31,8 +31,8 @@ typedef struct weir_systemd_listener {
  * and LISTEN_FDNAMES, and returns how many there are; 0 if they were meant for another process.
  * With `forget` the variables are unset when all were written, so that the next call finds none:
  * getenv in other threads does not like that. What makes no sense is logged.
- * Thread: any; with `forget` best the only one.  Gives: descriptors.  Fails: -EINVAL (no numbers, or
- * too large ones), -EBADF (a descriptor is not open).
+ * Thread: any; with `forget` best the only one.  Gives: descriptors.  Fails: -EINVAL (no numbers,
+ * or too large ones), -EBADF (a descriptor is not open).
  */
 WEIR_API int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity,
                                     bool forget);
