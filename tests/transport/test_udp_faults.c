@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <weir/error.h>
 #include <weir/local.h>
+#include <weir/unix.h>
 
 #include "base/memory.h"
 #include "support/executor/global.h"
@@ -106,6 +108,32 @@ static const weir_handler echo = {
     .error = on_error,
 };
 
+/* With WEIR_TEST_LINE=unix they are Unix datagrams. */
+static bool is_unix(void)
+{
+    return getenv("WEIR_TEST_LINE") != NULL;
+}
+
+static weir_address choose_address(void)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
+    weir_address address;
+
+    if (is_unix())
+        (void)snprintf(text, sizeof(text), "unix:@weir-faults-%d", (int)getpid());
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    return address;
+}
+
+static int create_channel(weir_channel **ret_channel)
+{
+    const weir_channel_options *options =
+        WEIR_CHANNEL_OPTIONS(.gro = true, .datagram_size = 4096, .receive_descriptors = true);
+
+    return is_unix() ? weir_unix_create(WEIR_KIND_DATAGRAM, options, ret_channel)
+                     : weir_udp_create(options, ret_channel);
+}
+
 static int site_bind(struct site *site)
 {
     weir_executor *loop = weir_group_at(site->group, 0);
@@ -121,7 +149,7 @@ static int site_bind(struct site *site)
         err = weir_promise_create(loop, &bound);
     if (err < 0)
         return err;
-    assert_int_equal(weir_address_parse("127.0.0.1:0", &address), 0);
+    address = choose_address();
     weir_channel_bind(site->channel, &address, bound);
     err = mailbox_result(bound);
     if (err == 0)
@@ -142,8 +170,7 @@ static int site_open(struct site *site, const struct backend *backend)
                                                .uring_receive = backend->ring_receive),
                             &site->group);
     if (err == 0)
-        err = weir_udp_create(WEIR_CHANNEL_OPTIONS(.gro = true, .datagram_size = 4096),
-                              &site->channel);
+        err = create_channel(&site->channel);
     if (err == 0)
         err = weir_pipeline_add_last(weir_channel_pipeline(site->channel), &echo, site);
     return err == 0 ? site_bind(site) : err;
@@ -163,7 +190,9 @@ static void site_close(struct site *site)
 
 static int client_open(const struct site *site)
 {
-    int client = socket_new(AF_INET, SOCK_DGRAM);
+    struct address own; /* so that it can be answered */
+    int client =
+        is_unix() ? socket_bind(AF_UNIX, SOCK_DGRAM, &own) : socket_new(AF_INET, SOCK_DGRAM);
 
     assert_int_equal(
         connect(client, (const struct sockaddr *)&site->address.storage, site->address.length), 0);
