@@ -150,7 +150,7 @@ static int come(weir_channel *server)
 
 /* ---- servers ---- */
 
-TEST_EACH_LOOP(datagrams, are_served_by_one_channel)
+TEST_EACH_HOST(datagrams, are_served_by_one_channel)
 {
     struct service service = {0};
     weir_channel *server = start(&service, host->group, 0);
@@ -211,7 +211,7 @@ TEST_EACH_LOOP(datagrams, close_the_others_with_the_first)
 }
 
 /* D 99 */
-TEST_EACH_LOOP(datagrams, have_a_port_for_themselves)
+TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
 {
     struct service service = {0};
     weir_channel *server = start(&service, host->group, 0), *second;
@@ -287,7 +287,7 @@ static int init_guest(weir_channel *channel, void *guest)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &listener, guest);
 }
 
-TEST_EACH_LOOP(datagrams, are_sent_by_a_connected_client)
+TEST_EACH_HOST(datagrams, are_sent_by_a_connected_client)
 {
     struct service service = {0};
     struct guest guest = {0};
