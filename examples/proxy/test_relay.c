@@ -89,6 +89,7 @@ static void open_scene(struct scene *scene, struct host *host)
     scene->server = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(scene->server >= 0);
     await(scene->client, POLLOUT);
+    assert_true(tally_await(&scene->fronts, 1)); /* it is there: and what it has written, too */
 }
 
 static void close_scene(struct scene *scene)
