@@ -79,9 +79,8 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
  * descriptors of `adopt` are the server's, also if it fails. With `inherit` or `restart_argv`
  * connections have `drain_waits`: those of a process that is replaced are left to their clients.
  * Thread: any that may wait.  Takes: descriptors of adopt.  Keeps: boss, workers.  Gives: listener.
- * Fails: -EINVAL, -ENOMEM, -EDEADLK (on a loop), -EAFNOSUPPORT, with what init_server says, as
- * weir_adopt_server and weir_systemd_listeners, WEIR_EREJECTED (boss has ended), -EADDRINUSE and
- * what else bind and listen say.
+ * Fails: as weir_server_start_later, -EDEADLK (on a loop), WEIR_EREJECTED (boss has ended),
+ * WEIR_ETOOMANY, -EADDRINUSE and what else bind, listen and init_server say.
  */
 WEIR_API int weir_server_start(const weir_server_options *options, weir_channel **ret_server);
 

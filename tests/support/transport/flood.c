@@ -20,8 +20,7 @@
 #define SIZE_MIN 16
 #define SIZE_MAX_USED 1400
 #define SEGMENT 1000
-#define UNDER_WAY_MAX 16 /* before the next burst of a patient sender: a socket has room for both \
-                          */
+#define UNDER_WAY_MAX 16 /* before a patient sender's next burst: a socket has room for both */
 
 /* ---- a datagram ---- */
 
