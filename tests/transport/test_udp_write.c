@@ -262,6 +262,22 @@ TEST_EACH_HOST(udp, fails_only_the_datagram_that_is_too_long)
     couple_close(&couple);
 }
 
+/* The system tells it to the next who sends, unless somebody receives. */
+TEST_EACH_HOST(udp, fails_one_datagram_if_nobody_was_there_for_the_one_before)
+{
+    struct mailbox here, gone;
+
+    mailbox_open(&gone, host, NULL);
+    mailbox_close(&gone);
+    mailbox_make(&here, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
+    assert_int_equal(mailbox_connect(&here, &gone.address), 0);
+    assert_int_equal(mailbox_write(&here, text_msg("1")), 0);
+    assert_int_equal(mailbox_write(&here, text_msg("2")), -ECONNREFUSED);
+    assert_int_equal(mailbox_write(&here, text_msg("3")), 0);
+    assert_true(weir_channel_is_active(here.channel));
+    mailbox_close(&here);
+}
+
 TEST_EACH_HOST(udp, broadcasts_only_if_it_may)
 {
     weir_address everybody;
