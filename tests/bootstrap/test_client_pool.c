@@ -922,7 +922,8 @@ static void storm(struct host *host, const weir_client_pool_options *options, bo
         weir__thread_join(&threads[i]);
     assert_int_equal(wrong, 0);
     assert_true(most <= 2);
-    assert_int_equal(stats_of(rig.pool).waiting, 0);
+    while (stats_of(rig.pool).waiting > 0) /* those who have cancelled leave a moment later */
+        weir__thread_yield();
     close_rig(&rig);
 }
 
