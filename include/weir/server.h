@@ -94,9 +94,10 @@ WEIR_API int weir_server_start_later(const weir_server_options *options, weir_pr
                                      weir_channel **ret_server);
 
 /*
- * Serves until the listener is closed, or SIGINT or SIGTERM comes; then weir_server_stop, without a
- * quiet period and for 10 s at the longest. A second signal ends the draining at once. Both signals
- * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
+ * Serves until the listener is closed, or SIGINT or SIGTERM comes, or, with restart_argv, SIGUSR2
+ * and a new process is ready (weir/restart.h); then weir_server_stop, without a quiet period and
+ * for 10 s at the longest. A second signal ends the draining at once. The signals are blocked in
+ * the calling thread meanwhile: what that means for threads that are not weir's says
  * weir/signals.h. One that came before is heard if it was blocked by then. Where the program has
  * taken them for itself they do nothing here.
  * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -EINVAL (not from
