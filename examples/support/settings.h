@@ -35,7 +35,7 @@ int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
                          weir_group **ret_workers);
 
 /* Prints "listening on ADDRESS:PORT": of the port that it got, if 0 was asked for. From here on
- * SIGINT and SIGTERM wait for weir_server_run. */
+ * SIGINT, SIGTERM and SIGUSR2 wait for weir_server_run. */
 void print_address(weir_channel *server);
 
 /* The server of examples/echo, for examples that are about its handlers: returns when it has been
