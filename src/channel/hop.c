@@ -42,7 +42,9 @@ enum {
     LEAVE = 1 << 20,   /* from: remove me */
 };
 
-/* What travels in nodes of the port itself. */
+/* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */
+enum { PAIRED = 4 };
+
 static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
     WEIR__REGISTERED,    WEIR__UNREGISTERED, WEIR__ACTIVE,   WEIR__INACTIVE,
     WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
@@ -360,14 +362,55 @@ static void lose(weir_channel *channel, const weir__event *event, int err)
 
 /* ---- ports ---- */
 
-static weir__hop_node *fixed_node(weir__port *port, uint32_t slot)
+static bool is_under_way(const weir__hop_node *node)
 {
-    int i = 0;
+    return !weir__list_is_empty(&node->link);
+}
 
-    while ((fixed_slots[i] & slot) == 0)
+/* The other one of its pair if both are under way, and this one first; otherwise NULL. */
+static weir__hop_node *opposite_behind(weir__port *port, unsigned i)
+{
+    weir__hop_node *opposite = i < PAIRED ? &port->fixed[i ^ 1] : NULL;
+    const weir__list *link = port->fixed[i].link.next;
+
+    if (opposite == NULL || !is_under_way(&port->fixed[i]) || !is_under_way(opposite))
+        return NULL;
+    while (link != &port->nodes && link != &opposite->link)
+        link = link->next;
+    return link == &opposite->link ? opposite : NULL;
+}
+
+/*
+ * One that is under way when it comes again moves to the end. Of a beginning and its end there are
+ * three then: begin, end, begin; or end, begin, end. An end and the beginning after it have met
+ * before the handler could hear of them, and it does not: what is left of the three is the first
+ * beginning, with all that came after it, or the last end.
+ */
+static void append_fixed_locked(weir__port *port, unsigned i)
+{
+    weir__hop_node *opposite = opposite_behind(port, i);
+    weir__list *link = &port->fixed[i].link;
+
+    if (opposite != NULL)
+        weir__list_remove(&opposite->link);
+    if (opposite != NULL && i % 2 == 0)
+        return;
+    weir__list_remove(link);
+    weir__list_append(&port->nodes, link);
+}
+
+static void append_locked(weir__port *port, weir__hop_node *node, uint32_t fixed)
+{
+    unsigned i = 0;
+
+    if (node != NULL) {
+        weir__list_append(&port->nodes, &node->link);
+        return;
+    }
+    while ((fixed_slots[i] & fixed) == 0)
         i++;
-    port->fixed[i].slot = slot;
-    return &port->fixed[i];
+    port->fixed[i].slot = fixed;
+    append_fixed_locked(port, i);
 }
 
 /* The executor has ended: the global one runs what is left, and it alone. */
@@ -388,10 +431,7 @@ static bool push(weir__port *port, weir__hop_node *node, uint32_t fixed, weir_ch
         weir__mutex_unlock(&port->lock);
         return false;
     }
-    if (node == NULL)
-        node = fixed_node(port, fixed);
-    weir__list_remove(&node->link); /* one that is under way moves to the end */
-    weir__list_append(&port->nodes, &node->link);
+    append_locked(port, node, fixed);
     is_first = !port->posted;
     port->posted = true;
     weir__mutex_unlock(&port->lock);

@@ -13,7 +13,8 @@
  *
  * Events that bring nothing travel in nodes that are part of this, and so cannot fail. One that is
  * still under way when it comes again moves to the end: the last `read_complete` comes after the
- * last message. A message needs memory; without, it is released and the channel aborted.
+ * last message; what begins and ends in pairs stays in pairs. A message needs memory; without, it
+ * is released and the channel aborted.
  */
 #ifndef WEIR_CHANNEL_HOP_H
 #define WEIR_CHANNEL_HOP_H

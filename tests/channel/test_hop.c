@@ -5,6 +5,7 @@
 #include "channel/hop.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/error.h>
@@ -168,6 +169,77 @@ TEST(hop, moves_an_event_that_is_still_under_way_behind_the_last_message)
     assert_int_equal(diary_count(&far.rig.diary, "e.read_complete"), 1);
     assert_non_null(strstr(far.rig.diary.text, "e.read(1) e.read(2) e.read_complete"));
     assert_non_null(strstr(far.rig.diary.text, "z.read(1) z.read(2) z.read_complete"));
+    far_close(&far);
+}
+
+/* Asked for by "a", so that "e" has nothing to do with it. */
+static void move_away(struct far *far)
+{
+    weir_deregister(weir_pipeline_find(far->rig.pipeline, "a"), NULL);
+    rig_run(&far->rig);
+}
+
+/* The loop lets go of the channel and takes it again, while the handler's executor is busy. */
+static void move_away_and_back(struct far *far)
+{
+    move_away(far);
+    weir_channel_register(far->rig.channel, far->rig.stepper.executor, NULL);
+    rig_run(&far->rig);
+}
+
+/* What "e" wrote down, without what the others did. */
+static void assert_e_heard(struct far *far, const char *words)
+{
+    char heard[DIARY_SIZE] = "", *at = heard, *rest = far->rig.diary.text, *word;
+
+    while ((word = strtok_r(rest, " ", &rest)) != NULL)
+        if (strncmp(word, "e.", 2) == 0)
+            at += sprintf(at, "%s%s", at > heard ? " " : "", word);
+    diary_clear(&far->rig.diary);
+    assert_string_equal(heard, words);
+}
+
+TEST(hop, brings_a_move_to_another_loop_along)
+{
+    struct far far;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    move_away_and_back(&far);
+    settle(&far);
+    assert_e_heard(&far, "e.unregistered e.registered e.request_read");
+    far_close(&far);
+}
+
+TEST(hop, does_not_tell_of_the_end_of_a_registration_before_its_beginning)
+{
+    struct far far;
+
+    far_open_bare(&far, NULL, NULL);
+    rig_add(&far.rig, "a");
+    add_far(&far, "e");
+    rig_start(&far.rig);
+    move_away_and_back(&far);
+    move_away_and_back(&far);
+    settle(&far);
+    assert_e_heard(&far, "e.added e.registered e.active e.request_read");
+    move_away(&far);
+    settle(&far);
+    assert_e_heard(&far, "e.unregistered");
+    far_close(&far);
+}
+
+TEST(hop, tells_messages_between_the_beginning_of_a_registration_and_its_end)
+{
+    struct far far;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    move_away_and_back(&far);
+    (void)rig_receive(&far.rig, "x");
+    move_away(&far);
+    settle(&far);
+    assert_e_heard(&far, "e.request_read e.read(x) e.unregistered");
     far_close(&far);
 }
 
