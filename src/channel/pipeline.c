@@ -183,22 +183,45 @@ static void tell_removed(weir_ctx *ctx)
     weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
 }
 
+static bool was_told(const weir_ctx *ctx)
+{
+    return weir__ctx_is_elsewhere(ctx) ? weir__hop_of(ctx)->was_added
+                                       : (ctx->mask & WEIR__CTX_ADDED) != 0;
+}
+
+/* Its removal is told after its replacement was: that is where `prev` leads. */
+static bool waits_for_replacement(const weir_ctx *ctx)
+{
+    return (ctx->mask & WEIR__CTX_ASIDE) != 0 && !was_told(ctx->prev);
+}
+
+/* It and, if it has replaced one, that one's removal. The old one comes before it. */
+static void tell_added_and_replaced(weir_ctx *ctx)
+{
+    weir_ctx *old = ctx->channel->pipeline.ends.next;
+
+    while (old != ctx && ((old->mask & WEIR__CTX_ASIDE) == 0 || old->prev != ctx))
+        old = old->next;
+    tell_added(ctx);
+    if (old != ctx)
+        tell_removed(old);
+}
+
 /* What handlers add and remove meanwhile stays linked, so that the way to the next is there. */
 void weir__pipeline_begin(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->ends.channel;
-    bool was_removed;
+    bool is_over;
 
     if (has_begun(pipeline))
         return;
     channel->flags |= WEIR__BEGUN;
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
-        if ((ctx->mask & WEIR__CTX_ADDED) != 0 ||
-            (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added))
+        if (was_told(ctx))
             continue;
-        was_removed = is_removed(ctx); /* before it could be told */
-        tell_added(ctx);
-        if (was_removed && !weir__ctx_is_elsewhere(ctx))
+        is_over = is_removed(ctx) && !weir__ctx_is_elsewhere(ctx) && !waits_for_replacement(ctx);
+        tell_added_and_replaced(ctx);
+        if (is_over) /* before it could be told */
             tell_removed(ctx);
     }
 }

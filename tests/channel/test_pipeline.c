@@ -557,6 +557,72 @@ TEST(pipeline, brings_what_a_replaced_handler_passes_on_to_its_replacement)
     rig_close(&rig);
 }
 
+static void replace(struct rig *rig, const char *old, const char *name)
+{
+    struct spy options = {.diary = &rig->diary};
+
+    strncpy(options.name, name, sizeof(options.name) - 1);
+    assert_int_equal(
+        weir_pipeline_replace(rig->pipeline, old, WEIR_PLACE(.name = name), &spy, &options), 0);
+}
+
+/* C.6: what was done before the registration is told in the order it was done. */
+TEST(pipeline, tells_the_old_one_that_it_is_removed_when_the_new_one_is_added)
+{
+    struct rig rig;
+
+    rig_open_with(&rig, &(const struct wire_options){.silent = true}, NULL);
+    rig_add(&rig, "a");
+    replace(&rig, "a", "b");
+    assert_int_equal(add_at(&rig, WEIR_PLACE(.before = "b", .name = "x"), "x"), 0);
+    replace(&rig, "b", "c");
+    rig_add(&rig, "z");
+    rig_start(&rig);
+    assert_diary(&rig.diary, "a.added x.added b.added a.removed c.added b.removed z.added "
+                             "x.registered c.registered z.registered x.active c.active z.active "
+                             "z.request_read c.request_read x.request_read a.deinit b.deinit");
+    rig_close(&rig);
+}
+
+TEST(pipeline, tells_one_that_was_added_replaced_and_removed_before_the_registration_all_of_it)
+{
+    struct rig rig;
+
+    rig_open_with(&rig, &(const struct wire_options){.silent = true, .idle = true}, NULL);
+    rig_add(&rig, "a");
+    replace(&rig, "a", "b");
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "b", NULL), 0);
+    rig_start(&rig);
+    assert_diary(&rig.diary, "a.added b.added a.removed b.removed a.deinit b.deinit");
+    rig_close(&rig);
+}
+
+static void replace_the_next(weir_ctx *ctx)
+{
+    struct spy *self = weir_ctx_state(ctx);
+
+    (void)weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "new"), &spy,
+                                SPY(self->diary, "new"));
+}
+
+TEST(pipeline, tells_one_that_is_replaced_while_the_others_are_told_that_it_is_removed)
+{
+    static weir_handler meddler;
+    struct rig rig;
+
+    meddler = spy;
+    meddler.added = replace_the_next;
+    rig_open_with(&rig, &(const struct wire_options){.silent = true, .idle = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "m", &meddler, SPY(&rig.diary, "m")),
+                     0);
+    rig_add(&rig, "old");
+    rig_start(&rig);
+    assert_int_equal(diary_count(&rig.diary, "old.added"), 1);
+    assert_int_equal(diary_count(&rig.diary, "old.removed"), 1);
+    assert_dump(&rig, "head <-> m <-> new <-> tail");
+    rig_close(&rig);
+}
+
 /* Also while the old ones are still in memory. */
 TEST(pipeline, may_be_changed_around_a_handler_that_was_replaced)
 {
