@@ -103,6 +103,7 @@ static bool endure(enum backend_id backend, enum fault_call call, uint64_t place
     faults_end();
     weir_client_pool_release(pool);
     host_close(&own);
+    global_settle(); /* it may hold the loop, and its ring */
     hang_up_plainly(&peer);
     return was_injected;
 }
