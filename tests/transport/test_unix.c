@@ -107,7 +107,7 @@ TEST_EACH_LINE(seqpacket, stops_between_two_packets)
     line_say(&line->client, "b");
     assert_heard(&line->server, "stopped");
     host_turn(&line->far, 2);
-    line->server.on_read = NULL;
+    line->server.on_read = 0;
     weir_channel_set_auto_read(line->server.channel, true);
     assert_heard(&line->server, "read(b)");
 }
