@@ -22,8 +22,10 @@
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/successor.h"
 #include "support/bootstrap/visitor.h"
+#include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
+#include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
@@ -303,6 +305,51 @@ TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
     }
     greet(server);
     service_stop(server);
+}
+
+static void fail_one_kind(struct host *host, weir_channel *server, enum fault_call call)
+{
+    for (const int *err = faults_errors(call); *err != 0; err++) {
+        weir_promise *done = NULL;
+        int result;
+
+        assert_int_equal(weir_promise_create(NULL, &done), 0);
+        faults_inject(call, 1, 1, *err);
+        result = weir_server_restart(
+            server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))), done);
+        if (result == 0)
+            result = result_of(done);
+        faults_end();
+        assert_true(result < 0 && result != -ETIMEDOUT);
+        weir_promise_release(done);
+        while (waitpid(-1, NULL, 0) > 0) {
+        }
+        host_turn(host, 2);
+    }
+}
+
+TEST_EACH_LOOP(restart, survives_each_call_that_fails)
+{
+    const enum fault_call calls[] = {FAULT_SOCKET,      FAULT_SETSOCKOPT,   FAULT_BIND,
+                                     FAULT_GETSOCKNAME, FAULT_FCNTL,        FAULT_PIPE2,
+                                     FAULT_FORK,        FAULT_PIDFD_OPEN,   FAULT_WAITID,
+                                     FAULT_CLOSE,       FAULT_EPOLL_CREATE1};
+    struct service service = {0};
+    struct host other;
+    weir_channel *server;
+
+    messages_catch();
+    faults_install(); /* no thread of this group's runs yet */
+    host_open(&other, (enum backend_id)(host->backend - backends));
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+        fail_one_kind(&other, server, calls[i]);
+    greet(server);
+    service_stop(server);
+    host_close(&other);
+    host_end(host);
+    global_settle();
+    faults_remove();
 }
 
 /* ---- a service that is replaced again and again ---- */
