@@ -78,6 +78,9 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
  * them: closing it closes the others. If one cannot be bound, none is, and the log says which. The
  * descriptors of `adopt` are the server's, also if it fails. With `inherit` or `restart_argv`
  * connections have `drain_waits`: those of a process that is replaced are left to their clients.
+ * An address that is in use is tried for half a second, unless there is something to adopt: a
+ * process that was killed has perhaps not let go of it yet. Each time there are new listeners, and
+ * init_server is called for them.
  * Thread: any that may wait.  Takes: descriptors of adopt.  Keeps: boss, workers.  Gives: listener.
  * Fails: as weir_server_start_later, -EDEADLK (on a loop), WEIR_EREJECTED (boss has ended),
  * WEIR_ETOOMANY, -EADDRINUSE and what else bind, listen and init_server say.
@@ -85,8 +88,9 @@ WEIR_API void weir_server_options_init(weir_server_options *options);
 WEIR_API int weir_server_start(const weir_server_options *options, weir_channel **ret_server);
 
 /*
- * The same without waiting: the promise completes when all is bound. Its value is the listener, its
- * sentence says which address could not be bound; cancelling it closes all. NULL: nobody waits.
+ * The same without waiting, and each address is tried once: the promise completes when all is
+ * bound. Its value is the listener, its sentence says which address could not be bound; cancelling
+ * it closes all. NULL: nobody waits.
  * Thread: any.  Takes: descriptors of adopt.  Keeps: boss, workers, done.  Gives: listener.  Fails:
  * -EINVAL, -ENOMEM, -EAFNOSUPPORT, those of weir_adopt_server and weir_systemd_listeners.
  */

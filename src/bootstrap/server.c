@@ -24,7 +24,6 @@
 #include "bootstrap/kind.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
-#include "executor/promise.h"
 
 /* ---- life ---- */
 
@@ -317,7 +316,10 @@ static void fail(weir__server *server, int err)
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
     (void)weir_address_format(&server->listeners[server->bound].address, address, sizeof(address));
-    weir__error("server", address, "cannot listen: %s", weir_error_text(err));
+    if (err == -EADDRINUSE && server->is_patient)
+        weir__info("server", address, "is in use, and is tried again");
+    else
+        weir__error("server", address, "cannot listen: %s", weir_error_text(err));
     server->err = err;
     server->closing = server->bound + 1;
     close_last(server);
@@ -428,8 +430,8 @@ static void bind_next(weir__server *server)
         fail(server, err);
 }
 
-int weir_server_start_later(const weir_server_options *given, weir_promise *done,
-                            weir_channel **ret_server)
+int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,
+                       weir_channel **ret_server)
 {
     weir__server_order order;
     weir__server *server;
@@ -441,40 +443,15 @@ int weir_server_start_later(const weir_server_options *given, weir_promise *done
     weir__server_order_deinit(&order);
     if (err < 0)
         return err;
+    server->is_patient = is_patient;
     server->started = done != NULL ? weir_promise_retain(done) : NULL;
     *ret_server = weir_channel_retain(server->listeners[0].channel);
     bind_next(server);
     return 0;
 }
 
-/* Before the options have been looked at: what there is to adopt goes all the same. */
-static int refuse(const weir_server_options *given, int err)
+int weir_server_start_later(const weir_server_options *options, weir_promise *done,
+                            weir_channel **ret_server)
 {
-    weir_server_options options;
-
-    if (weir__options_read(&options, sizeof(options), given) == 0 && options.adopt != NULL)
-        weir__handed_close(&options, 0);
-    return err;
-}
-
-int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
-{
-    weir_promise *started;
-    weir_channel *server;
-    int err = weir__promise_may_wait(NULL);
-
-    if (err == 0)
-        err = weir_promise_create(NULL, &started);
-    if (err < 0)
-        return refuse(options, err);
-    err = weir_server_start_later(options, started, &server);
-    if (err == 0) {
-        err = weir_promise_sync(started, WEIR_NEVER);
-        if (err < 0)
-            weir_channel_release(server);
-    }
-    weir_promise_release(started);
-    if (err == 0)
-        *ret_server = server;
-    return err;
+    return weir__server_begin(options, false, done, ret_server);
 }

@@ -54,6 +54,7 @@ struct weir__server {
     size_t bound;          /* so many; the next one is being bound, or has failed */
     size_t closing;        /* so many are left to be closed after a failure */
     int err;
+    bool is_patient; /* an address that is in use will be tried again */
 
     _Atomic bool is_restarting;
     _Atomic bool hurries; /* what is still there when it is being stopped is aborted */
@@ -81,6 +82,10 @@ void weir__server_hurry(weir__server *server);
 
 /* 0, or -EDEADLK if this thread may not wait for the server's end. */
 int weir__server_may_wait(const weir__server *server);
+
+/* As weir_server_start_later. Who is patient will try again if an address is in use. */
+int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,
+                       weir_channel **ret_server);
 
 /* ---- server_options.c ---- */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/error.h>
 #include <weir/pipeline.h>
@@ -442,6 +443,57 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     weir_channel_release(second);
     weir_promise_release(started);
     service_stop(server);
+}
+
+/* ---- addresses that are still in use ---- */
+
+struct heir {
+    struct service service; /* first: it is the connections' */
+    int last_owner;         /* has the address until it was tried this often */
+    unsigned until_try;
+    unsigned tries;
+};
+
+static int on_try(weir_channel *channel, void *user_data)
+{
+    struct heir *heir = user_data;
+
+    (void)channel;
+    if (++heir->tries == heir->until_try)
+        (void)close(heir->last_owner);
+    return 0;
+}
+
+static void inherit_address(weir_group *group, int family)
+{
+    struct heir heir = {.until_try = 3};
+    struct address address;
+    weir_address place;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_channel *server;
+
+    heir.last_owner = socket_listen(family, 16, &address);
+    place = (weir_address){.length = address.length, .storage = address.storage};
+    assert_int_equal(
+        weir_server_start(
+            WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, .init_server = on_try,
+                                .user_data = &heir,
+                                .address = weir_address_format(&place, text, sizeof(text))),
+            &server),
+        0);
+    assert_int_equal(heir.tries, heir.until_try);
+    service_stop(server);
+}
+
+/* The sockets of a process that was killed may outlive it by some milliseconds. */
+TEST_EACH_LOOP(server, waits_a_moment_for_an_internet_address_that_is_in_use)
+{
+    inherit_address(host->group, AF_INET);
+}
+
+TEST_EACH_LOOP(server, waits_a_moment_for_a_name_that_is_in_use)
+{
+    inherit_address(host->group, AF_UNIX);
 }
 
 /* ---- later ---- */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a server, and waiting until it listens.
+ *
+ * An address that is in use is tried again for a moment. When a process with io_uring is killed,
+ * what its ring has under way keeps the sockets open after it is gone, until the system gets round
+ * to that: 10 to 20 ms later (docs/decisions/0018). Whoever starts it again at once, as supervisors
+ * do, would hear that the address is in use.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/thread.h"
+#include "bootstrap/server.h"
+#include "executor/promise.h"
+
+#define IN_USE_NS weir_ms(500)
+#define PAUSE_NS weir_ms(10)
+
+/* Before the options have been looked at: what there is to adopt goes all the same. */
+static int refuse(const weir_server_options *given, int err)
+{
+    weir_server_options options;
+
+    if (weir__options_read(&options, sizeof(options), given) == 0 && options.adopt != NULL)
+        weir__handed_close(&options, 0);
+    return err;
+}
+
+/* What was adopted is gone after the first time. */
+static bool can_try_again(const weir_server_options *given)
+{
+    weir_server_options options;
+
+    return weir__options_read(&options, sizeof(options), given) == 0 && options.adopt_count == 0;
+}
+
+static int start(const weir_server_options *options, bool is_patient, weir_channel **ret_server)
+{
+    weir_promise *started;
+    weir_channel *server;
+    int err = weir_promise_create(NULL, &started);
+
+    if (err < 0)
+        return refuse(options, err);
+    err = weir__server_begin(options, is_patient, started, &server);
+    if (err == 0) {
+        err = weir_promise_sync(started, WEIR_NEVER);
+        if (err < 0)
+            weir_channel_release(server);
+    }
+    weir_promise_release(started);
+    if (err == 0)
+        *ret_server = server;
+    return err;
+}
+
+int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
+{
+    int64_t until_ns = weir__monotonic_now() + IN_USE_NS;
+    bool is_patient = can_try_again(options);
+    int err = weir__promise_may_wait(NULL);
+
+    if (err < 0)
+        return refuse(options, err);
+    while ((err = start(options, is_patient, ret_server)) == -EADDRINUSE && is_patient) {
+        weir__thread_sleep(PAUSE_NS);
+        is_patient = weir__monotonic_now() < until_ns;
+    }
+    return err;
+}
