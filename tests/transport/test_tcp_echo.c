@@ -11,7 +11,9 @@
 #define COST 96 /* of a message, besides its bytes */
 #define HIGH_MARK 16384
 #define RECEIVE_MAX 16384
-#define BYTES (12 << 20)
+#define SHARE (16 << 10) /* of a connection, in a round */
+#define ROUNDS 4
+#define ROUNDS_MAX 64
 #define CONNECTIONS 200
 
 /*
@@ -28,15 +30,19 @@ TEST_EACH_PAIR(tcp, echoes_every_byte_within_its_marks)
                         .pauses = true,
                         .seed = 1};
 
+    unsigned rounds = 0;
+
+    /* A client that has a thread of its own is a fast reader: there the mark need not be reached */
+    if (line->near.backend->io == WEIR_IO_BLOCKING)
+        echo.most_pending = HIGH_MARK + 1;
     assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
-    assert_true(echo_exchange(&echo, BYTES / CONNECTIONS));
+    for (; rounds < ROUNDS || (echo.most_pending <= HIGH_MARK && rounds < ROUNDS_MAX); rounds++)
+        assert_true(echo_exchange(&echo, SHARE));
     assert_true(echo_close(&echo));
-    assert_int_equal(echo.received, BYTES / CONNECTIONS * CONNECTIONS);
+    assert_int_equal(echo.received, (uint64_t)rounds * SHARE * CONNECTIONS);
     assert_int_equal(echo.wrong, 0);
     assert_int_equal(echo.errors, 0);
-    if (line->near.backend->io !=
-        WEIR_IO_BLOCKING) /* a client that has a thread is a fast reader */
-        assert_true(echo.most_pending > HIGH_MARK);
+    assert_true(echo.most_pending > HIGH_MARK);
     assert_true(echo.most_pending <= HIGH_MARK + RECEIVE_MAX + COST);
 }
 
