@@ -160,6 +160,9 @@ void weir__channel_input_ended(weir_channel *channel, int err);
 /* There is room to send again after a flush that was not taken whole; or sending has failed. */
 void weir__channel_writable(weir_channel *channel, int err);
 
+/* There may be: it is worth a try. That is nothing that gives a closing channel more time. */
+void weir__channel_maybe_writable(weir_channel *channel);
+
 /* The transport has let go of the channel, after detach or close. */
 void weir__channel_detached(weir_channel *channel);
 

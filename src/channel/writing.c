@@ -154,6 +154,12 @@ void weir__channel_do_flush(weir_channel *channel)
         send_flushed(channel);
 }
 
+void weir__channel_maybe_writable(weir_channel *channel)
+{
+    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    weir__channel_go_on_sending(channel);
+}
+
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;

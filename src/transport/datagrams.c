@@ -42,16 +42,19 @@ static void on_read_complete(weir__io_handle *handle)
 
 static void on_time_for_room(weir_timer *timer)
 {
-    weir__channel_writable(&container_of(timer, weir__datagrams, room)->base.channel, 0);
+    weir__channel_maybe_writable(&container_of(timer, weir__datagrams, room)->base.channel);
 }
 
 /*
- * A Unix socket that is not connected always has room, says the system; but a recipient may have
- * none, and nobody tells when it has. So it is tried again and again, after longer and longer.
+ * What the system says of a Unix socket's room is that of the peer that it is connected to. Any
+ * other recipient may have none, and nobody tells when it has. So it is tried again and again,
+ * after longer and longer.
  */
 static bool waits_for_recipient(weir__datagrams *self)
 {
-    if (!self->base.handle.packets || self->connected)
+    const weir_datagram *datagram = weir_datagram_of(weir__outbound_current(&self->base.channel));
+
+    if (!self->base.handle.packets || datagram == NULL || datagram->recipient.length == 0)
         return false;
     self->room_ns = self->room_ns == 0 ? ROOM_MIN_NS : 2 * self->room_ns;
     if (self->room_ns > ROOM_MAX_NS)
@@ -73,6 +76,10 @@ static void on_failed(weir__io_handle *handle, int err)
 
     self->lost = true;
     weir__io_detach(handle);
+    if (weir__channel_is_connecting(&self->base.channel)) {
+        weir__channel_connected(&self->base.channel, err);
+        return;
+    }
     weir__channel_troubled(&self->base.channel, err, "the loop has lost the socket for a while");
 }
 

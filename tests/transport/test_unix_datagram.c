@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <weir/error.h>
+#include <weir/loop.h>
 #include <weir/unix.h>
 
 #include "support/channel/rig.h"
@@ -129,6 +130,32 @@ TEST_EACH_HOST(unix_datagram, wait_for_a_recipient_that_does_not_read)
     mailbox_close(&there);
 }
 
+static uint64_t sends_of(const struct mailbox *box)
+{
+    weir_loop_stats stats;
+
+    assert_int_equal(weir_loop_read_stats(weir_channel_executor(box->channel), &stats), 0);
+    return stats.sends;
+}
+
+/* That the peer has room says nothing of others. */
+TEST_EACH_HOST(unix_datagram, wait_for_a_recipient_that_is_not_the_peer)
+{
+    struct mailbox here, there, peer;
+    uint64_t before;
+
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
+    mailbox_open_unix(&peer, host, NULL);
+    assert_int_equal(mailbox_connect(&here, &peer.address), 0);
+    before = sends_of(&here);
+    check_patience(&here, &there, &there.address);
+    assert_true(sends_of(&here) - before < MANY);
+    mailbox_close(&here);
+    mailbox_close(&there);
+    mailbox_close(&peer);
+}
+
 TEST_EACH_HOST(unix_datagram, that_wait_fail_when_their_channel_is_closed)
 {
     struct mailbox here, there;
@@ -144,6 +171,24 @@ TEST_EACH_HOST(unix_datagram, that_wait_fail_when_their_channel_is_closed)
     assert_int_equal(weir_promise_await(last, weir_ms(5)), -ETIMEDOUT);
     mailbox_close(&here);
     assert_true(mailbox_result(last) < 0);
+    mailbox_close(&there);
+}
+
+TEST_EACH_HOST(unix_datagram, that_wait_do_not_keep_their_channel_from_closing)
+{
+    struct mailbox here, there;
+    weir_promise *last;
+
+    mailbox_open_unix(&here, host, WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(50)));
+    mailbox_open_unix(&there, host, NULL);
+    weir_channel_set_auto_read(there.channel, false);
+    last = mailbox_promise(&here);
+    for (int i = 1; i < MANY; i++)
+        weir_channel_write(here.channel, letter("x", &there.address), NULL);
+    weir_channel_write_and_flush(here.channel, letter("x", &there.address), last);
+    assert_int_equal(mailbox_do(&here, weir_channel_close), 0);
+    assert_int_equal(mailbox_result(last), WEIR_ECLOSED);
+    mailbox_close(&here);
     mailbox_close(&there);
 }
 
