@@ -70,7 +70,7 @@ static void deliver(weir__datagrams *self, weir_msg *content, const struct msghd
         lose(self, err, "a datagram was dropped: there is no memory for it");
     else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)
         weir_datagram_release(datagram);
-    else if (self->reads)
+    else if (self->reads && self->waiting == NULL)
         tell(self, datagram);
     else
         append(self, datagram);

@@ -275,6 +275,43 @@ TEST_EACH_HOST(udp, reads_one_of_the_joined_segments_for_each_request)
     couple_close(&couple);
 }
 
+/* ---- order ---- */
+
+static void stop_at_two(weir_ctx *ctx, weir_datagram *datagram)
+{
+    char digit = (char)weir_buf_bytes(weir_datagram_buf(datagram))[0];
+
+    diary_write(&mailbox_of(ctx)->diary, "%c", digit);
+    weir_datagram_release(datagram);
+    if (digit == '2')
+        weir_set_auto_read(ctx, false);
+}
+
+static void start_again(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)err;
+    (void)detail;
+    weir_set_auto_read(ctx, true);
+}
+
+/* 2, 3, the one that is too long and 4 come as one batch. */
+TEST_EACH_HOST(udp, tells_in_order_also_if_an_error_makes_it_read_again)
+{
+    static const weir_handler starter = {.name = "starter", .error = start_again};
+    struct couple couple;
+
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4, .read_on_demand = true));
+    couple.here.on_read = stop_at_two;
+    assert_int_equal(
+        weir_pipeline_add_last(weir_channel_pipeline(couple.here.channel), &starter, NULL), 0);
+    post_numbers(&couple, 0, 4);
+    assert_int_equal(mailbox_post(&couple.there, "too long", &couple.here.address), 0);
+    post_numbers(&couple, 4, 2);
+    weir_channel_set_auto_read(couple.here.channel, true);
+    assert_mail(&couple.here, "0 1 2 error(EMSGSIZE) 3 4 5");
+    couple_close(&couple);
+}
+
 /* ---- errors ---- */
 
 /* The address of a mailbox that is not there any more. */
