@@ -406,6 +406,47 @@ TEST_EACH_HOST(udp, makes_segments_itself_if_the_system_does_not)
     faults_remove();
 }
 
+/* ---- a socket that is lost ---- */
+
+struct call {
+    struct mailbox box;
+    weir_address peer;
+    weir_promise *connected;
+};
+
+/* That it is connected is told later; but now the loop fails to watch it. */
+static void connect_and_read(void *arg, int status)
+{
+    struct call *call = arg;
+
+    (void)status;
+    faults_inject(FAULT_EPOLL_CTL, 1, 1, ENOMEM);
+    weir_channel_connect(call->box.channel, &call->peer, NULL, call->connected);
+    weir_channel_request_read(call->box.channel);
+}
+
+TEST(udp, fails_to_connect_if_its_loop_loses_the_socket)
+{
+    struct call call;
+    struct mailbox there;
+    struct host host;
+
+    faults_install();
+    host_open(&host, BACKEND_EPOLL);
+    mailbox_open(&there, &host, NULL);
+    call.peer = there.address;
+    mailbox_open(&call.box, &host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
+    call.connected = mailbox_promise(&call.box);
+    assert_int_equal(weir_execute(host.loop, connect_and_read, &call), 0);
+    assert_int_equal(mailbox_result(call.connected), -ENOMEM);
+    assert_int_equal(faults_injected(), 1);
+    mailbox_close(&call.box);
+    mailbox_close(&there);
+    host_close(&host);
+    global_settle();
+    faults_remove();
+}
+
 /* ---- allocations ---- */
 
 /* Each of the first, then fewer and fewer: later ones are much alike. */
