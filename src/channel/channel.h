@@ -200,6 +200,7 @@ struct weir__rare {
     weir__addresses addresses;
     _Atomic(struct weir__pin *) pins; /* hop.c: which executor of a group handlers run on */
     _Atomic int64_t under_way;        /* bytes on their way to and from handlers elsewhere */
+    weir__list memberships;           /* channel_group.c: under the channel's lock */
     _Atomic int lost;                 /* why something that nobody waits for was not done */
 };
 
@@ -212,6 +213,9 @@ static inline weir__rare *weir__channel_rare_if_any(const weir_channel *channel)
     /* Sequentially consistent for weir_channel_closed, too. */
     return atomic_load_explicit(&channel->rare, memory_order_seq_cst);
 }
+
+/* channel_group.c: it is closed, and a member of nothing from here on. */
+void weir__channel_leave_groups(weir_channel *channel, weir__rare *rare);
 
 /* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
 void weir__rare_keep(weir__rare *rare, weir__kept *kept);

@@ -2,14 +2,12 @@
 /*
  * Who is in a channel group.
  *
- *      no record --add--> member --remove, or the group's end--> former member --add--> member
- *                            `---- its channel closes: the record goes ----'
+ * A member has a record, which the group finds by the channel's id, and the channel, when it
+ * closes, in a list of its own: that one is under the channel's lock, which is taken inside the
+ * group's. Whoever takes a record out of the channel's list frees it; the other of the two, who may
+ * come first, has only made it nobody's (`channel` is NULL).
  *
- * A record listens to its channel's end, and a listener cannot be taken back: so it stays until
- * then, member or not, and a channel that joins again finds its own. A member's record keeps the
- * channel, a former one's does not; each keeps the memory of the group.
- *
- * Nothing is called, and no channel released, with the lock held.
+ * Nothing is called, and no channel released, with a lock held.
  */
 #include "channel/channel_group.h"
 
@@ -40,9 +38,9 @@ struct weir_channel_group {
 struct record {
     weir__table_item item;
     weir__member_place place;
+    weir__list membership;     /* in the channel's list */
     weir_channel_group *group; /* its memory is kept */
-    weir_channel *channel;     /* kept; NULL = a former member */
-    weir_listener on_closed;
+    weir_channel *channel;     /* kept; NULL = it has left */
 };
 
 /* ---- life ---- */
@@ -95,36 +93,62 @@ static void drop(weir_channel_group *group)
     weir__free(group);
 }
 
-/* Locked: gives the channel to the caller, who releases it. */
-static weir_channel *leave(struct record *record)
+static void free_record(struct record *record)
 {
-    weir_channel *channel = record->channel;
-
-    weir__list_remove(&record->place.link);
-    record->channel = NULL;
-    record->group->count--;
-    return channel;
+    if (record == NULL)
+        return;
+    drop(record->group);
+    weir__free(record);
 }
 
-static weir_channel *pop_member(weir_channel_group *group)
+/* What a member has left behind, when it was found under the lock. */
+struct leaver {
+    weir_channel *channel;
+    struct record *record; /* NULL = it is in the hands of who closes the channel */
+};
+
+static void let_go(const struct leaver *leaver)
 {
-    weir_channel *channel = NULL;
+    free_record(leaver->record);
+    weir_channel_release(leaver->channel);
+}
+
+/* Locked. */
+static struct leaver leave(struct record *record)
+{
+    struct leaver leaver = {.channel = record->channel};
+
+    weir__list_remove(&record->place.link);
+    weir__table_remove(&record->group->records, &record->item);
+    record->group->count--;
+    record->channel = NULL;
+    weir__channel_lock(leaver.channel);
+    if (!weir__list_is_empty(&record->membership))
+        leaver.record = record;
+    weir__list_remove(&record->membership);
+    weir__channel_unlock(leaver.channel);
+    return leaver;
+}
+
+static struct leaver pop_member(weir_channel_group *group)
+{
+    struct leaver leaver = {.channel = NULL};
 
     weir__mutex_lock(&group->lock);
     if (!weir__list_is_empty(&group->places)) /* no user is left, and so no cursor */
-        channel = leave(container_of(group->places.next, struct record, place.link));
+        leaver = leave(container_of(group->places.next, struct record, place.link));
     weir__mutex_unlock(&group->lock);
-    return channel;
+    return leaver;
 }
 
 void weir_channel_group_release(weir_channel_group *group)
 {
-    weir_channel *channel;
+    struct leaver leaver;
 
     if (group == NULL || !weir__refs_release(&group->users))
         return;
-    while ((channel = pop_member(group)) != NULL)
-        weir_channel_release(channel);
+    while ((leaver = pop_member(group)).channel != NULL)
+        let_go(&leaver);
     drop(group);
 }
 
@@ -142,58 +166,70 @@ static struct record *find_record(const weir_channel_group *group, uint64_t id)
     return item != NULL ? container_of(item, struct record, item) : NULL;
 }
 
-static struct record *find_member(const weir_channel_group *group, uint64_t id)
+static struct record *take_membership(weir_channel *channel, weir__rare *rare)
 {
-    struct record *record = find_record(group, id);
+    weir__list *link;
 
-    return record != NULL && record->channel != NULL ? record : NULL;
+    weir__channel_lock(channel);
+    link = weir__list_pop(&rare->memberships);
+    weir__channel_unlock(channel);
+    return link != NULL ? container_of(link, struct record, membership) : NULL;
 }
 
-static void on_closed(weir_promise *promise, void *user_data)
+void weir__channel_leave_groups(weir_channel *channel, weir__rare *rare)
 {
-    struct record *record = user_data;
-    weir_channel_group *group = record->group;
-    weir_channel *channel = NULL;
+    struct record *record;
 
-    (void)promise;
-    weir__mutex_lock(&group->lock);
-    if (record->channel != NULL)
-        channel = leave(record);
-    weir__table_remove(&group->records, &record->item);
-    weir__mutex_unlock(&group->lock);
-    weir__free(record);
-    drop(group);
-    weir_channel_release(channel);
+    while ((record = take_membership(channel, rare)) != NULL) {
+        weir_channel_group *group = record->group;
+        struct leaver leaver = {.channel = NULL};
+
+        weir__mutex_lock(&group->lock);
+        if (record->channel != NULL)
+            leaver = leave(record);
+        weir__mutex_unlock(&group->lock);
+        leaver.record = record;
+        let_go(&leaver);
+    }
 }
 
-static struct record *make_record(weir_channel_group *group, const weir_channel *channel)
+/*
+ * The state is looked at after the list was published, and the loop looks for that after it has
+ * changed the state; both are sequentially consistent. Where the list was there before, the lock
+ * does the same.
+ */
+static int add_membership(weir_channel *channel, weir__rare *rare, struct record *record)
 {
-    struct record *record = weir__zalloc(sizeof(*record));
+    bool is_closed;
 
-    if (record == NULL)
-        return NULL;
-    record->item.key = channel->id;
-    record->group = group;
-    record->on_closed = (weir_listener){.fn = on_closed, .user_data = record};
-    return record;
+    weir__channel_lock(channel);
+    is_closed =
+        (atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__PHASE) == WEIR__CLOSED;
+    if (!is_closed)
+        weir__list_append(&rare->memberships, &record->membership);
+    weir__channel_unlock(channel);
+    return is_closed ? WEIR_ECLOSED : 0;
 }
 
-/* Locked: `fresh` is used, and NULL then, if the channel has no record yet. */
-static int join(weir_channel_group *group, weir_channel *channel, struct record **fresh)
+/* Locked. On an error the record is still the caller's. */
+static int join(weir_channel_group *group, weir_channel *channel, weir__rare *rare,
+                struct record *record)
 {
-    struct record *record = find_record(group, channel->id);
+    int err = 0;
 
     if (group->is_shut)
-        return WEIR_ECLOSED;
-    if (record != NULL && record->channel != NULL)
-        return -EEXIST;
-    if (record == NULL) {
-        record = *fresh;
-        *fresh = NULL;
-        weir__table_add(&group->records, &record->item);
-        weir__refs_retain(&group->refs);
-    }
+        err = WEIR_ECLOSED;
+    else if (find_record(group, channel->id) != NULL)
+        err = -EEXIST;
+    if (err == 0)
+        err = add_membership(channel, rare, record);
+    if (err < 0)
+        return err;
+    weir__refs_retain(&group->refs);
+    record->group = group;
     record->channel = weir_channel_retain(channel);
+    record->item.key = channel->id;
+    weir__table_add(&group->records, &record->item);
     record->place.number = ++group->last_number;
     weir__list_append(&group->places, &record->place.link);
     group->count++;
@@ -202,22 +238,21 @@ static int join(weir_channel_group *group, weir_channel *channel, struct record 
 
 int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
 {
-    weir_promise *closed;
-    struct record *record, *unused;
+    weir__rare *rare;
+    struct record *record;
     int err;
 
     if (weir__channel_executor(channel) == NULL)
         return -EINVAL;
-    closed = weir_channel_closed(channel);
-    record = unused = closed != NULL ? make_record(group, channel) : NULL;
+    rare = weir__channel_rare(channel);
+    record = rare != NULL ? weir__zalloc(sizeof(*record)) : NULL;
     if (record == NULL)
         return -ENOMEM;
     weir__mutex_lock(&group->lock);
-    err = weir_promise_is_done(closed) ? WEIR_ECLOSED : join(group, channel, &unused);
+    err = join(group, channel, rare, record);
     weir__mutex_unlock(&group->lock);
-    if (unused == NULL)
-        weir_promise_listen(closed, &record->on_closed);
-    weir__free(unused);
+    if (err < 0)
+        weir__free(record);
     if (err == WEIR_ECLOSED)
         weir_channel_close(channel, NULL); /* which does nothing if that is why */
     return err;
@@ -225,18 +260,17 @@ int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
 
 int weir_channel_group_remove(weir_channel_group *group, weir_channel *channel)
 {
+    struct leaver leaver = {.channel = NULL};
     struct record *record;
-    bool was_member;
 
     weir__mutex_lock(&group->lock);
-    record = find_member(group, channel->id);
-    was_member = record != NULL;
-    if (was_member)
-        (void)leave(record);
+    record = find_record(group, channel->id);
+    if (record != NULL)
+        leaver = leave(record);
     weir__mutex_unlock(&group->lock);
-    if (!was_member)
+    if (record == NULL)
         return -ENOENT;
-    weir_channel_release(channel);
+    let_go(&leaver);
     return 0;
 }
 
@@ -245,7 +279,7 @@ bool weir_channel_group_contains(weir_channel_group *group, const weir_channel *
     bool is_member;
 
     weir__mutex_lock(&group->lock);
-    is_member = find_member(group, channel->id) != NULL;
+    is_member = find_record(group, channel->id) != NULL;
     weir__mutex_unlock(&group->lock);
     return is_member;
 }
@@ -266,7 +300,7 @@ weir_channel *weir_channel_group_find(weir_channel_group *group, uint64_t id)
     weir_channel *channel;
 
     weir__mutex_lock(&group->lock);
-    record = find_member(group, id);
+    record = find_record(group, id);
     channel = record != NULL ? weir_channel_retain(record->channel) : NULL;
     weir__mutex_unlock(&group->lock);
     return channel;
@@ -283,7 +317,7 @@ void weir__channel_group_shut(weir_channel_group *group)
 
 void weir__member_walk_begin(weir__member_walk *walk, weir_channel_group *group)
 {
-    walk->group = group;
+    walk->group = weir_channel_group_retain(group); /* who is visited may let go of it */
     walk->cursor.number = 0;
     weir__mutex_lock(&group->lock);
     walk->last = group->last_number;
@@ -319,6 +353,8 @@ weir_channel *weir__member_walk_next(weir__member_walk *walk)
         channel = weir_channel_retain(container_of(place, struct record, place)->channel);
     }
     weir__mutex_unlock(&walk->group->lock);
+    if (channel == NULL)
+        weir_channel_group_release(walk->group);
     return channel;
 }
 

@@ -23,7 +23,8 @@ typedef struct weir__member_walk {
     size_t count;  /* of members when it began: it visits no more than these */
 } weir__member_walk;
 
-/* Begins a walk, which is to be walked to its end: it lies in the caller's memory. */
+/* Begins a walk, which is to be walked to its end: it lies in the caller's memory, and uses the
+ * group until then. */
 void weir__member_walk_begin(weir__member_walk *walk, weir_channel_group *group);
 
 /* The next member, which the caller releases; NULL at the end. */

@@ -248,6 +248,7 @@ static void complete_waiting(weir_channel *channel)
 
     if (rare == NULL)
         return;
+    weir__channel_leave_groups(channel, rare); /* whoever hears of the end finds it gone */
     closed = atomic_load_explicit(&rare->closed, memory_order_seq_cst);
     if (closed != NULL)
         (void)weir_promise_succeed(closed, NULL);

@@ -27,6 +27,7 @@ weir__rare *weir__channel_rare(weir_channel *channel)
     if (rare == NULL)
         return NULL;
     rare->channel = channel;
+    weir__list_init(&rare->memberships);
     if (atomic_compare_exchange_strong_explicit(&channel->rare, &before, rare, memory_order_seq_cst,
                                                 memory_order_acquire))
         return rare;

@@ -633,6 +633,8 @@ static void come_and_go(void *arg)
             (void)weir_channel_group_add(storm->group, channel);
         if (i % 2 == 0)
             weir_channel_abort(channel, NULL);
+        if (i % 4 == 0) /* it may be leaving by itself */
+            (void)weir_channel_group_remove(storm->group, channel);
         weir_channel_release(channel);
         if (i % 100 == 99)
             weir_channel_group_abort(storm->group, NULL, NULL, NULL);
