@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
 
 #include "base/memory.h"
 #include "base/options.h"
 #include "bootstrap/client.h"
 #include "bootstrap/kind.h"
+#include "executor/executor.h"
 #include "executor/promise.h"
 
 #define MAX 16
@@ -160,63 +160,73 @@ weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
     return NULL;
 }
 
-/* It takes the acquisition out of the queue, unless somebody has done so; it is not to be put there
- * any more. */
-static bool give_up(weir__acquisition *acquisition)
-{
-    bool waited;
-
-    weir__mutex_lock(&acquisition->pool->lock);
-    waited = weir__client_pool_forget(acquisition->pool, acquisition);
-    acquisition->is_late = true;
-    weir__mutex_unlock(&acquisition->pool->lock);
-    return waited;
-}
-
-/* The promise is complete, however that came. */
+/* The promise is complete, however that came. Nobody else has it, unless it was cancelled. */
 static void on_acquired(weir_promise *promise, void *arg)
 {
     weir__acquisition *acquisition = arg;
-
-    if (give_up(acquisition)) /* it was cancelled */
-        weir_promise_release(promise);
-    if (acquisition->timer != NULL)
-        (void)weir_promise_cancel(acquisition->timer);
-    weir_promise_release(acquisition->timer);
-    weir__client_pool_unref(acquisition->pool);
-}
-
-static void on_timeout(void *arg, int status)
-{
-    weir__acquisition *acquisition = arg;
     weir_client_pool *pool = acquisition->pool;
-    weir_promise *promise = promise_of(acquisition);
+    bool waited;
 
-    if (status == 0 && give_up(acquisition)) {
-        (void)weir_promise_fail(promise, -ETIMEDOUT, refusal(-ETIMEDOUT));
+    weir__mutex_lock(&pool->lock);
+    waited = weir__client_pool_forget(pool, acquisition);
+    weir__mutex_unlock(&pool->lock);
+    if (waited)
         weir_promise_release(promise);
-    }
-    weir_promise_release(promise); /* the timer's */
     weir__client_pool_unref(pool);
 }
 
-/* Before it is in the queue, so that it can be stopped as soon as it has left it. */
-static int start_timer(weir__acquisition *acquisition)
+static weir__acquisition *first_waiting(weir_client_pool *pool)
 {
-    weir_client_pool *pool = acquisition->pool;
+    return container_of(pool->waiting.next, weir__acquisition, link);
+}
+
+static void on_alarm(void *arg, int status);
+
+/* With the lock. */
+static int set_alarm(weir_client_pool *pool, int64_t at_ns)
+{
+    return at_ns < WEIR_NEVER ? weir__client_pool_start(pool, &pool->alarm, at_ns, on_alarm) : 0;
+}
+
+/*
+ * Who has waited too long, and that; or NULL, and then the alarm is set for the next. Where it
+ * cannot be set nobody waits without one: each is told why.
+ */
+static weir__acquisition *take_late(weir_client_pool *pool, int *ret_err)
+{
+    int64_t now_ns = weir__client_pool_now(pool);
+    weir__acquisition *late = NULL;
+
+    weir__mutex_lock(&pool->lock);
+    if (!weir__list_is_empty(&pool->waiting) && !pool->is_closed) {
+        late = first_waiting(pool);
+        *ret_err = late->deadline_ns <= now_ns ? -ETIMEDOUT : set_alarm(pool, late->deadline_ns);
+        if (*ret_err < 0)
+            (void)weir__client_pool_forget(pool, late);
+        else
+            late = NULL;
+    }
+    weir__mutex_unlock(&pool->lock);
+    return late;
+}
+
+/* One that was cancelled is not set again: its executor ends, or the pool is closed. */
+static void on_alarm(void *arg, int status)
+{
+    weir_client_pool *pool = arg;
+    weir__acquisition *late;
+    weir_promise *self;
     int err;
 
-    if (pool->options.acquire_timeout_ns == WEIR_OFF)
-        return 0;
-    weir__refs_retain(&pool->refs);
-    weir_promise_retain(promise_of(acquisition));
-    err = weir_schedule(pool->options.executor, pool->options.acquire_timeout_ns,
-                        &acquisition->timer, on_timeout, acquisition);
-    if (err < 0) {
-        weir_promise_release(promise_of(acquisition));
-        weir__client_pool_unref(pool);
+    weir__mutex_lock(&pool->lock);
+    self = weir__client_pool_fired(&pool->alarm);
+    weir__mutex_unlock(&pool->lock);
+    while (status == 0 && (late = take_late(pool, &err)) != NULL) {
+        (void)weir_promise_fail(promise_of(late), err, refusal(err));
+        weir_promise_release(promise_of(late));
     }
-    return err;
+    weir_promise_release(self);
+    weir__client_pool_unref(pool);
 }
 
 /* With the lock: those for whom there is, or can be, a channel do not count as waiting. */
@@ -227,17 +237,25 @@ static bool is_full(const weir_client_pool *pool)
     return pool->waiting_count >= pool->coming + pool->idle_count + free_count + pool->max_waiting;
 }
 
+static int64_t deadline_of(const weir_client_pool *pool)
+{
+    if (pool->options.acquire_timeout_ns == WEIR_OFF)
+        return WEIR_NEVER;
+    return weir__deadline(weir__client_pool_now(pool), pool->options.acquire_timeout_ns);
+}
+
 static int enqueue(weir_client_pool *pool, weir__acquisition *acquisition)
 {
-    int err = 0;
+    int err;
 
     weir__mutex_lock(&pool->lock);
+    acquisition->deadline_ns = deadline_of(pool);
     if (pool->is_closed)
         err = WEIR_ECLOSED;
     else if (is_full(pool))
         err = WEIR_EFULL;
-    else if (acquisition->is_late)
-        err = -ETIMEDOUT;
+    else
+        err = set_alarm(pool, acquisition->deadline_ns);
     if (err == 0) {
         weir_promise_retain(promise_of(acquisition));
         weir__list_append(&pool->waiting, &acquisition->link);
@@ -255,11 +273,9 @@ static void wait_for_one(weir_client_pool *pool, weir_promise *promise)
     weir__refs_retain(&pool->refs);
     acquisition->pool = pool;
     weir__list_init(&acquisition->link);
-    err = start_timer(acquisition);
     acquisition->listener = (weir_listener){.fn = on_acquired, .user_data = acquisition};
     weir_promise_listen(promise, &acquisition->listener);
-    if (err == 0)
-        err = enqueue(pool, acquisition);
+    err = enqueue(pool, acquisition);
     if (err < 0)
         (void)weir_promise_fail(promise, err, refusal(err));
     else
@@ -399,21 +415,21 @@ static void cancel_connecting(weir_client_pool *pool)
 void weir_client_pool_close(weir_client_pool *pool)
 {
     bool was_closed, is_empty, lets_go;
-    weir_promise *sweep;
+    weir_promise *alarm, *sweep;
 
     weir__mutex_lock(&pool->lock);
     was_closed = pool->is_closed;
     pool->is_closed = true;
     is_empty = pool->alive == 0;
     lets_go = pool->starting == 0;
-    sweep = pool->sweep;
-    pool->sweep = NULL;
+    alarm = weir__client_pool_fired(&pool->alarm);
+    sweep = weir__client_pool_fired(&pool->sweep);
     weir__mutex_unlock(&pool->lock);
     if (was_closed)
         return;
-    if (sweep != NULL)
-        (void)weir_promise_cancel(sweep);
-    weir_promise_release(sweep);
+    weir__refs_retain(&pool->refs); /* who hears of it may let go of the pool */
+    weir__client_pool_stop(pool, alarm);
+    weir__client_pool_stop(pool, sweep);
     fail_waiting(pool);
     cancel_connecting(pool);
     close_idle(pool);
@@ -421,6 +437,7 @@ void weir_client_pool_close(weir_client_pool *pool)
         (void)weir_promise_succeed(pool->closed, NULL);
     if (lets_go)
         weir__client_pool_let_go(pool);
+    weir__client_pool_unref(pool);
 }
 
 weir_promise *weir_client_pool_closed(weir_client_pool *pool)

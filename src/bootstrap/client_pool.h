@@ -59,8 +59,7 @@ typedef struct weir__pooled {
 typedef struct weir__acquisition {
     weir_client_pool *pool; /* each who has the acquisition keeps it for himself */
     weir__list link;        /* in the queue, which keeps the promise; or in nothing */
-    bool is_late;           /* its time was over before it was in the queue */
-    weir_promise *timer;
+    int64_t deadline_ns;    /* WEIR_NEVER = waits for as long as it takes */
     weir_listener listener; /* to its own end */
 } weir__acquisition;
 
@@ -85,7 +84,8 @@ struct weir_client_pool {
     size_t idle_count;
     weir__list waiting; /* the longest first */
     size_t waiting_count;
-    weir_promise *sweep; /* the timer that closes what was idle too long; NULL = does not run */
+    weir_promise *alarm;          /* the timer of who has waited longest; NULL = does not run */
+    weir_promise *sweep;          /* the timer that closes what was idle too long; the same */
     weir_client_pool_stats stats; /* but for what is counted above */
 };
 
@@ -107,6 +107,25 @@ weir__acquisition *weir__client_pool_next(weir_client_pool *pool);
 
 /* With the lock: takes it out of the queue; false if it was not there. */
 bool weir__client_pool_forget(weir_client_pool *pool, weir__acquisition *acquisition);
+
+/* ---- timers (client_pool_timer.c) ---- */
+
+/* The time of its executor; 0 when that has ended, and its clock may be gone. */
+int64_t weir__client_pool_now(const weir_client_pool *pool);
+
+/*
+ * With the lock, so that the timer does not fire before its promise is where a close looks for it:
+ * starts it, if it does not run, and then it keeps the pool. `fn` begins with the next. Fails with
+ * -ENOMEM, WEIR_EREJECTED.
+ */
+int weir__client_pool_start(weir_client_pool *pool, weir_promise **timer, int64_t at_ns,
+                            weir_task_fn *fn);
+
+/* With the lock: the timer has fired, or was cancelled. The caller gives its promise back. */
+weir_promise *weir__client_pool_fired(weir_promise **timer);
+
+/* Without the lock: stops a timer that was taken out as above. NULL is fine. */
+void weir__client_pool_stop(weir_client_pool *pool, weir_promise *timer);
 
 /* ---- channels (client_pool_channel.c) ---- */
 

@@ -623,6 +623,23 @@ TEST_EACH_LOOP(client_pool, tells_of_each_step_on_the_channels_loop)
     assert_false(watch.elsewhere);
 }
 
+/* The time that each may wait takes no room once he has what he waited for. */
+TEST_EACH_LOOP(client_pool, keeps_nothing_for_those_who_were_served)
+{
+    struct rig rig;
+    struct watch watch = {.loop = host->loop};
+    struct solo solo = solo_open(NULL);
+
+    open_rig(&rig, host,
+             POOL(.max = 1, .executor = solo.executor, .healthy = is_well, .user_data = &watch));
+    assert_int_equal(give(rig.pool, acquire(rig.pool)), 0);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(give(rig.pool, acquire(rig.pool)), 0);
+    assert_true(weir_executor_pending(solo.executor) <= 1);
+    close_rig(&rig);
+    solo_close(&solo);
+}
+
 TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
 {
     struct rig rig;
@@ -725,6 +742,72 @@ TEST_EACH_LOOP(client_pool, released_by_all_closes)
     assert_int_equal(weir_channel_await_closed(out, PATIENCE_NS), 0);
     weir_channel_release(idle);
     weir_channel_release(out);
+    service_stop(rig.server);
+}
+
+/* All that a listener lets go of while a call of the pool's is under way. */
+struct ending {
+    weir_client_pool *pool;
+    weir_channel *channel;
+    weir_promise *promise;
+    weir_listener listener;
+};
+
+static void let_all_go(weir_promise *promise, void *user_data)
+{
+    struct ending *ending = user_data;
+
+    (void)promise;
+    if (ending->channel != NULL)
+        weir_channel_abort(ending->channel, NULL);
+    weir_client_pool_release(ending->pool);
+    weir_channel_release(ending->channel);
+    weir_promise_release(ending->promise);
+}
+
+static void close_with_a_listener(void *arg)
+{
+    struct ending *ending = arg;
+
+    weir_promise_listen(ending->promise, &ending->listener);
+    weir_client_pool_close(ending->pool);
+}
+
+/* Who hears that the pool is closed may let go of it: nothing else keeps it any more. */
+TEST_EACH_LOOP(client_pool, may_go_while_it_is_closed)
+{
+    struct silence silence;
+    struct rig rig = {.host = host};
+    struct ending ending = {.listener = {.fn = let_all_go, .user_data = &ending}};
+
+    silence_make(&silence);
+    weir_address_format(&silence.address, rig.address, sizeof(rig.address));
+    ending.pool = make_pool(&rig, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
+    assert_int_equal(weir_client_pool_acquire(ending.pool, host->loop, &ending.promise), 0);
+    host_turn(host, 2);
+    errand_on(host->loop, close_with_a_listener, &ending);
+    silence_release(&silence);
+}
+
+static void give_with_a_listener(void *arg)
+{
+    struct ending *ending = arg;
+
+    weir_promise_listen(ending->promise, &ending->listener);
+    weir_client_pool_give(ending->pool, ending->channel, ending->promise);
+}
+
+/* So may who hears that the channel is back. */
+TEST_EACH_LOOP(client_pool, may_go_while_it_takes_a_channel_back)
+{
+    struct rig rig;
+    struct ending ending = {.listener = {.fn = let_all_go, .user_data = &ending}};
+
+    open_rig(&rig, host, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
+    ending.pool = rig.pool;
+    ending.channel = acquire(rig.pool);
+    ending.promise = new_promise(host->loop);
+    errand_on(host->loop, give_with_a_listener, &ending);
     service_stop(rig.server);
 }
 
