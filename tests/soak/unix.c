@@ -17,7 +17,6 @@
 #include "support/transport/flood.h"
 
 #define CONNECTIONS 50
-#define PART (1 << 20) /* for each of them, at a time */
 
 static weir_group *open_group(const struct backend *backend)
 {
@@ -32,18 +31,6 @@ static weir_group *open_group(const struct backend *backend)
 static double seconds_since(int64_t begin_ns)
 {
     return (double)(weir__monotonic_now() - begin_ns) / 1e9;
-}
-
-/* Little by little: who waits for one of them to be through does not wait for ever. */
-static bool exchange(struct echo *echo, size_t share)
-{
-    bool good = true;
-
-    for (size_t part; share > 0 && good; share -= part) {
-        part = share < PART ? share : PART;
-        good = echo_exchange(echo, part);
-    }
-    return good;
 }
 
 static bool soak_connections(const struct backend *backend, weir_group *far, weir_group *near,
@@ -62,11 +49,12 @@ static bool soak_connections(const struct backend *backend, weir_group *far, wei
                          .high_mark = 65536,
                          .pauses = true,
                          .seed = seed};
-    good = echo_open(&echo, far, near) == 0 && exchange(&echo, share) && echo_close(&echo) &&
+    good = echo_open(&echo, far, near) == 0 && echo_exchange(&echo, share) && echo_close(&echo) &&
            echo.wrong == 0 && echo.errors == 0;
-    printf("%-10s %-10s %8.1f MiB in %5.1f s: %s\n", backend->name,
-           kind == WEIR_KIND_STREAM ? "stream" : "seqpacket", (double)echo.received / (1 << 20),
-           seconds_since(begin_ns), good ? "ok" : "FAILED");
+    printf("%-10s %-10s %8.1f MiB in %5.1f s, nobody waited longer than %3.0f ms: %s\n",
+           backend->name, kind == WEIR_KIND_STREAM ? "stream" : "seqpacket",
+           (double)echo.received / (1 << 20), seconds_since(begin_ns),
+           (double)echo.longest_wait_ns / 1e6, good ? "ok" : "FAILED");
     (void)fflush(stdout);
     return good;
 }

@@ -27,7 +27,12 @@ void tally_add(struct tally *tally)
 
 bool tally_await(struct tally *tally, uint32_t calls)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    return tally_await_for(tally, calls, PATIENCE_NS);
+}
+
+bool tally_await_for(struct tally *tally, uint32_t calls, int64_t time_ns)
+{
+    int64_t deadline_ns = weir__monotonic_now() + time_ns;
     uint32_t seen;
 
     while ((seen = atomic_load(&tally->calls)) < calls) {

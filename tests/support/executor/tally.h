@@ -28,4 +28,7 @@ void tally_add(struct tally *tally);
 /* Waits until there were `calls` of them; false if that takes longer than 10 s. */
 bool tally_await(struct tally *tally, uint32_t calls);
 
+/* The same for so long. */
+bool tally_await_for(struct tally *tally, uint32_t calls, int64_t time_ns);
+
 #endif

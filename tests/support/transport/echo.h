@@ -45,10 +45,11 @@ struct echo {
     unsigned exchanges;
 
     /* On the loops. */
-    _Atomic uint64_t received;    /* by the clients */
-    _Atomic uint64_t wrong;       /* of that */
-    _Atomic uint64_t errors;      /* that a client has heard of */
-    _Atomic int64_t most_pending; /* of one connection, on the server's side */
+    _Atomic uint64_t received;       /* by the clients */
+    _Atomic uint64_t wrong;          /* of that */
+    _Atomic uint64_t errors;         /* that a client has heard of */
+    _Atomic int64_t most_pending;    /* of one connection, on the server's side */
+    _Atomic int64_t longest_wait_ns; /* of a client between two reads, its pauses included */
 };
 
 /* All are connected. Returns an error if one could not be, or if that took too long. */
