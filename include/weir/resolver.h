@@ -145,7 +145,7 @@ WEIR_API int weir_resolver_answer(weir_promise *promise, const weir_address *add
                                   size_t count, uint16_t port);
 
 /*
- * Forgets all that is cached.
+ * Forgets all that is cached, and does not keep what is being looked up.
  * Thread: any.
  */
 WEIR_API void weir_resolver_flush(weir_resolver *resolver);

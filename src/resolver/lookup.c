@@ -164,6 +164,7 @@ static weir__question *next_question(weir__system_resolver *self, weir__list *mo
     return question;
 }
 
+/* Looks one name up. False if there was none: then it is not busy any more. */
 static bool work(weir__resolver_worker *worker)
 {
     weir__system_resolver *self = worker->resolver;
@@ -211,7 +212,10 @@ static void resign(weir__resolver_worker *worker, int err)
     } while (question != NULL);
 }
 
-/* When it is not busy any more, the worker may be gone: all that follows is done without it. */
+/*
+ * One name, and then the others' turn: it is their executor, too, and it may be about to end. When
+ * it is not busy any more, the worker may be gone: all that follows is done without it.
+ */
 static void on_work(void *arg, int status)
 {
     weir__resolver_worker *worker = arg;
@@ -219,11 +223,12 @@ static void on_work(void *arg, int status)
     weir_executor *executor = worker->executor;
     bool rests = worker->resolver->owns_group;
 
-    if (status < 0)
+    if (status < 0) {
         resign(worker, WEIR_EREJECTED);
-    else
-        while (work(worker))
-            ;
+    } else if (work(worker)) {
+        weir__lookup_send(worker);
+        return;
+    }
     if (rests)
         (void)weir_executor_suspend(executor);
     weir_resolver_release(base);

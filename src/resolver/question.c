@@ -31,6 +31,7 @@ static weir__question *of_link(weir__list *link)
 
 void weir__questions_flush(weir__questions *questions)
 {
+    questions->flushes++;
     while (!weir__list_is_empty(&questions->answered))
         weir__questions_drop(questions, of_link(questions->answered.next));
 }
@@ -69,15 +70,22 @@ weir__question *weir__questions_add(weir__questions *questions, const char *host
 weir__question *weir__questions_next(weir__questions *questions)
 {
     weir__list *link = weir__list_pop(&questions->queue);
+    weir__question *question;
 
     if (link == NULL)
         return NULL;
-    of_link(link)->state = WEIR__QUESTION_RUNNING;
-    return of_link(link);
+    question = of_link(link);
+    question->state = WEIR__QUESTION_RUNNING;
+    question->flushes = questions->flushes;
+    return question;
 }
 
 void weir__questions_keep(weir__questions *questions, weir__question *question, size_t max)
 {
+    if (question->flushes != questions->flushes) {
+        weir__questions_drop(questions, question);
+        return;
+    }
     question->state = WEIR__QUESTION_ANSWERED;
     weir__list_append(&questions->answered, &question->link);
     if (++questions->answered_count > max)

@@ -27,7 +27,8 @@ typedef struct weir__question {
     int err;
     weir_addresses *addresses; /* with port 0; NULL if err < 0 */
     int64_t expires_ns;
-    unsigned turn; /* how many have been answered */
+    unsigned turn;    /* how many have been answered */
+    unsigned flushes; /* that there had been when it began to run */
     char host[];
 } weir__question;
 
@@ -36,11 +37,12 @@ typedef struct weir__questions {
     weir__list queue;
     weir__list answered; /* the oldest first */
     size_t answered_count;
+    unsigned flushes;
 } weir__questions;
 
 void weir__questions_init(weir__questions *questions);
 
-/* Drops those that are answered; the others stay. */
+/* Drops those that are answered; those that run will be, too. */
 void weir__questions_flush(weir__questions *questions);
 
 /* NULL if it was not asked for, or the answer has expired. */
@@ -52,7 +54,8 @@ weir__question *weir__questions_add(weir__questions *questions, const char *host
 /* The oldest of the queue, which is then running; NULL if there is none. */
 weir__question *weir__questions_next(weir__questions *questions);
 
-/* Keeps a running one that has its answer, and no more than `max` of them. */
+/* Keeps a running one that has its answer, and no more than `max` of them; drops it if there was a
+ * flush meanwhile. */
 void weir__questions_keep(weir__questions *questions, weir__question *question, size_t max);
 
 /* Takes it out and frees it, with its addresses; nobody waits for it. */

@@ -4,9 +4,10 @@
  *
  *      resolve (any thread) --> [ questions.queue ] --> worker: hosts file, getaddrinfo --> answer
  *
- * A worker is an executor that works until the queue is empty. There is one for each executor of
- * the group, and whichever is free is called: one that hangs in getaddrinfo holds up nobody else.
- * While the queue is not empty some worker is busy, and each busy one keeps the resolver.
+ * A worker is an executor that works, a name at a time, until the queue is empty. There is one for
+ * each executor of the group, and whichever is free is called: one that hangs in getaddrinfo holds
+ * up nobody else. While the queue is not empty some worker is busy, and each busy one keeps the
+ * resolver.
  */
 #ifndef WEIR_RESOLVER_SYSTEM_RESOLVER_H
 #define WEIR_RESOLVER_SYSTEM_RESOLVER_H

@@ -247,6 +247,44 @@ TEST(resolver, released_by_all_still_answers)
     solo_close(&solo);
 }
 
+struct turn {
+    size_t asked; /* when it came */
+    struct tally calls;
+};
+
+static void take_turn(void *arg, int status)
+{
+    struct turn *turn = arg;
+
+    (void)status;
+    turn->asked = names.asked.calls;
+    tally_add(&turn->calls);
+}
+
+/* However many names there are to be looked up. */
+TEST(resolver, lets_others_have_their_turn_on_its_group)
+{
+    struct solo solo = solo_open(NULL);
+    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.group = solo.group));
+    weir_promise *resolving[4];
+    struct turn turn = {0};
+    char text[32], told[64];
+
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(text, sizeof(text), "gate-%d.test:80", i);
+        resolving[i] = names_ask(resolver, text);
+    }
+    assert_true(gate_await_arrivals(&names.gate, 1));
+    assert_int_equal(weir_execute(solo.executor, take_turn, &turn), 0);
+    gate_open(&names.gate);
+    assert_true(tally_await(&turn.calls, 1));
+    assert_int_equal(turn.asked, 1);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(names_tell(resolving[i], told, sizeof(told)), "192.0.2.1:80");
+    names_close(resolver);
+    solo_close(&solo);
+}
+
 TEST(resolver, fails_when_its_group_has_ended)
 {
     struct solo solo = solo_open(NULL);
@@ -356,6 +394,20 @@ TEST(resolver, forgets_when_flushed)
     assert_int_equal(names_stats(resolver).cached, 0);
     assert_resolved(resolver, "v4-1.test:80", "192.0.2.1:80");
     assert_int_equal(names.asked.calls, 2);
+    names_close(resolver);
+}
+
+TEST(resolver, does_not_keep_what_it_was_looking_up_when_it_was_flushed)
+{
+    weir_resolver *resolver = names_open(NULL);
+    weir_promise *resolving = names_ask(resolver, "gate-1.test:80");
+    char told[64];
+
+    assert_true(gate_await_arrivals(&names.gate, 1));
+    weir_resolver_flush(resolver);
+    gate_open(&names.gate);
+    assert_string_equal(names_tell(resolving, told, sizeof(told)), "192.0.2.1:80");
+    assert_int_equal(names_stats(resolver).cached, 0);
     names_close(resolver);
 }
 
@@ -645,6 +697,6 @@ TEST(resolver, serves_many_threads)
         weir__thread_join(&threads[i]);
     assert_int_equal(wrong, 0);
     assert_int_equal(names_stats(resolver).queries, STORM_THREADS * STORM_QUERIES);
-    assert_int_equal(names_stats(resolver).pending, 0);
+    names_await_pending(resolver, 0); /* of those that were cancelled */
     names_close(resolver);
 }
