@@ -26,7 +26,8 @@ typedef struct weir_channel_errors {
     uint64_t descriptors; /* there was none left: EMFILE, ENFILE */
     uint64_t memory;      /* the same: ENOMEM, ENOBUFS */
     uint64_t too_long;    /* a datagram, to be sent or received: EMSGSIZE */
-    uint64_t rejected;    /* a loop that shuts down did not take the channel: WEIR_EREJECTED */
+    uint64_t rejected;    /* a loop that shuts down did not take the channel, or its group had no
+                             room for it: WEIR_EREJECTED, WEIR_ETOOMANY */
     uint64_t other;
 } weir_channel_errors;
 

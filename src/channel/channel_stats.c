@@ -68,6 +68,7 @@ static enum weir__stat cause_of(int err)
     case -EMSGSIZE:
         return WEIR__STAT_TOO_LONG;
     case WEIR_EREJECTED:
+    case WEIR_ETOOMANY:
         return WEIR__STAT_REJECTED;
     default:
         return WEIR__STAT_OTHER;

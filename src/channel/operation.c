@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "channel/call.h"
 #include "channel/channel.h"
+#include "channel/channel_stats.h"
 #include "executor/group.h"
 
 /* Posts a call that brings nothing but a promise. */
@@ -164,6 +165,7 @@ static void refuse(weir_channel *channel, weir_promise *done, int err, const cha
     if (done == NULL)
         weir__warn("channel", "-", "%llu is closed: %s: %s", (unsigned long long)channel->id,
                    detail, weir_error_text(err));
+    weir__stats_error(channel, err);
     weir_channel_abort(channel, NULL);
     if (done != NULL)
         (void)weir_promise_fail(done, err, detail);

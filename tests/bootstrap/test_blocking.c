@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
+#include "support/channel/stats.h"
 #include "support/executor/errand.h"
 #include "support/executor/gate.h"
 #include "support/executor/global.h"
@@ -322,6 +323,7 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
     struct service service = {0};
     weir_group *group = make_blocking(3); /* one of them is the listener's */
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    struct stats stats = stats_from_now("tcp");
     int visitors[2], turned_away;
 
     messages_catch();
@@ -333,6 +335,7 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
     visitor_hear_end(turned_away);
     visitor_leave(turned_away);
     assert_int_equal(stats_of(group).refused, 1);
+    assert_int_equal(stats_since(&stats).errors.rejected, 1);
     assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
     assert_true(messages_last_contains("too many channels"));
     visitor_greet(visitors[0], "still here");
