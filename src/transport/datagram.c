@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message with addresses. The sending and receiving is in datagrams.c.
+ * A message with addresses. The sending and receiving is in datagrams.c. Its memory is a block of
+ * the pool's, like that of its bytes: many come and go at a time, and some on another thread.
  */
 #include "transport/datagram.h"
 
@@ -10,8 +11,8 @@
 #include <weir/composite.h>
 #include <weir/descriptors.h>
 
-#include "base/memory.h"
 #include "buffer/leak.h"
+#include "buffer/pool.h"
 
 /* ---- addresses: most are much shorter than the place for them ---- */
 
@@ -39,12 +40,15 @@ static bool has_bytes(const weir_msg *msg)
 
 static int create(weir_msg *content, const weir_address *recipient, weir_datagram **ret_datagram)
 {
-    weir_datagram *datagram = weir__alloc(sizeof(*datagram));
+    weir_buf *block = weir__pool_take(sizeof(weir_datagram));
+    weir_datagram *datagram;
 
-    if (datagram == NULL) {
+    if (block == NULL) {
         weir_msg_release(content);
         return -ENOMEM;
     }
+    datagram = (weir_datagram *)(void *)block->data;
+    datagram->block = block;
     weir_msg_init(&datagram->msg, &weir_datagram_type);
     datagram->next = NULL;
     datagram->content = content;
@@ -83,7 +87,7 @@ static void destroy(weir_msg *msg)
 
     weir__leak_msg_gone(msg);
     weir_msg_release(datagram->content);
-    weir__free(datagram);
+    weir__pool_give(datagram->block);
 }
 
 /* ---- content ---- */

@@ -11,6 +11,7 @@ struct weir_datagram {
     weir_msg msg;
     weir_datagram *next; /* of those that wait to be read: the transport's */
     weir_msg *content;   /* NULL = no bytes */
+    weir_buf *block;     /* of the pool's: this is its payload */
     uint16_t segment_size;
     weir_address sender; /* of both only `length` bytes are copied */
     weir_address recipient;
