@@ -2,8 +2,8 @@
 /*
  * The last handler of a listener: gives each accepted channel its attributes, its initialiser and
  * its loop. One that cannot have them is closed, and the listener goes on: also after an error of
- * its own, since those are of single connections. A datagram channel accepts nobody: there it only
- * sees to the errors and the end.
+ * its own, since those are of single connections. A datagram channel accepts nobody, and is not
+ * closed by errors anyway: there it only sees to the end.
  */
 #include <weir/error.h>
 #include <weir/pipeline.h>
@@ -78,7 +78,12 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    (void)ctx;
+    const weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+
+    if (server->kind == WEIR_KIND_DATAGRAM) {
+        weir_fire_error(ctx, err, detail);
+        return;
+    }
     weir__warn("server", "-", "an error of the listener, which goes on: %s%s%s",
                detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err));
 }

@@ -63,6 +63,7 @@ enum {
     WEIR__DETACHING = 1 << 15,     /* on the way out of its loop */
     WEIR__ENDING = 1 << 16,        /* closed: its handlers are being removed */
     WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
+    WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */

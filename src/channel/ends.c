@@ -48,14 +48,26 @@ static bool is_everyday(const weir_channel *channel, int err)
            (err == -ECONNREFUSED && channel->transport->connectionless);
 }
 
+/* Anybody can send a datagram that is an error, and as many as he likes: one is news. */
+static bool is_news(weir_channel *channel, int err)
+{
+    bool has_warned = weir__channel_has(channel, WEIR__WARNED);
+
+    if (is_everyday(channel, err) || (has_warned && channel->transport->connectionless))
+        return false;
+    channel->flags |= WEIR__WARNED;
+    return true;
+}
+
 static void log_error(weir_channel *channel, int err, const char *detail)
 {
     char id[24];
 
     (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)channel->id);
-    weir__log(is_everyday(channel, err) ? WEIR_LOG_DEBUG : WEIR_LOG_WARN, "channel", id,
-              "an error reached the tail of the pipeline: %s",
-              detail != NULL ? detail : weir_error_text(err));
+    weir__log(is_news(channel, err) ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "channel", id,
+              "an error reached the tail of the pipeline: %s%s",
+              detail != NULL ? detail : weir_error_text(err),
+              channel->transport->connectionless ? " (further ones are logged for debugging)" : "");
 }
 
 /* A listener stays open: its errors are those of connections that did not come to be. So does what

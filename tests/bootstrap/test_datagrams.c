@@ -165,6 +165,22 @@ TEST_EACH_HOST(datagrams, are_served_by_one_channel)
     assert_int_equal(service.closed.calls, 1);
 }
 
+TEST_EACH_HOST(datagrams, that_are_too_long_do_not_fill_the_log)
+{
+    static const char too_long[4000];
+    struct service service = {0};
+    weir_channel *server = start(&service, host->group, 0);
+    int visitor = come(server);
+
+    messages_catch();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(send(visitor, too_long, sizeof(too_long), 0), sizeof(too_long));
+    visitor_greet(visitor, "hello");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    (void)close(visitor);
+    stop(server);
+}
+
 /* D 99: one socket per loop; the system chooses by the sender's address. */
 TEST_EACH_LOOP(datagrams, are_served_by_a_channel_on_each_loop)
 {

@@ -380,9 +380,10 @@ TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
     messages_catch();
     couple_open(&couple, host, NULL);
     couple.here.on_read = complain_of_questions;
-    assert_int_equal(mailbox_post(&couple.there, "?", &couple.here.address), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mailbox_post(&couple.there, "?", &couple.here.address), 0);
     assert_int_equal(mailbox_post(&couple.there, "!", &couple.here.address), 0);
     assert_mail(&couple.here, "answer");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1); /* anybody could fill the log */
     couple_close(&couple);
 }
