@@ -77,4 +77,23 @@ void weir__datagrams_forget(weir__datagrams *self);
 int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg);
 int weir__datagrams_flush(weir_channel *channel);
 
+/* Such a transport: families differ in no more than this. */
+#define WEIR__DATAGRAMS(transport_name, figures, family, connect_slot)                        \
+    {                                                                                         \
+        .name = transport_name, .stats = figures, .size = sizeof(weir__datagrams),            \
+        .socket_family = family, .connectionless = true, .has_disconnect = true,              \
+        .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,                       \
+        .detach = weir__datagrams_detach, .is_active = weir__datagrams_is_active,             \
+        .bind = weir__datagrams_bind, .connect = connect_slot,                                \
+        .disconnect = weir__datagrams_disconnect, .close = weir__datagrams_close,             \
+        .read_start = weir__datagrams_read_start, .read_stop = weir__datagrams_read_stop,     \
+        .admit = weir__datagrams_admit, .flush = weir__datagrams_flush,                       \
+        .due = weir__datagrams_due, .local_address = weir__endpoint_local_address,            \
+        .remote_address = weir__endpoint_remote_address,                                      \
+        .set_socket_option = weir__endpoint_set_socket_option,                                \
+        .get_socket_option = weir__endpoint_get_socket_option, .adopt = weir__datagrams_take, \
+        .descriptor = weir__endpoint_descriptor, .configure = weir__datagrams_configure,      \
+        .destroy = weir__datagrams_destroy,                                                   \
+    }
+
 #endif

@@ -17,34 +17,8 @@
 #include "transport/datagrams.h"
 #include "transport/socket.h"
 
-static const weir__transport udp = {
-    .name = "udp",
-    .stats = WEIR__STATS_UDP,
-    .size = sizeof(weir__datagrams),
-    .connectionless = true,
-    .has_disconnect = true,
-    .suits = weir__endpoint_suits,
-    .attach = weir__endpoint_attach,
-    .detach = weir__datagrams_detach,
-    .is_active = weir__datagrams_is_active,
-    .bind = weir__datagrams_bind,
-    .connect = weir__datagrams_connect,
-    .disconnect = weir__datagrams_disconnect,
-    .close = weir__datagrams_close,
-    .read_start = weir__datagrams_read_start,
-    .read_stop = weir__datagrams_read_stop,
-    .admit = weir__datagrams_admit,
-    .flush = weir__datagrams_flush,
-    .due = weir__datagrams_due,
-    .local_address = weir__endpoint_local_address,
-    .remote_address = weir__endpoint_remote_address,
-    .set_socket_option = weir__endpoint_set_socket_option,
-    .get_socket_option = weir__endpoint_get_socket_option,
-    .adopt = weir__datagrams_take,
-    .descriptor = weir__endpoint_descriptor,
-    .configure = weir__datagrams_configure,
-    .destroy = weir__datagrams_destroy,
-};
+static const weir__transport udp =
+    WEIR__DATAGRAMS("udp", WEIR__STATS_UDP, AF_UNSPEC, weir__datagrams_connect);
 
 int weir_udp_create(const weir_channel_options *options, weir_channel **ret_channel)
 {

@@ -130,35 +130,8 @@ static int connect_datagrams(weir_channel *channel, const weir_address *remote,
     return weir__datagrams_connect(channel, remote, local);
 }
 
-static const weir__transport datagrams = {
-    .name = "unix-datagram",
-    .stats = WEIR__STATS_UNIX,
-    .size = sizeof(weir__datagrams),
-    .connectionless = true,
-    .has_disconnect = true,
-    .socket_family = AF_UNIX,
-    .suits = weir__endpoint_suits,
-    .attach = weir__endpoint_attach,
-    .detach = weir__endpoint_detach,
-    .is_active = weir__datagrams_is_active,
-    .bind = weir__datagrams_bind,
-    .connect = connect_datagrams,
-    .disconnect = weir__datagrams_disconnect,
-    .close = weir__datagrams_close,
-    .read_start = weir__datagrams_read_start,
-    .read_stop = weir__datagrams_read_stop,
-    .admit = weir__datagrams_admit,
-    .flush = weir__datagrams_flush,
-    .due = weir__datagrams_due,
-    .local_address = weir__endpoint_local_address,
-    .remote_address = weir__endpoint_remote_address,
-    .set_socket_option = weir__endpoint_set_socket_option,
-    .get_socket_option = weir__endpoint_get_socket_option,
-    .adopt = weir__datagrams_take,
-    .descriptor = weir__endpoint_descriptor,
-    .configure = weir__datagrams_configure,
-    .destroy = weir__datagrams_destroy,
-};
+static const weir__transport datagrams =
+    WEIR__DATAGRAMS("unix-datagram", WEIR__STATS_UNIX, AF_UNIX, connect_datagrams);
 
 /* ---- making one ---- */
 

@@ -174,6 +174,33 @@ TEST_EACH_HOST(unix_datagram, that_wait_fail_when_their_channel_is_closed)
     mailbox_close(&there);
 }
 
+/* By then it looks for room only now and then, and the loop that it was on must not do so again. */
+TEST_EACH_HOST(unix_datagram, that_wait_go_to_another_loop_with_their_channel)
+{
+    struct mailbox here, there;
+    struct host other;
+    weir_promise *last, *moved;
+
+    host_open(&other, (enum backend_id)(host->backend - backends));
+    mailbox_open_unix(&here, host, NULL);
+    mailbox_open_unix(&there, host, NULL);
+    weir_channel_set_auto_read(there.channel, false);
+    last = mailbox_promise(&there);
+    for (int i = 1; i < MANY; i++)
+        weir_channel_write(here.channel, letter("x", &there.address), NULL);
+    weir_channel_write_and_flush(here.channel, letter("x", &there.address), last);
+    assert_int_equal(weir_promise_await(last, weir_ms(30)), -ETIMEDOUT);
+    assert_int_equal(mailbox_do(&here, weir_channel_deregister), 0);
+    assert_mail(&here, "unwritable unregistered");
+    moved = mailbox_promise(&there);
+    weir_group_register(other.group, here.channel, moved);
+    assert_int_equal(mailbox_result(moved), 0);
+    mailbox_close(&here);
+    assert_true(mailbox_result(last) < 0);
+    mailbox_close(&there);
+    host_close(&other);
+}
+
 TEST_EACH_HOST(unix_datagram, that_wait_do_not_keep_their_channel_from_closing)
 {
     struct mailbox here, there;
