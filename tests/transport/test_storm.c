@@ -503,11 +503,24 @@ static void open_storm(const struct kind *kind, const weir_group_options *loops)
     assert_int_equal(weir_channel_local_address(storm.listener, &storm.address), 0);
 }
 
+/* All channels are closed, or about to be: each gives its executor back. */
+static bool await_idle(void)
+{
+    weir_group_stats stats = {.active = 1};
+
+    for (int i = 0; i < 10000 && stats.active > 0; i++) {
+        weir__thread_sleep(weir_ms(1));
+        weir_group_read_stats(storm.loops, &stats);
+    }
+    return stats.active == 0;
+}
+
 static void close_storm(void)
 {
     weir_channel_close(storm.listener, NULL);
     assert_int_equal(weir_channel_await_closed(storm.listener, PATIENCE_NS), 0);
     weir_channel_release(storm.listener);
+    assert_true(await_idle());
     end_group(storm.loops);
     end_group(storm.others);
     for (unsigned i = 0; i < HOOKS; i++)
@@ -606,4 +619,15 @@ TEST(storm, over_tcp_on_uring_with_a_ring_of_buffers)
 TEST(storm, over_tcp_on_poll)
 {
     storm_on(BACKEND_POLL);
+}
+
+/* Where each registration anew is with another thread. */
+TEST(storm, over_tcp_with_a_thread_per_channel)
+{
+    storm_on(BACKEND_BLOCKING);
+}
+
+TEST(storm, over_channels_in_the_process_with_a_thread_per_channel)
+{
+    storm_over(&inproc, WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING));
 }
