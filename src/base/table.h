@@ -27,11 +27,11 @@ void weir__table_init(weir__table *table);
 /* What is in it is not touched. */
 void weir__table_deinit(weir__table *table);
 
-/* An item is in one table at most, and no other there has its key. */
+/* An item is in one table at most. */
 void weir__table_add(weir__table *table, weir__table_item *item);
 void weir__table_remove(weir__table *table, weir__table_item *item);
 
-/* NULL if there is none. */
+/* NULL if there is none. Others that have the same key follow it, among those that have not. */
 weir__table_item *weir__table_find(const weir__table *table, uint64_t key);
 
 #endif

@@ -81,6 +81,7 @@ int weir_client_pools_create(const weir_client_pool_options *given, weir_client_
     weir__client_options_keep(pools->client);
     weir__refs_init(&pools->refs);
     weir__mutex_init(&pools->lock);
+    weir__string_map_init(&pools->by_address);
     weir__list_init(&pools->entries);
     *ret_pools = pools;
     return 0;
@@ -119,13 +120,11 @@ static int add(weir_client_pools *pools, const char *address, struct entry **ret
     client.address = entry->address;
     options.client = &client;
     err = weir_client_pool_create(&options, &entry->pool);
-    if (err == 0)
-        err = weir__string_map_add(&pools->by_address, &entry->node, entry->address);
     if (err < 0) {
-        weir_client_pool_release(entry->pool);
         weir__free(entry);
         return err;
     }
+    weir__string_map_add(&pools->by_address, &entry->node, entry->address);
     weir__list_append(&pools->entries, &entry->link);
     *ret_entry = entry;
     return 0;
@@ -165,7 +164,7 @@ size_t weir_client_pools_count(weir_client_pools *pools)
     size_t count;
 
     weir__mutex_lock(&pools->lock);
-    count = pools->by_address.count;
+    count = weir__string_map_count(&pools->by_address);
     weir__mutex_unlock(&pools->lock);
     return count;
 }

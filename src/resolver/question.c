@@ -8,6 +8,7 @@
 void weir__questions_init(weir__questions *questions)
 {
     *questions = (weir__questions){0};
+    weir__string_map_init(&questions->by_host);
     weir__list_init(&questions->queue);
     weir__list_init(&questions->answered);
 }
@@ -18,7 +19,7 @@ void weir__questions_drop(weir__questions *questions, weir__question *question)
         questions->answered_count--;
     weir__list_remove(&question->link);
     weir__string_map_remove(&questions->by_host, &question->node);
-    if (questions->by_host.count == 0)
+    if (weir__string_map_count(&questions->by_host) == 0)
         weir__string_map_deinit(&questions->by_host);
     weir_addresses_release(question->addresses);
     weir__free(question);
@@ -58,10 +59,7 @@ weir__question *weir__questions_add(weir__questions *questions, const char *host
     if (question == NULL)
         return NULL;
     memcpy(question->host, host, size);
-    if (weir__string_map_add(&questions->by_host, &question->node, question->host) < 0) {
-        weir__free(question);
-        return NULL;
-    }
+    weir__string_map_add(&questions->by_host, &question->node, question->host);
     weir__list_init(&question->queries);
     weir__list_append(&questions->queue, &question->link);
     return question;

@@ -63,7 +63,7 @@ void weir__questions_drop(weir__questions *questions, weir__question *question);
 
 static inline size_t weir__questions_pending(const weir__questions *questions)
 {
-    return questions->by_host.count - questions->answered_count;
+    return weir__string_map_count(&questions->by_host) - questions->answered_count;
 }
 
 #endif
