@@ -100,8 +100,9 @@ WEIR_API void weir_client_pool_release(weir_client_pool *pool);
 /*
  * Asks for a channel. It is the promise's value, kept by the promise, whose listeners run on
  * `executor` (NULL: the global one). Cancelling the promise gives up the place in the queue; the
- * channel that was on its way stays in the pool. If a connection fails, who has waited longest
- * hears of it. A full queue and a closed pool are errors of the promise: WEIR_EFULL, WEIR_ECLOSED.
+ * channel that was on its way stays in the pool; a promise that is only let go of gets its channel
+ * all the same, and nobody gives that back. If a connection fails, who has waited longest hears of
+ * it. A full queue and a closed pool are errors of the promise: WEIR_EFULL, WEIR_ECLOSED.
  * Thread: any.  Gives: acquiring.  Fails: -ENOMEM.
  */
 WEIR_API int weir_client_pool_acquire(weir_client_pool *pool, weir_executor *executor,

@@ -37,7 +37,8 @@ WEIR_API weir_client_pools *weir_client_pools_retain(weir_client_pools *pools);
 WEIR_API void weir_client_pools_release(weir_client_pools *pools);
 
 /*
- * The pool for an address, which is told from others by its text. It is made if there is none.
+ * The pool for an address, which is told from others by its text. It is made if there is none, or
+ * if the one that there was has been closed.
  * Thread: any.  Gives: pool.  Fails: WEIR_ECLOSED, and as weir_client_pool_create.
  */
 WEIR_API int weir_client_pools_get(weir_client_pools *pools, const char *address,

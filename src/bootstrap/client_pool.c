@@ -440,6 +440,16 @@ void weir_client_pool_close(weir_client_pool *pool)
     weir__client_pool_unref(pool);
 }
 
+bool weir__client_pool_is_closed(weir_client_pool *pool)
+{
+    bool is_closed;
+
+    weir__mutex_lock(&pool->lock);
+    is_closed = pool->is_closed;
+    weir__mutex_unlock(&pool->lock);
+    return is_closed;
+}
+
 weir_promise *weir_client_pool_closed(weir_client_pool *pool)
 {
     return pool->closed;

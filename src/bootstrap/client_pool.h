@@ -97,6 +97,7 @@ static inline void weir__pooled_count_out(weir__pooled *pooled)
 }
 
 void weir__client_pool_unref(weir_client_pool *pool);
+bool weir__client_pool_is_closed(weir_client_pool *pool);
 
 /* The pool is closed, and nothing is being started: it needs its group no more. */
 void weir__client_pool_let_go(weir_client_pool *pool);

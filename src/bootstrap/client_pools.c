@@ -16,6 +16,7 @@
 #include "base/string_map.h"
 #include "base/thread.h"
 #include "bootstrap/client.h"
+#include "bootstrap/client_pool.h"
 #include "bootstrap/kind.h"
 
 struct entry {
@@ -105,11 +106,20 @@ void weir_client_pools_release(weir_client_pools *pools)
 
 /* ---- pools ---- */
 
-/* With the lock. */
-static int add(weir_client_pools *pools, const char *address, struct entry **ret_entry)
+static int make_pool(const weir_client_pools *pools, const char *address,
+                     weir_client_pool **ret_pool)
 {
     weir_client_options client = *pools->client;
     weir_client_pool_options options = pools->options;
+
+    client.address = address;
+    options.client = &client;
+    return weir_client_pool_create(&options, ret_pool);
+}
+
+/* With the lock. */
+static int add(weir_client_pools *pools, const char *address, struct entry **ret_entry)
+{
     size_t size = strlen(address) + 1;
     struct entry *entry = weir__zalloc(sizeof(*entry) + size);
     int err;
@@ -117,9 +127,7 @@ static int add(weir_client_pools *pools, const char *address, struct entry **ret
     if (entry == NULL)
         return -ENOMEM;
     memcpy(entry->address, address, size);
-    client.address = entry->address;
-    options.client = &client;
-    err = weir_client_pool_create(&options, &entry->pool);
+    err = make_pool(pools, address, &entry->pool);
     if (err < 0) {
         weir__free(entry);
         return err;
@@ -127,6 +135,22 @@ static int add(weir_client_pools *pools, const char *address, struct entry **ret
     weir__string_map_add(&pools->by_address, &entry->node, entry->address);
     weir__list_append(&pools->entries, &entry->link);
     *ret_entry = entry;
+    return 0;
+}
+
+/* With the lock: what a user has closed is of no use to the others. */
+static int replace_closed(weir_client_pools *pools, struct entry *entry)
+{
+    weir_client_pool *pool;
+    int err;
+
+    if (!weir__client_pool_is_closed(entry->pool))
+        return 0;
+    err = make_pool(pools, entry->address, &pool);
+    if (err < 0)
+        return err;
+    weir_client_pool_release(entry->pool);
+    entry->pool = pool;
     return 0;
 }
 
@@ -140,7 +164,7 @@ static int find_or_add(weir_client_pools *pools, const char *address, struct ent
     if (node == NULL)
         return add(pools, address, ret_entry);
     *ret_entry = container_of(node, struct entry, node);
-    return 0;
+    return replace_closed(pools, *ret_entry);
 }
 
 int weir_client_pools_get(weir_client_pools *pools, const char *address,

@@ -89,6 +89,27 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
     weir_channel_release(servers[0]);
 }
 
+/* Or nobody could connect to its address any more. */
+TEST_EACH_LOOP(client_pools, have_another_for_one_that_was_closed)
+{
+    weir_client_pools *pools = NULL;
+    weir_client_pool *closed = NULL, *again = NULL;
+
+    assert_int_equal(
+        weir_client_pools_create(
+            WEIR_CLIENT_POOL_OPTIONS(.client = WEIR_CLIENT_OPTIONS(.group = host->group)), &pools),
+        0);
+    assert_int_equal(weir_client_pools_get(pools, "127.0.0.1:1", &closed), 0);
+    weir_client_pool_close(closed);
+    assert_int_equal(weir_client_pools_get(pools, "127.0.0.1:1", &again), 0);
+    assert_ptr_not_equal(again, closed);
+    assert_int_equal(weir_client_pools_count(pools), 1);
+    assert_false(weir_promise_is_done(weir_client_pool_closed(again)));
+    weir_client_pool_release(closed);
+    weir_client_pool_release(again);
+    weir_client_pools_release(pools);
+}
+
 TEST_EACH_LOOP(client_pools, refuse_what_makes_no_sense)
 {
     weir_client_pools *none = NULL, *pools;
