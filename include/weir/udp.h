@@ -30,7 +30,8 @@ WEIR_API int weir_udp_create(const weir_channel_options *options, weir_channel *
  * Joins a multicast group, or leaves it: what is sent to the group's address comes to a channel
  * that is bound to its port. `interface` is a name, such as "eth0", or NULL for the system's
  * choice. With a `source` only what that address sends comes, and several can be joined; NULL is
- * any source. The ports do not matter.
+ * any source. The ports do not matter. What only others on this host have joined does not come
+ * (IP_MULTICAST_ALL is off).
  *
  * What is sent goes by the socket's options: IP_MULTICAST_IF, _TTL and _LOOP or their IPv6 equals
  * (weir_channel_set_socket_option). Who shares the port with others wants SO_REUSEADDR

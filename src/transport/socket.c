@@ -114,11 +114,24 @@ int weir__socket_reconfigure(int descriptor, int family, const weir_channel_opti
     return configure(descriptor, family, options, false);
 }
 
+/*
+ * Of multicast groups a socket gets what it has joined itself, and not, as is the system's default,
+ * what anybody on the host has. Where the system does not know of this, it stays as it was.
+ */
+static void hear_own_groups_only(int descriptor, int family)
+{
+    (void)set_number(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+    if (family == AF_INET6)
+        (void)set_number(descriptor, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+}
+
 static int configure_datagrams(int descriptor, int family, const weir_channel_options *options,
                                bool fresh)
 {
     int err = set_buffers(descriptor, options);
 
+    if (err == 0 && is_internet(family) && fresh)
+        hear_own_groups_only(descriptor, family);
     if (err == 0 && is_internet(family) && (!fresh || options->broadcast))
         err = set_number(descriptor, SOL_SOCKET, SO_BROADCAST, options->broadcast);
     if (err == 0 && is_internet(family) && (!fresh || options->gro))

@@ -149,6 +149,26 @@ TEST_EACH_HOST(udp, joins_a_group_and_leaves_it_with_ipv6)
     join_and_leave(host, &six);
 }
 
+static void let_others_join(struct host *host, const struct family *family)
+{
+    struct party party;
+    weir_promise *done;
+
+    party_open(&party, host, family);
+    done = mailbox_promise(&party.host);
+    weir_udp_join(party.host.channel, &party.group, party.interface, NULL, done);
+    assert_int_equal(mailbox_result(done), 0);
+    say_and_whisper(&party);
+    assert_mail(&party.guest, "read(you)");
+    party_close(&party);
+}
+
+TEST_EACH_HOST(udp, hears_nothing_of_a_group_that_only_others_have_joined)
+{
+    let_others_join(host, &four);
+    let_others_join(host, &six);
+}
+
 /* What address the host sends to the group from. */
 static weir_address source_of(struct party *party)
 {
