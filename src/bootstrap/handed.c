@@ -10,7 +10,9 @@
 
 #include "base/descriptor.h"
 #include "base/memory.h"
+#include "bootstrap/kind.h"
 #include "bootstrap/server.h"
+#include "channel/channel.h"
 
 /* From the environment into descriptors; all of it is there now, or was never. */
 static int take(weir_systemd_listener *listeners, int *descriptors, int count)
@@ -45,18 +47,32 @@ int weir__handed_find(int **ret_descriptors, size_t *ret_count)
     return 0;
 }
 
+/* Takes the descriptor, on failure too. */
+static int adopt(const weir_server_options *options, int descriptor, weir_channel **ret_channel)
+{
+    int err =
+        options->kind == WEIR_KIND_DATAGRAM
+            ? weir_adopt(descriptor, options->options, ret_channel)
+            : weir_adopt_server(descriptor, options->options, options->child_options, ret_channel);
+
+    if (err < 0)
+        (void)weir__descriptor_close(descriptor);
+    return err;
+}
+
 int weir__handed_adopt(const weir_server_options *options, int descriptor,
                        weir__listening *listening)
 {
-    int err = options->kind == WEIR_KIND_DATAGRAM
-                  ? weir_adopt(descriptor, options->options, &listening->channel)
-                  : weir_adopt_server(descriptor, options->options, options->child_options,
-                                      &listening->channel);
+    weir_channel *channel;
+    int err = adopt(options, descriptor, &channel);
 
-    if (err < 0) {
-        (void)weir__descriptor_close(descriptor);
+    if (err < 0)
         return err;
+    if (options->kind == WEIR_KIND_DATAGRAM && !channel->transport->connectionless) {
+        weir_channel_release(channel);
+        return weir__kind_refuse("server", "what was handed over is a connection, no datagrams");
     }
+    listening->channel = channel;
     listening->is_adopted = true;
     (void)weir_channel_local_address(listening->channel, &listening->address); /* for the log */
     return 0;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/client.h>
@@ -244,6 +245,25 @@ TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
             &second),
         -EADDRINUSE);
     stop(server);
+}
+
+/* A connection is none, though it can be adopted as well. */
+TEST_EACH_LOOP(datagrams, do_not_come_from_a_connection_that_was_handed_over)
+{
+    struct service service = {0};
+    weir_channel *server;
+    int ends[2];
+
+    messages_catch();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = host->group,
+                                              .adopt = &ends[0], .adopt_count = 1,
+                                              .init_server = init, .user_data = &service),
+                          &server),
+        -EINVAL);
+    assert_true(messages_last_contains("datagram"));
+    (void)close(ends[1]); /* the other was closed: it is taken in any case */
 }
 
 TEST_EACH_LOOP(datagrams, are_not_served_without_handlers)
