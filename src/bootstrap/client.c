@@ -337,8 +337,7 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
     return 0;
 }
 
-/* Whether the address is a name. What is neither that nor an address is refused, and logged. */
-static int look_at(const weir_client_options *options, bool *ret_is_name)
+int weir__client_look_at(const weir_client_options *options, bool *ret_is_name)
 {
     weir_address address;
     weir__host host;
@@ -391,7 +390,7 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
     int err = weir__client_options_read(given, &options);
 
     if (err == 0)
-        err = look_at(&options, &is_name);
+        err = weir__client_look_at(&options, &is_name);
     if (err < 0)
         return err;
     err = take_loop(&options, &loop);

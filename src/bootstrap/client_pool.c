@@ -33,6 +33,7 @@ static int read_options(const weir_client_pool_options *given,
 {
     weir_client_pool_options *options = ret_options;
     int err = weir__options_read(options, sizeof(*options), given);
+    bool is_name;
 
     if (err < 0)
         return err;
@@ -42,7 +43,10 @@ static int read_options(const weir_client_pool_options *given,
         return weir__kind_refuse("client pool", "max or max_waiting is negative");
     if (options->acquire_timeout_ns < WEIR_OFF || options->idle_timeout_ns < WEIR_OFF)
         return weir__kind_refuse("client pool", "a timeout is negative");
-    return weir__client_options_read(options->client, ret_client);
+    if (options->executor != NULL && options->executor->type->run_here != NULL)
+        return weir__kind_refuse("client pool", "its executor has no timers");
+    err = weir__client_options_read(options->client, ret_client);
+    return err < 0 ? err : weir__client_look_at(ret_client, &is_name);
 }
 
 static void apply(weir_client_pool *pool, const weir_client_pool_options *options)
