@@ -48,8 +48,9 @@ WEIR_API int weir_unix_create_server(enum weir_kind kind, const weir_channel_opt
                                      weir_channel **ret_channel);
 
 /*
- * Has a listener leave its file when it is closed, because another process has its socket.
- * Thread: any.  Fails: -EINVAL (no listener of Unix sockets).
+ * Has a listener, or a channel of datagrams, leave its file when it is closed, because another
+ * process has its socket.
+ * Thread: any.  Fails: -EINVAL (neither, or not of Unix sockets).
  */
 WEIR_API int weir_unix_leave_file(weir_channel *channel);
 

@@ -35,6 +35,7 @@
 
 #define READY_TIMEOUT_NS weir_seconds(60)
 #define END_PATIENCE_NS weir_seconds(5)
+#define STOPPED "the server was stopped before the new process was ready, which was ended, too"
 
 struct restart {
     weir__refs refs;
@@ -88,7 +89,6 @@ static void release_child(void *child)
 static void succeed(struct restart *restart)
 {
     weir__info("restart", "-", "process %d is ready", weir_child_pid(restart->child));
-    leave_files(restart->server);
     if (restart->done != NULL)
         (void)weir_promise_succeed_with(restart->done, weir_child_retain(restart->child),
                                         release_child);
@@ -144,14 +144,38 @@ static void on_not_ready(weir_timer *timer)
     give_up(container_of(timer, struct restart, timer), -ETIMEDOUT);
 }
 
+/*
+ * Whether the server may be replaced: from now on its files are the new process's. Who stops it
+ * changes what is changed here, too, and so is either seen or sees that the files are to be left.
+ */
+static bool hand_over(weir__server *server)
+{
+    bool is_stopping = false;
+
+    leave_files(server);
+    return atomic_compare_exchange_strong_explicit(&server->is_stopping, &is_stopping, false,
+                                                   memory_order_acq_rel, memory_order_acquire) &&
+           weir_channel_is_open(server->listeners[0].channel);
+}
+
+/* A server that was told to stop does not go on in another process. */
+static void on_ready(struct restart *restart)
+{
+    if (restart->is_over || restart->given_up != 0)
+        return;
+    if (hand_over(restart->server))
+        complete(restart, 0, NULL);
+    else
+        give_up(restart, WEIR_ECANCELED);
+}
+
 static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
 {
     struct restart *restart = user_data;
 
     (void)events;
-    if (weir__ready_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)) &&
-        !restart->is_over && restart->given_up == 0)
-        complete(restart, 0, NULL);
+    if (weir__ready_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
+        on_ready(restart);
 }
 
 static void on_deaf(weir_fd_watch *watch, int err, void *user_data)
@@ -167,7 +191,9 @@ static void on_deaf(weir_fd_watch *watch, int err, void *user_data)
 static void explain(const struct restart *restart, const weir_child_exit *exit, char *ret_detail,
                     size_t size)
 {
-    if (restart->given_up == -ETIMEDOUT)
+    if (restart->given_up == WEIR_ECANCELED)
+        (void)snprintf(ret_detail, size, STOPPED);
+    else if (restart->given_up == -ETIMEDOUT)
         (void)snprintf(ret_detail, size, "the new process was not ready in time, and was ended");
     else if (restart->given_up < 0)
         (void)snprintf(ret_detail, size, "the new process cannot be heard, and was ended: %s",
@@ -192,9 +218,7 @@ static void on_exited(weir_child *child, const weir_child_exit *exit, void *user
 
     if (!restart->is_over && exit->err == WEIR_ECANCELED) {
         (void)weir_child_signal(child, SIGTERM);
-        complete(restart, WEIR_ECANCELED,
-                 "the server was stopped before the new process was "
-                 "ready, which was ended, too");
+        complete(restart, WEIR_ECANCELED, STOPPED);
     } else if (!restart->is_over) {
         explain(restart, exit, detail, sizeof(detail));
         complete(restart, restart->given_up < 0 ? restart->given_up : -ECHILD, detail);
@@ -355,17 +379,11 @@ static int read_options(const weir__server *server, const weir_restart_options *
     return 0;
 }
 
-/* The file of a Unix datagram socket goes with its channel. */
 static int check(weir__server *server)
 {
-    weir_channel *first = server->listeners[0].channel;
-    weir_address local;
-    int err =
-        weir_channel_is_open(first) ? weir_channel_local_address(first, &local) : WEIR_ECLOSED;
-
-    if (err == 0 && server->kind == WEIR_KIND_DATAGRAM && weir_address_family(&local) == AF_UNIX)
-        err = -ENOTSUP;
-    return err;
+    if (!weir__server_has(server, WEIR__SERVER_STARTED))
+        return weir__kind_refuse("restart", "the server does not listen yet");
+    return weir_channel_is_open(server->listeners[0].channel) ? 0 : WEIR_ECLOSED;
 }
 
 static int restart_server(weir__server *server, const weir_restart_options *options,

@@ -57,7 +57,8 @@ struct weir__server {
     bool is_patient; /* an address that is in use will be tried again */
 
     _Atomic bool is_restarting;
-    _Atomic bool hurries; /* what is still there when it is being stopped is aborted */
+    _Atomic bool is_stopping; /* by weir_server_stop: it is not to be replaced any more */
+    _Atomic bool hurries;     /* what is still there when it is being stopped is aborted */
     size_t count;
     weir__listening listeners[];
 };

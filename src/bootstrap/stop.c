@@ -111,6 +111,8 @@ int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns
     err = weir__server_may_wait(server);
     if (err < 0)
         return err;
+    /* Acquire-release, as where a restart looks at it: what is left of files was said before. */
+    (void)atomic_exchange_explicit(&server->is_stopping, true, memory_order_acq_rel);
     close_listeners(server, deadline_ns);
     err = end_group(server, server->workers, quiet_ns, deadline_ns);
     if (server->boss != server->workers)

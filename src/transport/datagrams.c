@@ -194,9 +194,16 @@ bool weir__datagrams_close(weir_channel *channel)
     self->connected = false;
     self->reads = false;
     weir__datagrams_forget(self);
-    weir__socket_file_remove(self->file);
+    /* Relaxed: as of a listener. */
+    weir__socket_file_end(self->file,
+                          atomic_load_explicit(&self->leaves_file, memory_order_relaxed));
     self->file = NULL;
     return weir__endpoint_close(channel);
+}
+
+void weir__datagrams_leave_file(weir_channel *channel)
+{
+    atomic_store_explicit(&weir__datagrams_of(channel)->leaves_file, true, memory_order_relaxed);
 }
 
 void weir__datagrams_destroy(weir_channel *channel)

@@ -6,6 +6,8 @@
 #ifndef WEIR_TRANSPORT_DATAGRAMS_H
 #define WEIR_TRANSPORT_DATAGRAMS_H
 
+#include <stdatomic.h>
+
 #include "transport/datagram.h"
 #include "transport/endpoint.h"
 #include "transport/pause.h"
@@ -15,6 +17,7 @@ typedef struct weir__datagrams {
     weir__endpoint base;
     weir_address local;      /* the recipient of what comes */
     weir__socket_file *file; /* of a Unix socket, NULL = none */
+    _Atomic bool leaves_file;
     bool bound;
     bool connected;
     bool lost;         /* by the backend, which is about to let go of the socket */
@@ -51,6 +54,9 @@ int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
 int weir__datagrams_disconnect(weir_channel *channel);
 bool weir__datagrams_detach(weir_channel *channel);
 bool weir__datagrams_close(weir_channel *channel);
+
+/* Any thread: its file is somebody else's when it is closed. */
+void weir__datagrams_leave_file(weir_channel *channel);
 int weir__datagrams_configure(weir_channel *channel);
 void weir__datagrams_destroy(weir_channel *channel);
 

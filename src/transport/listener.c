@@ -255,10 +255,8 @@ static void give_file_up(weir__listener *listener)
 {
     /* Relaxed: who says that the file is to be left does so before the close, which it has to order
      * in any case. */
-    if (atomic_load_explicit(&listener->leaves_file, memory_order_relaxed))
-        weir__socket_file_leave(listener->file);
-    else
-        weir__socket_file_remove(listener->file);
+    weir__socket_file_end(listener->file,
+                          atomic_load_explicit(&listener->leaves_file, memory_order_relaxed));
     listener->file = NULL;
 }
 

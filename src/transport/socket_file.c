@@ -199,14 +199,10 @@ int weir__socket_file_check(const weir__socket_file *file)
     return status.st_dev == file->device && status.st_ino == file->inode ? 0 : -EADDRINUSE;
 }
 
-void weir__socket_file_remove(weir__socket_file *file)
+void weir__socket_file_end(weir__socket_file *file, bool is_left)
 {
-    if (file != NULL && weir__socket_file_check(file) == 0 && weir__sys.unlink(file->path) < 0)
+    if (file != NULL && !is_left && weir__socket_file_check(file) == 0 &&
+        weir__sys.unlink(file->path) < 0)
         weir__warn("unix", file->path, "could not be removed: %s", weir_error_text(-errno));
-    weir__free(file);
-}
-
-void weir__socket_file_leave(weir__socket_file *file)
-{
     weir__free(file);
 }

@@ -26,9 +26,8 @@ int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
  * else has taken it meanwhile. NULL is fine. */
 int weir__socket_file_check(const weir__socket_file *file);
 
-/* The socket is about to be closed: removes the file, if it is still this socket's; or leaves it.
- * NULL is fine. Takes: file. */
-void weir__socket_file_remove(weir__socket_file *file);
-void weir__socket_file_leave(weir__socket_file *file);
+/* The socket is about to be closed: removes the file, if it is still this socket's, unless it is to
+ * be left to another process that has the socket. NULL is fine. Takes: file. */
+void weir__socket_file_end(weir__socket_file *file, bool is_left);
 
 #endif

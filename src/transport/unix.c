@@ -48,7 +48,7 @@ static bool close_connection(weir_channel *channel)
 {
     struct connection *connection = connection_of(channel);
 
-    weir__socket_file_remove(connection->file);
+    weir__socket_file_end(connection->file, false);
     connection->file = NULL;
     return weir__stream_close(channel);
 }
@@ -105,14 +105,6 @@ static const weir__transport listener = {
     .destroy = weir__listener_destroy,
 };
 
-int weir_unix_leave_file(weir_channel *channel)
-{
-    if (channel->transport != &listener)
-        return -EINVAL;
-    weir__listener_leave_file(channel);
-    return 0;
-}
-
 /* ---- datagrams ---- */
 
 /* The system chooses an abstract name, as it chooses a port for UDP: otherwise nobody could answer.
@@ -132,6 +124,19 @@ static int connect_datagrams(weir_channel *channel, const weir_address *remote,
 
 static const weir__transport datagrams =
     WEIR__DATAGRAMS("unix-datagram", WEIR__STATS_UNIX, AF_UNIX, connect_datagrams);
+
+/* ---- files ---- */
+
+int weir_unix_leave_file(weir_channel *channel)
+{
+    if (channel->transport == &listener)
+        weir__listener_leave_file(channel);
+    else if (channel->transport == &datagrams)
+        weir__datagrams_leave_file(channel);
+    else
+        return -EINVAL;
+    return 0;
+}
 
 /* ---- making one ---- */
 

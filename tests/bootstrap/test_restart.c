@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <weir/error.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/successor.h"
 #include "support/bootstrap/visitor.h"
@@ -207,7 +209,150 @@ TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
     weir_child_release(child);
 }
 
+/* ---- files of Unix sockets ---- */
+
+static char *const *successor_of(const struct host *host)
+{
+    return successor_argv((enum backend_id)(host->backend - backends));
+}
+
+static void end_child(weir_child *child)
+{
+    assert_int_equal(weir_child_signal(child, SIGTERM), 0);
+    assert_int_equal(waitpid(weir_child_pid(child), NULL, 0), weir_child_pid(child));
+    weir_child_release(child);
+}
+
+/* Stops the server when it has been replaced. Gives the child that has replaced it. */
+static weir_child *replace(const struct host *host, weir_channel *server)
+{
+    weir_promise *done = restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host)));
+    weir_child *child;
+
+    assert_int_equal(result_of(done), 0);
+    child = weir_child_retain(weir_promise_value(done));
+    weir_promise_release(done);
+    service_stop(server);
+    return child;
+}
+
+static void choose_path(char *ret_address, size_t size)
+{
+    (void)snprintf(ret_address, size, "unix:/tmp/weir-restart-%d", (int)getpid());
+    (void)unlink(ret_address + strlen("unix:"));
+}
+
+TEST_EACH_LOOP(restart, leaves_the_file_of_a_listener_to_the_new_process)
+{
+    struct service service = {0};
+    char text[64];
+    weir_address address;
+    weir_channel *server;
+    weir_child *child;
+    int visitor;
+
+    choose_path(text, sizeof(text));
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = text));
+    child = replace(host, server);
+    visitor = visitor_come_to(&address);
+    visitor_greet(visitor, "who is there");
+    visitor_leave(visitor);
+    end_child(child);
+    assert_int_equal(unlink(text + strlen("unix:")), 0);
+}
+
+static int init_nothing(weir_channel *channel, void *user_data)
+{
+    (void)channel;
+    (void)user_data;
+    return 0;
+}
+
+TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
+{
+    const weir_address any = {.length = sizeof(sa_family_t), .storage = {.ss_family = AF_UNIX}};
+    char text[64];
+    weir_address address;
+    weir_channel *server = NULL;
+    weir_child *child;
+    int visitor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    choose_path(text, sizeof(text));
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = host->group,
+                                              .address = text, .init_server = init_nothing),
+                          &server),
+        0);
+    child = replace(host, server);
+    assert_int_equal(bind(visitor, weir_address_sockaddr(&any), any.length), 0);
+    assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
+    visitor_greet(visitor, "who is there");
+    visitor_leave(visitor);
+    end_child(child);
+    assert_int_equal(unlink(text + strlen("unix:")), 0);
+}
+
 /* ---- what does not succeed ---- */
+
+static void stop(void *server)
+{
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+}
+
+/* A program that becomes ready when the file is there. */
+static char *const *late_successor_of(const struct host *host, const char *file)
+{
+    static char script[256], word[] = "sh", option[] = "-c";
+    static char *argv[] = {word, option, script, NULL};
+    char *const *successor = successor_of(host);
+    char program[128];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+    assert_true(length > 0);
+    program[length] = '\0';
+    (void)snprintf(script, sizeof(script), "until [ -e %s ]; do sleep 0.01; done; exec %s %s %s",
+                   file, program, successor[1], successor[2]);
+    return argv;
+}
+
+/* The boss is there until the last client has gone, and hears that the new process is ready. */
+TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
+{
+    struct service service = {.drains_itself = true};
+    weir_group *workers = NULL;
+    weir_channel *server;
+    weir_promise *done;
+    weir__thread thread;
+    char file[64];
+    int visitor, created;
+
+    messages_catch();
+    (void)snprintf(file, sizeof(file), "/tmp/weir-restart-%d-go", (int)getpid());
+    (void)unlink(file);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io), &workers), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "hello");
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file)));
+    assert_int_equal(weir__thread_start(&thread, "stop", stop, server), 0);
+    assert_true(tally_await(&service.drained, 1));
+    created = open(file, O_CREAT | O_CLOEXEC, 0600);
+    assert_true(created >= 0);
+    assert_int_equal(close(created), 0);
+    assert_int_equal(result_of(done), WEIR_ECANCELED);
+    assert_non_null(strstr(weir_promise_detail(done), "the server was stopped"));
+    weir_promise_release(done);
+    visitor_leave(visitor);
+    weir__thread_join(&thread);
+    weir_channel_release(server);
+    weir_group_release(workers);
+    (void)unlink(file);
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+}
 
 TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
 {

@@ -201,6 +201,12 @@ TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_to_be_left)
     end(listener);
     assert_true(exists(place.path));
     unlink(place.path);
+    assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, NULL, &other), 0);
+    assert_int_equal(bind_to(host, other, &place), 0);
+    assert_int_equal(weir_unix_leave_file(other), 0);
+    end(other);
+    assert_true(exists(place.path));
+    unlink(place.path);
     place_remove(&place);
     assert_int_equal(weir_unix_create(WEIR_KIND_STREAM, NULL, &other), 0);
     assert_int_equal(weir_unix_leave_file(other), -EINVAL);
@@ -331,7 +337,7 @@ static int listen_rival(void)
 
 static void end_rival(void)
 {
-    weir__socket_file_remove(rival.file);
+    weir__socket_file_end(rival.file, false);
     close(rival.descriptor);
 }
 
@@ -384,7 +390,7 @@ TEST(socket_file, says_that_it_was_taken_away_before_it_answered)
     assert_int_equal(listen_rival(), -EADDRINUSE);
     end_rival(); /* without touching what is not its own */
     assert_true(answers(&place));
-    weir__socket_file_remove(file);
+    weir__socket_file_end(file, false);
     close(descriptor);
     place_remove(&place);
 }

@@ -8,14 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/ctx.h>
+#include <weir/datagram.h>
 #include <weir/error.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
 #define ROLE "weir-test-successor"
+#define FIRST_LISTENER 3
 
 static char program[] = "/proc/self/exe";
 static char role[] = ROLE;
@@ -30,6 +33,8 @@ char *const *successor_argv(enum backend_id id)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
+    if (weir_datagram_of(msg) != NULL)
+        weir_datagram_return_to_sender(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 
@@ -44,10 +49,31 @@ static const weir_handler echo = {
     .read_complete = on_read_complete,
 };
 
-static int init_child(weir_channel *channel, void *user_data)
+static int add_echo(weir_channel *channel, void *user_data)
 {
     (void)user_data;
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+}
+
+/* What it is handed says whether it serves connections or datagrams. */
+static weir_server_options options_of(weir_group *group)
+{
+    int type = SOCK_STREAM;
+    socklen_t length = sizeof(type);
+    weir_server_options options;
+
+    (void)getsockopt(FIRST_LISTENER, SOL_SOCKET, SO_TYPE, &type, &length);
+    weir_server_options_init(&options);
+    options.boss = group;
+    options.address = "127.0.0.1:0";
+    options.kind = type == SOCK_DGRAM ? WEIR_KIND_DATAGRAM : WEIR_KIND_STREAM;
+    if (type == SOCK_DGRAM)
+        options.init_server = add_echo;
+    else
+        options.init_child = add_echo;
+    options.inherit = true;
+    options.restart_argv = argv_of_it;
+    return options;
 }
 
 static int serve(const struct backend *backend)
@@ -58,11 +84,11 @@ static int serve(const struct backend *backend)
         WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io, .uring_receive = backend->ring_receive),
         &group);
 
-    if (err == 0)
-        err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
-                                                    .init_child = init_child, .inherit = true,
-                                                    .restart_argv = argv_of_it),
-                                &server);
+    if (err == 0) {
+        const weir_server_options options = options_of(group);
+
+        err = weir_server_start(&options, &server);
+    }
     if (err == 0) {
         printf("%d\n", getpid());
         (void)fflush(stdout);
