@@ -211,7 +211,8 @@ static int add_membership(weir_channel *channel, weir__rare *rare, struct record
     return is_closed ? WEIR_ECLOSED : 0;
 }
 
-/* Locked. On an error the record is still the caller's. */
+/* Locked. On an error the record is still the caller's. As soon as the channel has it, who closes
+ * that may take it, and waits for our lock: it has to know the group by then. */
 static int join(weir_channel_group *group, weir_channel *channel, weir__rare *rare,
                 struct record *record)
 {
@@ -221,12 +222,12 @@ static int join(weir_channel_group *group, weir_channel *channel, weir__rare *ra
         err = WEIR_ECLOSED;
     else if (find_record(group, channel->id) != NULL)
         err = -EEXIST;
+    record->group = group;
     if (err == 0)
         err = add_membership(channel, rare, record);
     if (err < 0)
         return err;
     weir__refs_retain(&group->refs);
-    record->group = group;
     record->channel = weir_channel_retain(channel);
     record->item.key = channel->id;
     weir__table_add(&group->records, &record->item);

@@ -145,9 +145,9 @@ void weir__channel_go_on_sending(weir_channel *channel)
 
 void weir__channel_do_flush(weir_channel *channel)
 {
-    weir__outbound_flush(channel);
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
-        return;
+        return; /* what is left fails; and of one that never had a loop this may be any thread */
+    weir__outbound_flush(channel);
     if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
         weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
     else if (may_send(channel))
