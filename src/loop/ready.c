@@ -288,10 +288,19 @@ static void give_rest(weir__io *io, unsigned from, unsigned count)
         io->memory.give(io->memory.arg, &io->batch->datagrams[from++].block);
 }
 
-/* What is received from a connection that has ended is one datagram, with nothing in it. */
-static bool is_end(const weir__io_handle *handle, const struct mmsghdr *first)
+static bool brings_rights(struct msghdr *header)
 {
-    return handle->ends && first->msg_len == 0 && first->msg_hdr.msg_controllen == 0;
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at != NULL; at = CMSG_NXTHDR(header, at))
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
+            return true;
+    return false;
+}
+
+/* What is received from a connection that has ended is one datagram, with nothing in it; but
+ * perhaps with credentials, if the socket was told to ask for them. */
+static bool is_end(const weir__io_handle *handle, struct mmsghdr *first)
+{
+    return handle->ends && first->msg_len == 0 && !brings_rights(&first->msg_hdr);
 }
 
 /* How many have come; 0 = the connection has ended. */

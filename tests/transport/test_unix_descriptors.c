@@ -253,6 +253,21 @@ TEST_EACH_LINE(descriptors, that_cannot_be_opened_are_an_error_of_a_packet)
 }
 
 /* A peer of another make: an empty packet that is not the end, because something comes with it. */
+/* A socket that asks for credentials gets some with the end of a stream, too. */
+TEST_EACH_LINE(descriptors, do_not_hide_the_end_of_a_stream_with_credentials)
+{
+    const weir_socket_option credentials = {.level = SOL_SOCKET, .name = SO_PASSCRED, .value = 1};
+    weir_channel_options options = taking;
+
+    options.socket_options = &credentials;
+    options.socket_option_count = 1;
+    line->medium = LINE_UNIX;
+    line_open(line, &(const struct line_options){.server = &options});
+    line_say(&line->client, "hello");
+    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
+    assert_heard(&line->server, "read(hello) inactive unregistered");
+}
+
 TEST_EACH_LINE(descriptors, without_a_byte_are_an_error)
 {
     int numbers[] = {file_of("x")};
