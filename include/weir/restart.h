@@ -53,9 +53,9 @@ WEIR_API void weir_restart_options_init(weir_restart_options *options);
  * It fails, with a sentence, if that does not come to be, and the server goes on: -ECHILD if the
  * program has ended before, -ETIMEDOUT if it took too long - then it was ended, by SIGTERM and, 5 s
  * later, SIGKILL - and WEIR_ECANCELED if the server was stopped meanwhile. NULL: nobody waits.
- * Thread: any.  Keeps: done.  Fails: -EINVAL (no server, or one that has not started, no argv), -EALREADY (it
- * is under way), WEIR_ECLOSED, -ENOTSUP (a listener that no process can be handed: inproc), and as
- * weir_child_spawn.
+ * Thread: any.  Keeps: done.  Fails: -EINVAL (no server, or one that has not started, no argv),
+ * -EALREADY (it is under way), WEIR_ECLOSED, -ENOTSUP (a listener that no process can be handed:
+ * inproc), and as weir_child_spawn.
  */
 WEIR_API int weir_server_restart(weir_channel *server, const weir_restart_options *options,
                                  weir_promise *done);

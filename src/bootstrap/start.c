@@ -18,7 +18,8 @@
 #include "executor/promise.h"
 
 #define IN_USE_NS weir_ms(500)
-#define PAUSE_NS weir_ms(10)
+#define PAUSE_MIN_NS weir_ms(10)
+#define PAUSE_MAX_NS weir_ms(100)
 
 /* Before the options have been looked at: what there is to adopt goes all the same. */
 static int refuse(const weir_server_options *given, int err)
@@ -60,14 +61,15 @@ static int start(const weir_server_options *options, bool is_patient, weir_chann
 
 int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
 {
-    int64_t until_ns = weir__monotonic_now() + IN_USE_NS;
+    int64_t until_ns = weir__monotonic_now() + IN_USE_NS, pause_ns = PAUSE_MIN_NS;
     bool is_patient = can_try_again(options);
     int err = weir__promise_may_wait(NULL);
 
     if (err < 0)
         return refuse(options, err);
     while ((err = start(options, is_patient, ret_server)) == -EADDRINUSE && is_patient) {
-        weir__thread_sleep(PAUSE_NS);
+        weir__thread_sleep(pause_ns); /* longer each time: who has the address may hear of it */
+        pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
         is_patient = weir__monotonic_now() < until_ns;
     }
     return err;

@@ -398,6 +398,31 @@ TEST_EACH_LOOP(restart, ends_with_the_server)
     }
 }
 
+/* On the loop, before the listener is bound. */
+static int restart_too_early(weir_channel *channel, void *ret_err)
+{
+    *(int *)ret_err =
+        weir_server_restart(channel, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL);
+    return 0;
+}
+
+TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
+{
+    weir_channel *server = NULL;
+    int err = 0;
+
+    messages_catch();
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                              .init_child = init_nothing,
+                                              .init_server = restart_too_early, .user_data = &err),
+                          &server),
+        0);
+    assert_int_equal(err, -EINVAL);
+    assert_true(messages_last_contains("does not listen yet"));
+    service_stop(server);
+}
+
 TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
 {
     struct service service = {0};
