@@ -9,7 +9,9 @@
  *                           empty one cannot be written (-EINVAL): the peer would take it for the
  *                           end. One that is longer than the reader's receive_max is lost, which is
  *                           an error event (-EMSGSIZE)
- *      WEIR_KIND_DATAGRAM   weir/datagram.h. None is lost: who writes faster than is read waits
+ *      WEIR_KIND_DATAGRAM   weir/datagram.h. None is lost: who writes faster than is read waits.
+ *                           So a recipient that does not read keeps those waiting whose datagrams
+ *                           come after its own; a channel that is connected has only one
  *
  * On all of them descriptors can be passed: weir/descriptors.h.
  *
