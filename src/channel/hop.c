@@ -574,7 +574,11 @@ static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
 
 /* ---- from the handler ---- */
 
-/* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
+/*
+ * Neighbours on the same executor get it at once; otherwise the last of them sends it on. One that
+ * does not know yet that it was added hears it now: its inbox is run later, and what was there
+ * before would go past it.
+ */
 void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
 {
     weir_ctx *next;
@@ -582,6 +586,8 @@ void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
 
     while ((next = atomic_load_explicit(in ? &weir__hop_of(ctx)->next : &weir__hop_of(ctx)->prev,
                                         memory_order_acquire)) != NULL) {
+        if (!weir__hop_of(next)->is_ready)
+            tell_added(next);
         if (takes(next, event->slot)) {
             weir__invoke(next, event);
             return;

@@ -588,3 +588,74 @@ TEST(hop, reports_a_write_beyond_the_cap_that_nobody_waits_for)
     assert_int_equal(diary_count(&far.rig.diary, "a.error(WEIR_EFULL)"), 1);
     far_close(&far);
 }
+
+/* ---- replaced before the registration ---- */
+
+static void replace_early(struct far *far, const char *old, const char *name, weir_group *group)
+{
+    struct spy options = {.diary = &far->rig.diary};
+
+    strncpy(options.name, name, sizeof(options.name) - 1);
+    assert_int_equal(weir_pipeline_replace(far->rig.pipeline, old,
+                                           WEIR_PLACE(.name = name, .group = group), &spy,
+                                           &options),
+                     0);
+}
+
+static void assert_once(struct far *far, const char *text)
+{
+    assert_int_equal(diary_count(&far->rig.diary, text), 1);
+}
+
+/* Of "a" and "b", which has replaced it, either may be elsewhere: each is told all of it, once. */
+static void replace_before_registration(bool first_is_far, bool second_is_far)
+{
+    struct far far;
+
+    far_open_bare(&far, &(const struct wire_options){.silent = true}, NULL);
+    if (first_is_far)
+        add_far(&far, "a");
+    else
+        rig_add(&far.rig, "a");
+    replace_early(&far, "a", "b", second_is_far ? far.group : NULL);
+    rig_start(&far.rig);
+    settle(&far);
+    assert_once(&far, "a.added");
+    assert_once(&far, "a.removed");
+    assert_once(&far, "a.deinit");
+    assert_once(&far, "b.added");
+    assert_once(&far, "b.active");
+    assert_int_equal(diary_count(&far.rig.diary, "a.active"), 0);
+    far_close(&far);
+}
+
+TEST(hop, replaced_by_one_on_the_loop_before_the_registration_is_told_all_of_it)
+{
+    replace_before_registration(true, false);
+}
+
+TEST(hop, that_replaces_one_on_the_loop_before_the_registration_leaves_it_its_end)
+{
+    replace_before_registration(false, true);
+}
+
+TEST(hop, replaced_by_another_before_the_registration_is_told_all_of_it)
+{
+    replace_before_registration(true, true);
+}
+
+/* The inbox of the second is run after that of the first: what the first passes on does not go past
+ * the second. */
+TEST(hop, side_by_side_hear_all_of_it)
+{
+    struct far far;
+
+    far_open_bare(&far, &(const struct wire_options){.silent = true}, NULL);
+    add_far(&far, "a");
+    add_far(&far, "b");
+    rig_start(&far.rig);
+    settle(&far);
+    assert_diary(&far.rig.diary, "a.added a.registered b.added b.registered a.active b.active "
+                                 "b.request_read a.request_read");
+    far_close(&far);
+}
