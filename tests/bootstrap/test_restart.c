@@ -296,9 +296,16 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
 
 /* ---- what does not succeed ---- */
 
-static void stop(void *server)
+struct stopping {
+    weir_channel *server;
+    int err;
+};
+
+static void stop(void *arg)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    struct stopping *stopping = arg;
+
+    stopping->err = weir_server_stop(stopping->server, 0, PATIENCE_NS);
 }
 
 /* A program that becomes ready when the file is there. */
@@ -324,6 +331,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     weir_group *workers = NULL;
     weir_channel *server;
     weir_promise *done;
+    struct stopping stopping = {0};
     weir__thread thread;
     char file[64];
     int visitor, created;
@@ -337,7 +345,8 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file)));
-    assert_int_equal(weir__thread_start(&thread, "stop", stop, server), 0);
+    stopping.server = server;
+    assert_int_equal(weir__thread_start(&thread, "stop", stop, &stopping), 0);
     assert_true(tally_await(&service.drained, 1));
     created = open(file, O_CREAT | O_CLOEXEC, 0600);
     assert_true(created >= 0);
@@ -347,6 +356,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     weir_promise_release(done);
     visitor_leave(visitor);
     weir__thread_join(&thread);
+    assert_int_equal(stopping.err, 0);
     weir_channel_release(server);
     weir_group_release(workers);
     (void)unlink(file);

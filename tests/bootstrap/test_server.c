@@ -466,7 +466,7 @@ static int on_try(weir_channel *channel, void *user_data)
 
 static void inherit_address(weir_group *group, int family)
 {
-    struct heir heir = {.until_try = 3};
+    struct heir heir = {.until_try = 2}; /* that one there is in any case */
     struct address address;
     weir_address place;
     char text[WEIR_ADDRESS_TEXT_SIZE];
