@@ -169,6 +169,7 @@ struct weir__io_handle {
                            come one at a time, so that the owner may stop after each */
     bool rights : 1;    /* Unix sockets that receive datagrams: passed descriptors, which come
                            closed on exec; others get none, whatever a peer sends */
+    bool shared : 1;    /* other processes may accept from the same socket */
     uint16_t poll_events; /* what the owner polls for */
     uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
                       usual */

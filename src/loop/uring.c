@@ -5,7 +5,9 @@
  * Receiving and sending are ready.c's, as for epoll: a poll in the ring says when, and plain calls
  * do it, on memory that is hot. What the ring does itself:
  *
- *     accept    again and again, until it is stopped
+ *     accept    again and again, until it is stopped; but not where other processes do, too: the
+ *               system wakes one ring only, and if its process is killed then, the client waits
+ *               until the next one comes. A poll is always woken.
  *     connect   but for Unix sockets
  *     receive   only if the group asks for it: uring_receive.c
  *
@@ -63,10 +65,12 @@ void weir__uring_arm(weir__io_handle *handle)
         weir__uring_poll_for_room(handle);
     if ((wanted & POLLIN) == 0 || handle->backend != NULL)
         return;
-    if ((handle->wants & WEIR__IO_ACCEPT) != 0)
-        start_accept(handle);
-    else
+    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
         start_receiving(handle);
+    else if (handle->shared)
+        weir__uring_poll_to_read(handle);
+    else
+        start_accept(handle);
 }
 
 /* Polls are left alone until they complete for nobody. */
@@ -215,7 +219,7 @@ static bool detach(weir__io_handle *handle)
  * received: what is in the socket comes after that. */
 static bool is_read_by_ring(const weir__io_handle *handle)
 {
-    return (handle->wants & WEIR__IO_ACCEPT) != 0 ||
+    return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared) ||
            weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
            ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
 }
@@ -254,7 +258,7 @@ static void start_reading(weir__io_handle *handle)
 
 static void accept_start(weir__io_handle *handle)
 {
-    handle->wants |= WEIR__IO_ACCEPT;
+    weir__ready_accept_start(handle);
     start_reading(handle);
 }
 

@@ -99,7 +99,7 @@ static void read_or_remember(weir__io_handle *handle, unsigned events)
 {
     if (handle->told == 0)
         weir__ready_deliver(handle, read_events(events));
-    else if ((handle->wants & WEIR__IO_RECEIVE) != 0)
+    else if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0)
         weir__io_make_due(handle, WEIR__IO_DUE_READ);
     else
         handle->unread = true;

@@ -10,6 +10,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <weir/error.h>
@@ -17,6 +19,7 @@
 #include <weir/pipeline.h>
 #include <weir/tcp.h>
 
+#include "base/thread.h"
 #include "support/executor/errand.h"
 #include "support/executor/messages.h"
 #include "support/executor/tally.h"
@@ -26,6 +29,7 @@
 #include "support/memory.h"
 
 #define PATIENCE_MS 10000
+#define STOP_WORD 1
 
 /* ---- handlers ---- */
 
@@ -225,6 +229,47 @@ TEST_EACH_LOOP(adopt, lets_two_accept_from_one_socket)
         end(channels[1]);
         host_close(&second);
     }
+}
+
+/* One that is woken for a client, as the only one of its kind, and then killed. */
+static void be_woken(void *arg)
+{
+    const int *epoll = arg;
+    struct epoll_event event = {0};
+
+    while (event.data.u32 != STOP_WORD)
+        (void)epoll_wait(*epoll, &event, 1, -1);
+}
+
+static int wait_in_line(int listener, int stop)
+{
+    struct epoll_event exclusive = {.events = EPOLLIN | EPOLLEXCLUSIVE | EPOLLET};
+    struct epoll_event last = {.events = EPOLLIN, .data.u32 = STOP_WORD};
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &exclusive), 0);
+    assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, stop, &last), 0);
+    return epoll;
+}
+
+TEST_EACH_LOOP(adopt, hears_of_clients_for_whom_another_process_was_woken)
+{
+    struct tally accepted = {0};
+    struct address address;
+    weir__thread thread;
+    int listener = socket_listen(AF_INET, 64, &address), stop = eventfd(0, EFD_CLOEXEC);
+    int epoll = wait_in_line(listener, stop);
+    weir_channel *channel = adopt_listener(host, listener, &accepted);
+
+    assert_int_equal(weir__thread_start(&thread, "woken", be_woken, &epoll), 0);
+    for (unsigned i = 0; i < 50; i++)
+        visit(&address);
+    assert_int_equal(accepted.calls, 50);
+    assert_int_equal(eventfd_write(stop, 1), 0);
+    weir__thread_join(&thread);
+    end(channel);
+    (void)close(epoll);
+    (void)close(stop);
 }
 
 /* ---- what is refused ---- */
