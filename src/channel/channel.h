@@ -252,6 +252,13 @@ bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
 /* Any thread: the bits will be seen to by the loop. Cannot fail. */
 void weir__channel_make_due(weir_channel *channel, uint32_t bits);
 
+/*
+ * Keeps the task from being posted until it is let go of, which posts it if something has become
+ * due. False if it is under way: then there is nothing to let go of.
+ */
+bool weir__channel_hold_due(weir_channel *channel);
+void weir__channel_let_due_go(weir_channel *channel);
+
 /* What they stand for, each in its file. */
 void weir__channel_do_active(weir_channel *channel);
 void weir__channel_do_inactive(weir_channel *channel);

@@ -69,19 +69,36 @@ static bool has_moved(const weir_channel *channel)
     return !weir__in_executor(executor) && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
 }
 
+/* A loop that does not even take this - its thread cannot be started - has never had the channel.
+ */
+static bool forward(weir_channel *channel)
+{
+    int err;
+
+    weir_channel_retain(channel); /* it may be through before us */
+    err = weir__executor_post(weir__channel_executor(channel), &channel->due_task, WEIR__NOW);
+    weir_channel_release(channel);
+    return err == 0;
+}
+
 /* Cancelled or not: it is done on the executor's thread in either case, and must be done. */
 static void on_due(void *arg, int status)
 {
     weir_channel *channel = arg;
-    uint32_t busy = BUSY;
 
     (void)status;
-    if (has_moved(channel)) {
-        post_again(channel);
+    if (has_moved(channel) && forward(channel))
         return;
-    }
     /* Acquire: what the setters did before they set their bits. */
     do_due(channel, atomic_exchange_explicit(&channel->due, BUSY, memory_order_acquire));
+    weir__channel_let_due_go(channel);
+}
+
+void weir__channel_let_due_go(weir_channel *channel)
+{
+    uint32_t busy = BUSY;
+
+    /* Release: who runs the task next comes after what was done to the channel. */
     if (atomic_compare_exchange_strong_explicit(&channel->due, &busy, 0, memory_order_acq_rel,
                                                 memory_order_relaxed))
         weir_channel_release(channel);
@@ -110,4 +127,15 @@ void weir__channel_make_due(weir_channel *channel, uint32_t bits)
         return;
     weir_channel_retain(channel);
     post(channel);
+}
+
+bool weir__channel_hold_due(weir_channel *channel)
+{
+    uint32_t none = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&channel->due, &none, BUSY, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return false;
+    weir_channel_retain(channel);
+    return true;
 }

@@ -91,24 +91,55 @@ static int hand_over(weir_channel *channel, weir_executor *loop)
     return 0;
 }
 
+/*
+ * From the moment that the channel has the loop, others post its task there. If the loop then does
+ * not take the channel we end it, and its task must not run meanwhile: elsewhere, since a loop that
+ * has ended takes no task. So it waits until that is settled; if it was under way, then to the loop
+ * that we are on.
+ */
+static bool hold_due(weir_channel *channel, const weir_executor *loop)
+{
+    return !weir__in_executor(loop) && weir__channel_hold_due(channel);
+}
+
+static void let_due_go(weir_channel *channel, bool held)
+{
+    if (held)
+        weir__channel_let_due_go(channel);
+}
+
 static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
+    bool held;
 
     if (err < 0) {
         weir__call_fail(channel, done, err);
         weir__executor_let_go(loop);
         return;
     }
+    held = hold_due(channel, loop);
     if (loop != weir__channel_executor(channel))
         err = hand_over(channel, loop);
-    if (err < 0) {
+    if (err == 0) {
+        register_there(channel, loop, done);
+    } else {
         weir__channel_end(channel, err);
         weir__channel_report(channel, done, err, NULL);
         weir__executor_let_go(loop);
-        return;
     }
-    register_there(channel, loop, done);
+    let_due_go(channel, held);
+}
+
+/* The channel's first loop. False if it has one, or had. */
+static bool register_first(weir_channel *channel, weir_executor *loop, weir_promise *done)
+{
+    bool held = hold_due(channel, loop), is_first = claim(channel, loop);
+
+    if (is_first)
+        register_there(channel, loop, done);
+    let_due_go(channel, held);
+    return is_first;
 }
 
 /* It did not come to the loop that it was on, which is the one to hand it over. */
@@ -184,9 +215,9 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
         return;
     }
     weir__executor_hold(loop);
-    if (claim(channel, loop))
-        register_there(channel, loop, done);
-    else if (can_move_now(channel))
+    if (register_first(channel, loop, done))
+        return;
+    if (can_move_now(channel))
         move(channel, loop, done);
     else
         post_move(channel, loop, done);
