@@ -141,6 +141,14 @@ WEIR_API void weir_deregister(weir_ctx *ctx, weir_promise *done);
  */
 WEIR_API void weir_close(weir_ctx *ctx, weir_promise *done);
 
+/*
+ * A write, or another operation, has ended in this handler, which has not passed it on: completes
+ * `done`, with success if `err` is 0. Where nobody waits a failure is told as the transport would:
+ * the first of a channel fires `error`, except because it is closing.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail);
+
 /* ---- flow ---- */
 
 /*

@@ -25,8 +25,10 @@
 #include <weir/composite.h>
 #include <weir/ctx.h>
 #include <weir/datagram.h>
+#include <weir/decoder.h>
 #include <weir/descriptors.h>
 #include <weir/embedded.h>
+#include <weir/encoder.h>
 #include <weir/error.h>
 #include <weir/events.h>
 #include <weir/executor.h>

@@ -143,6 +143,15 @@ bool weir_ctx_is_removed(const weir_ctx *ctx)
     return (ctx->mask & WEIR__CTX_REMOVED) != 0;
 }
 
+void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail)
+{
+    assert(weir__ctx_is_here(ctx));
+    if (done != NULL || !weir__ctx_is_elsewhere(ctx))
+        weir__channel_report(ctx->channel, done, err, detail);
+    else if (err < 0)
+        weir__channel_lose(ctx->channel, NULL, err);
+}
+
 /* ---- flow ---- */
 
 bool weir_is_writable(const weir_ctx *ctx)

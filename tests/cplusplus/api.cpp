@@ -1328,6 +1328,80 @@ void use_bootstraps()
     weir_group_release(group);
 }
 
+/* ---- codecs ---- */
+
+int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_buf *byte = nullptr;
+
+    if (weir_buf_readable(in) < 2)
+        return weir_decoder_need(ctx, 2);
+    if (weir_buf_bytes(in)[0] == '!')
+        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "an exclamation mark");
+    EXPECT(weir_buf_read_slice(in, 2, &byte) == 0);
+    *ret_msg = weir_buf_msg(byte);
+    return 1;
+}
+
+int put_byte(weir_ctx *, weir_msg *, weir_buf *out)
+{
+    return weir_buf_write_u8(out, 'x');
+}
+
+weir_decoder make_decoder()
+{
+    weir_decoder decoder = {};
+
+    decoder.handler.name = "decoder";
+    decoder.handler.state_size = sizeof(weir_decoder_state);
+    decoder.handler.removed = weir_decoder_removed;
+    decoder.handler.inactive = weir_decoder_inactive;
+    decoder.handler.read = weir_decoder_read;
+    decoder.handler.read_complete = weir_decoder_read_complete;
+    decoder.handler.event = weir_decoder_event;
+    decoder.decode = take_byte;
+    return decoder;
+}
+
+weir_encoder make_encoder()
+{
+    weir_encoder encoder = {};
+
+    encoder.handler.name = "encoder";
+    encoder.handler.write = weir_encoder_write;
+    encoder.type = &weir_buf_type;
+    encoder.encode = put_byte;
+    return encoder;
+}
+
+void report_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_msg_release(msg);
+    weir_ctx_report(ctx, done, 0, nullptr);
+}
+
+void use_codecs()
+{
+    static const weir_decoder decoder = make_decoder();
+    static const weir_encoder encoder = make_encoder();
+    weir_handler reporter = {};
+    weir_embedded *embedded = nullptr;
+    weir_buf *buf = nullptr;
+
+    reporter.name = "reporter";
+    reporter.write = report_write;
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+    EXPECT(weir_pipeline_add_last(pipeline, &reporter, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &decoder.handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &encoder.handler, nullptr) == 0);
+    EXPECT(weir_buf_create_from("abc!!", 5, &buf) == 0);
+    EXPECT(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)) == 0);
+    weir_msg_release(weir_embedded_read_inbound(embedded));
+    EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
+    weir_embedded_release(embedded);
+}
+
 } // namespace
 
 int main()
@@ -1373,5 +1447,6 @@ int main()
     use_channel_group();
     use_transports();
     use_bootstraps();
+    use_codecs();
     return failures != 0;
 }

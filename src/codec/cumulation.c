@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/cumulation.h"
+
+#include <errno.h>
+
+#include <weir/bytes.h>
+
+#define ROOM_MIN 64    /* for bytes that more will follow */
+#define SMALL_MAX 4096 /* a buffer of this size may as well be kept */
+
+static size_t pieces_length(const weir_cumulation *cumulation)
+{
+    return cumulation->pieces != NULL ? weir_composite_readable(cumulation->pieces) : 0;
+}
+
+static void replace_in(weir_cumulation *cumulation, weir_buf *in)
+{
+    weir_buf_release(cumulation->in);
+    cumulation->in = in;
+}
+
+/* ---- adding ---- */
+
+static int add_piece(weir_cumulation *cumulation, weir_msg *msg)
+{
+    int err = 0;
+
+    if (cumulation->pieces == NULL)
+        err = weir_composite_create(SIZE_MAX, &cumulation->pieces);
+    if (err == 0)
+        return weir_composite_add(cumulation->pieces, msg);
+    weir_msg_release(msg);
+    return err;
+}
+
+int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf == NULL || cumulation->in != NULL || pieces_length(cumulation) > 0)
+        return add_piece(cumulation, msg);
+    cumulation->in = buf;
+    cumulation->stuck = false;
+    return 0;
+}
+
+/* ---- putting together ---- */
+
+/* How much memory to take for `length` bytes: no more than is about to come, or twice as much. */
+static size_t room_for(const weir_cumulation *cumulation, size_t length)
+{
+    size_t room = length * 2;
+
+    if (cumulation->need >= length && cumulation->need < room)
+        room = cumulation->need;
+    return room > ROOM_MIN ? room : ROOM_MIN;
+}
+
+/* Others may see the buffer, or its memory ends: then its bytes move. */
+static int make_room(weir_cumulation *cumulation, size_t more)
+{
+    weir_buf *in = cumulation->in, *larger;
+    size_t length = weir_buf_readable(in);
+    int err;
+
+    if (weir_msg_refs(&in->msg) == 1 && !weir_buf_is_read_only(in) && weir_buf_writable(in) >= more)
+        return 0;
+    err = weir_buf_create(room_for(cumulation, length + more), 0, &larger);
+    if (err < 0)
+        return err;
+    (void)weir_buf_write_bytes(larger, weir_buf_bytes(in), length);
+    replace_in(cumulation, larger);
+    return 0;
+}
+
+static int pull(weir_cumulation *cumulation, size_t length)
+{
+    int err = make_room(cumulation, length);
+
+    if (err < 0)
+        return err;
+    err = weir_composite_read_bytes(cumulation->pieces, weir_buf_space(cumulation->in), length);
+    if (err < 0)
+        return err;
+    (void)weir_buf_advance(cumulation->in, length);
+    weir_composite_discard(cumulation->pieces);
+    return 0;
+}
+
+/* How much of the pieces has to be behind `in` before it is worth another look; 0 = none helps. */
+static size_t worth_pulling(const weir_cumulation *cumulation)
+{
+    size_t there = weir_buf_readable(cumulation->in), more = pieces_length(cumulation);
+    weir_span first;
+
+    if (cumulation->need > there)
+        return cumulation->need - there <= more ? cumulation->need - there : 0;
+    if (more == 0 || weir_composite_component(cumulation->pieces, 0, &first) < 0)
+        return 0;
+    return first.length - weir_composite_read_index(cumulation->pieces);
+}
+
+static int take_piece(weir_cumulation *cumulation)
+{
+    weir_buf *in;
+    int err;
+
+    if (pieces_length(cumulation) == 0)
+        return 0;
+    err = weir_composite_remove(cumulation->pieces, 0, &in);
+    if (err < 0)
+        return err;
+    cumulation->in = in;
+    return 1;
+}
+
+static int next(weir_cumulation *cumulation)
+{
+    size_t more;
+    int err;
+
+    if (cumulation->in == NULL)
+        return take_piece(cumulation);
+    if (!cumulation->stuck)
+        return 1;
+    more = worth_pulling(cumulation);
+    if (more == 0)
+        return 0;
+    err = pull(cumulation, more);
+    return err < 0 ? err : 1;
+}
+
+int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
+{
+    int result;
+
+    if (cumulation->in != NULL && weir_buf_readable(cumulation->in) == 0) {
+        replace_in(cumulation, NULL);
+        cumulation->stuck = false;
+    }
+    result = next(cumulation);
+    if (result <= 0)
+        return result;
+    cumulation->stuck = false;
+    *ret_in = cumulation->in;
+    return 1;
+}
+
+int weir__cumulation_join(weir_cumulation *cumulation, weir_buf **ret_in)
+{
+    int err = cumulation->in == NULL ? take_piece(cumulation) : 0;
+
+    if (err >= 0 && cumulation->in == NULL)
+        err = weir_buf_create(0, 0, &cumulation->in);
+    if (err >= 0 && pieces_length(cumulation) > 0)
+        err = pull(cumulation, pieces_length(cumulation));
+    if (err < 0)
+        return err;
+    *ret_in = cumulation->in;
+    return 0;
+}
+
+void weir__cumulation_wait(weir_cumulation *cumulation, size_t need)
+{
+    cumulation->stuck = true;
+    cumulation->need = need;
+}
+
+void weir__cumulation_go_on(weir_cumulation *cumulation)
+{
+    cumulation->need = 0;
+}
+
+/* ---- resting, and the end ---- */
+
+void weir__cumulation_rest(weir_cumulation *cumulation)
+{
+    weir_buf *in = cumulation->in, *smaller;
+    size_t length, capacity;
+
+    if (pieces_length(cumulation) == 0) {
+        weir_composite_release(cumulation->pieces);
+        cumulation->pieces = NULL;
+    }
+    if (in == NULL)
+        return;
+    length = weir_buf_readable(in);
+    capacity = weir_buf_capacity(in);
+    if (capacity <= SMALL_MAX || length > capacity / 4 || cumulation->need > capacity / 4)
+        return;
+    if (weir_buf_create(room_for(cumulation, length), 0, &smaller) < 0)
+        return; /* then it stays where it is */
+    (void)weir_buf_write_bytes(smaller, weir_buf_bytes(in), length);
+    replace_in(cumulation, smaller);
+}
+
+static weir_msg *take_all(weir_cumulation *cumulation)
+{
+    weir_composite *all;
+
+    if (weir_composite_create(0, &all) < 0)
+        return NULL;
+    if (weir_composite_add(all, weir_buf_msg(weir_buf_retain(cumulation->in))) == 0 &&
+        weir_composite_add(all, weir_msg_retain(weir_composite_msg(cumulation->pieces))) == 0)
+        return weir_composite_msg(all);
+    weir_composite_release(all);
+    return NULL;
+}
+
+weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
+{
+    bool has_in = cumulation->in != NULL && weir_buf_readable(cumulation->in) > 0;
+    bool has_pieces = pieces_length(cumulation) > 0;
+    weir_msg *left = NULL;
+
+    if (has_in && has_pieces)
+        left = take_all(cumulation);
+    else if (has_in)
+        left = weir_msg_retain(weir_buf_msg(cumulation->in));
+    else if (has_pieces)
+        left = weir_msg_retain(weir_composite_msg(cumulation->pieces));
+    weir__cumulation_clear(cumulation);
+    return left;
+}
+
+void weir__cumulation_clear(weir_cumulation *cumulation)
+{
+    weir_buf_release(cumulation->in);
+    weir_composite_release(cumulation->pieces);
+    *cumulation = (weir_cumulation){0};
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The base of decoders: ByteToMessageDecoderTest of Netty, and more.
+ */
+#include <weir/decoder.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/bytes.h>
+#include <weir/channel.h>
+#include <weir/error.h>
+
+#include "support/codec/feed.h"
+#include "support/memory.h"
+
+/* ---- a decoder: a digit says how many bytes follow; '!' is an error, '?' goes on for nothing,
+ * '-' removes the decoder ---- */
+
+struct counted {
+    weir_decoder_state decoder;
+    unsigned calls;
+};
+
+static int decode_counted(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct counted *counted = weir_ctx_state(ctx);
+    size_t length = (size_t)(weir_buf_bytes(in)[0] - '0');
+    weir_buf *frame;
+
+    counted->calls++;
+    switch (weir_buf_bytes(in)[0]) {
+    case '!':
+        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "there is an exclamation mark");
+    case '?':
+        return 1;
+    case '-':
+        (void)weir_buf_skip(in, 1);
+        weir_ctx_remove(ctx);
+        return 0;
+    default:
+        if (weir_buf_readable(in) < 1 + length)
+            return weir_decoder_need(ctx, 1 + length);
+        (void)weir_buf_skip(in, 1);
+        if (weir_buf_read_slice(in, length, &frame) < 0)
+            return -ENOMEM;
+        *ret_msg = weir_buf_msg(frame);
+        return 1;
+    }
+}
+
+static int decode_rest(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    char text[32] = "last:";
+    size_t length = weir_buf_readable(in);
+
+    (void)ctx;
+    assert(length < sizeof(text) - 6);
+    (void)weir_buf_read_bytes(in, text + 5, length);
+    *ret_msg = feed_bytes(text, 5 + length);
+    return 1;
+}
+
+static const weir_decoder counted = {
+    .handler = {.name = "counted", WEIR_DECODER_SLOTS(struct counted)},
+    .decode = decode_counted,
+};
+
+static const weir_decoder with_last = {
+    .handler = {.name = "with-last", WEIR_DECODER_SLOTS(struct counted)},
+    .decode = decode_counted,
+    .decode_last = decode_rest,
+};
+
+static void add(weir_pipeline *pipeline, const struct feed *feed)
+{
+    const weir_decoder *decoder = feed->arg;
+
+    assert_int_equal(weir_pipeline_add_last(pipeline, &decoder->handler, NULL), 0);
+}
+
+static const struct feed feed = {.add = add, .arg = &counted};
+static const struct feed feed_to_last = {.add = add, .arg = &with_last};
+
+TEST(decoder, finds_the_same_messages_however_they_are_cut)
+{
+    assert_text_fed(&feed, "3abc1d2ef0", "abc|d|ef|");
+    assert_text_fed(&feed, "", "");
+    assert_text_fed(&feed, "3ab", ""); /* never complete: dropped */
+}
+
+TEST(decoder, gives_what_is_left_to_decode_last)
+{
+    assert_text_fed(&feed_to_last, "3abc5de", "abc|last:5de");
+}
+
+TEST(decoder, calls_decode_last_even_if_nothing_is_left)
+{
+    assert_text_fed(&feed_to_last, "1a", "a|last:");
+    assert_text_fed(&feed_to_last, "", "last:");
+}
+
+TEST(decoder, tells_an_error_once_and_throws_the_rest_away)
+{
+    assert_text_fed(&feed, "1a!1b!", "a|error(WEIR_EMALFORMED)");
+    assert_text_fed(&feed_to_last, "1a!1b!", "a|error(WEIR_EMALFORMED)");
+}
+
+TEST(decoder, that_makes_no_progress_is_an_error)
+{
+    assert_text_fed(&feed, "1a?1b", "a|error(WEIR_ENOPROGRESS)");
+}
+
+/* ---- with an embedded channel ---- */
+
+static weir_embedded *open_with(const weir_decoder *decoder)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &decoder->handler, NULL), 0);
+    return embedded;
+}
+
+static void write_text(weir_embedded *embedded, const char *text)
+{
+    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(text, strlen(text))), 0);
+}
+
+static void assert_comes(weir_embedded *embedded, const char *text)
+{
+    weir_msg *msg = weir_embedded_read_inbound(embedded);
+    char bytes[64] = "";
+    size_t length;
+
+    assert_non_null(msg);
+    if (weir_buf_of(msg) != NULL) {
+        length = weir_buf_readable(weir_buf_of(msg));
+        memcpy(bytes, weir_buf_bytes(weir_buf_of(msg)), length);
+    } else {
+        length = weir_composite_readable(weir_composite_of(msg));
+        assert_int_equal(weir_composite_peek_bytes(weir_composite_of(msg), bytes, length), 0);
+    }
+    assert_int_equal(length, strlen(text));
+    assert_string_equal(bytes, text);
+    weir_msg_release(msg);
+}
+
+static struct counted *state_of(weir_embedded *embedded, const weir_decoder *decoder)
+{
+    weir_ctx *ctx = weir_pipeline_find_handler(weir_embedded_pipeline(embedded), &decoder->handler);
+
+    assert_non_null(ctx);
+    return weir_ctx_state(ctx);
+}
+
+TEST(decoder, that_is_removed_while_decoding_passes_the_rest_on)
+{
+    weir_embedded *embedded = open_with(&counted);
+
+    write_text(embedded, "1a-rest");
+    assert_comes(embedded, "a");
+    assert_comes(embedded, "rest");
+    write_text(embedded, "1b");
+    assert_comes(embedded, "1b");
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, that_is_removed_from_outside_passes_the_rest_on)
+{
+    weir_embedded *embedded = open_with(&counted);
+
+    write_text(embedded, "9in");
+    write_text(embedded, "two");
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "counted", NULL), 0);
+    assert_comes(embedded, "9intwo");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+static void remove_decoder(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
+
+    weir_fire_read(ctx, msg);
+    if (weir_pipeline_find(pipeline, "counted") != NULL)
+        (void)weir_pipeline_remove(pipeline, "counted", NULL);
+}
+
+TEST(decoder, that_a_handler_behind_it_removes_passes_the_rest_on_after_the_message)
+{
+    static const weir_handler remover = {.name = "remover", .read = remove_decoder};
+    weir_embedded *embedded = open_with(&counted);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
+    write_text(embedded, "1a1b1c");
+    assert_comes(embedded, "a");
+    assert_comes(embedded, "1b1c");
+    weir_embedded_release(embedded);
+}
+
+static void feed_more(weir_ctx *ctx, weir_msg *msg)
+{
+    if (weir_buf_bytes(weir_buf_of(msg))[0] == 'a')
+        weir_pipeline_fire_read(weir_ctx_pipeline(ctx), feed_bytes("1x1y", 4));
+    weir_fire_read(ctx, msg);
+}
+
+TEST(decoder, queues_what_a_handler_behind_it_feeds_it)
+{
+    static const weir_handler feeder = {.name = "feeder", .read = feed_more};
+    weir_embedded *embedded = open_with(&counted);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &feeder, NULL), 0);
+    write_text(embedded, "1a1b2c"); /* the last is not whole: what comes next belongs to it */
+    assert_comes(embedded, "a");
+    assert_comes(embedded, "b");
+    assert_comes(embedded, "c1");
+    assert_int_equal(weir_embedded_take_error(embedded), 0);
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, passes_on_what_is_not_bytes)
+{
+    static const weir_msg_type type = {.name = "other", .destroy = NULL};
+    weir_embedded *embedded = open_with(&counted);
+    weir_msg msg;
+
+    weir_msg_init(&msg, &type);
+    assert_int_equal(weir_embedded_write_inbound(embedded, &msg), 0);
+    assert_ptr_equal(weir_embedded_read_inbound(embedded), &msg);
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, reads_composites)
+{
+    weir_embedded *embedded = open_with(&counted);
+    weir_composite *composite = NULL;
+
+    assert_int_equal(weir_composite_create(0, &composite), 0);
+    assert_int_equal(weir_composite_add(composite, feed_bytes("3a", 2)), 0);
+    assert_int_equal(weir_composite_add(composite, feed_bytes("bc2d", 4)), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, weir_composite_msg(composite)), 0);
+    assert_comes(embedded, "abc");
+    write_text(embedded, "e");
+    assert_comes(embedded, "de");
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, copies_nothing_of_messages_that_come_whole)
+{
+    weir_embedded *embedded = open_with(&counted);
+    weir_msg *in = feed_bytes("3abc", 4), *out;
+    const uint8_t *bytes = weir_buf_bytes(weir_buf_of(in));
+
+    assert_int_equal(weir_embedded_write_inbound(embedded, in), 0);
+    out = weir_embedded_read_inbound(embedded);
+    assert_ptr_equal(weir_buf_bytes(weir_buf_of(out)), bytes + 1);
+    weir_msg_release(out);
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, copies_only_the_message_that_is_cut)
+{
+    weir_embedded *embedded = open_with(&counted);
+    weir_msg *in = feed_bytes("bc2de", 5), *out;
+    const uint8_t *bytes = weir_buf_bytes(weir_buf_of(in));
+
+    write_text(embedded, "3a");
+    assert_int_equal(weir_embedded_write_inbound(embedded, in), 0);
+    assert_comes(embedded, "abc");
+    out = weir_embedded_read_inbound(embedded);
+    assert_ptr_equal(weir_buf_bytes(weir_buf_of(out)), bytes + 3);
+    weir_msg_release(out);
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, is_not_asked_before_what_it_needs_is_there)
+{
+    weir_embedded *embedded = open_with(&counted);
+    struct counted *state = state_of(embedded, &counted);
+
+    write_text(embedded, "9");
+    assert_int_equal(state->calls, 1);
+    for (int i = 0; i < 8; i++)
+        write_text(embedded, "x");
+    assert_int_equal(state->calls, 1);
+    write_text(embedded, "x");
+    assert_int_equal(state->calls, 2);
+    assert_comes(embedded, "xxxxxxxxx");
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, asks_for_more_where_reads_are_on_demand)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)),
+            &embedded),
+        0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &counted.handler, NULL), 0);
+    write_text(embedded, "3a");
+    write_text(embedded, "b");
+    write_text(embedded, "c");
+    write_text(embedded, "1d");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
+    weir_embedded_run(embedded);
+    assert_comes(embedded, "abc");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, decodes_the_rest_when_the_peer_ends_its_half)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true)),
+            &embedded),
+        0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &with_last.handler, NULL), 0);
+    write_text(embedded, "5ab");
+    weir_embedded_end_input(embedded);
+    assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+    assert_comes(embedded, "last:5ab");
+    (void)weir_embedded_finish(embedded);
+    assert_null(weir_embedded_read_inbound(embedded)); /* not a second time */
+    weir_embedded_release(embedded);
+}
+
+TEST(decoder, survives_every_lack_of_memory)
+{
+    static const char *const parts[] = {"3a", "b", "c2", "de9", "12", "345", "678", "9"};
+
+    for (unsigned n = 1;; n++) {
+        weir_embedded *embedded = open_with(&with_last);
+        weir_msg *msgs[8];
+
+        for (size_t i = 0; i < 8; i++)
+            msgs[i] = feed_bytes(parts[i], strlen(parts[i]));
+        test_memory_fail_at(n);
+        for (size_t i = 0; i < 8; i++)
+            (void)weir_embedded_write_inbound(embedded, msgs[i]);
+        test_memory_fail_at(0);
+        weir_embedded_release(embedded);
+        if (!test_memory_failed())
+            break;
+    }
+}
