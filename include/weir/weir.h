@@ -39,6 +39,8 @@
 #include <weir/histogram.h>
 #include <weir/inproc.h>
 #include <weir/leak.h>
+#include <weir/length_field.h>
+#include <weir/length_prepender.h>
 #include <weir/local.h>
 #include <weir/log.h>
 #include <weir/loop.h>

@@ -1402,6 +1402,22 @@ void use_codecs()
     weir_embedded_release(embedded);
 }
 
+/* The stock decoders and encoders of frames, each with all its defaults. */
+void use_frames()
+{
+    weir_embedded *embedded = nullptr;
+    weir_length_field_options length_field;
+    weir_length_prepender_options length_prepender;
+
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+    weir_length_field_options_init(&length_field);
+    EXPECT(weir_length_field_add(pipeline, &length_field) == 0);
+    weir_length_prepender_options_init(&length_prepender);
+    EXPECT(weir_length_prepender_add(pipeline, &length_prepender) == 0);
+    weir_embedded_release(embedded);
+}
+
 } // namespace
 
 int main()
@@ -1448,5 +1464,6 @@ int main()
     use_transports();
     use_bootstraps();
     use_codecs();
+    use_frames();
     return failures != 0;
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing bytes with something before and behind them, without copying them: buffers and composites
+ * as one composite, so that all of it goes out or nothing. A file range cannot be part of one; it
+ * is written between the two, and if one of the three fails, the peer could no longer tell where a
+ * frame begins: then the channel is aborted.
+ */
+#ifndef WEIR_CODEC_ENCLOSE_H
+#define WEIR_CODEC_ENCLOSE_H
+
+#include <weir/buf.h>
+#include <weir/ctx.h>
+
+/* How many bytes a buffer, a composite or a file range has to be sent; -1 of anything else. */
+int64_t weir__enclose_length(weir_msg *msg);
+
+/* Takes: msg, which is one of these. Keeps: done. An empty `tail` is left out. */
+void weir__enclose_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
+                         weir_promise *done);
+
+#endif

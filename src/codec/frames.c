@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/frames.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+
+int weir__frames_refuse(const char *noun, const char *reason)
+{
+    weir__error("codec", noun, "options make no sense: %s", reason);
+    return -EINVAL;
+}
+
+int weir__frames_init(struct weir__frames *frames, const char *noun, size_t limit, size_t usual)
+{
+    if (limit > WEIR_BUF_MAX)
+        return weir__frames_refuse(noun, "the limit is beyond what a buffer can hold");
+    frames->noun = noun;
+    frames->limit = limit > 0 ? limit : usual;
+    return 0;
+}
+
+int weir__frames_cut(weir_buf *in, size_t front, size_t length, size_t back, weir_msg **ret_msg)
+{
+    weir_buf *frame;
+    int err = weir_buf_slice(in, weir_buf_read_index(in) + front, length, &frame);
+
+    if (err < 0)
+        return err;
+    (void)weir_buf_skip(in, front + length + back);
+    *ret_msg = weir_buf_msg(frame);
+    return 1;
+}
+
+/* ---- over the limit ---- */
+
+static void tell(weir_ctx *ctx)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
+    char detail[96];
+
+    frames->is_told = true;
+    (void)snprintf(detail, sizeof(detail), "a %s is longer than the limit of %zu bytes",
+                   frames->noun, frames->limit);
+    weir_fire_error(ctx, WEIR_ETOOLONG, detail);
+}
+
+bool weir__frames_too_long(weir_ctx *ctx)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
+
+    frames->is_skipping = true;
+    frames->is_told = false;
+    if (!frames->tells_late)
+        tell(ctx);
+    return !weir_ctx_is_removed(ctx);
+}
+
+void weir__frames_skipped(weir_ctx *ctx)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
+
+    frames->is_skipping = false;
+    if (!frames->is_told)
+        tell(ctx);
+}
+
+int weir__frames_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    const struct weir__frames *frames = weir_ctx_state(ctx);
+
+    (void)in;
+    (void)ret_msg;
+    if (frames->is_skipping)
+        weir__frames_skipped(ctx);
+    return 0;
+}
+
+/* ---- of known length ---- */
+
+int weir__frames_skip_on(weir_ctx *ctx, weir_buf *in)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
+    size_t there = weir_buf_readable(in);
+    size_t length = frames->left < there ? (size_t)frames->left : there;
+
+    (void)weir_buf_skip(in, length);
+    frames->left -= length;
+    if (frames->left == 0)
+        weir__frames_skipped(ctx);
+    return 1;
+}
+
+int weir__frames_skip(weir_ctx *ctx, weir_buf *in, uint64_t length)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
+
+    frames->left = length;
+    return weir__frames_too_long(ctx) ? weir__frames_skip_on(ctx, in) : 0;
+}
+
+int weir__frames_take(weir_ctx *ctx, weir_buf *in, size_t length, size_t front, size_t back,
+                      weir_msg **ret_msg)
+{
+    if (weir_buf_readable(in) < length)
+        return weir_decoder_need(ctx, length);
+    return weir__frames_cut(in, front, length - front - back, back, ret_msg);
+}

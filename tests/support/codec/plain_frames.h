@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the decoders of frames ought to find, each written plainly over flat memory.
+ */
+#ifndef WEIR_TEST_PLAIN_FRAMES_H
+#define WEIR_TEST_PLAIN_FRAMES_H
+
+#include <weir/length_field.h>
+
+#include "support/codec/transcript.h"
+
+void plain_length_field(const weir_length_field_options *options, const uint8_t *bytes,
+                        size_t length, struct transcript *transcript);
+
+#endif
