@@ -37,6 +37,7 @@
 #include <weir/group.h>
 #include <weir/handler.h>
 #include <weir/histogram.h>
+#include <weir/idle.h>
 #include <weir/inproc.h>
 #include <weir/leak.h>
 #include <weir/length_field.h>
@@ -52,6 +53,7 @@
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>
+#include <weir/read_timeout.h>
 #include <weir/resolver.h>
 #include <weir/restart.h>
 #include <weir/schedule.h>
@@ -66,5 +68,6 @@
 #include <weir/timer.h>
 #include <weir/udp.h>
 #include <weir/unix.h>
+#include <weir/write_timeout.h>
 
 #endif

@@ -64,6 +64,7 @@ enum {
     WEIR__ENDING = 1 << 16,        /* closed: its handlers are being removed */
     WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
     WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
+    WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
@@ -80,6 +81,7 @@ enum {
     WEIR__DUE_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
     WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
     WEIR__DUE_LOST = 1 << 11,      /* something that another thread asked for */
+    WEIR__DUE_WATCH = 1 << 12,     /* asked for by another thread */
 };
 
 /*
@@ -203,6 +205,8 @@ struct weir__rare {
     _Atomic int64_t under_way;        /* bytes on their way to and from handlers elsewhere */
     weir__list memberships;           /* channel_group.c: under the channel's lock */
     _Atomic int lost;                 /* why something that nobody waits for was not done */
+    _Atomic int64_t bytes_sent_at;    /* progress.c */
+    _Atomic int64_t message_sent_at;
 };
 
 /* Any thread: makes it if need be; NULL if there is no memory. */

@@ -13,6 +13,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "channel/progress.h"
 
 #define BUSY (1u << 31)
 
@@ -38,6 +39,8 @@ static void do_due(weir_channel *channel, uint32_t bits)
 {
     if (bits & WEIR__DUE_ACTIVE)
         weir__channel_do_active(channel);
+    if (bits & WEIR__DUE_WATCH)
+        (void)weir__progress_watch(channel);
     if (bits & WEIR__DUE_MARKS)
         weir__outbound_look(channel);
     if (bits & WEIR__DUE_LOST)

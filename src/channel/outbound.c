@@ -29,6 +29,7 @@
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
 #include "channel/node.h"
+#include "channel/progress.h"
 
 #define MARKS 1u /* the bit of `unwritable` that is ours */
 
@@ -362,6 +363,7 @@ static void skip(weir_msg *msg, int64_t bytes)
 void weir__outbound_advance(weir_channel *channel, size_t bytes)
 {
     int64_t left = (int64_t)bytes, there;
+    bool whole = false;
     weir__entry *entry;
 
     while ((entry = sendable(channel)) != NULL && (there = remaining(entry->msg)) >= 0) {
@@ -373,8 +375,11 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
         }
         left -= there;
         weir__stats_sent(channel, 1, (uint64_t)there);
+        whole = true;
         finish(channel, pop(&channel->outbound), 0, NULL);
     }
+    if (whole || bytes > 0)
+        weir__progress_note(channel, whole);
     look(channel);
 }
 
@@ -489,6 +494,8 @@ void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
     else
         weir__stats_error(channel, err);
     finish(channel, pop(&channel->outbound), err, detail);
+    if (err == 0)
+        weir__progress_note(channel, true);
     weir__outbound_look(channel);
 }
 

@@ -1328,6 +1328,41 @@ void use_bootstraps()
     weir_group_release(group);
 }
 
+/* ---- handlers of time and flow ---- */
+
+void watch_idle(weir_ctx *, weir_msg *event)
+{
+    const weir_idle_event *idle = weir_idle_event_of(event);
+
+    EXPECT(idle != nullptr && weir_idle_event_kind(idle) == WEIR_IDLE_READER);
+    EXPECT(idle != nullptr && weir_idle_event_is_first(idle));
+    weir_msg_release(event);
+}
+
+void use_timeouts()
+{
+    weir_handler listener = {};
+    weir_idle_options idle;
+    weir_read_timeout_options read_timeout;
+    weir_write_timeout_options write_timeout;
+    weir_embedded *embedded = nullptr;
+
+    listener.name = "listener";
+    listener.event = watch_idle;
+    weir_idle_options_init(&idle);
+    weir_read_timeout_options_init(&read_timeout);
+    weir_write_timeout_options_init(&write_timeout);
+    idle.reader_ns = weir_ms(10);
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+    EXPECT(weir_idle_add(pipeline, &idle) == 0);
+    EXPECT(weir_read_timeout_add(pipeline, &read_timeout) == 0);
+    EXPECT(weir_write_timeout_add(pipeline, &write_timeout) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &listener, nullptr) == 0);
+    weir_embedded_advance(embedded, weir_ms(10));
+    weir_embedded_release(embedded);
+}
+
 /* ---- codecs ---- */
 
 int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -1463,6 +1498,7 @@ int main()
     use_channel_group();
     use_transports();
     use_bootstraps();
+    use_timeouts();
     use_codecs();
     use_frames();
     return failures != 0;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/idle.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <weir/ctx.h>
+#include <weir/pipeline.h>
+
+#include "base/options.h"
+#include "channel/progress.h"
+#include "handler/idle_watch.h"
+
+/* ---- events: one of each, of which the library holds a reference for ever ---- */
+
+struct weir_idle_event {
+    weir_msg msg; /* first */
+    enum weir_idle_kind kind;
+    bool first;
+};
+
+static void never(weir_msg *msg)
+{
+    (void)msg;
+    assert(!"an idle event was released more often than it was fired");
+}
+
+static const weir_msg_type event_type = {.name = "idle", .destroy = never};
+
+#define EVENT(kind_, first_) \
+    [first_] = {.msg = {.type = &event_type, .refs = 1}, .kind = (kind_), .first = (first_)}
+#define EVENTS(kind) [kind] = {EVENT(kind, false), EVENT(kind, true)}
+
+static weir_idle_event events[WEIR__IDLE_KINDS][2] = {
+    EVENTS(WEIR_IDLE_READER), EVENTS(WEIR_IDLE_WRITER), EVENTS(WEIR_IDLE_BOTH)};
+
+const weir_idle_event *weir_idle_event_of(const weir_msg *event)
+{
+    return weir_msg_is(event, &event_type) ? (const weir_idle_event *)(const void *)event : NULL;
+}
+
+enum weir_idle_kind weir_idle_event_kind(const weir_idle_event *event)
+{
+    return event->kind;
+}
+
+bool weir_idle_event_is_first(const weir_idle_event *event)
+{
+    return event->first;
+}
+
+/* ---- the handler ---- */
+
+static void tell(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
+{
+    weir_fire_event(ctx, weir_msg_retain(&events[kind][first].msg));
+}
+
+static int init(void *state, const void *options)
+{
+    return weir__idle_watch_init(state, options, tell);
+}
+
+static const weir_handler idle = {
+    .name = "idle",
+    .state_size = sizeof(weir__idle_watch),
+    .init = init,
+    WEIR__IDLE_WATCH_SLOTS,
+};
+
+void weir_idle_options_init(weir_idle_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options)
+{
+    weir_idle_options own;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err == 0 && weir__idle_watch_needs_progress(&own))
+        err = weir__progress_watch(weir_pipeline_channel(pipeline));
+    return err < 0 ? err : weir_pipeline_add_last(pipeline, &idle, &own);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handler/idle_watch.h"
+
+#include <errno.h>
+
+#include <weir/channel.h>
+#include <weir/ctx.h>
+
+#include "channel/progress.h"
+
+#define SHORTEST weir_ms(1) /* so that it is not always about to fire */
+
+static weir__idle_watch *watch_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+static int64_t now_of(const weir_ctx *ctx)
+{
+    return weir__executor_now(weir_ctx_executor(ctx));
+}
+
+static int64_t later(int64_t one, int64_t other)
+{
+    return one > other ? one : other;
+}
+
+/* ---- the timers ---- */
+
+static int64_t last_read(const weir__idle_watch *watch, int64_t now_ns)
+{
+    return watch->is_reading ? now_ns : watch->read_at;
+}
+
+static int64_t last_sent(const weir_ctx *ctx, const weir__idle_watch *watch)
+{
+    const weir_channel *channel = weir_ctx_channel(ctx);
+
+    return later(watch->begun_at, watch->observes_output ? weir__progress_of_bytes(channel)
+                                                         : weir__progress_of_messages(channel));
+}
+
+/* When that has last happened of which the kind says that it does not. */
+static int64_t last_time(const weir_ctx *ctx, const weir__idle_watch *watch,
+                         enum weir_idle_kind kind, int64_t now_ns)
+{
+    switch (kind) {
+    case WEIR_IDLE_READER:
+        return last_read(watch, now_ns);
+    case WEIR_IDLE_WRITER:
+        return last_sent(ctx, watch);
+    default:
+        return later(last_read(watch, now_ns), last_sent(ctx, watch));
+    }
+}
+
+static void on_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    weir__idle_watch *watch = watch_of(ctx);
+    enum weir_idle_kind kind = (enum weir_idle_kind)(timer - watch->timers);
+    int64_t limit_ns = watch->limits_ns[kind], now_ns = now_of(ctx);
+    int64_t last_ns = last_time(ctx, watch, kind, now_ns);
+    bool first = last_ns >= watch->told_at[kind]; /* it was earlier than that when it was told */
+
+    if (now_ns - last_ns < limit_ns) {
+        (void)weir_ctx_timer_start(ctx, timer, limit_ns - (now_ns - last_ns), on_timer);
+        return;
+    }
+    watch->told_at[kind] = now_ns;
+    (void)weir_ctx_timer_start(ctx, timer, limit_ns, on_timer);
+    watch->tell(ctx, kind, first);
+}
+
+/* A channel that changes its loop begins anew: its timers have been stopped. */
+static void begin(weir_ctx *ctx)
+{
+    weir__idle_watch *watch = watch_of(ctx);
+
+    watch->begun_at = watch->read_at = now_of(ctx);
+    watch->is_reading = false;
+    for (unsigned kind = 0; kind < WEIR__IDLE_KINDS; kind++)
+        if (watch->limits_ns[kind] > 0)
+            (void)weir_ctx_timer_start(ctx, &watch->timers[kind], watch->limits_ns[kind], on_timer);
+}
+
+void weir__idle_watch_stop(weir_ctx *ctx)
+{
+    for (unsigned kind = 0; kind < WEIR__IDLE_KINDS; kind++)
+        (void)weir_timer_stop(&watch_of(ctx)->timers[kind]);
+}
+
+/* ---- life ---- */
+
+static int read_limit(int64_t given_ns, int64_t *ret_limit_ns)
+{
+    if (given_ns < WEIR_OFF)
+        return -EINVAL;
+    *ret_limit_ns = given_ns > 0 ? later(given_ns, SHORTEST) : 0;
+    return 0;
+}
+
+int weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
+                          weir__idle_fn *tell)
+{
+    watch->tell = tell;
+    watch->observes_output = options->observe_output;
+    if (read_limit(options->reader_ns, &watch->limits_ns[WEIR_IDLE_READER]) < 0 ||
+        read_limit(options->writer_ns, &watch->limits_ns[WEIR_IDLE_WRITER]) < 0 ||
+        read_limit(options->both_ns, &watch->limits_ns[WEIR_IDLE_BOTH]) < 0)
+        return -EINVAL;
+    return 0;
+}
+
+bool weir__idle_watch_needs_progress(const weir_idle_options *options)
+{
+    return options->writer_ns > 0 || options->both_ns > 0;
+}
+
+void weir__idle_watch_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)) &&
+        weir_channel_is_registered(weir_ctx_channel(ctx)))
+        begin(ctx);
+}
+
+void weir__idle_watch_registered(weir_ctx *ctx)
+{
+    weir__idle_watch_added(ctx);
+    weir_fire_registered(ctx);
+}
+
+void weir__idle_watch_active(weir_ctx *ctx)
+{
+    begin(ctx);
+    weir_fire_active(ctx);
+}
+
+void weir__idle_watch_inactive(weir_ctx *ctx)
+{
+    weir__idle_watch_stop(ctx);
+    weir_fire_inactive(ctx);
+}
+
+/* ---- reading ---- */
+
+void weir__idle_watch_read(weir_ctx *ctx, weir_msg *msg)
+{
+    watch_of(ctx)->is_reading = true;
+    weir_fire_read(ctx, msg);
+}
+
+void weir__idle_watch_read_complete(weir_ctx *ctx)
+{
+    weir__idle_watch *watch = watch_of(ctx);
+
+    if (watch->is_reading) {
+        watch->is_reading = false;
+        watch->read_at = now_of(ctx);
+    }
+    weir_fire_read_complete(ctx);
+}

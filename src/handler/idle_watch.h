@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Waits until nothing has been read or sent for a while: the base of handlers that act on it.
+ *
+ * One timer for each limit. It is never moved: when it fires it looks how long ago the last thing
+ * has happened, and sleeps for what is left.
+ */
+#ifndef WEIR_HANDLER_IDLE_WATCH_H
+#define WEIR_HANDLER_IDLE_WATCH_H
+
+#include <weir/idle.h>
+#include <weir/timer.h>
+
+#define WEIR__IDLE_KINDS 3
+
+typedef void weir__idle_fn(weir_ctx *ctx, enum weir_idle_kind kind, bool first);
+
+/* The first member of the handler's state. */
+typedef struct weir__idle_watch {
+    weir__idle_fn *tell;
+    weir_timer timers[WEIR__IDLE_KINDS];
+    int64_t limits_ns[WEIR__IDLE_KINDS]; /* 0 = off */
+    int64_t told_at[WEIR__IDLE_KINDS];
+    int64_t begun_at;
+    int64_t read_at;
+    bool is_reading;
+    bool observes_output;
+} weir__idle_watch;
+
+/* Fails with -EINVAL. */
+int weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
+                          weir__idle_fn *tell);
+
+/* Whether what is sent has to be watched: weir__progress_watch. */
+bool weir__idle_watch_needs_progress(const weir_idle_options *options);
+
+void weir__idle_watch_added(weir_ctx *ctx);
+void weir__idle_watch_registered(weir_ctx *ctx);
+void weir__idle_watch_active(weir_ctx *ctx);
+void weir__idle_watch_inactive(weir_ctx *ctx);
+void weir__idle_watch_read(weir_ctx *ctx, weir_msg *msg);
+void weir__idle_watch_read_complete(weir_ctx *ctx);
+
+#define WEIR__IDLE_WATCH_SLOTS                                                  \
+    .added = weir__idle_watch_added, .registered = weir__idle_watch_registered, \
+    .active = weir__idle_watch_active, .inactive = weir__idle_watch_inactive,   \
+    .read = weir__idle_watch_read, .read_complete = weir__idle_watch_read_complete
+
+/* Stops the timers: nothing more is told. */
+void weir__idle_watch_stop(weir_ctx *ctx);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The promise of a write that a handler wants to hear of.
+ */
+#ifndef WEIR_HANDLER_OWN_PROMISE_H
+#define WEIR_HANDLER_OWN_PROMISE_H
+
+#include <weir/ctx.h>
+
+/*
+ * What to pass on in place of `done`: a promise whose listeners run on the handler's executor. It
+ * is `done` itself where that suits, otherwise a new one, which completes `done`, if there is one.
+ * Gives: ret_promise. Fails with -ENOMEM.
+ */
+int weir__own_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise);
+
+#endif

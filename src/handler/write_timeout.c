@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes that have not been sent stand in a list, the oldest first; since all have the same time,
+ * that is the order in which it runs out, and one timer, for the first of them, is enough.
+ */
+#include <weir/write_timeout.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/channel.h>
+#include <weir/ctx.h>
+#include <weir/pipeline.h>
+
+#include "base/list.h"
+#include "base/options.h"
+#include "channel/node.h"
+#include "executor/executor.h"
+#include "handler/own_promise.h"
+
+#define TIMEOUT_USUAL weir_seconds(30)
+
+struct write_timeout {
+    weir_timer timer;
+    int64_t timeout_ns; /* 0 = none */
+    weir__list pending;
+    bool is_over; /* it was told */
+};
+
+/* A write under way. It belongs to its promise, which may outlive the handler. */
+struct pending {
+    weir__list link; /* first */
+    weir_listener listener;
+    weir_ctx *ctx; /* NULL = the handler is gone */
+    int64_t deadline_ns;
+    bool is_silent; /* nobody else hears how it ended */
+};
+
+_Static_assert(sizeof(struct pending) <= WEIR__NODE_SIZE, "a write under way is a node");
+
+static int64_t now_of(const weir_ctx *ctx)
+{
+    return weir__executor_now(weir_ctx_executor(ctx));
+}
+
+/* ---- the timer ---- */
+
+static void time_out(weir_ctx *ctx)
+{
+    struct write_timeout *state = weir_ctx_state(ctx);
+    char detail[64];
+
+    state->is_over = true;
+    (void)snprintf(detail, sizeof(detail), "a write was not sent within %lld ms",
+                   (long long)(state->timeout_ns / weir_ms(1)));
+    weir_fire_error(ctx, -ETIMEDOUT, detail);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+static void look(weir_ctx *ctx);
+
+static void on_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    look(ctx);
+}
+
+/* Sleeps until the first of the list would be late, if it is not. */
+static void look(weir_ctx *ctx)
+{
+    struct write_timeout *state = weir_ctx_state(ctx);
+    const struct pending *first;
+    int64_t left_ns;
+
+    if (state->is_over || weir__list_is_empty(&state->pending))
+        return;
+    first = (const struct pending *)(const void *)state->pending.next;
+    left_ns = first->deadline_ns - now_of(ctx);
+    if (left_ns > 0)
+        (void)weir_ctx_timer_start(ctx, &state->timer, left_ns, on_timer);
+    else
+        time_out(ctx);
+}
+
+/* ---- writes ---- */
+
+static void on_written(weir_promise *promise, void *user_data)
+{
+    struct pending *pending = user_data;
+    weir_ctx *ctx = pending->ctx;
+    bool tells = ctx != NULL && pending->is_silent && weir_promise_result(promise) < 0;
+
+    weir__list_remove(&pending->link);
+    weir__node_give(pending);
+    if (tells)
+        weir_ctx_report(ctx, NULL, weir_promise_result(promise), weir_promise_detail(promise));
+}
+
+static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
+{
+    struct write_timeout *state = weir_ctx_state(ctx);
+    struct pending *pending = weir__node_take();
+    int err;
+
+    if (pending == NULL)
+        return -ENOMEM;
+    err = weir__own_promise(ctx, done, ret_promise);
+    if (err < 0) {
+        weir__node_give(pending);
+        return err;
+    }
+    *pending = (struct pending){
+        .listener = {.fn = on_written, .user_data = pending},
+        .ctx = ctx,
+        .deadline_ns = weir__deadline(now_of(ctx), state->timeout_ns),
+        .is_silent = done == NULL,
+    };
+    weir__list_append(&state->pending, &pending->link);
+    weir_promise_listen(*ret_promise, &pending->listener);
+    if (!weir_timer_is_running(&state->timer))
+        look(ctx);
+    return 0;
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    const struct write_timeout *state = weir_ctx_state(ctx);
+    weir_promise *promise = NULL;
+    int err = 0;
+
+    if (state->timeout_ns > 0 && !state->is_over)
+        err = watch(ctx, done, &promise);
+    if (err < 0) {
+        weir_msg_release(msg);
+        weir_ctx_report(ctx, done, err, "there is no memory to time a write");
+        return;
+    }
+    weir_write(ctx, msg, promise != NULL ? promise : done);
+    weir_promise_release(promise);
+}
+
+/* ---- life ---- */
+
+static int init(void *state, const void *options)
+{
+    const weir_write_timeout_options *given = options;
+    struct write_timeout *self = state;
+
+    if (given->timeout_ns < WEIR_OFF)
+        return -EINVAL;
+    self->timeout_ns = given->timeout_ns == 0  ? TIMEOUT_USUAL
+                       : given->timeout_ns > 0 ? given->timeout_ns
+                                               : 0;
+    weir__list_init(&self->pending);
+    return 0;
+}
+
+/* On another loop: the timer has been stopped. */
+static void on_registered(weir_ctx *ctx)
+{
+    look(ctx);
+    weir_fire_registered(ctx);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    struct write_timeout *state = weir_ctx_state(ctx);
+    weir__list *link;
+
+    while ((link = weir__list_pop(&state->pending)) != NULL)
+        ((struct pending *)(void *)link)->ctx = NULL;
+}
+
+static const weir_handler write_timeout = {
+    .name = "write-timeout",
+    .state_size = sizeof(struct write_timeout),
+    .init = init,
+    .removed = on_removed,
+    .registered = on_registered,
+    .write = on_write,
+};
+
+void weir_write_timeout_options_init(weir_write_timeout_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir_write_timeout_add(weir_pipeline *pipeline, const weir_write_timeout_options *options)
+{
+    weir_write_timeout_options own;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    return err < 0 ? err : weir_pipeline_add_last(pipeline, &write_timeout, &own);
+}
