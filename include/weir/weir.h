@@ -44,6 +44,7 @@
 #include <weir/length_prepender.h>
 #include <weir/local.h>
 #include <weir/log.h>
+#include <weir/logging.h>
 #include <weir/loop.h>
 #include <weir/manual.h>
 #include <weir/memory.h>

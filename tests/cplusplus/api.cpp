@@ -1096,6 +1096,25 @@ void use_channels()
     weir_group_release(group);
 }
 
+/* ---- handlers that watch the wire ---- */
+
+void use_logging(weir_pipeline *pipeline)
+{
+    weir_logging_options options;
+
+    weir_logging_options_init(&options);
+    EXPECT(weir_logging_add(pipeline, &options) == 0);
+}
+
+void use_wire_handlers()
+{
+    weir_embedded *embedded = nullptr;
+
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    use_logging(weir_embedded_pipeline(embedded));
+    weir_embedded_release(embedded);
+}
+
 /* ---- transports and bootstraps ---- */
 
 void use_datagram()
@@ -1494,6 +1513,7 @@ int main()
     use_leak();
     use_address();
     use_channels();
+    use_wire_handlers();
     use_datagram();
     use_channel_group();
     use_transports();
