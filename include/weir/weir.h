@@ -26,6 +26,7 @@
 #include <weir/ctx.h>
 #include <weir/datagram.h>
 #include <weir/decoder.h>
+#include <weir/delimited.h>
 #include <weir/descriptors.h>
 #include <weir/embedded.h>
 #include <weir/encoder.h>
@@ -42,6 +43,7 @@
 #include <weir/leak.h>
 #include <weir/length_field.h>
 #include <weir/length_prepender.h>
+#include <weir/lines.h>
 #include <weir/local.h>
 #include <weir/log.h>
 #include <weir/logging.h>

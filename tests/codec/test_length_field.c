@@ -6,12 +6,10 @@
 #include <weir/length_field.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "support/codec/feed.h"
 #include "support/codec/plain_frames.h"
-#include "support/memory.h"
+#include "support/codec/stage.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {
@@ -85,64 +83,36 @@ TEST(length_field, is_not_impressed_by_enormous_lengths)
 
 /* ---- when and what it tells ---- */
 
-static char last_detail[128];
-
-static void note_detail(weir_ctx *ctx, int err, const char *detail)
-{
-    (void)ctx;
-    (void)snprintf(last_detail, sizeof(last_detail), "%s: %s", weir_error_name(err), detail);
-}
-
-static const weir_handler noter = {.name = "noter", .error = note_detail};
-
-static weir_embedded *open_with(const weir_length_field_options *options)
-{
-    weir_embedded *embedded = NULL;
-
-    last_detail[0] = '\0';
-    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
-    assert_int_equal(weir_length_field_add(weir_embedded_pipeline(embedded), options), 0);
-    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
-    return embedded;
-}
-
-static void put(weir_embedded *embedded, const char *bytes, size_t length)
-{
-    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(bytes, length)), 0);
-}
-
 TEST(length_field, names_the_limit_as_soon_as_it_is_known_to_be_passed)
 {
-    weir_embedded *embedded = open_with(WEIR_LENGTH_FIELD_OPTIONS(.limit = 20, .width = 1));
+    weir_embedded *embedded =
+        stage_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 20, .width = 1));
 
-    put(embedded, "\x40", 1);
-    assert_string_equal(last_detail, "WEIR_ETOOLONG: a frame is longer than the limit of 20 bytes");
+    stage_put(embedded, "\x40", 1);
+    assert_string_equal(stage_error(),
+                        "WEIR_ETOOLONG: a frame is longer than the limit of 20 bytes");
     weir_embedded_release(embedded);
 }
 
 TEST(length_field, may_tell_when_the_frame_has_been_skipped)
 {
-    weir_embedded *embedded =
-        open_with(WEIR_LENGTH_FIELD_OPTIONS(.limit = 2, .width = 1, .tell_late = true));
+    weir_embedded *embedded = stage_open(
+        add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 2, .width = 1, .tell_late = true));
 
-    put(embedded, "\3ab", 3);
-    assert_string_equal(last_detail, "");
-    put(embedded, "c", 1);
-    assert_string_equal(last_detail, "WEIR_ETOOLONG: a frame is longer than the limit of 2 bytes");
+    stage_put(embedded, "\3ab", 3);
+    assert_string_equal(stage_error(), "");
+    stage_put(embedded, "c", 1);
+    assert_string_equal(stage_error(),
+                        "WEIR_ETOOLONG: a frame is longer than the limit of 2 bytes");
     weir_embedded_release(embedded);
 }
 
 TEST(length_field, takes_no_memory_for_what_it_skips)
 {
-    weir_embedded *embedded = open_with(WEIR_LENGTH_FIELD_OPTIONS(.width = 8));
-    size_t live;
+    weir_embedded *embedded = stage_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 8));
 
-    put(embedded, "\x7f\xff\xff\xff\xff\xff\xff\xff", 8);
-    put(embedded, "0123456789", 10);
-    live = test_memory_live();
-    for (int i = 0; i < 1000; i++)
-        put(embedded, "0123456789", 10);
-    assert_int_equal(test_memory_live(), live);
+    stage_put(embedded, "\x7f\xff\xff\xff\xff\xff\xff\xff", 8);
+    stage_assert_keeps_nothing(embedded, "0123456789", 10);
     weir_embedded_release(embedded);
 }
 
@@ -164,7 +134,7 @@ TEST(length_field, may_be_removed_by_who_hears_of_the_error)
                                            WEIR_LENGTH_FIELD_OPTIONS(.limit = 2, .width = 1)),
                      0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
-    put(embedded, "GET /", 5);
+    stage_put(embedded, "GET /", 5);
     msg = weir_embedded_read_inbound(embedded);
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 5);
     weir_msg_release(msg);
@@ -173,35 +143,17 @@ TEST(length_field, may_be_removed_by_who_hears_of_the_error)
 
 TEST(length_field, copies_nothing)
 {
-    weir_embedded *embedded = open_with(WEIR_LENGTH_FIELD_OPTIONS(.width = 1, .strip = 1));
-    weir_msg *in = feed_bytes("\3abc", 4), *out;
-    const uint8_t *bytes = weir_buf_bytes(weir_buf_of(in));
-
-    assert_int_equal(weir_embedded_write_inbound(embedded, in), 0);
-    out = weir_embedded_read_inbound(embedded);
-    assert_ptr_equal(weir_buf_bytes(weir_buf_of(out)), bytes + 1);
-    weir_msg_release(out);
-    weir_embedded_release(embedded);
+    stage_assert_slice(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 1, .strip = 1),
+                       BYTES("\3abc\1d"), 1, 5);
 }
 
 /* ---- options ---- */
 
-static int try_options(const weir_length_field_options *options)
-{
-    weir_embedded *embedded = NULL;
-    int err;
-
-    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
-    err = weir_length_field_add(weir_embedded_pipeline(embedded), options);
-    weir_embedded_release(embedded);
-    return err;
-}
-
-#define TRY(...) try_options(WEIR_LENGTH_FIELD_OPTIONS(__VA_ARGS__))
+#define TRY(...) stage_try(add_options, WEIR_LENGTH_FIELD_OPTIONS(__VA_ARGS__))
 
 TEST(length_field, refuses_options_of_which_no_frame_could_come)
 {
-    assert_int_equal(try_options(NULL), 0);
+    assert_int_equal(stage_try(add_options, NULL), 0);
     assert_int_equal(TRY(.width = 9), -EINVAL);
     assert_int_equal(TRY(.order = (enum weir_byte_order)2), -EINVAL);
     assert_int_equal(TRY(.limit = SIZE_MAX), -EINVAL);
@@ -295,17 +247,6 @@ TEST(length_field, agrees_with_a_plain_reference_for_all_parameters)
 
 TEST(length_field, survives_every_lack_of_memory)
 {
-    for (unsigned n = 1;; n++) {
-        weir_embedded *embedded = open_with(WEIR_LENGTH_FIELD_OPTIONS(.limit = 9, .width = 1));
-        weir_msg *parts[] = {feed_bytes("\3a", 2), feed_bytes("bc\x20-", 4), feed_bytes("\2d", 2),
-                             feed_bytes("e", 1)};
-
-        test_memory_fail_at(n);
-        for (size_t i = 0; i < 4; i++)
-            (void)weir_embedded_write_inbound(embedded, parts[i]);
-        test_memory_fail_at(0);
-        weir_embedded_release(embedded);
-        if (!test_memory_failed())
-            break;
-    }
+    stage_assert_survives(add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 9, .width = 1),
+                          BYTES("\3abc\x10----------------\2de"));
 }

@@ -1462,6 +1462,8 @@ void use_frames()
     weir_embedded *embedded = nullptr;
     weir_length_field_options length_field;
     weir_length_prepender_options length_prepender;
+    weir_lines_options lines;
+    weir_delimited_options delimited;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -1469,6 +1471,10 @@ void use_frames()
     EXPECT(weir_length_field_add(pipeline, &length_field) == 0);
     weir_length_prepender_options_init(&length_prepender);
     EXPECT(weir_length_prepender_add(pipeline, &length_prepender) == 0);
+    weir_lines_options_init(&lines);
+    EXPECT(weir_lines_add(pipeline, &lines) == 0);
+    weir_delimited_options_init(&delimited);
+    EXPECT(weir_delimited_add(pipeline, &delimited) == -EINVAL);
     weir_embedded_release(embedded);
 }
 

@@ -5,11 +5,15 @@
 #ifndef WEIR_TEST_PLAIN_FRAMES_H
 #define WEIR_TEST_PLAIN_FRAMES_H
 
+#include <weir/delimited.h>
 #include <weir/length_field.h>
 
 #include "support/codec/transcript.h"
 
 void plain_length_field(const weir_length_field_options *options, const uint8_t *bytes,
                         size_t length, struct transcript *transcript);
+
+void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes, size_t length,
+                     struct transcript *transcript);
 
 #endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/delimiters.h"
+
+#include <string.h>
+
+void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span *list, size_t count)
+{
+    uint8_t firsts[WEIR__DELIMITERS_MAX];
+
+    for (size_t i = 0; i < count; i++)
+        firsts[i] = list[i].data[0];
+    weir_byte_set_init(&delimiters->firsts, firsts, count);
+    delimiters->list = list;
+    delimiters->count = count;
+}
+
+/* ---- finding ---- */
+
+enum found {
+    NONE,
+    PERHAPS, /* the bytes end before the delimiter would */
+    ENTIRE,
+};
+
+static enum found compare(weir_span bytes, weir_span delimiter)
+{
+    size_t length = bytes.length < delimiter.length ? bytes.length : delimiter.length;
+
+    if (memcmp(bytes.data, delimiter.data, length) != 0)
+        return NONE;
+    return length < delimiter.length ? PERHAPS : ENTIRE;
+}
+
+/* Which of them the bytes begin with. At the end of the stream nothing more comes to any of them.
+ */
+static enum found compare_all(const struct weir__delimiters *delimiters, weir_span bytes,
+                              bool is_end, size_t *ret_length)
+{
+    for (size_t i = 0; i < delimiters->count; i++) {
+        enum found found = compare(bytes, delimiters->list[i]);
+
+        if (found == NONE || (found == PERHAPS && is_end))
+            continue;
+        *ret_length = delimiters->list[i].length;
+        return found;
+    }
+    return NONE;
+}
+
+/* Searches what is not clear; whether there is a delimiter: behind what is, of that length. */
+static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end, size_t *ret_length)
+{
+    while (delimiters->clear < in.length) {
+        weir_span rest = {in.data + delimiters->clear, in.length - delimiters->clear};
+        ssize_t first = weir_span_find_any(rest, &delimiters->firsts);
+        enum found found;
+
+        if (first < 0) {
+            delimiters->clear = in.length;
+            return false;
+        }
+        delimiters->clear += (size_t)first;
+        rest = weir_span_of(rest.data + first, rest.length - (size_t)first);
+        found = compare_all(delimiters, rest, is_end, ret_length);
+        if (found != NONE)
+            return found == ENTIRE;
+        delimiters->clear++;
+    }
+    return false;
+}
+
+/* ---- decoding ---- */
+
+/* Throws away what belongs to a frame over the limit, with its delimiter if that has been found. */
+static int skip(weir_ctx *ctx, weir_buf *in, bool has_end, size_t length)
+{
+    struct weir__delimiters *delimiters = weir_ctx_state(ctx);
+    size_t taken = delimiters->clear + (has_end ? length : 0);
+
+    delimiters->clear = 0;
+    (void)weir_buf_skip(in, taken);
+    if (has_end)
+        weir__frames_skipped(ctx);
+    return taken > 0;
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, bool is_end, weir_msg **ret_msg)
+{
+    struct weir__delimiters *delimiters = weir_ctx_state(ctx);
+    size_t length = 0, frame;
+    bool has_end = find(delimiters, weir_buf_span(in), is_end, &length);
+
+    if (delimiters->frames.is_skipping)
+        return skip(ctx, in, has_end, length);
+    if (delimiters->clear > delimiters->frames.limit)
+        return weir__frames_too_long(ctx) ? skip(ctx, in, has_end, length) : 0;
+    if (!has_end)
+        return 0;
+    frame = delimiters->clear;
+    delimiters->clear = 0;
+    if (delimiters->keeps)
+        return weir__frames_cut(in, 0, frame + length, 0, ret_msg);
+    return weir__frames_cut(in, 0, frame, length, ret_msg);
+}
+
+int weir__delimiters_decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    return decode(ctx, in, false, ret_msg);
+}
+
+int weir__delimiters_decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    int result = decode(ctx, in, true, ret_msg);
+
+    if (weir_buf_readable(in) == 0)
+        (void)weir__frames_last(ctx, in, ret_msg);
+    return result;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lines: LineBasedFrameDecoderTest of Netty, and more.
+ */
+#include <weir/lines.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "support/codec/stage.h"
+
+static void add(weir_pipeline *pipeline, const struct feed *feed)
+{
+    assert_int_equal(weir_lines_add(pipeline, feed->arg), 0);
+}
+
+#define FEED(...) (&(const struct feed){.add = add, .arg = WEIR_LINES_OPTIONS(__VA_ARGS__)})
+
+TEST(lines, end_with_lf_or_crlf)
+{
+    assert_text_fed(FEED(.limit = 0), "one\ntwo\r\n\n\r\nthree\rfour\r\r\nfive",
+                    "one|two|||three\rfour\r");
+}
+
+TEST(lines, may_end_with_only_one_of_them)
+{
+    assert_text_fed(FEED(.end = WEIR_LINE_END_LF), "one\ntwo\r\n", "one|two\r");
+    assert_text_fed(FEED(.end = WEIR_LINE_END_CRLF), "one\ntwo\r\n\r\r\n", "one\ntwo|\r");
+}
+
+TEST(lines, may_keep_their_end)
+{
+    assert_text_fed(FEED(.keep_end = true), "one\ntwo\r\n\n", "one\n|two\r\n|\n");
+}
+
+TEST(lines, of_exactly_the_limit_are_not_too_long_whatever_they_end_with)
+{
+    assert_text_fed(FEED(.limit = 3), "abc\nabc\r\nabc\r", "abc|abc|error(WEIR_ETOOLONG)");
+    assert_text_fed(FEED(.limit = 3, .keep_end = true), "abc\r\n", "abc\r\n");
+}
+
+TEST(lines, over_the_limit_are_skipped)
+{
+    const char *text = "abcd\nab\nabcdefgh\r\nab\nab\rd\nc\nabcd";
+    const char *expected = "error(WEIR_ETOOLONG)|ab|error(WEIR_ETOOLONG)|ab|error(WEIR_ETOOLONG)|c|"
+                           "error(WEIR_ETOOLONG)";
+
+    assert_text_fed(FEED(.limit = 3), text, expected);
+    assert_text_fed(FEED(.limit = 3, .tell_late = true), text, expected);
+}
+
+static int add_options(weir_pipeline *pipeline, const void *options)
+{
+    return weir_lines_add(pipeline, options);
+}
+
+TEST(lines, are_slices_of_what_came)
+{
+    stage_assert_slice(add_options, NULL, "a\nbc\r\n", 6, 1, 2);
+}
+
+TEST(lines, tell_at_once_or_late_that_one_is_too_long)
+{
+    weir_embedded *embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 3));
+
+    stage_put_text(embedded, "abcd");
+    assert_string_equal(stage_error(), "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    weir_embedded_release(embedded);
+    embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 3, .tell_late = true));
+    stage_put_text(embedded, "abcdefgh");
+    assert_string_equal(stage_error(), "");
+    stage_put_text(embedded, "\n");
+    assert_string_equal(stage_error(), "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    weir_embedded_release(embedded);
+}
+
+TEST(lines, that_never_end_take_no_memory)
+{
+    weir_embedded *embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 30));
+
+    stage_assert_keeps_nothing(embedded, "0123456789\r", 11);
+    weir_embedded_release(embedded);
+}
+
+TEST(lines, refuse_options_that_make_no_sense)
+{
+    assert_int_equal(stage_try(add_options, WEIR_LINES_OPTIONS(.limit = SIZE_MAX)), -EINVAL);
+    assert_int_equal(stage_try(add_options, WEIR_LINES_OPTIONS(.end = (enum weir_line_end)3)),
+                     -EINVAL);
+}
+
+TEST(lines, survive_every_lack_of_memory)
+{
+    const char *text = "one\r\ntwo\nthree, four, five\nsix\n";
+
+    stage_assert_survives(add_options, WEIR_LINES_OPTIONS(.limit = 9), text, strlen(text));
+}
