@@ -48,8 +48,8 @@ WEIR_API void weir_delimited_options_init(weir_delimited_options *options);
 
 /*
  * Adds the decoder, "delimited", at the tail.
- * Thread: any.  Lends until it returns: options, delimiters.  Fails: -EINVAL (the log says why), and
- * as weir_pipeline_add.
+ * Thread: any.  Lends until it returns: options, delimiters.  Fails: -EINVAL (the log says why),
+ * and as weir_pipeline_add.
  */
 WEIR_API int weir_delimited_add(weir_pipeline *pipeline, const weir_delimited_options *options);
 

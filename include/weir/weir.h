@@ -35,6 +35,7 @@
 #include <weir/executor.h>
 #include <weir/fd_watch.h>
 #include <weir/file_range.h>
+#include <weir/fixed_frames.h>
 #include <weir/group.h>
 #include <weir/handler.h>
 #include <weir/histogram.h>
@@ -52,6 +53,7 @@
 #include <weir/memory.h>
 #include <weir/metric.h>
 #include <weir/msg.h>
+#include <weir/netstrings.h>
 #include <weir/number.h>
 #include <weir/pipeline.h>
 #include <weir/pool.h>
@@ -71,6 +73,7 @@
 #include <weir/timer.h>
 #include <weir/udp.h>
 #include <weir/unix.h>
+#include <weir/varint_frames.h>
 #include <weir/write_timeout.h>
 
 #endif

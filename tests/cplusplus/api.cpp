@@ -1464,6 +1464,8 @@ void use_frames()
     weir_length_prepender_options length_prepender;
     weir_lines_options lines;
     weir_delimited_options delimited;
+    weir_varint_frames_options varint_frames;
+    weir_netstrings_options netstrings;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -1475,6 +1477,11 @@ void use_frames()
     EXPECT(weir_lines_add(pipeline, &lines) == 0);
     weir_delimited_options_init(&delimited);
     EXPECT(weir_delimited_add(pipeline, &delimited) == -EINVAL);
+    EXPECT(weir_fixed_frames_add(pipeline, 3) == 0);
+    weir_varint_frames_options_init(&varint_frames);
+    EXPECT(weir_varint_frames_add(pipeline, &varint_frames) == 0);
+    weir_netstrings_options_init(&netstrings);
+    EXPECT(weir_netstrings_add(pipeline, &netstrings) == 0);
     weir_embedded_release(embedded);
 }
 

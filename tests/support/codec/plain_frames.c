@@ -72,3 +72,94 @@ void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes
     if (end - begin > options->limit)
         transcript_add_error(transcript, WEIR_ETOOLONG);
 }
+
+/* ---- fixed, varint, netstrings ---- */
+
+void plain_fixed_frames(size_t frame, const uint8_t *bytes, size_t length,
+                        struct transcript *transcript)
+{
+    for (; length >= frame; bytes += frame, length -= frame)
+        transcript_add_message(transcript, bytes, frame);
+}
+
+/* A frame of known length that is there, or is not, or is too long. Whether another may follow. */
+static bool plain_body(const uint8_t *body, uint64_t length, size_t left, size_t limit,
+                       struct transcript *transcript)
+{
+    if (length > limit)
+        transcript_add_error(transcript, WEIR_ETOOLONG);
+    else if (length <= left)
+        transcript_add_message(transcript, body, (size_t)length);
+    return length <= left;
+}
+
+static bool plain_malformed(struct transcript *transcript)
+{
+    transcript_add_error(transcript, WEIR_EMALFORMED);
+    return false;
+}
+
+static bool plain_varint_frame(const uint8_t **bytes, size_t *length, size_t limit,
+                               struct transcript *transcript)
+{
+    const uint8_t *from = *bytes;
+    uint64_t value = 0;
+    size_t i = 0;
+
+    do {
+        if (i == 5)
+            return plain_malformed(transcript);
+        if (i == *length)
+            return false;
+        value |= (uint64_t)(from[i] & 0x7f) << 7 * i;
+    } while (from[i++] >= 0x80);
+    if (value > UINT32_MAX || (i > 1 && from[i - 1] == 0))
+        return plain_malformed(transcript);
+    if (!plain_body(from + i, value, *length - i, limit, transcript))
+        return false;
+    *bytes += i + value;
+    *length -= i + (size_t)value;
+    return true;
+}
+
+void plain_varint_frames(size_t limit, const uint8_t *bytes, size_t length,
+                         struct transcript *transcript)
+{
+    while (plain_varint_frame(&bytes, &length, limit, transcript))
+        continue;
+}
+
+static bool plain_netstring(const uint8_t **bytes, size_t *length, size_t limit,
+                            struct transcript *transcript)
+{
+    const uint8_t *from = *bytes;
+    uint64_t value = 0;
+    size_t i = 0, left;
+
+    for (; i < *length && from[i] >= '0' && from[i] <= '9'; i++) {
+        if (i == 19 || (i == 1 && from[0] == '0'))
+            return plain_malformed(transcript);
+        value = value * 10 + (from[i] - '0');
+    }
+    if (i == *length)
+        return false;
+    if (i == 0 || from[i] != ':')
+        return plain_malformed(transcript);
+    left = *length - i - 1;
+    if (value <= limit && value >= left) /* without its comma, it is not there */
+        return false;
+    if (value <= limit && from[i + 1 + value] != ',')
+        return plain_malformed(transcript);
+    if (!plain_body(from + i + 1, value, left, limit, transcript) || value >= left)
+        return false;
+    *bytes += i + 1 + value + 1;
+    *length -= i + 1 + (size_t)value + 1;
+    return true;
+}
+
+void plain_netstrings(size_t limit, const uint8_t *bytes, size_t length,
+                      struct transcript *transcript)
+{
+    while (plain_netstring(&bytes, &length, limit, transcript))
+        continue;
+}

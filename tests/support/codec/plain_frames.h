@@ -16,4 +16,13 @@ void plain_length_field(const weir_length_field_options *options, const uint8_t 
 void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes, size_t length,
                      struct transcript *transcript);
 
+void plain_fixed_frames(size_t frame, const uint8_t *bytes, size_t length,
+                        struct transcript *transcript);
+
+void plain_varint_frames(size_t limit, const uint8_t *bytes, size_t length,
+                         struct transcript *transcript);
+
+void plain_netstrings(size_t limit, const uint8_t *bytes, size_t length,
+                      struct transcript *transcript);
+
 #endif

@@ -193,3 +193,11 @@ bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_a
     }
     return is_same;
 }
+
+void transcript_expect(struct transcript *expected, transcript_add_fn *add, const void *options,
+                       const void *bytes, size_t length, uint32_t cuts)
+{
+    if (!transcript_is_same_for_cuts(expected, add, options, bytes, length, cuts))
+        abort();
+    transcript_clear(expected);
+}

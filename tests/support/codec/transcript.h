@@ -41,4 +41,8 @@ bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_a
                                  const void *options, const void *bytes, size_t length,
                                  uint32_t cuts);
 
+/* For fuzz targets: aborts if that is not so. Frees the records of `expected`. */
+void transcript_expect(struct transcript *expected, transcript_add_fn *add, const void *options,
+                       const void *bytes, size_t length, uint32_t cuts);
+
 #endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/netstrings.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/bytes.h>
+
+#include "base/options.h"
+#include "codec/enclose.h"
+#include "codec/frames.h"
+
+#define DIGITS_MAX 19 /* so many always fit into a uint64_t */
+
+/* ---- in ---- */
+
+static int fail(weir_ctx *ctx, const char *detail)
+{
+    return weir_decoder_fail(ctx, WEIR_EMALFORMED, detail);
+}
+
+/* The digits before the colon: 1 and the length, or 0 if the colon has not come. */
+static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t *ret_digits)
+{
+    uint64_t length = 0;
+
+    for (size_t i = 0; i < in.length; i++) {
+        if (in.data[i] == ':' && i > 0) {
+            *ret_length = length;
+            *ret_digits = i;
+            return 1;
+        }
+        if (in.data[i] < '0' || in.data[i] > '9')
+            return fail(ctx, "a netstring begins with its length and a colon");
+        if (i > 0 && in.data[0] == '0')
+            return fail(ctx, "the length of a netstring begins with 0");
+        if (i == DIGITS_MAX)
+            return fail(ctx, "the length of a netstring has more than 19 digits");
+        length = length * 10 + (in.data[i] - '0');
+    }
+    return 0;
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    const struct weir__frames *frames = weir_ctx_state(ctx);
+    weir_span bytes = weir_buf_span(in);
+    uint64_t length = 0;
+    size_t digits = 0, whole;
+    int result;
+
+    if (frames->is_skipping)
+        return weir__frames_skip_on(ctx, in);
+    result = read_length(ctx, bytes, &length, &digits);
+    if (result <= 0)
+        return result;
+    if (length > frames->limit)
+        return weir__frames_skip(ctx, in, digits + 1 + length + 1);
+    whole = digits + 1 + (size_t)length + 1;
+    if (bytes.length >= whole && bytes.data[whole - 1] != ',')
+        return fail(ctx, "a netstring ends with a comma");
+    return weir__frames_take(ctx, in, whole, digits + 1, 1, ret_msg);
+}
+
+/* ---- out ---- */
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    int64_t length = weir__enclose_length(msg);
+    char head[DIGITS_MAX + 2];
+    int head_length;
+
+    if (length < 0) {
+        weir_write(ctx, msg, done);
+        return;
+    }
+    head_length = snprintf(head, sizeof(head), "%lld:", (long long)length);
+    weir__enclose_write(ctx, weir_span_of(head, (size_t)head_length), msg, weir_span_of(",", 1),
+                        done);
+}
+
+/* ---- options ---- */
+
+static int init(void *state, const void *given)
+{
+    struct weir__frames *frames = state;
+    weir_netstrings_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err == 0)
+        err = weir__frames_init(frames, "netstring", options.limit, WEIR__FRAMES_LIMIT);
+    if (err == 0)
+        frames->tells_late = options.tell_late;
+    return err;
+}
+
+void weir_netstrings_options_init(weir_netstrings_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static const weir_decoder codec = {
+    .handler = {.name = "netstrings",
+                .init = init,
+                .write = on_write,
+                WEIR_DECODER_SLOTS(struct weir__frames)},
+    .decode = decode,
+    .decode_last = weir__frames_last,
+};
+
+int weir_netstrings_add(weir_pipeline *pipeline, const weir_netstrings_options *options)
+{
+    return weir_pipeline_add_last(pipeline, &codec.handler, options);
+}
