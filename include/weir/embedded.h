@@ -37,6 +37,8 @@ typedef struct weir_embedded_options {
     bool has_disconnect;  /* disconnect is not the same as close */
     bool peer_stays;      /* when we close, the peer does so only by weir_embedded_end_input */
     int64_t socket_space; /* bytes that the "socket" takes before it is full; default no limit */
+    const char *local;    /* its addresses, as weir_address_parse reads them; */
+    const char *remote;   /* default "inproc:embedded" */
 } weir_embedded_options;
 
 #define WEIR_EMBEDDED_OPTIONS(...) \

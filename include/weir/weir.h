@@ -23,6 +23,7 @@
 #include <weir/clock.h>
 #include <weir/combiner.h>
 #include <weir/composite.h>
+#include <weir/connection_limit.h>
 #include <weir/ctx.h>
 #include <weir/datagram.h>
 #include <weir/decoder.h>
@@ -41,6 +42,7 @@
 #include <weir/histogram.h>
 #include <weir/idle.h>
 #include <weir/inproc.h>
+#include <weir/ip_filter.h>
 #include <weir/leak.h>
 #include <weir/length_field.h>
 #include <weir/length_prepender.h>

@@ -32,6 +32,8 @@ struct socket {
     weir_channel channel;    /* first */
     weir_embedded *embedded; /* as long as the channel is open */
     weir_embedded_options options;
+    weir_address local;
+    weir_address remote;
     weir__msg_queue received; /* and not read */
     bool is_active;
     bool connects; /* the peer is about to answer */
@@ -207,10 +209,16 @@ static int embedded_flush(weir_channel *channel)
     return 0;
 }
 
-static int embedded_address(weir_channel *channel, weir_address *ret_address)
+static int embedded_local(weir_channel *channel, weir_address *ret_address)
 {
-    (void)channel;
-    return weir_address_parse("inproc:embedded", ret_address);
+    *ret_address = socket_of(channel)->local;
+    return 0;
+}
+
+static int embedded_remote(weir_channel *channel, weir_address *ret_address)
+{
+    *ret_address = socket_of(channel)->remote;
+    return 0;
 }
 
 static bool embedded_unhandled(weir_channel *channel, weir_msg *msg)
@@ -243,7 +251,7 @@ static void embedded_destroy(weir_channel *channel)
     .connect = embedded_connect, .close = embedded_close, .shut_output = embedded_shut_output, \
     .shut_input = embedded_shut_input, .read_start = embedded_read_start,                      \
     .read_stop = embedded_read_stop, .flush = embedded_flush, .due = embedded_due,             \
-    .local_address = embedded_address, .remote_address = embedded_address,                     \
+    .local_address = embedded_local, .remote_address = embedded_remote,                        \
     .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,              \
     .destroy = embedded_destroy
 
@@ -294,12 +302,22 @@ static int create_executor(weir_embedded *embedded)
     return err;
 }
 
+static int parse_address(const char *text, weir_address *ret_address)
+{
+    return weir_address_parse(text != NULL ? text : "inproc:embedded", ret_address);
+}
+
 static int create_channel(weir_embedded *embedded, const weir_embedded_options *options)
 {
+    weir_address local, remote;
     weir__config *config;
     struct socket *socket;
-    int err = weir__config_create(options->channel, &config);
+    int err = parse_address(options->local, &local);
 
+    if (err == 0)
+        err = parse_address(options->remote, &remote);
+    if (err == 0)
+        err = weir__config_create(options->channel, &config);
     if (err < 0)
         return err;
     err = weir__channel_create(options->has_disconnect ? &connectionless : &connected, config, NULL,
@@ -310,6 +328,8 @@ static int create_channel(weir_embedded *embedded, const weir_embedded_options *
     socket = socket_of(embedded->channel);
     socket->embedded = embedded;
     socket->options = *options;
+    socket->local = local;
+    socket->remote = remote;
     socket->is_active = !options->not_active;
     socket->limits_space = options->socket_space > 0;
     socket->space = options->socket_space;

@@ -1106,12 +1106,49 @@ void use_logging(weir_pipeline *pipeline)
     EXPECT(weir_logging_add(pipeline, &options) == 0);
 }
 
+void use_ip_filter(weir_pipeline *pipeline)
+{
+    const weir_ip_rule rule = {"192.0.2.0/24", WEIR_IP_REJECT};
+    weir_ip_filter_options options;
+    weir_ip_filter *filter = nullptr;
+    weir_address address;
+
+    weir_ip_filter_options_init(&options);
+    options.rules = &rule;
+    options.rule_count = 1;
+    EXPECT(weir_ip_filter_create(&options, &filter) == 0);
+    EXPECT(weir_address_parse("192.0.2.1:9", &address) == 0);
+    EXPECT(weir_ip_filter_judge(filter, &address) == WEIR_IP_REJECT);
+    EXPECT(weir_ip_filter_add(pipeline, filter) == 0);
+    EXPECT(weir_ip_filter_rejected(filter) == 0);
+    weir_ip_filter_release(weir_ip_filter_retain(filter));
+    weir_ip_filter_release(filter);
+}
+
+void use_connection_limit(weir_pipeline *pipeline)
+{
+    weir_connection_limit_options options;
+    weir_connection_limit *limit = nullptr;
+    weir_connection_limit_stats stats;
+
+    weir_connection_limit_options_init(&options);
+    options.max = 1;
+    EXPECT(weir_connection_limit_create(&options, &limit) == 0);
+    EXPECT(weir_connection_limit_add(pipeline, limit) == 0);
+    weir_connection_limit_read(limit, &stats);
+    EXPECT(stats.open == 1);
+    weir_connection_limit_release(weir_connection_limit_retain(limit));
+    weir_connection_limit_release(limit);
+}
+
 void use_wire_handlers()
 {
     weir_embedded *embedded = nullptr;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     use_logging(weir_embedded_pipeline(embedded));
+    use_ip_filter(weir_embedded_pipeline(embedded));
+    use_connection_limit(weir_embedded_pipeline(embedded));
     weir_embedded_release(embedded);
 }
 

@@ -330,3 +330,22 @@ TEST(embedded, that_cannot_be_made_leaves_nothing)
     test_memory_fail_at(0);
     weir_embedded_release(embedded);
 }
+
+TEST(embedded, has_the_addresses_that_it_is_told)
+{
+    weir_embedded *embedded = NULL;
+    weir_address address;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.local = "192.0.2.1:80",
+                                                                .remote = "[2001:db8::1]:1234"),
+                                          &embedded),
+                     0);
+    assert_int_equal(weir_channel_local_address(weir_embedded_channel(embedded), &address), 0);
+    assert_string_equal(weir_address_format(&address, text, sizeof(text)), "192.0.2.1:80");
+    assert_int_equal(weir_channel_remote_address(weir_embedded_channel(embedded), &address), 0);
+    assert_string_equal(weir_address_format(&address, text, sizeof(text)), "[2001:db8::1]:1234");
+    weir_embedded_release(embedded);
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "nowhere"), &embedded),
+                     -EINVAL);
+}

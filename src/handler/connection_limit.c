@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All counts are under one lock, which is held for a look into the table and an addition: twice in
+ * the life of a connection.
+ */
+#include <weir/connection_limit.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/refcount.h"
+#include "base/string_map.h"
+#include "base/thread.h"
+#include "handler/gate.h"
+#include "handler/ip.h"
+
+#define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
+
+struct visitor {
+    weir__string_node node;
+    char key[KEY_SIZE];
+    size_t count;
+};
+
+struct weir_connection_limit {
+    weir__refs refs;
+    size_t max; /* SIZE_MAX = none */
+    size_t max_per_address;
+    weir__mutex lock; /* what is below */
+    weir__string_map visitors;
+    weir_connection_limit_stats stats;
+};
+
+void weir_connection_limit_options_init(weir_connection_limit_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir_connection_limit_create(const weir_connection_limit_options *options,
+                                 weir_connection_limit **ret_limit)
+{
+    weir_connection_limit_options own;
+    weir_connection_limit *limit;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err < 0)
+        return err;
+    limit = weir__zalloc(sizeof(*limit));
+    if (limit == NULL)
+        return -ENOMEM;
+    weir__refs_init(&limit->refs);
+    weir__mutex_init(&limit->lock);
+    weir__string_map_init(&limit->visitors);
+    limit->max = own.max > 0 ? own.max : SIZE_MAX;
+    limit->max_per_address = own.max_per_address > 0 ? own.max_per_address : SIZE_MAX;
+    *ret_limit = limit;
+    return 0;
+}
+
+weir_connection_limit *weir_connection_limit_retain(weir_connection_limit *limit)
+{
+    weir__refs_retain(&limit->refs);
+    return limit;
+}
+
+/* Nobody is in any more: who is holds a reference. */
+void weir_connection_limit_release(weir_connection_limit *limit)
+{
+    if (limit == NULL || !weir__refs_release(&limit->refs))
+        return;
+    weir__string_map_deinit(&limit->visitors);
+    weir__mutex_deinit(&limit->lock);
+    weir__free(limit);
+}
+
+void weir_connection_limit_read(weir_connection_limit *limit,
+                                weir_connection_limit_stats *ret_stats)
+{
+    weir__mutex_lock(&limit->lock);
+    *ret_stats = limit->stats;
+    weir__mutex_unlock(&limit->lock);
+}
+
+/* ---- addresses ---- */
+
+static void make_key(const weir__ip *ip, char key[KEY_SIZE])
+{
+    key[0] = ip->family == AF_INET ? '4' : '6';
+    for (size_t i = 0; i < sizeof(ip->bytes); i++)
+        (void)snprintf(key + 1 + 2 * i, 3, "%02x", ip->bytes[i]);
+}
+
+/* NULL if there is no memory for it. */
+static struct visitor *add_visitor(weir_connection_limit *limit, const char *key)
+{
+    struct visitor *visitor = weir__zalloc(sizeof(*visitor));
+
+    if (visitor == NULL)
+        return NULL;
+    memcpy(visitor->key, key, sizeof(visitor->key));
+    weir__string_map_add(&limit->visitors, &visitor->node, visitor->key);
+    limit->stats.addresses++;
+    return visitor;
+}
+
+static struct visitor *find_visitor(weir_connection_limit *limit, const weir__ip *ip)
+{
+    char key[KEY_SIZE];
+    weir__string_node *node;
+
+    make_key(ip, key);
+    node = weir__string_map_find(&limit->visitors, key);
+    return node != NULL ? container_of(node, struct visitor, node) : add_visitor(limit, key);
+}
+
+/* Without memory to count nobody comes in: a limit that does not hold is none. */
+static bool enter_from(weir_connection_limit *limit, const weir_address *peer, void **ret_ticket)
+{
+    weir__ip ip = weir__ip_of(peer);
+    struct visitor *visitor;
+
+    if (limit->max_per_address == SIZE_MAX || ip.family == AF_UNSPEC)
+        return true;
+    visitor = find_visitor(limit, &ip);
+    if (visitor == NULL || visitor->count >= limit->max_per_address)
+        return false;
+    visitor->count++;
+    *ret_ticket = visitor;
+    return true;
+}
+
+static void leave_from(weir_connection_limit *limit, struct visitor *visitor)
+{
+    if (visitor == NULL || --visitor->count > 0)
+        return;
+    weir__string_map_remove(&limit->visitors, &visitor->node);
+    limit->stats.addresses--;
+    weir__free(visitor);
+}
+
+/* ---- the handler ---- */
+
+static void retain(void *keeper)
+{
+    (void)weir_connection_limit_retain(keeper);
+}
+
+static void release(void *keeper)
+{
+    weir_connection_limit_release(keeper);
+}
+
+static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
+{
+    weir_connection_limit *limit = keeper;
+    bool enters;
+
+    weir__mutex_lock(&limit->lock);
+    enters = limit->stats.open < limit->max && enter_from(limit, peer, ret_ticket);
+    limit->stats.open += enters;
+    limit->stats.entered += enters;
+    limit->stats.refused += !enters;
+    weir__mutex_unlock(&limit->lock);
+    return enters;
+}
+
+static void leave(void *keeper, void *ticket)
+{
+    weir_connection_limit *limit = keeper;
+
+    weir__mutex_lock(&limit->lock);
+    limit->stats.open--;
+    leave_from(limit, ticket);
+    weir__mutex_unlock(&limit->lock);
+}
+
+static const weir__gate gate = {
+    .connection = {.name = "connection-limit", WEIR__GATE_SLOTS},
+    .listener = {.name = "connection-limit", WEIR__GATE_LISTENER_SLOTS},
+    .retain = retain,
+    .release = release,
+    .enter = enter,
+    .leave = leave,
+};
+
+int weir_connection_limit_add(weir_pipeline *pipeline, weir_connection_limit *limit)
+{
+    return weir__gate_add(pipeline, &gate, limit);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/ip_filter.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/refcount.h"
+#include "handler/gate.h"
+#include "handler/ip.h"
+
+struct rule {
+    weir__subnet subnet;
+    enum weir_ip_verdict verdict;
+};
+
+struct weir_ip_filter {
+    weir__refs refs;
+    _Atomic uint64_t rejected; /* relaxed: it says nothing of anything else */
+    enum weir_ip_verdict others;
+    size_t rule_count;
+    struct rule rules[];
+};
+
+void weir_ip_filter_options_init(weir_ip_filter_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ---- rules ---- */
+
+static bool is_verdict(enum weir_ip_verdict verdict)
+{
+    return verdict == WEIR_IP_ACCEPT || verdict == WEIR_IP_REJECT;
+}
+
+static int read_rule(const weir_ip_rule *given, struct rule *ret_rule)
+{
+    ret_rule->verdict = given->verdict;
+    if (is_verdict(given->verdict) && weir__subnet_parse(given->subnet, &ret_rule->subnet) == 0)
+        return 0;
+    weir__warn("ip-filter", given->subnet, "is not a rule");
+    return -EINVAL;
+}
+
+int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter **ret_filter)
+{
+    weir_ip_filter_options own;
+    weir_ip_filter *filter;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err < 0)
+        return err;
+    if (!is_verdict(own.others) || (own.rules == NULL && own.rule_count > 0) ||
+        own.rule_count > (SIZE_MAX - sizeof(*filter)) / sizeof(struct rule))
+        return -EINVAL;
+    filter = weir__zalloc(sizeof(*filter) + own.rule_count * sizeof(struct rule));
+    if (filter == NULL)
+        return -ENOMEM;
+    weir__refs_init(&filter->refs);
+    filter->others = own.others;
+    filter->rule_count = own.rule_count;
+    for (size_t i = 0; i < own.rule_count && err == 0; i++)
+        err = read_rule(&own.rules[i], &filter->rules[i]);
+    if (err < 0)
+        weir__free(filter);
+    else
+        *ret_filter = filter;
+    return err;
+}
+
+weir_ip_filter *weir_ip_filter_retain(weir_ip_filter *filter)
+{
+    weir__refs_retain(&filter->refs);
+    return filter;
+}
+
+void weir_ip_filter_release(weir_ip_filter *filter)
+{
+    if (filter != NULL && weir__refs_release(&filter->refs))
+        weir__free(filter);
+}
+
+enum weir_ip_verdict weir_ip_filter_judge(const weir_ip_filter *filter, const weir_address *address)
+{
+    weir__ip ip = weir__ip_of(address);
+
+    for (size_t i = 0; i < filter->rule_count; i++)
+        if (weir__subnet_contains(&filter->rules[i].subnet, &ip))
+            return filter->rules[i].verdict;
+    return filter->others;
+}
+
+uint64_t weir_ip_filter_rejected(const weir_ip_filter *filter)
+{
+    return atomic_load_explicit(&filter->rejected, memory_order_relaxed);
+}
+
+/* ---- the handler ---- */
+
+static void retain(void *keeper)
+{
+    (void)weir_ip_filter_retain(keeper);
+}
+
+static void release(void *keeper)
+{
+    weir_ip_filter_release(keeper);
+}
+
+static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
+{
+    weir_ip_filter *filter = keeper;
+
+    (void)ret_ticket;
+    if (weir_ip_filter_judge(filter, peer) == WEIR_IP_ACCEPT)
+        return true;
+    atomic_fetch_add_explicit(&filter->rejected, 1, memory_order_relaxed);
+    return false;
+}
+
+static const weir__gate gate = {
+    .connection = {.name = "ip-filter", WEIR__GATE_SLOTS},
+    .listener = {.name = "ip-filter", WEIR__GATE_LISTENER_SLOTS},
+    .retain = retain,
+    .release = release,
+    .enter = enter,
+};
+
+int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter)
+{
+    return weir__gate_add(pipeline, &gate, filter);
+}

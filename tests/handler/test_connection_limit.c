@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many may be connected, in all and from one address.
+ */
+#include <weir/connection_limit.h>
+
+#include <weir/embedded.h>
+#include <weir/pipeline.h>
+
+#include "base/thread.h"
+#include "channel/transport.h"
+#include "support/channel/rig.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+static weir_connection_limit *make_limit(size_t max, size_t max_per_address)
+{
+    weir_connection_limit *limit = NULL;
+
+    assert_int_equal(
+        weir_connection_limit_create(
+            WEIR_CONNECTION_LIMIT_OPTIONS(.max = max, .max_per_address = max_per_address), &limit),
+        0);
+    return limit;
+}
+
+static weir_embedded *visit(weir_connection_limit *limit, const char *address)
+{
+    weir_embedded *embedded = NULL;
+
+    if (weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = address),
+                             &embedded) < 0)
+        return NULL;
+    if (weir_connection_limit_add(weir_embedded_pipeline(embedded), limit) == 0)
+        (void)weir_embedded_register(embedded);
+    return embedded;
+}
+
+static bool is_in(weir_embedded *embedded)
+{
+    return weir_channel_is_active(weir_embedded_channel(embedded));
+}
+
+static void assert_stats(weir_connection_limit *limit, size_t open, size_t addresses,
+                         uint64_t entered, uint64_t refused)
+{
+    weir_connection_limit_stats stats;
+
+    weir_connection_limit_read(limit, &stats);
+    assert_int_equal(stats.open, open);
+    assert_int_equal(stats.addresses, addresses);
+    assert_int_equal(stats.entered, entered);
+    assert_int_equal(stats.refused, refused);
+}
+
+TEST(connection_limit, closes_what_is_beyond_until_somebody_leaves)
+{
+    weir_connection_limit *limit = make_limit(2, 0);
+    weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.1:2");
+    weir_embedded *third = visit(limit, "192.0.2.2:1"), *fourth;
+
+    assert_true(is_in(first) && is_in(second));
+    assert_false(weir_channel_is_open(weir_embedded_channel(third)));
+    assert_stats(limit, 2, 0, 2, 1);
+    (void)weir_embedded_finish(first);
+    assert_stats(limit, 1, 0, 2, 1);
+    fourth = visit(limit, "192.0.2.2:1");
+    assert_true(is_in(fourth));
+    assert_stats(limit, 2, 0, 3, 1);
+    weir_embedded_release(first);
+    weir_embedded_release(second);
+    weir_embedded_release(third);
+    weir_embedded_release(fourth);
+    assert_stats(limit, 0, 0, 3, 1);
+    weir_connection_limit_release(limit);
+}
+
+TEST(connection_limit, counts_by_address_whatever_the_port_and_the_family_it_comes_in)
+{
+    weir_connection_limit *limit = make_limit(0, 1);
+    weir_embedded *here = visit(limit, "192.0.2.1:1"), *again = visit(limit, "192.0.2.1:2");
+    weir_embedded *clothed = visit(limit, "[::ffff:192.0.2.1]:3");
+    weir_embedded *there = visit(limit, "[2001:db8::1]:1");
+
+    assert_true(is_in(here) && is_in(there));
+    assert_false(is_in(again) || is_in(clothed));
+    assert_stats(limit, 2, 2, 2, 2);
+    weir_embedded_release(here);
+    assert_stats(limit, 1, 1, 2, 2);
+    weir_embedded_release(again);
+    weir_embedded_release(clothed);
+    clothed = visit(limit, "[::ffff:192.0.2.1]:3");
+    assert_true(is_in(clothed));
+    weir_embedded_release(clothed);
+    weir_embedded_release(there);
+    assert_stats(limit, 0, 0, 3, 2);
+    weir_connection_limit_release(limit);
+}
+
+TEST(connection_limit, does_not_count_what_has_no_ip_address_by_it)
+{
+    weir_connection_limit *limit = make_limit(0, 1);
+    weir_embedded *first = visit(limit, "unix:/run/x"), *second = visit(limit, "unix:/run/x");
+
+    assert_true(is_in(first) && is_in(second));
+    assert_stats(limit, 2, 0, 2, 0);
+    weir_embedded_release(first);
+    weir_embedded_release(second);
+    weir_connection_limit_release(limit);
+}
+
+TEST(connection_limit, does_not_count_who_is_refused_by_its_address)
+{
+    weir_connection_limit *limit = make_limit(1, 5);
+    weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.2:1");
+
+    assert_stats(limit, 1, 1, 1, 1);
+    weir_embedded_release(first);
+    assert_stats(limit, 0, 0, 1, 1);
+    weir_embedded_release(second);
+    weir_connection_limit_release(limit);
+}
+
+TEST(connection_limit, that_is_removed_counts_no_more)
+{
+    weir_connection_limit *limit = make_limit(1, 0);
+    weir_embedded *embedded = visit(limit, "192.0.2.1:1");
+
+    assert_int_equal(
+        weir_pipeline_remove(weir_embedded_pipeline(embedded), "connection-limit", NULL), 0);
+    weir_embedded_run(embedded);
+    assert_stats(limit, 0, 0, 1, 0);
+    weir_embedded_release(embedded);
+    weir_connection_limit_release(limit);
+}
+
+TEST(connection_limit, goes_with_the_last_connection)
+{
+    weir_connection_limit *limit = make_limit(1, 1);
+    weir_embedded *embedded = visit(limit, "192.0.2.1:1");
+
+    weir_connection_limit_release(limit);
+    assert_true(is_in(embedded));
+    weir_embedded_release(embedded);
+    weir_connection_limit_release(NULL);
+}
+
+/* What a server has behind it: takes what is accepted. */
+static void take(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    weir_msg_release(msg);
+}
+
+static const weir_handler taker = {.name = "taker", .read = take};
+
+TEST(connection_limit, of_a_listener_is_for_what_it_accepts)
+{
+    weir_connection_limit *limit = make_limit(1, 0);
+    weir_channel *accepted[2];
+    struct rig rig;
+
+    rig_open_with(&rig, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
+    assert_int_equal(weir_connection_limit_add(rig.pipeline, limit), 0);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &taker, NULL), 0);
+    rig_start(&rig);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wire_create(&rig.diary, &(const struct wire_options){.silent = true}, NULL,
+                                     rig.channel, &accepted[i]),
+                         0);
+        weir_pipeline_fire_read(rig.pipeline, weir__channel_msg(weir_channel_retain(accepted[i])));
+        weir_channel_register(accepted[i], weir_channel_executor(rig.channel), NULL);
+        rig_run(&rig);
+    }
+    assert_true(weir_channel_is_active(accepted[0]));
+    assert_false(weir_channel_is_open(accepted[1]));
+    assert_stats(limit, 1, 0, 1, 1);
+    for (int i = 0; i < 2; i++) {
+        weir_channel_abort(accepted[i], NULL);
+        rig_run(&rig);
+        weir_channel_release(accepted[i]);
+    }
+    rig_close(&rig);
+    assert_stats(limit, 0, 0, 1, 1);
+    weir_connection_limit_release(limit);
+}
+
+/* ---- many threads ---- */
+
+#define THREADS 4
+#define ROUNDS 300
+
+static void come_and_go(void *arg)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        weir_embedded *first = visit(arg, "192.0.2.1:1"), *second = visit(arg, "192.0.2.2:1");
+
+        weir_embedded_release(first);
+        weir_embedded_release(second);
+    }
+}
+
+TEST(connection_limit, is_shared_by_threads)
+{
+    weir_connection_limit *limit = make_limit(3, 2);
+    weir_connection_limit_stats stats;
+    weir__thread threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "visitor", come_and_go, limit), 0);
+    for (int i = 0; i < THREADS; i++)
+        weir__thread_join(&threads[i]);
+    weir_connection_limit_read(limit, &stats);
+    assert_int_equal(stats.entered + stats.refused, 2 * THREADS * ROUNDS);
+    assert_true(stats.entered >= 2 * ROUNDS);
+    assert_stats(limit, 0, 0, stats.entered, stats.refused);
+    weir_connection_limit_release(limit);
+}
+
+/* Without memory to count it refuses, and counts no less than those who are in. */
+TEST(connection_limit, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1;; n++) {
+        weir_connection_limit *limit = NULL;
+        weir_embedded *embedded = NULL;
+        weir_connection_limit_stats stats;
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max_per_address = 1),
+                                           &limit);
+        if (err == 0)
+            embedded = visit(limit, "192.0.2.1:1");
+        test_memory_fail_at(0);
+        if (embedded != NULL) {
+            weir_connection_limit_read(limit, &stats);
+            assert_int_equal(stats.open, is_in(embedded));
+            assert_int_equal(stats.addresses, is_in(embedded));
+        }
+        weir_embedded_release(embedded);
+        weir_connection_limit_release(limit);
+        if (!test_memory_failed())
+            break;
+    }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may connect: the first rule that fits, on connections and listeners.
+ */
+#include <weir/ip_filter.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/embedded.h>
+#include <weir/error.h>
+#include <weir/log.h>
+#include <weir/pipeline.h>
+
+#include "channel/transport.h"
+#include "support/channel/rig.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+static const weir_ip_rule rules[] = {
+    {"10.1.0.0/16", WEIR_IP_REJECT},
+    {"10.0.0.0/8", WEIR_IP_ACCEPT},
+    {"2001:db8::/32", WEIR_IP_ACCEPT},
+};
+
+static weir_ip_filter *make_filter(const weir_ip_filter_options *options)
+{
+    weir_ip_filter *filter = NULL;
+
+    assert_int_equal(weir_ip_filter_create(options, &filter), 0);
+    return filter;
+}
+
+static weir_ip_filter *make_strict(void)
+{
+    return make_filter(
+        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3, .others = WEIR_IP_REJECT));
+}
+
+static enum weir_ip_verdict judge(const weir_ip_filter *filter, const char *address)
+{
+    weir_address parsed;
+
+    assert_int_equal(weir_address_parse(address, &parsed), 0);
+    return weir_ip_filter_judge(filter, &parsed);
+}
+
+TEST(ip_filter, goes_by_the_first_rule_that_fits)
+{
+    weir_ip_filter *filter = make_strict();
+
+    assert_int_equal(judge(filter, "10.1.2.3:1"), WEIR_IP_REJECT);
+    assert_int_equal(judge(filter, "10.2.2.3:1"), WEIR_IP_ACCEPT);
+    assert_int_equal(judge(filter, "[::ffff:10.1.2.3]:1"), WEIR_IP_REJECT);
+    assert_int_equal(judge(filter, "[2001:db8::5]:1"), WEIR_IP_ACCEPT);
+    assert_int_equal(judge(filter, "[::1]:1"), WEIR_IP_REJECT);
+    assert_int_equal(judge(filter, "unix:/run/x"), WEIR_IP_REJECT);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, accepts_others_by_default)
+{
+    weir_ip_filter *filter = make_filter(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 1));
+
+    assert_int_equal(judge(filter, "10.1.2.3:1"), WEIR_IP_REJECT);
+    assert_int_equal(judge(filter, "192.0.2.1:1"), WEIR_IP_ACCEPT);
+    weir_ip_filter_release(filter);
+    filter = make_filter(NULL);
+    assert_int_equal(judge(filter, "192.0.2.1:1"), WEIR_IP_ACCEPT);
+    weir_ip_filter_release(filter);
+    weir_ip_filter_release(NULL);
+}
+
+TEST(ip_filter, refuses_rules_that_are_none)
+{
+    static const weir_ip_rule no_subnet = {"somewhere", WEIR_IP_ACCEPT};
+    static const weir_ip_rule no_verdict = {"10.0.0.0/8", (enum weir_ip_verdict)7};
+    weir_ip_filter *filter = NULL;
+
+    weir_log_set_level(WEIR_LOG_OFF);
+    assert_int_equal(weir_ip_filter_create(
+                         WEIR_IP_FILTER_OPTIONS(.rules = &no_subnet, .rule_count = 1), &filter),
+                     -EINVAL);
+    assert_int_equal(weir_ip_filter_create(
+                         WEIR_IP_FILTER_OPTIONS(.rules = &no_verdict, .rule_count = 1), &filter),
+                     -EINVAL);
+    assert_int_equal(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rule_count = 1), &filter),
+                     -EINVAL);
+    assert_int_equal(
+        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = SIZE_MAX / 8),
+                              &filter),
+        -EINVAL);
+    weir_log_set_level(WEIR_LOG_WARN);
+}
+
+/* ---- on a connection ---- */
+
+static weir_embedded *visit(struct diary *diary, const char *address, weir_ip_filter *filter)
+{
+    weir_embedded *embedded = NULL;
+    weir_pipeline *pipeline;
+
+    assert_int_equal(
+        weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = address),
+                             &embedded),
+        0);
+    pipeline = weir_embedded_pipeline(embedded);
+    assert_int_equal(weir_ip_filter_add(pipeline, filter), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &spy, SPY(diary, "a")), 0);
+    assert_int_equal(weir_embedded_register(embedded), 0);
+    return embedded;
+}
+
+TEST(ip_filter, lets_a_connection_in_and_goes)
+{
+    weir_ip_filter *filter = make_strict();
+    struct diary diary;
+    weir_embedded *embedded;
+
+    diary_open(&diary);
+    embedded = visit(&diary, "10.2.0.1:1", filter);
+    assert_true(weir_channel_is_active(weir_embedded_channel(embedded)));
+    assert_null(weir_pipeline_find(weir_embedded_pipeline(embedded), "ip-filter"));
+    assert_diary(&diary, "a.added a.registered a.active a.request_read");
+    assert_int_equal(weir_ip_filter_rejected(filter), 0);
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, aborts_a_connection_that_nobody_has_heard_of)
+{
+    weir_ip_filter *filter = make_strict();
+    struct diary diary;
+    weir_embedded *embedded;
+
+    diary_open(&diary);
+    embedded = visit(&diary, "10.1.0.1:1", filter);
+    assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    assert_diary(&diary, "a.added a.registered a.request_read a.unregistered a.removed a.deinit");
+    assert_int_equal(weir_ip_filter_rejected(filter), 1);
+    weir_embedded_release(embedded);
+    diary_close(&diary);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, that_comes_late_judges_at_once)
+{
+    weir_ip_filter *filter = make_strict();
+    weir_embedded *embedded = NULL;
+    struct diary diary = {0};
+
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "10.1.0.1:1"), &embedded),
+                     0);
+    assert_int_equal(weir_ip_filter_add(weir_embedded_pipeline(embedded), filter), 0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &spy, SPY(&diary, "a")), 0);
+    weir_embedded_run(embedded);
+    assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    assert_diary(&diary, "a.added a.inactive a.unregistered a.removed a.deinit");
+    assert_int_equal(weir_ip_filter_rejected(filter), 1);
+    weir_embedded_release(embedded);
+
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "10.2.0.1:1"), &embedded),
+                     0);
+    assert_int_equal(weir_ip_filter_add(weir_embedded_pipeline(embedded), filter), 0);
+    weir_embedded_run(embedded);
+    assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+    assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 0);
+    weir_embedded_release(embedded);
+    weir_ip_filter_release(filter);
+}
+
+/* ---- on a listener: its children come from 127.0.0.1:2 ---- */
+
+/* What a server has behind it: takes what is accepted. */
+static void take(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    weir_msg_release(msg);
+}
+
+static const weir_handler taker = {.name = "taker", .read = take};
+
+static weir_channel *accept_one(struct rig *rig)
+{
+    weir_channel *accepted = NULL;
+
+    assert_int_equal(wire_create(&rig->diary, &(const struct wire_options){.silent = true}, NULL,
+                                 rig->channel, &accepted),
+                     0);
+    weir_pipeline_fire_read(rig->pipeline, weir__channel_msg(weir_channel_retain(accepted)));
+    return accepted;
+}
+
+static void open_listener(struct rig *rig, weir_ip_filter *filter)
+{
+    rig_open_with(rig, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
+    assert_int_equal(weir_ip_filter_add(rig->pipeline, filter), 0);
+    assert_int_equal(weir_pipeline_add_last(rig->pipeline, &taker, NULL), 0);
+    rig_start(rig);
+}
+
+TEST(ip_filter, of_a_listener_stands_before_what_is_accepted)
+{
+    static const weir_ip_rule loopback = {"127.0.0.0/8", WEIR_IP_REJECT};
+    weir_ip_filter *filter =
+        make_filter(WEIR_IP_FILTER_OPTIONS(.rules = &loopback, .rule_count = 1));
+    weir_channel *accepted;
+    struct rig rig;
+
+    open_listener(&rig, filter);
+    accepted = accept_one(&rig);
+    assert_non_null(weir_pipeline_find(weir_channel_pipeline(accepted), "ip-filter"));
+    weir_channel_register(accepted, weir_channel_executor(rig.channel), NULL);
+    rig_run(&rig);
+    assert_false(weir_channel_is_open(accepted));
+    assert_int_equal(weir_ip_filter_rejected(filter), 1);
+    assert_true(weir_channel_is_open(rig.channel));
+    weir_channel_release(accepted);
+    rig_close(&rig);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, of_a_listener_closes_what_it_has_no_memory_for)
+{
+    weir_ip_filter *filter = make_filter(NULL);
+    weir_channel *accepted = NULL;
+    struct rig rig;
+
+    open_listener(&rig, filter);
+    assert_int_equal(wire_create(&rig.diary, &(const struct wire_options){.silent = true}, NULL,
+                                 rig.channel, &accepted),
+                     0);
+    weir_log_set_level(WEIR_LOG_OFF);
+    test_memory_fail_at(1);
+    weir_pipeline_fire_read(rig.pipeline, weir__channel_msg(weir_channel_retain(accepted)));
+    test_memory_fail_at(0);
+    weir_log_set_level(WEIR_LOG_WARN);
+    rig_run(&rig);
+    assert_false(weir_channel_is_open(accepted));
+    weir_channel_release(accepted);
+    rig_close(&rig);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1;; n++) {
+        weir_embedded *embedded = NULL;
+        weir_ip_filter *filter = NULL;
+        int err;
+
+        assert_int_equal(
+            weir_embedded_create(
+                WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = "10.1.0.1:1"), &embedded),
+            0);
+        test_memory_fail_at(n);
+        err =
+            weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3), &filter);
+        if (err == 0)
+            err = weir_ip_filter_add(weir_embedded_pipeline(embedded), filter);
+        if (err == 0) {
+            (void)weir_embedded_register(embedded);
+            assert_false(weir_channel_is_active(weir_embedded_channel(embedded)));
+        }
+        test_memory_fail_at(0);
+        weir_ip_filter_release(filter);
+        weir_embedded_release(embedded);
+        if (!test_memory_failed())
+            break;
+    }
+}
