@@ -8,6 +8,7 @@
 #include <weir/address.h>
 #include <weir/addresses.h>
 #include <weir/adopt.h>
+#include <weir/aggregator.h>
 #include <weir/attribute.h>
 #include <weir/base.h>
 #include <weir/buf.h>
@@ -21,6 +22,7 @@
 #include <weir/client_pool.h>
 #include <weir/client_pools.h>
 #include <weir/clock.h>
+#include <weir/codec.h>
 #include <weir/combiner.h>
 #include <weir/composite.h>
 #include <weir/connection_limit.h>
@@ -55,6 +57,9 @@
 #include <weir/memory.h>
 #include <weir/metric.h>
 #include <weir/msg.h>
+#include <weir/msg_decoder.h>
+#include <weir/msg_encoder.h>
+#include <weir/msg_list.h>
 #include <weir/netstrings.h>
 #include <weir/number.h>
 #include <weir/pipeline.h>

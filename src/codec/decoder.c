@@ -10,12 +10,12 @@
 
 #include <errno.h>
 
-#include <weir/channel.h>
 #include <weir/error.h>
 #include <weir/events.h>
 #include <weir/pipeline.h>
 
 #include "codec/cumulation.h"
+#include "codec/demand.h"
 
 enum {
     DECODING = 1 << 0, /* somebody further out does */
@@ -216,7 +216,6 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
         run(ctx);
 }
 
-/* Where reads are on demand and this one has made no message, nobody behind will ask for more. */
 void weir_decoder_read_complete(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
@@ -225,9 +224,7 @@ void weir_decoder_read_complete(weir_ctx *ctx)
     state->flags &= ~(uint32_t)MADE;
     if ((state->flags & DECODING) == 0)
         weir__cumulation_rest(&state->cumulation);
-    weir_fire_read_complete(ctx);
-    if (!has_made && !weir_ctx_is_removed(ctx) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
-        weir_request_read(ctx);
+    weir__demand_read_complete(ctx, !has_made);
 }
 
 void weir_decoder_event(weir_ctx *ctx, weir_msg *event)

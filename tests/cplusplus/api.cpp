@@ -1419,6 +1419,91 @@ void use_timeouts()
     weir_embedded_release(embedded);
 }
 
+int retain_msg(weir_ctx *, weir_msg *msg, weir_msg_list *out)
+{
+    EXPECT(weir_msg_list_count(out) == 0);
+    return weir_msg_list_add(out, weir_msg_retain(msg));
+}
+
+weir_msg_codec make_msg_codec()
+{
+    weir_msg_codec codec = {};
+
+    codec.decoder.handler.name = "msg-codec";
+    codec.decoder.handler.state_size = sizeof(weir_msg_decoder_state);
+    codec.decoder.handler.read = weir_msg_decoder_read;
+    codec.decoder.handler.read_complete = weir_msg_decoder_read_complete;
+    codec.decoder.handler.write = weir_msg_codec_write;
+    codec.decoder.decode = retain_msg;
+    codec.encode = retain_msg;
+    return codec;
+}
+
+weir_msg_encoder make_msg_encoder()
+{
+    weir_msg_encoder encoder = {};
+
+    encoder.handler.name = "msg-encoder";
+    encoder.handler.write = weir_msg_encoder_write;
+    encoder.encode = retain_msg;
+    return encoder;
+}
+
+unsigned kind_of_all(const weir_msg *)
+{
+    return WEIR_PART_START | WEIR_PART_LAST;
+}
+
+int begin_whole(weir_ctx *, weir_msg *start, weir_msg **ret_whole)
+{
+    *ret_whole = weir_msg_retain(start);
+    return 0;
+}
+
+int init_aggregator(void *state, const void *)
+{
+    weir_aggregator_set_limit(static_cast<weir_aggregator_state *>(state), 100);
+    return 0;
+}
+
+weir_aggregator make_aggregator()
+{
+    weir_aggregator aggregator = {};
+
+    aggregator.handler.name = "aggregator";
+    aggregator.handler.state_size = sizeof(weir_aggregator_state);
+    aggregator.handler.init = init_aggregator;
+    aggregator.handler.removed = weir_aggregator_removed;
+    aggregator.handler.inactive = weir_aggregator_inactive;
+    aggregator.handler.read = weir_aggregator_read;
+    aggregator.handler.read_complete = weir_aggregator_read_complete;
+    aggregator.kind = kind_of_all;
+    aggregator.begin = begin_whole;
+    return aggregator;
+}
+
+void use_msg_codecs()
+{
+    static const weir_msg_codec codec = make_msg_codec();
+    static const weir_msg_encoder encoder = make_msg_encoder();
+    static const weir_aggregator aggregator = make_aggregator();
+    static weir_codec bytes = {};
+    weir_embedded *embedded = nullptr;
+
+    bytes.decoder.handler.name = "codec";
+    bytes.decoder.handler.write = weir_codec_write;
+    bytes.type = &weir_file_range_type;
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+    EXPECT(weir_pipeline_add_last(pipeline, &codec.decoder.handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &encoder.handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &aggregator.handler, nullptr) == 0);
+    EXPECT(weir_pipeline_add_last(pipeline, &bytes.decoder.handler, nullptr) == 0);
+    EXPECT(weir_embedded_write_inbound(embedded, some_msg()) == 0);
+    EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
+    weir_embedded_release(embedded);
+}
+
 /* ---- codecs ---- */
 
 int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -1569,6 +1654,7 @@ int main()
     use_transports();
     use_bootstraps();
     use_timeouts();
+    use_msg_codecs();
     use_codecs();
     use_frames();
     return failures != 0;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/msg_decoder.h - the base of handlers that make messages of messages that come in: none or
+ * several of one. One of your own takes one function:
+ *
+ *      static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+ *      {
+ *          struct order *order = parse_order(weir_buf_of(msg));
+ *
+ *          return order != NULL ? weir_msg_list_add(out, &order->msg) : WEIR_EMALFORMED;
+ *      }
+ *
+ *      struct orders { weir_msg_decoder_state decoder; };
+ *      static const weir_msg_decoder orders = {
+ *          .handler = {.name = "orders", WEIR_MSG_DECODER_SLOTS(struct orders)},
+ *          .type = &weir_buf_type, .decode = decode};
+ *
+ * What is not of its type is passed on. For bytes that come in pieces there is weir/decoder.h.
+ */
+#ifndef WEIR_MSG_DECODER_H
+#define WEIR_MSG_DECODER_H
+
+#include <weir/ctx.h>
+#include <weir/handler.h>
+#include <weir/msg_list.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Adds what it makes of a message, which is lent, to `out`; to pass the message itself on it
+ * retains it. An error goes through the pipeline, in place of the messages; the next message is
+ * decoded all the same.
+ */
+typedef int weir_msg_decode_fn(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out);
+
+typedef struct weir_msg_decoder {
+    weir_handler handler;      /* {.name = ..., WEIR_MSG_DECODER_SLOTS(state), further slots} */
+    const weir_msg_type *type; /* which messages; NULL = `accepts` says */
+    bool (*accepts)(const weir_msg *msg); /* NULL too: all */
+    weir_msg_decode_fn *decode;
+    void *reserved[4]; /* NULL */
+} weir_msg_decoder;
+
+/* The first member of a decoder's state. Private. */
+typedef struct weir_msg_decoder_state {
+    bool has_taken; /* a message, since the last read_complete, */
+    bool has_made;  /* and has passed one on */
+    void *reserved;
+} weir_msg_decoder_state;
+
+/* What the base has of a handler. Its init and deinit are the decoder's own. */
+#define WEIR_MSG_DECODER_SLOTS(state)                           \
+    .state_size = sizeof(state), .read = weir_msg_decoder_read, \
+    .read_complete = weir_msg_decoder_read_complete
+
+/*
+ * These slots. A decoder with slots of its own in their place calls them.
+ * Thread: the handler's.  Takes: msg.
+ */
+WEIR_API void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg);
+WEIR_API void weir_msg_decoder_read_complete(weir_ctx *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The base of aggregators. What is not part of a message that is being put together is dropped: so
+ * nothing needs to be remembered of one that is skipped.
+ */
+#include <weir/aggregator.h>
+
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "codec/demand.h"
+
+static const weir_aggregator *aggregator_of(const weir_ctx *ctx)
+{
+    return (const weir_aggregator *)(const void *)weir_ctx_handler(ctx); /* its first member */
+}
+
+static weir_aggregator_state *state_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+void weir_aggregator_set_limit(weir_aggregator_state *state, int64_t limit)
+{
+    state->limit = limit > 0 ? limit : 0;
+}
+
+static bool is_beyond(const weir_aggregator_state *state, int64_t bytes)
+{
+    return state->limit > 0 && bytes > state->limit - state->length;
+}
+
+static weir_msg *take_whole(weir_aggregator_state *state)
+{
+    weir_msg *whole = state->whole;
+
+    state->whole = NULL;
+    state->length = 0;
+    return whole;
+}
+
+static void drop_whole(weir_ctx *ctx)
+{
+    weir_msg_release(take_whole(state_of(ctx)));
+}
+
+/* ---- errors ---- */
+
+static void fail(weir_ctx *ctx, int err)
+{
+    drop_whole(ctx);
+    weir_fire_error(ctx, err, "a message could not be put together");
+}
+
+static void tell_too_long(weir_ctx *ctx, weir_msg *msg)
+{
+    char detail[80];
+
+    if (aggregator_of(ctx)->too_long != NULL) {
+        aggregator_of(ctx)->too_long(ctx, msg);
+        return;
+    }
+    (void)snprintf(detail, sizeof(detail), "a message has more than %lld bytes",
+                   (long long)state_of(ctx)->limit);
+    weir_fire_error(ctx, WEIR_ETOOLONG, detail);
+}
+
+/* ---- the parts ---- */
+
+static int64_t size_of(const weir_ctx *ctx, const weir_msg *part)
+{
+    const weir_aggregator *aggregator = aggregator_of(ctx);
+
+    return aggregator->size != NULL ? aggregator->size(part) : (int64_t)weir_msg_size(part);
+}
+
+static void finish(weir_ctx *ctx)
+{
+    weir_aggregator_state *state = state_of(ctx);
+    int err = aggregator_of(ctx)->end != NULL ? aggregator_of(ctx)->end(ctx, state->whole) : 0;
+
+    if (err < 0) {
+        fail(ctx, err);
+        return;
+    }
+    state->has_made = true;
+    weir_fire_read(ctx, take_whole(state));
+}
+
+/* Whether the start is followed by a message to put together. */
+static bool answer(weir_ctx *ctx, weir_msg *start)
+{
+    const weir_aggregator *aggregator = aggregator_of(ctx);
+    enum weir_aggregator_answer answer;
+    weir_msg *reply = NULL;
+
+    if (aggregator->reply != NULL) {
+        answer = aggregator->reply(ctx, start, state_of(ctx)->limit, &reply);
+        if (reply != NULL) {
+            weir_write_and_flush(ctx, reply, NULL);
+            if (answer == WEIR_AGGREGATOR_CLOSE && !weir_ctx_is_removed(ctx))
+                weir_close(ctx, NULL);
+            return answer == WEIR_AGGREGATOR_GO_ON && !weir_ctx_is_removed(ctx);
+        }
+    }
+    if (aggregator->announced == NULL || !is_beyond(state_of(ctx), aggregator->announced(start)))
+        return true;
+    tell_too_long(ctx, start);
+    return false;
+}
+
+static void begin(weir_ctx *ctx, weir_msg *start, unsigned kind)
+{
+    weir_aggregator_state *state = state_of(ctx);
+    int64_t size = (kind & WEIR_PART_CONTENT) != 0 ? size_of(ctx, start) : 0;
+    int err;
+
+    if (!answer(ctx, start))
+        return;
+    if (is_beyond(state, size)) {
+        tell_too_long(ctx, start);
+        return;
+    }
+    err = aggregator_of(ctx)->begin(ctx, start, &state->whole);
+    state->length = size;
+    if (err < 0)
+        fail(ctx, err);
+    else if ((kind & WEIR_PART_LAST) != 0)
+        finish(ctx);
+}
+
+static void add(weir_ctx *ctx, weir_msg *part, unsigned kind)
+{
+    weir_aggregator_state *state = state_of(ctx);
+    int64_t size = (kind & WEIR_PART_CONTENT) != 0 ? size_of(ctx, part) : 0;
+    weir_msg *whole;
+    int err;
+
+    if (is_beyond(state, size)) {
+        whole = take_whole(state);
+        tell_too_long(ctx, whole);
+        weir_msg_release(whole);
+        return;
+    }
+    state->length += size;
+    err = aggregator_of(ctx)->append(ctx, state->whole, part);
+    if (err < 0)
+        fail(ctx, err);
+    else if ((kind & WEIR_PART_LAST) != 0)
+        finish(ctx);
+}
+
+/* ---- slots ---- */
+
+void weir_aggregator_removed(weir_ctx *ctx)
+{
+    drop_whole(ctx);
+    if (aggregator_of(ctx)->removed != NULL)
+        aggregator_of(ctx)->removed(ctx);
+}
+
+void weir_aggregator_inactive(weir_ctx *ctx)
+{
+    drop_whole(ctx);
+    weir_fire_inactive(ctx);
+}
+
+void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_aggregator_state *state = state_of(ctx);
+    unsigned kind = aggregator_of(ctx)->kind(msg);
+
+    if (kind == 0) {
+        state->has_made = true;
+        weir_fire_read(ctx, msg);
+        return;
+    }
+    state->has_taken = true;
+    if ((kind & WEIR_PART_START) != 0) {
+        if (state->whole != NULL)
+            fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
+        begin(ctx, msg, kind);
+    } else if (state->whole != NULL) {
+        add(ctx, msg, kind);
+    }
+    weir_msg_release(msg);
+}
+
+void weir_aggregator_read_complete(weir_ctx *ctx)
+{
+    weir_aggregator_state *state = state_of(ctx);
+    bool is_owed = state->has_taken && !state->has_made;
+
+    state->has_taken = false;
+    state->has_made = false;
+    weir__demand_read_complete(ctx, is_owed);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What encoders and codecs have in common: each has its own table, with the same functions in it.
+ */
+#ifndef WEIR_CODEC_ENCODING_H
+#define WEIR_CODEC_ENCODING_H
+
+#include <weir/encoder.h>
+#include <weir/msg_encoder.h>
+
+typedef struct weir__encoding {
+    const weir_msg_type *type;
+    weir_encode_fn *encode;
+    size_t (*size)(const weir_msg *msg);
+} weir__encoding;
+
+typedef struct weir__msg_encoding {
+    const weir_msg_type *type;
+    bool (*accepts)(const weir_msg *msg);
+    weir_msg_encode_fn *encode;
+} weir__msg_encoding;
+
+/* Write a message as the slots do. Take: msg. Keep: done. */
+void weir__encoding_write(weir_ctx *ctx, const weir__encoding *encoding, weir_msg *msg,
+                          weir_promise *done);
+void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding, weir_msg *msg,
+                              weir_promise *done);
+
+/* Whether a base of messages is for this one. */
+static inline bool weir__is_for(const weir_msg_type *type, bool (*accepts)(const weir_msg *msg),
+                                const weir_msg *msg)
+{
+    if (type != NULL)
+        return weir_msg_is(msg, type);
+    return accepts == NULL || accepts(msg);
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The base of encoders of messages. Where several are made of one, each has a promise of its own,
+ * and a combiner completes that of the write: it can then no longer be cancelled, because a part of
+ * a message is worse than none.
+ */
+#include <weir/msg_encoder.h>
+
+#include <errno.h>
+
+#include <weir/combiner.h>
+
+#include "base/memory.h"
+#include "codec/encoding.h"
+#include "codec/msg_list.h"
+
+/* ---- several with one promise ---- */
+
+static int make_promises(weir_ctx *ctx, weir_combiner *combiner, weir_promise **promises,
+                         size_t count)
+{
+    int err = 0;
+
+    for (size_t i = 0; err == 0 && i < count; i++) {
+        err = weir_promise_create(weir_ctx_executor(ctx), &promises[i]);
+        if (err == 0)
+            err = weir_combiner_add(combiner, promises[i]);
+    }
+    return err;
+}
+
+static void write_combined(weir_ctx *ctx, weir_msg_list *out, weir_combiner *combiner,
+                           weir_promise **promises, weir_promise *done)
+{
+    int err = make_promises(ctx, combiner, promises, out->count);
+
+    if (err == 0)
+        err = weir_combiner_finish(combiner, done);
+    if (err < 0) {
+        weir__msg_list_clear(out);
+        weir_ctx_report(ctx, done, err, NULL);
+        return;
+    }
+    for (size_t i = 0; i < out->count; i++)
+        weir_write(ctx, out->msgs[i], promises[i]);
+}
+
+/* All memory is taken before the first of them is written. */
+static void write_several(weir_ctx *ctx, weir_msg_list *out, weir_promise *done)
+{
+    size_t count = out->count;
+    weir_promise **promises = weir__zalloc(count * sizeof(*promises));
+    weir_combiner *combiner = NULL;
+    int err = promises != NULL ? weir_combiner_create(weir_ctx_executor(ctx), &combiner) : -ENOMEM;
+
+    if (err < 0) {
+        weir__msg_list_clear(out);
+        weir_ctx_report(ctx, done, err, NULL);
+    } else {
+        write_combined(ctx, out, combiner, promises, done);
+        for (size_t i = 0; i < count; i++)
+            weir_promise_release(promises[i]);
+        weir_combiner_release(combiner);
+    }
+    weir__free(promises);
+}
+
+static void write_all(weir_ctx *ctx, weir_msg_list *out, weir_promise *done)
+{
+    if (out->count == 0) {
+        weir_ctx_report(ctx, done, 0, NULL);
+    } else if (out->count == 1) {
+        weir_write(ctx, out->msgs[0], done);
+    } else if (done == NULL) {
+        for (size_t i = 0; i < out->count; i++)
+            weir_write(ctx, out->msgs[i], NULL);
+    } else if (weir_promise_set_uncancellable(done)) {
+        write_several(ctx, out, done);
+    } else {
+        weir__msg_list_clear(out);
+    }
+}
+
+/* ---- slots ---- */
+
+void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding, weir_msg *msg,
+                              weir_promise *done)
+{
+    weir_msg_list out;
+    int err;
+
+    if (!weir__is_for(encoding->type, encoding->accepts, msg)) {
+        weir_write(ctx, msg, done);
+        return;
+    }
+    weir__msg_list_init(&out);
+    err = encoding->encode(ctx, msg, &out);
+    weir_msg_release(msg);
+    if (err < 0) {
+        weir__msg_list_clear(&out);
+        weir_ctx_report(ctx, done, err, "a message could not be encoded");
+    } else {
+        write_all(ctx, &out, done);
+    }
+    weir__msg_list_deinit(&out);
+}
+
+void weir_msg_encoder_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    const weir_msg_encoder *encoder =
+        (const weir_msg_encoder *)(const void *)weir_ctx_handler(ctx); /* its first member */
+
+    weir__msg_encoding_write(ctx,
+                             &(const weir__msg_encoding){.type = encoder->type,
+                                                         .accepts = encoder->accepts,
+                                                         .encode = encoder->encode},
+                             msg, done);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/msg_list.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+void weir__msg_list_init(weir_msg_list *list)
+{
+    list->msgs = list->few;
+    list->count = 0;
+    list->room = WEIR__MSG_LIST_FEW;
+}
+
+void weir__msg_list_deinit(weir_msg_list *list)
+{
+    if (list->msgs != list->few)
+        weir__free(list->msgs);
+}
+
+void weir__msg_list_clear(weir_msg_list *list)
+{
+    while (list->count > 0)
+        weir_msg_release(list->msgs[--list->count]);
+}
+
+static int grow(weir_msg_list *list)
+{
+    weir_msg **larger = weir__alloc(list->room * 2 * sizeof(*larger));
+
+    if (larger == NULL)
+        return -ENOMEM;
+    memcpy(larger, list->msgs, list->count * sizeof(*larger));
+    weir__msg_list_deinit(list);
+    list->msgs = larger;
+    list->room *= 2;
+    return 0;
+}
+
+int weir_msg_list_add(weir_msg_list *list, weir_msg *msg)
+{
+    int err = list->count == list->room ? grow(list) : 0;
+
+    if (err < 0)
+        weir_msg_release(msg);
+    else
+        list->msgs[list->count++] = msg;
+    return err;
+}
+
+size_t weir_msg_list_count(const weir_msg_list *list)
+{
+    return list->count;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The base of aggregators: MessageAggregatorTest of Netty, and more.
+ *
+ * A message begins with '(' and ends with ')'; what is between is its content, in any number of
+ * parts. "(5" announces a length, "(?" wants a reply, '#' in a part is an error. Others begin with
+ * another character and are no parts.
+ */
+#include <weir/aggregator.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/bytes.h>
+#include <weir/channel.h>
+#include <weir/embedded.h>
+#include <weir/error.h>
+
+#include "support/codec/feed.h"
+#include "support/memory.h"
+
+#define LIMIT 8
+
+static const char *text_in(const weir_msg *msg, size_t *ret_length)
+{
+    const weir_buf *buf = (const weir_buf *)(const void *)msg;
+
+    *ret_length = weir_buf_readable(buf);
+    return (const char *)weir_buf_bytes(buf);
+}
+
+/* "(" is a start, ".x" content, ".x)" the end, "(x)" all of it. */
+static unsigned kind_of(const weir_msg *msg)
+{
+    size_t length;
+    const char *text = text_in(msg, &length);
+    unsigned kind = text[0] == '(' ? WEIR_PART_START : text[0] == '.' ? WEIR_PART_CONTENT : 0;
+
+    if (kind != 0 && text[length - 1] == ')')
+        kind |= WEIR_PART_LAST;
+    if (kind == (WEIR_PART_START | WEIR_PART_LAST))
+        kind |= WEIR_PART_CONTENT;
+    return kind;
+}
+
+static int64_t size_of(const weir_msg *part)
+{
+    size_t length;
+    const char *text = text_in(part, &length);
+
+    return (int64_t)length - 1 - (text[length - 1] == ')');
+}
+
+static int put(weir_buf *whole, const weir_msg *part)
+{
+    size_t length;
+    const char *text = text_in(part, &length);
+
+    if (memchr(text, '#', length) != NULL)
+        return WEIR_EMALFORMED;
+    return weir_buf_write_bytes(whole, text + 1, (size_t)size_of(part));
+}
+
+static int begin(weir_ctx *ctx, weir_msg *start, weir_msg **ret_whole)
+{
+    weir_buf *whole = NULL;
+    int err = weir_buf_create(0, 0, &whole);
+
+    (void)ctx;
+    if (err == 0 && (kind_of(start) & WEIR_PART_CONTENT) != 0)
+        err = put(whole, start);
+    if (err < 0)
+        weir_buf_release(whole);
+    else
+        *ret_whole = weir_buf_msg(whole);
+    return err;
+}
+
+static int append(weir_ctx *ctx, weir_msg *whole, weir_msg *part)
+{
+    (void)ctx;
+    return put(weir_buf_of(whole), part);
+}
+
+static int end(weir_ctx *ctx, weir_msg *whole)
+{
+    (void)ctx;
+    return weir_buf_readable(weir_buf_of(whole)) == 3 ? WEIR_EMALFORMED : 0; /* nobody likes 3 */
+}
+
+static int64_t announced(const weir_msg *start)
+{
+    size_t length;
+    const char *text = text_in(start, &length);
+
+    return length > 1 && text[1] >= '0' && text[1] <= '9' ? text[1] - '0' : -1;
+}
+
+static enum weir_aggregator_answer reply(weir_ctx *ctx, weir_msg *start, int64_t limit,
+                                         weir_msg **ret_reply)
+{
+    size_t length;
+    const char *text = text_in(start, &length);
+    weir_buf *buf;
+
+    (void)ctx;
+    assert_int_equal(limit, LIMIT);
+    if (length < 2 || strchr("?~=", text[1]) == NULL)
+        return WEIR_AGGREGATOR_GO_ON;
+    if (weir_buf_create_from(text + 1, 1, &buf) == 0)
+        *ret_reply = weir_buf_msg(buf);
+    return text[1] == '?'   ? WEIR_AGGREGATOR_GO_ON
+           : text[1] == '~' ? WEIR_AGGREGATOR_SKIP
+                            : WEIR_AGGREGATOR_CLOSE;
+}
+
+static int init(void *state, const void *options)
+{
+    (void)options;
+    weir_aggregator_set_limit(state, LIMIT);
+    return 0;
+}
+
+#define TABLE(...)                                                                      \
+    {                                                                                   \
+        .handler = {.name = "aggregator",                                               \
+                    .init = init,                                                       \
+                    WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},                      \
+        .kind = kind_of, .begin = begin, .append = append, .end = end, .size = size_of, \
+        __VA_ARGS__                                                                     \
+    }
+
+static const weir_aggregator plain = TABLE(.announced = announced, .reply = reply);
+
+static weir_embedded *open_with(const weir_aggregator *aggregator, bool on_demand)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = on_demand,
+                                                                  .keep_open_on_error = true)),
+            &embedded),
+        0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &aggregator->handler, NULL), 0);
+    return embedded;
+}
+
+/* Feeds the words of a text; gives the first error. */
+static int put_words(weir_embedded *embedded, const char *words)
+{
+    int err = 0, result;
+    size_t length;
+
+    for (; *words != '\0'; words += length + (words[length] == ' ')) {
+        length = strcspn(words, " ");
+        result = weir_embedded_write_inbound(embedded, feed_bytes(words, length));
+        err = err == 0 ? result : err;
+    }
+    return err;
+}
+
+static void assert_comes(weir_msg *msg, const char *text)
+{
+    size_t length;
+    const char *bytes;
+
+    assert_non_null(msg);
+    bytes = text_in(msg, &length);
+    assert_int_equal(length, strlen(text));
+    assert_memory_equal(bytes, text, length);
+    weir_msg_release(msg);
+}
+
+static void assert_made(const char *words, int err, const char *whole)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(put_words(embedded, words), err);
+    if (whole != NULL)
+        assert_comes(weir_embedded_read_inbound(embedded), whole);
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(aggregator, puts_messages_together)
+{
+    assert_made("( .ab .c .d)", 0, "abcd");
+    assert_made("( .)", 0, "");
+    assert_made("(whole)", 0, "whole");
+    assert_made("other", 0, "other");
+    assert_made("( .12345678)", 0, "12345678"); /* the limit is within it */
+}
+
+TEST(aggregator, goes_on_after_each)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(put_words(embedded, "( .a) ( other .b) (c) .d ( .e"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), "a");
+    assert_comes(weir_embedded_read_inbound(embedded), "other");
+    assert_comes(weir_embedded_read_inbound(embedded), "b");
+    assert_comes(weir_embedded_read_inbound(embedded), "c");
+    assert_null(weir_embedded_read_inbound(embedded)); /* "d" belongs to nothing */
+    weir_embedded_release(embedded);                   /* and "e" has no end */
+}
+
+TEST(aggregator, of_too_much_is_an_error_and_skips_the_rest)
+{
+    assert_made("( .1234 .56789 .x .y) ( .ok)", WEIR_ETOOLONG, "ok");
+    assert_made("(123456789) (ok)", WEIR_ETOOLONG, "ok");
+    assert_made("(9 .x .y) (ok)", WEIR_ETOOLONG, "ok"); /* it was announced */
+    assert_made("(8 .ok)", 0, "ok");
+}
+
+static void hear_error(weir_ctx *ctx, int err, const char *detail)
+{
+    assert_int_equal(err, WEIR_ETOOLONG);
+    assert_string_equal(detail, "a message has more than 8 bytes");
+    weir_fire_read(ctx, feed_bytes("heard", 5));
+}
+
+TEST(aggregator, names_the_limit)
+{
+    static const weir_handler hearer = {.name = "hearer", .error = hear_error};
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
+    assert_int_equal(put_words(embedded, "(9"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), "heard");
+    weir_embedded_release(embedded);
+}
+
+static void forgive(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_fire_read(ctx, feed_bytes("long", 4));
+    (void)msg;
+}
+
+TEST(aggregator, may_deal_with_too_much_itself)
+{
+    static const weir_aggregator forgiving = TABLE(.too_long = forgive);
+    weir_embedded *embedded = open_with(&forgiving, false);
+
+    assert_int_equal(put_words(embedded, "( .123456789 .x) (123456789)"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), "long");
+    assert_comes(weir_embedded_read_inbound(embedded), "long");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(aggregator, tells_errors_of_its_functions_and_skips_the_rest)
+{
+    assert_made("( .a# .b) (ok)", WEIR_EMALFORMED, "ok");
+    assert_made("(#) (ok)", WEIR_EMALFORMED, "ok");
+    assert_made("( .abc) (ok)", WEIR_EMALFORMED, "ok"); /* by `end` */
+}
+
+TEST(aggregator, tells_of_a_message_without_end)
+{
+    assert_made("( .a ( .b)", WEIR_EMALFORMED, "b");
+}
+
+TEST(aggregator, replies_to_who_waits_before_going_on)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(put_words(embedded, "(?"), 0);
+    assert_comes(weir_embedded_read_outbound(embedded), "?");
+    assert_int_equal(put_words(embedded, ".ok)"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), "ok");
+    weir_embedded_release(embedded);
+}
+
+TEST(aggregator, may_reply_that_it_does_not_want_it)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(put_words(embedded, "(~ .no .no) (ok)"), 0);
+    assert_comes(weir_embedded_read_outbound(embedded), "~");
+    assert_comes(weir_embedded_read_inbound(embedded), "ok");
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_embedded_release(embedded);
+}
+
+TEST(aggregator, may_reply_and_close)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+
+    (void)put_words(embedded, "(=");
+    assert_comes(weir_embedded_read_outbound(embedded), "=");
+    assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_embedded_release(embedded);
+}
+
+TEST(aggregator, asks_for_more_where_reads_are_on_demand)
+{
+    weir_embedded *embedded = open_with(&plain, true);
+
+    (void)put_words(embedded, "( .a .b) (c)");
+    weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
+    weir_embedded_run(embedded);
+    assert_comes(weir_embedded_read_inbound(embedded), "ab");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+static unsigned removals;
+
+static void count_removal(weir_ctx *ctx)
+{
+    (void)ctx;
+    removals++;
+}
+
+TEST(aggregator, that_is_removed_drops_what_it_has)
+{
+    static const weir_aggregator counting = TABLE(.removed = count_removal);
+    weir_embedded *embedded = open_with(&counting, false);
+
+    removals = 0;
+    assert_int_equal(put_words(embedded, "( .a"), 0);
+    assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "aggregator", NULL), 0);
+    assert_int_equal(removals, 1);
+    assert_int_equal(put_words(embedded, ".b)"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), ".b)");
+    weir_embedded_release(embedded);
+}
+
+static bool aggregate_without(unsigned n)
+{
+    weir_embedded *embedded = open_with(&plain, false);
+    weir_msg *msgs[] = {feed_bytes("(", 1), feed_bytes(".ab", 3), feed_bytes("(?", 2),
+                        feed_bytes(".)", 2)};
+    bool failed;
+
+    test_memory_fail_at(n);
+    for (size_t i = 0; i < 4; i++)
+        (void)weir_embedded_write_inbound(embedded, msgs[i]);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    weir_embedded_release(embedded);
+    return failed;
+}
+
+TEST(aggregator, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1; aggregate_without(n); n++)
+        ;
+}

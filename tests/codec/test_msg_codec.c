@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bases of decoders and encoders of messages, and of those that are both.
+ */
+#include <weir/codec.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/bytes.h>
+#include <weir/channel.h>
+#include <weir/embedded.h>
+#include <weir/error.h>
+
+#include "support/codec/feed.h"
+#include "support/memory.h"
+
+/* ---- a decoder and an encoder: a buffer becomes one for each of its letters; '!' is an error ----
+ */
+
+static int spell(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    const uint8_t *bytes = weir_buf_bytes(weir_buf_of(msg));
+    size_t length = weir_buf_readable(weir_buf_of(msg));
+    weir_buf *letter;
+    int err = 0;
+
+    (void)ctx;
+    for (size_t i = 0; err == 0 && i < length; i++) {
+        assert(weir_msg_list_count(out) == i);
+        err = bytes[i] != '!' ? weir_buf_create_from(&bytes[i], 1, &letter) : WEIR_EMALFORMED;
+        if (err == 0)
+            err = weir_msg_list_add(out, weir_buf_msg(letter));
+    }
+    return err;
+}
+
+static const weir_msg_decoder spelling_in = {
+    .handler = {.name = "spelling-in", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+    .type = &weir_buf_type,
+    .decode = spell,
+};
+
+static const weir_msg_encoder spelling_out = {
+    .handler = {.name = "spelling-out", WEIR_MSG_ENCODER_SLOTS},
+    .type = &weir_buf_type,
+    .encode = spell,
+};
+
+static const weir_msg_codec spelling_both = {
+    .decoder = {.handler = {.name = "spelling", WEIR_MSG_CODEC_SLOTS(weir_msg_decoder_state)},
+                .type = &weir_buf_type,
+                .decode = spell},
+    .type = &weir_buf_type,
+    .encode = spell,
+};
+
+static weir_embedded *open_with(const weir_handler *handler, bool on_demand)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = on_demand)),
+            &embedded),
+        0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), handler, NULL), 0);
+    return embedded;
+}
+
+static void assert_is(weir_msg *msg, const char *text)
+{
+    weir_buf *buf;
+
+    assert_non_null(msg);
+    buf = weir_buf_of(msg);
+    assert_int_equal(weir_buf_readable(buf), strlen(text));
+    assert_memory_equal(weir_buf_bytes(buf), text, strlen(text));
+    weir_msg_release(msg);
+}
+
+static weir_msg *text_of(const char *text)
+{
+    return feed_bytes(text, strlen(text));
+}
+
+/* ---- in ---- */
+
+static void assert_spelled_in(const weir_handler *handler)
+{
+    weir_embedded *embedded = open_with(handler, false);
+
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("abcdefghijkl")), 0);
+    for (char letter = 'a'; letter <= 'l'; letter++)
+        assert_is(weir_embedded_read_inbound(embedded), (const char[]){letter, '\0'});
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("")), 0);
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_decoder, makes_none_or_several_of_one)
+{
+    assert_spelled_in(&spelling_in.handler);
+    assert_spelled_in(&spelling_both.decoder.handler);
+}
+
+static void hear_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)ctx;
+    assert_int_equal(err, WEIR_EMALFORMED);
+    assert_string_equal(detail, "a message could not be decoded");
+}
+
+TEST(msg_decoder, tells_an_error_in_place_of_the_messages_and_goes_on)
+{
+    static const weir_handler hearer = {.name = "hearer", .error = hear_error};
+    weir_embedded *embedded = open_with(&spelling_in.handler, false);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("ab!c")), 0);
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("d")), 0);
+    assert_is(weir_embedded_read_inbound(embedded), "d");
+    weir_embedded_release(embedded);
+}
+
+static void free_nothing(weir_msg *msg)
+{
+    (void)msg;
+}
+
+static const weir_msg_type other_type = {.name = "other", .destroy = free_nothing};
+
+TEST(msg_decoder, passes_on_what_is_not_of_its_type)
+{
+    weir_embedded *embedded = open_with(&spelling_in.handler, false);
+    weir_msg other;
+
+    weir_msg_init(&other, &other_type);
+    assert_int_equal(weir_embedded_write_inbound(embedded, &other), 0);
+    assert_ptr_equal(weir_embedded_read_inbound(embedded), &other);
+    weir_embedded_release(embedded);
+}
+
+static bool is_short(const weir_msg *msg)
+{
+    return weir_msg_size(msg) < 3;
+}
+
+static int drop(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    (void)ctx;
+    (void)msg;
+    (void)out;
+    return 0;
+}
+
+static int keep(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    (void)ctx;
+    return weir_msg_list_add(out, weir_msg_retain(msg));
+}
+
+TEST(msg_decoder, may_choose_its_messages_itself)
+{
+    static const weir_msg_decoder dropper = {
+        .handler = {.name = "dropper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+        .accepts = is_short,
+        .decode = drop,
+    };
+    static const weir_msg_decoder keeper = {
+        .handler = {.name = "keeper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+        .decode = keep, /* of everything */
+    };
+    weir_embedded *embedded = open_with(&dropper.handler, false);
+
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &keeper.handler, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("ab")), 0);
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("abc")), 0);
+    assert_is(weir_embedded_read_inbound(embedded), "abc");
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_decoder, asks_for_more_where_it_has_made_nothing)
+{
+    weir_embedded *embedded = open_with(&spelling_in.handler, true);
+
+    (void)weir_embedded_write_inbound(embedded, text_of(""));
+    (void)weir_embedded_write_inbound(embedded, text_of(""));
+    (void)weir_embedded_write_inbound(embedded, text_of("ab"));
+    (void)weir_embedded_write_inbound(embedded, text_of("c"));
+    weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
+    weir_embedded_run(embedded);
+    assert_is(weir_embedded_read_inbound(embedded), "a");
+    assert_is(weir_embedded_read_inbound(embedded), "b");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* ---- out ---- */
+
+static weir_promise *write_with_promise(weir_embedded *embedded, const char *text)
+{
+    weir_channel *channel = weir_embedded_channel(embedded);
+    weir_promise *promise = NULL;
+
+    assert_int_equal(weir_promise_create(weir_channel_executor(channel), &promise), 0);
+    weir_channel_write(channel, text_of(text), promise);
+    weir_embedded_run(embedded);
+    return promise;
+}
+
+static void flush(weir_embedded *embedded)
+{
+    weir_channel_flush(weir_embedded_channel(embedded));
+    weir_embedded_run(embedded);
+}
+
+static void assert_spelled_out(const weir_handler *handler)
+{
+    weir_embedded *embedded = open_with(handler, false);
+    weir_promise *several = write_with_promise(embedded, "abc");
+    weir_promise *none = write_with_promise(embedded, "");
+    weir_promise *one = write_with_promise(embedded, "d");
+
+    assert_int_equal(weir_promise_result(several), -EINPROGRESS);
+    assert_int_equal(weir_promise_result(none), 0);
+    assert_int_equal(weir_promise_result(one), -EINPROGRESS);
+    flush(embedded);
+    assert_int_equal(weir_promise_result(several), 0);
+    assert_int_equal(weir_promise_result(one), 0);
+    for (char letter = 'a'; letter <= 'd'; letter++)
+        assert_is(weir_embedded_read_outbound(embedded), (const char[]){letter, '\0'});
+    weir_channel_write(weir_embedded_channel(embedded), text_of("xy"), NULL);
+    flush(embedded);
+    assert_is(weir_embedded_read_outbound(embedded), "x");
+    assert_is(weir_embedded_read_outbound(embedded), "y");
+    weir_promise_release(several);
+    weir_promise_release(none);
+    weir_promise_release(one);
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_encoder, makes_none_or_several_of_one)
+{
+    assert_spelled_out(&spelling_out.handler);
+    assert_spelled_out(&spelling_both.decoder.handler);
+}
+
+TEST(msg_encoder, that_fails_writes_nothing)
+{
+    weir_embedded *embedded = open_with(&spelling_out.handler, false);
+    weir_promise *promise = write_with_promise(embedded, "ab!");
+
+    flush(embedded);
+    assert_int_equal(weir_promise_result(promise), WEIR_EMALFORMED);
+    assert_null(weir_embedded_read_outbound(embedded));
+    weir_promise_release(promise);
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_encoder, of_several_fails_as_a_whole)
+{
+    weir_embedded *embedded = open_with(&spelling_out.handler, false);
+    weir_promise *promise = write_with_promise(embedded, "abc");
+
+    weir_channel_abort(weir_embedded_channel(embedded), NULL);
+    weir_embedded_run(embedded);
+    assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
+    weir_promise_release(promise);
+    weir_embedded_release(embedded);
+}
+
+/* A part of a message is worse than none. */
+TEST(msg_encoder, of_several_cannot_be_cancelled_any_more)
+{
+    weir_embedded *embedded = open_with(&spelling_out.handler, false);
+    weir_promise *several = write_with_promise(embedded, "ab");
+    weir_promise *one = write_with_promise(embedded, "c");
+
+    assert_int_equal(weir_promise_cancel(several), -EBUSY);
+    assert_int_equal(weir_promise_cancel(one), 0);
+    flush(embedded);
+    assert_is(weir_embedded_read_outbound(embedded), "a");
+    assert_is(weir_embedded_read_outbound(embedded), "b");
+    assert_null(weir_embedded_read_outbound(embedded));
+    weir_promise_release(several);
+    weir_promise_release(one);
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_encoder, passes_on_what_is_not_of_its_type)
+{
+    weir_embedded *embedded = open_with(&spelling_out.handler, false);
+    weir_msg other;
+
+    weir_msg_init(&other, &other_type);
+    assert_int_equal(weir_embedded_write_outbound(embedded, &other), 0);
+    assert_ptr_equal(weir_embedded_read_outbound(embedded), &other);
+    weir_embedded_release(embedded);
+}
+
+/* ---- a codec of bytes: a byte is a message, which is a number; the sums are the state ---- */
+
+struct number {
+    weir_msg msg;
+    uint8_t value;
+};
+
+static const weir_msg_type number_type = {.name = "number", .destroy = free_nothing};
+
+struct sums {
+    weir_decoder_state decoder;
+    unsigned in;
+    unsigned out;
+};
+
+static int decode_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct sums *sums = weir_ctx_state(ctx);
+    weir_buf *byte;
+
+    sums->in += weir_buf_bytes(in)[0];
+    if (weir_buf_read_slice(in, 1, &byte) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(byte);
+    return 1;
+}
+
+static int encode_number(weir_ctx *ctx, weir_msg *msg, weir_buf *out)
+{
+    struct sums *sums = weir_ctx_state(ctx);
+    const struct number *number = (const struct number *)(const void *)msg;
+
+    sums->out += number->value;
+    return weir_buf_write_bytes(out, &number->value, 1);
+}
+
+TEST(codec, is_a_decoder_and_an_encoder_with_one_state)
+{
+    static const weir_codec codec = {
+        .decoder = {.handler = {.name = "codec", WEIR_CODEC_SLOTS(struct sums)},
+                    .decode = decode_byte},
+        .type = &number_type,
+        .encode = encode_number,
+    };
+    weir_embedded *embedded = open_with(&codec.decoder.handler, false);
+    struct number number = {.value = 'n'};
+    const struct sums *sums = weir_ctx_state(
+        weir_pipeline_find_handler(weir_embedded_pipeline(embedded), &codec.decoder.handler));
+
+    weir_msg_init(&number.msg, &number_type);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_of("ab")), 0);
+    assert_is(weir_embedded_read_inbound(embedded), "a");
+    assert_is(weir_embedded_read_inbound(embedded), "b");
+    assert_int_equal(weir_embedded_write_outbound(embedded, &number.msg), 0);
+    assert_is(weir_embedded_read_outbound(embedded), "n");
+    assert_int_equal(sums->in, 'a' + 'b');
+    assert_int_equal(sums->out, 'n');
+    weir_embedded_release(embedded);
+}
+
+/* ---- lack of memory ---- */
+
+static bool transform_without(unsigned n)
+{
+    weir_embedded *embedded = open_with(&spelling_both.decoder.handler, false);
+    weir_channel *channel = weir_embedded_channel(embedded);
+    weir_msg *in = text_of("abcdefghijk"), *out = text_of("abcdefghijk"), *left;
+    weir_promise *promise = NULL;
+    unsigned sent = 0;
+    bool failed;
+
+    assert_int_equal(weir_promise_create(weir_channel_executor(channel), &promise), 0);
+    test_memory_fail_at(n);
+    (void)weir_embedded_write_inbound(embedded, in);
+    weir_channel_write_and_flush(channel, out, promise);
+    weir_embedded_run(embedded);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    assert_true(weir_promise_is_done(promise));
+    while ((left = weir_embedded_read_outbound(embedded)) != NULL) {
+        weir_msg_release(left);
+        sent++;
+    }
+    if (weir_promise_result(promise) == 0)
+        assert_int_equal(sent, 11);
+    weir_promise_release(promise);
+    weir_embedded_release(embedded);
+    return failed;
+}
+
+TEST(msg_codec, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1; transform_without(n); n++)
+        ;
+}
