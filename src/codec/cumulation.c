@@ -7,6 +7,7 @@
 
 #define ROOM_MIN 64    /* for bytes that more will follow */
 #define SMALL_MAX 4096 /* a buffer of this size may as well be kept */
+#define PIECES_MAX 16  /* if they are small, they are put together before there are more */
 
 static size_t pieces_length(const weir_cumulation *cumulation)
 {
@@ -114,6 +115,20 @@ static int take_piece(weir_cumulation *cumulation)
     return 1;
 }
 
+/*
+ * A message may come in drips, each of them in memory of its own that is much larger: a thousand
+ * times what the message has. So many small pieces are copied together now, not at the end.
+ */
+static int join_drips(weir_cumulation *cumulation)
+{
+    size_t length = pieces_length(cumulation), count;
+
+    if (length == 0)
+        return 0;
+    count = weir_composite_count(cumulation->pieces);
+    return count >= PIECES_MAX && length < count * SMALL_MAX ? pull(cumulation, length) : 0;
+}
+
 static int next(weir_cumulation *cumulation)
 {
     size_t more;
@@ -125,7 +140,7 @@ static int next(weir_cumulation *cumulation)
         return 1;
     more = worth_pulling(cumulation);
     if (more == 0)
-        return 0;
+        return join_drips(cumulation);
     err = pull(cumulation, more);
     return err < 0 ? err : 1;
 }

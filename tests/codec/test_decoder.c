@@ -293,6 +293,42 @@ TEST(decoder, is_not_asked_before_what_it_needs_is_there)
     weir_embedded_release(embedded);
 }
 
+static int decode_thousand(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_buf *frame;
+
+    if (weir_buf_readable(in) < 1000)
+        return weir_decoder_need(ctx, 1000);
+    if (weir_buf_read_slice(in, 1000, &frame) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(frame);
+    return 1;
+}
+
+TEST(decoder, keeps_few_pieces_of_a_message_that_comes_in_drips)
+{
+    static const weir_decoder thousand = {
+        .handler = {.name = "thousand", WEIR_DECODER_SLOTS(struct counted)},
+        .decode = decode_thousand,
+    };
+    weir_embedded *embedded = open_with(&thousand);
+    const weir_cumulation *cumulation = &state_of(embedded, &thousand)->decoder.cumulation;
+    char letter[2] = "a";
+    weir_msg *msg;
+
+    for (int i = 0; i < 1000; i++) {
+        letter[0] = (char)('a' + i % 26);
+        write_text(embedded, letter);
+        assert_true(cumulation->pieces == NULL || weir_composite_count(cumulation->pieces) <= 16);
+    }
+    msg = weir_embedded_read_inbound(embedded);
+    assert_non_null(msg);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(weir_buf_bytes(weir_buf_of(msg))[i], 'a' + i % 26);
+    weir_msg_release(msg);
+    weir_embedded_release(embedded);
+}
+
 TEST(decoder, asks_for_more_where_reads_are_on_demand)
 {
     weir_embedded *embedded = NULL;
