@@ -45,6 +45,7 @@
 #include <weir/idle.h>
 #include <weir/inproc.h>
 #include <weir/ip_filter.h>
+#include <weir/json_splitter.h>
 #include <weir/leak.h>
 #include <weir/length_field.h>
 #include <weir/length_prepender.h>

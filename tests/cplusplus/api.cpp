@@ -1588,6 +1588,7 @@ void use_frames()
     weir_delimited_options delimited;
     weir_varint_frames_options varint_frames;
     weir_netstrings_options netstrings;
+    weir_json_splitter_options json_splitter;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -1604,6 +1605,8 @@ void use_frames()
     EXPECT(weir_varint_frames_add(pipeline, &varint_frames) == 0);
     weir_netstrings_options_init(&netstrings);
     EXPECT(weir_netstrings_add(pipeline, &netstrings) == 0);
+    weir_json_splitter_options_init(&json_splitter);
+    EXPECT(weir_json_splitter_add(pipeline, &json_splitter) == 0);
     weir_embedded_release(embedded);
 }
 

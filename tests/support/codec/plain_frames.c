@@ -163,3 +163,55 @@ void plain_netstrings(size_t limit, const uint8_t *bytes, size_t length,
     while (plain_netstring(&bytes, &length, limit, transcript))
         continue;
 }
+
+/* ---- JSON ---- */
+
+/* How long a string is that begins here, or a value in brackets; 0 if it does not end. */
+static size_t plain_json_string(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 1; i < length; i++)
+        if (bytes[i] == '\\')
+            i++;
+        else if (bytes[i] == '"')
+            return i + 1;
+    return 0;
+}
+
+static size_t plain_json_value(const uint8_t *bytes, size_t length)
+{
+    size_t depth = 0, part;
+
+    for (size_t i = 0; i < length; i += part) {
+        part = bytes[i] == '"' ? plain_json_string(bytes + i, length - i) : 1;
+        if (part == 0)
+            return 0;
+        if (bytes[i] == '{' || bytes[i] == '[')
+            depth++;
+        if ((bytes[i] == '}' || bytes[i] == ']') && --depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+void plain_json_splitter(size_t limit, const uint8_t *bytes, size_t length,
+                         struct transcript *transcript)
+{
+    size_t value;
+
+    for (; length > 0; bytes += value, length -= value) {
+        value = 1;
+        if (bytes[0] == ' ' || bytes[0] == '\t' || bytes[0] == '\r' || bytes[0] == '\n')
+            continue;
+        if (bytes[0] != '{' && bytes[0] != '[') {
+            (void)plain_malformed(transcript);
+            return;
+        }
+        value = plain_json_value(bytes, length);
+        if (value > limit || (value == 0 && length > limit))
+            transcript_add_error(transcript, WEIR_ETOOLONG);
+        else if (value > 0)
+            transcript_add_message(transcript, bytes, value);
+        if (value == 0)
+            return;
+    }
+}

@@ -25,4 +25,7 @@ void plain_varint_frames(size_t limit, const uint8_t *bytes, size_t length,
 void plain_netstrings(size_t limit, const uint8_t *bytes, size_t length,
                       struct transcript *transcript);
 
+void plain_json_splitter(size_t limit, const uint8_t *bytes, size_t length,
+                         struct transcript *transcript);
+
 #endif

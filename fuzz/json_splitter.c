@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as JSON values: what comes out is what a plain reference finds, however the bytes are
+ * cut. Input: the limit, cuts and flags, the stream.
+ */
+#include <weir/json_splitter.h>
+
+#include "support/codec/plain_frames.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int add(weir_pipeline *pipeline, const void *options)
+{
+    return weir_json_splitter_add(pipeline, options);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weir_json_splitter_options options = {.size = sizeof(options)};
+    struct transcript expected = {0};
+
+    if (size < 2)
+        return 0;
+    options.limit = 1 + (size_t)data[0];
+    options.tell_late = (data[1] & 1) != 0;
+    plain_json_splitter(options.limit, data + 2, size - 2, &expected);
+    transcript_expect(&expected, add, &options, data + 2, size - 2, 2u + data[1]);
+    return 0;
+}

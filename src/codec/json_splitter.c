@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a JSON value is where as many brackets have been closed as were opened. How far that
+ * count has come is kept from call to call, so that no byte is looked at twice.
+ */
+#include <weir/json_splitter.h>
+
+#include <string.h>
+
+#include <weir/bytes.h>
+
+#include "base/options.h"
+#include "codec/frames.h"
+
+struct json_splitter {
+    struct weir__frames frames;
+    size_t seen;  /* bytes of the value */
+    size_t depth; /* brackets that are open; 0 = between values */
+    bool in_string;
+    bool is_escaped; /* the next character, whatever it is */
+};
+
+/* ---- finding ---- */
+
+static size_t count_space(weir_span in)
+{
+    size_t count = 0;
+
+    while (count < in.length && memchr(" \t\r\n", in.data[count], 4) != NULL)
+        count++;
+    return count;
+}
+
+static void step_in_string(struct json_splitter *splitter, uint8_t byte)
+{
+    if (splitter->is_escaped)
+        splitter->is_escaped = false;
+    else if (byte == '\\')
+        splitter->is_escaped = true;
+    else if (byte == '"')
+        splitter->in_string = false;
+}
+
+/* Looks at what has not been seen yet; whether the value ends there. */
+static bool find_end(struct json_splitter *splitter, weir_span in)
+{
+    while (splitter->seen < in.length) {
+        uint8_t byte = in.data[splitter->seen++];
+
+        if (splitter->in_string) {
+            step_in_string(splitter, byte);
+            continue;
+        }
+        switch (byte) {
+        case '"':
+            splitter->in_string = true;
+            break;
+        case '{':
+        case '[':
+            splitter->depth++;
+            break;
+        case '}':
+        case ']':
+            if (--splitter->depth == 0)
+                return true;
+            break;
+        default:
+            break;
+        }
+    }
+    return false;
+}
+
+/* ---- decoding ---- */
+
+static int skip(weir_ctx *ctx, weir_buf *in, bool has_end)
+{
+    struct json_splitter *splitter = weir_ctx_state(ctx);
+
+    (void)weir_buf_skip(in, splitter->seen);
+    splitter->seen = 0;
+    if (has_end)
+        weir__frames_skipped(ctx);
+    return 1;
+}
+
+static int decode_value(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct json_splitter *splitter = weir_ctx_state(ctx);
+    bool has_end = find_end(splitter, weir_buf_span(in));
+    size_t length = splitter->seen;
+
+    if (splitter->frames.is_skipping)
+        return skip(ctx, in, has_end);
+    if (length > splitter->frames.limit)
+        return weir__frames_too_long(ctx) ? skip(ctx, in, has_end) : 0;
+    if (!has_end)
+        return 0;
+    splitter->seen = 0;
+    return weir__frames_cut(in, 0, length, 0, ret_msg);
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    const struct json_splitter *splitter = weir_ctx_state(ctx);
+    uint8_t first;
+
+    if (splitter->depth == 0) {
+        (void)weir_buf_skip(in, count_space(weir_buf_span(in)));
+        if (weir_buf_readable(in) == 0)
+            return 0;
+        first = weir_buf_bytes(in)[0];
+        if (first != '{' && first != '[')
+            return weir_decoder_fail(ctx, WEIR_EMALFORMED,
+                                     "neither a JSON object nor an array begins like this");
+    }
+    return decode_value(ctx, in, ret_msg);
+}
+
+/* ---- options ---- */
+
+static int init(void *state, const void *given)
+{
+    struct json_splitter *splitter = state;
+    weir_json_splitter_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err == 0)
+        err = weir__frames_init(&splitter->frames, "JSON value", options.limit, WEIR__FRAMES_LIMIT);
+    if (err == 0)
+        splitter->frames.tells_late = options.tell_late;
+    return err;
+}
+
+void weir_json_splitter_options_init(weir_json_splitter_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static const weir_decoder decoder = {
+    .handler = {.name = "json-splitter", .init = init, WEIR_DECODER_SLOTS(struct json_splitter)},
+    .decode = decode,
+    .decode_last = weir__frames_last,
+};
+
+int weir_json_splitter_add(weir_pipeline *pipeline, const weir_json_splitter_options *options)
+{
+    return weir_pipeline_add_last(pipeline, &decoder.handler, options);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON values: JsonObjectDecoderTest of Netty, and depths that would end a recursion.
+ */
+#include <weir/json_splitter.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/bytes.h>
+
+#include "support/codec/stage.h"
+
+static void add(weir_pipeline *pipeline, const struct feed *feed)
+{
+    assert_int_equal(weir_json_splitter_add(pipeline, feed->arg), 0);
+}
+
+static int add_options(weir_pipeline *pipeline, const void *options)
+{
+    return weir_json_splitter_add(pipeline, options);
+}
+
+#define FEED(...) (&(const struct feed){.add = add, .arg = WEIR_JSON_SPLITTER_OPTIONS(__VA_ARGS__)})
+
+TEST(json_splitter, finds_objects_and_arrays)
+{
+    assert_text_fed(FEED(.limit = 0), "{\"a\":[1,2]} \r\n\t{}[3][]  {\"b\"",
+                    "{\"a\":[1,2]}|{}|[3]|[]");
+}
+
+TEST(json_splitter, does_not_look_into_strings)
+{
+    assert_text_fed(FEED(.limit = 0), "{\"}\":\"]\"}[\"{\"]", "{\"}\":\"]\"}|[\"{\"]");
+    assert_text_fed(FEED(.limit = 0), "[\"\\\"]\"][\"\\\\\"]", "[\"\\\"]\"]|[\"\\\\\"]");
+    assert_text_fed(FEED(.limit = 0), "[\"\\\\\\\"]\"]", "[\"\\\\\\\"]\"]");
+}
+
+TEST(json_splitter, refuses_what_is_not_between_brackets)
+{
+    assert_text_fed(FEED(.limit = 0), "{} 12 {}", "{}|error(WEIR_EMALFORMED)");
+    assert_text_fed(FEED(.limit = 0), "]", "error(WEIR_EMALFORMED)");
+    assert_text_fed(FEED(.limit = 0), "{},{}", "{}|error(WEIR_EMALFORMED)");
+}
+
+TEST(json_splitter, skips_values_over_the_limit)
+{
+    const char *text = " [1,2] [\"]]]\",2]{}[1,234";
+    const char *expected = "[1,2]|error(WEIR_ETOOLONG)|{}|error(WEIR_ETOOLONG)";
+
+    assert_text_fed(FEED(.limit = 5), text, expected);
+    assert_text_fed(FEED(.limit = 5, .tell_late = true), text, expected);
+}
+
+TEST(json_splitter, passes_slices_on)
+{
+    stage_assert_slice(add_options, NULL, "{} [1]", 6, 1, 3);
+}
+
+TEST(json_splitter, has_a_limit_that_a_buffer_can_hold)
+{
+    assert_int_equal(stage_try(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = SIZE_MAX)),
+                     -EINVAL);
+}
+
+/* ---- deep ---- */
+
+#define DEPTH ((size_t)1 << 20)
+
+static weir_msg *make_nest(size_t depth)
+{
+    weir_buf *nest = NULL;
+
+    assert_int_equal(weir_buf_create(2 * depth, 0, &nest), 0);
+    assert_int_equal(weir_buf_write_fill(nest, '[', depth), 0);
+    assert_int_equal(weir_buf_write_fill(nest, ']', depth), 0);
+    return weir_buf_msg(nest);
+}
+
+TEST(json_splitter, counts_a_million_brackets)
+{
+    weir_embedded *embedded =
+        stage_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 2 * DEPTH));
+    weir_msg *msg;
+
+    assert_int_equal(weir_embedded_write_inbound(embedded, make_nest(DEPTH)), 0);
+    msg = weir_embedded_read_inbound(embedded);
+    assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2 * DEPTH);
+    weir_msg_release(msg);
+    weir_embedded_release(embedded);
+}
+
+TEST(json_splitter, finds_the_end_of_a_deep_value_over_the_limit)
+{
+    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_msg *msg;
+
+    assert_int_equal(weir_embedded_write_inbound(embedded, make_nest(DEPTH)), 0);
+    assert_string_equal(stage_error(),
+                        "WEIR_ETOOLONG: a JSON value is longer than the limit of 1048576 bytes");
+    stage_put_text(embedded, "{}");
+    msg = weir_embedded_read_inbound(embedded);
+    assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2);
+    weir_msg_release(msg);
+    weir_embedded_release(embedded);
+}
+
+TEST(json_splitter, keeps_nothing_of_a_value_that_never_ends)
+{
+    weir_embedded *embedded = stage_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 20));
+
+    stage_assert_keeps_nothing(embedded, "[{\"a\":1},", 9);
+    weir_embedded_release(embedded);
+}
+
+TEST(json_splitter, survives_every_lack_of_memory)
+{
+    const char *text = "{\"a\":1} [1,2,3,4,5,6,7,8] [1]";
+
+    stage_assert_survives(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 9), text, strlen(text));
+}
