@@ -39,6 +39,8 @@
 #include <weir/fd_watch.h>
 #include <weir/file_range.h>
 #include <weir/fixed_frames.h>
+#include <weir/flow_control.h>
+#include <weir/flush_consolidation.h>
 #include <weir/group.h>
 #include <weir/handler.h>
 #include <weir/histogram.h>

@@ -16,7 +16,7 @@
 #include "base/options.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
-#include "transport/msg_queue.h"
+#include "channel/msg_queue.h"
 
 struct weir_embedded {
     weir_manual_clock *clock;

@@ -22,7 +22,7 @@
 #include "base/list.h"
 #include "base/refcount.h"
 #include "base/thread.h"
-#include "transport/msg_queue.h"
+#include "channel/msg_queue.h"
 
 typedef struct weir__name weir__name;
 

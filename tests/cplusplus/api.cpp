@@ -1395,12 +1395,13 @@ void watch_idle(weir_ctx *, weir_msg *event)
     weir_msg_release(event);
 }
 
-void use_timeouts()
+void use_time_and_flow()
 {
     weir_handler listener = {};
     weir_idle_options idle;
     weir_read_timeout_options read_timeout;
     weir_write_timeout_options write_timeout;
+    weir_flush_consolidation_options flushes;
     weir_embedded *embedded = nullptr;
 
     listener.name = "listener";
@@ -1408,12 +1409,15 @@ void use_timeouts()
     weir_idle_options_init(&idle);
     weir_read_timeout_options_init(&read_timeout);
     weir_write_timeout_options_init(&write_timeout);
+    weir_flush_consolidation_options_init(&flushes);
     idle.reader_ns = weir_ms(10);
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
     EXPECT(weir_idle_add(pipeline, &idle) == 0);
     EXPECT(weir_read_timeout_add(pipeline, &read_timeout) == 0);
     EXPECT(weir_write_timeout_add(pipeline, &write_timeout) == 0);
+    EXPECT(weir_flush_consolidation_add(pipeline, &flushes) == 0);
+    EXPECT(weir_flow_control_add(pipeline) == 0);
     EXPECT(weir_pipeline_add_last(pipeline, &listener, nullptr) == 0);
     weir_embedded_advance(embedded, weir_ms(10));
     weir_embedded_release(embedded);
@@ -1656,7 +1660,7 @@ int main()
     use_channel_group();
     use_transports();
     use_bootstraps();
-    use_timeouts();
+    use_time_and_flow();
     use_msg_codecs();
     use_codecs();
     use_frames();

@@ -2,7 +2,7 @@
 /*
  * A list of nodes (channel/node.h), one for each message.
  */
-#include "transport/msg_queue.h"
+#include "channel/msg_queue.h"
 
 #include "channel/node.h"
 

@@ -2,8 +2,8 @@
 /*
  * Messages that wait for who wants them, the oldest first. Used by one thread at a time.
  */
-#ifndef WEIR_TRANSPORT_MSG_QUEUE_H
-#define WEIR_TRANSPORT_MSG_QUEUE_H
+#ifndef WEIR_CHANNEL_MSG_QUEUE_H
+#define WEIR_CHANNEL_MSG_QUEUE_H
 
 #include <weir/msg.h>
 

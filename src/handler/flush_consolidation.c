@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/flush_consolidation.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/ctx.h>
+#include <weir/pipeline.h>
+
+#include "base/options.h"
+
+#define LIMIT_USUAL 256
+
+struct consolidation {
+    weir_timer timer; /* without a delay: the end of the turn */
+    int limit;
+    int waiting; /* flushes */
+    bool always;
+    bool is_reading;
+};
+
+static void flush_now(weir_ctx *ctx)
+{
+    struct consolidation *state = weir_ctx_state(ctx);
+
+    state->waiting = 0;
+    (void)weir_timer_stop(&state->timer);
+    weir_flush(ctx);
+}
+
+static void flush_what_waits(weir_ctx *ctx)
+{
+    const struct consolidation *state = weir_ctx_state(ctx);
+
+    if (state->waiting > 0)
+        flush_now(ctx);
+}
+
+static void end_read(weir_ctx *ctx)
+{
+    struct consolidation *state = weir_ctx_state(ctx);
+
+    state->is_reading = false;
+    flush_what_waits(ctx);
+}
+
+/* A read that has begun meanwhile sees to it when it ends. */
+static void on_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    const struct consolidation *state = weir_ctx_state(ctx);
+
+    (void)timer;
+    if (!state->is_reading)
+        flush_what_waits(ctx);
+}
+
+static bool can_wait(weir_ctx *ctx)
+{
+    struct consolidation *state = weir_ctx_state(ctx);
+
+    if (state->is_reading || weir_timer_is_running(&state->timer))
+        return true;
+    return state->always && weir_ctx_timer_start(ctx, &state->timer, 0, on_timer) == 0;
+}
+
+/* ---- slots ---- */
+
+static void on_flush(weir_ctx *ctx)
+{
+    struct consolidation *state = weir_ctx_state(ctx);
+
+    state->waiting++;
+    if (state->waiting >= state->limit || !can_wait(ctx))
+        flush_now(ctx);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    struct consolidation *state = weir_ctx_state(ctx);
+
+    state->is_reading = true;
+    weir_fire_read(ctx, msg);
+}
+
+/* First those behind, whose flushes belong to the read: most flush here. */
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_fire_read_complete(ctx);
+    end_read(ctx);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    end_read(ctx);
+    weir_fire_error(ctx, err, detail);
+}
+
+static void on_writability(weir_ctx *ctx)
+{
+    if (!weir_is_writable(ctx))
+        flush_what_waits(ctx);
+    weir_fire_writability(ctx);
+}
+
+static void on_disconnect(weir_ctx *ctx, weir_promise *done)
+{
+    end_read(ctx);
+    weir_disconnect(ctx, done);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    end_read(ctx);
+    weir_close(ctx, done);
+}
+
+/* ---- life ---- */
+
+static int init(void *state, const void *options)
+{
+    const weir_flush_consolidation_options *given = options;
+    struct consolidation *self = state;
+
+    if (given->limit < 0)
+        return -EINVAL;
+    self->limit = given->limit > 0 ? given->limit : LIMIT_USUAL;
+    self->always = given->always;
+    return 0;
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    flush_what_waits(ctx);
+}
+
+/* On another loop: the timer has been stopped. */
+static void on_registered(weir_ctx *ctx)
+{
+    flush_what_waits(ctx);
+    weir_fire_registered(ctx);
+}
+
+static const weir_handler flush_consolidation = {
+    .name = "flush-consolidation",
+    .state_size = sizeof(struct consolidation),
+    .init = init,
+    .removed = on_removed,
+    .registered = on_registered,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .error = on_error,
+    .writability = on_writability,
+    .disconnect = on_disconnect,
+    .close = on_close,
+    .flush = on_flush,
+};
+
+void weir_flush_consolidation_options_init(weir_flush_consolidation_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir_flush_consolidation_add(weir_pipeline *pipeline,
+                                 const weir_flush_consolidation_options *options)
+{
+    weir_flush_consolidation_options own;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    return err < 0 ? err : weir_pipeline_add_last(pipeline, &flush_consolidation, &own);
+}
