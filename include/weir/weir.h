@@ -11,6 +11,7 @@
 #include <weir/aggregator.h>
 #include <weir/attribute.h>
 #include <weir/base.h>
+#include <weir/base64.h>
 #include <weir/buf.h>
 #include <weir/bytes.h>
 #include <weir/channel.h>
@@ -75,6 +76,7 @@
 #include <weir/search.h>
 #include <weir/server.h>
 #include <weir/signals.h>
+#include <weir/strings.h>
 #include <weir/systemd.h>
 #include <weir/task.h>
 #include <weir/tcp.h>

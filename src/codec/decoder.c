@@ -16,6 +16,7 @@
 
 #include "codec/cumulation.h"
 #include "codec/demand.h"
+#include "codec/flat.h"
 
 enum {
     DECODING = 1 << 0, /* somebody further out does */
@@ -191,17 +192,12 @@ void weir_decoder_inactive(weir_ctx *ctx)
     weir_fire_inactive(ctx);
 }
 
-static bool is_bytes(const weir_msg *msg)
-{
-    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
-}
-
 void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_decoder_state *state = state_of(ctx);
     int err;
 
-    if (!is_bytes(msg)) {
+    if (!weir__is_bytes(msg)) {
         pass_on(ctx, msg);
         return;
     }

@@ -1582,6 +1582,33 @@ void use_codecs()
     weir_embedded_release(embedded);
 }
 
+void use_base64()
+{
+    char text[4];
+    uint8_t bytes[3];
+
+    EXPECT(weir_base64_encoded_length(2, 0) == 4);
+    EXPECT(weir_base64_encode(weir_span_of("ok", 2), 0, text) == 4);
+    EXPECT(weir_base64_decoded_max(4) == 3);
+    EXPECT(weir_base64_decode(weir_span_of(text, 4), 0, bytes) == 2);
+}
+
+void use_strings()
+{
+    weir_string *string = nullptr;
+
+    EXPECT(weir_string_create_from("ok", 2, &string) == 0);
+    weir_string_release(string);
+    EXPECT(weir_string_format(&string, "%d", 42) == 0);
+    weir_string_release(string);
+    EXPECT(weir_string_create("ok", &string) == 0);
+    EXPECT(weir_msg_is(weir_string_msg(string), &weir_string_type));
+    EXPECT(weir_string_of(weir_string_msg(string)) == string);
+    EXPECT(weir_string_length(string) == strlen(weir_string_text(string)));
+    weir_string_release(weir_string_retain(string));
+    weir_string_release(string);
+}
+
 /* The stock decoders and encoders of frames, each with all its defaults. */
 void use_frames()
 {
@@ -1593,6 +1620,7 @@ void use_frames()
     weir_varint_frames_options varint_frames;
     weir_netstrings_options netstrings;
     weir_json_splitter_options json_splitter;
+    weir_strings_options strings;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -1611,6 +1639,9 @@ void use_frames()
     EXPECT(weir_netstrings_add(pipeline, &netstrings) == 0);
     weir_json_splitter_options_init(&json_splitter);
     EXPECT(weir_json_splitter_add(pipeline, &json_splitter) == 0);
+    EXPECT(weir_base64_add(pipeline, WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING) == 0);
+    weir_strings_options_init(&strings);
+    EXPECT(weir_strings_add(pipeline, &strings) == 0);
     weir_embedded_release(embedded);
 }
 
@@ -1663,6 +1694,8 @@ int main()
     use_time_and_flow();
     use_msg_codecs();
     use_codecs();
+    use_base64();
+    use_strings();
     use_frames();
     return failures != 0;
 }

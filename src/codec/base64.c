@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/base64.h>
+
+#include <errno.h>
+
+#include <weir/codec.h>
+#include <weir/error.h>
+
+#include "codec/flat.h"
+#include "codec/frames.h"
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+#define NO_DIGIT 64
+
+/* ---- encoding ---- */
+
+static const char *alphabet_of(uint32_t flags)
+{
+    return (flags & WEIR_BASE64_URL) != 0 ? LETTERS "-_" : LETTERS "+/";
+}
+
+size_t weir_base64_encoded_length(size_t length, uint32_t flags)
+{
+    size_t whole = length / 3 * 4, rest = length % 3;
+
+    if (rest == 0)
+        return whole;
+    return whole + ((flags & WEIR_BASE64_NO_PADDING) != 0 ? rest + 1 : 4);
+}
+
+/* The last one or two bytes. */
+static size_t encode_rest(weir_span rest, uint32_t flags, char *text)
+{
+    const char *alphabet = alphabet_of(flags);
+    uint32_t bits = (uint32_t)rest.data[0] << 16;
+    size_t length = 0;
+
+    if (rest.length == 2)
+        bits |= (uint32_t)rest.data[1] << 8;
+    text[length++] = alphabet[bits >> 18];
+    text[length++] = alphabet[bits >> 12 & 63];
+    if (rest.length == 2)
+        text[length++] = alphabet[bits >> 6 & 63];
+    while ((flags & WEIR_BASE64_NO_PADDING) == 0 && length < 4)
+        text[length++] = '=';
+    return length;
+}
+
+size_t weir_base64_encode(weir_span bytes, uint32_t flags, char *ret_text)
+{
+    const char *alphabet = alphabet_of(flags);
+    char *text = ret_text;
+    size_t i = 0;
+
+    for (; bytes.length - i >= 3; i += 3) {
+        uint32_t bits =
+            (uint32_t)bytes.data[i] << 16 | (uint32_t)bytes.data[i + 1] << 8 | bytes.data[i + 2];
+
+        *text++ = alphabet[bits >> 18];
+        *text++ = alphabet[bits >> 12 & 63];
+        *text++ = alphabet[bits >> 6 & 63];
+        *text++ = alphabet[bits & 63];
+    }
+    if (i < bytes.length)
+        text += encode_rest(weir_span_of(bytes.data + i, bytes.length - i), flags, text);
+    return (size_t)(text - ret_text);
+}
+
+/* ---- decoding ---- */
+
+static uint32_t digit_of(uint8_t letter, uint32_t flags)
+{
+    if (letter >= 'A' && letter <= 'Z')
+        return letter - 'A';
+    if (letter >= 'a' && letter <= 'z')
+        return letter - 'a' + 26u;
+    if (letter >= '0' && letter <= '9')
+        return letter - '0' + 52u;
+    if (letter == ((flags & WEIR_BASE64_URL) != 0 ? '-' : '+'))
+        return 62;
+    if (letter == ((flags & WEIR_BASE64_URL) != 0 ? '_' : '/'))
+        return 63;
+    return NO_DIGIT;
+}
+
+/* So many digits, 2 to 4, as 24 bits; false if one of them is none. */
+static bool read_digits(const uint8_t *text, size_t count, uint32_t flags, uint32_t *ret_bits)
+{
+    uint32_t bits = 0, wrong = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t digit = digit_of(text[i], flags);
+
+        wrong |= digit & NO_DIGIT;
+        bits |= digit << (18 - 6 * i);
+    }
+    *ret_bits = bits;
+    return wrong == 0;
+}
+
+/* How many of the last characters are padding: as many as there should be, or -1. */
+static int padding_of(weir_span text, uint32_t flags)
+{
+    int padding = 0;
+
+    if ((flags & WEIR_BASE64_NO_PADDING) != 0)
+        return 0;
+    if (text.length % 4 != 0)
+        return -1;
+    while (padding < 2 && text.length > 0 && text.data[text.length - 1] == '=') {
+        text.length--;
+        padding++;
+    }
+    return padding;
+}
+
+/* The last two or three digits: what they have beyond whole bytes is zero. */
+static int decode_rest(weir_span rest, uint32_t flags, uint8_t *bytes)
+{
+    uint32_t bits, beyond = rest.length == 2 ? 0xffff : 0xff;
+
+    if (rest.length == 1 || !read_digits(rest.data, rest.length, flags, &bits) ||
+        (bits & beyond) != 0)
+        return WEIR_EMALFORMED;
+    bytes[0] = (uint8_t)(bits >> 16);
+    if (rest.length == 3)
+        bytes[1] = (uint8_t)(bits >> 8);
+    return (int)rest.length - 1;
+}
+
+ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes)
+{
+    uint8_t *bytes = ret_bytes;
+    int padding = padding_of(text, flags), rest;
+    size_t i = 0;
+
+    if (padding < 0)
+        return WEIR_EMALFORMED;
+    text.length -= (size_t)padding;
+    for (; text.length - i >= 4; i += 4, bytes += 3) {
+        uint32_t bits;
+
+        if (!read_digits(text.data + i, 4, flags, &bits))
+            return WEIR_EMALFORMED;
+        bytes[0] = (uint8_t)(bits >> 16);
+        bytes[1] = (uint8_t)(bits >> 8);
+        bytes[2] = (uint8_t)bits;
+    }
+    if (i == text.length)
+        return bytes - (uint8_t *)ret_bytes;
+    rest = decode_rest(weir_span_of(text.data + i, text.length - i), flags, bytes);
+    return rest < 0 ? rest : bytes - (uint8_t *)ret_bytes + rest;
+}
+
+/* ---- the codec ---- */
+
+struct base64 {
+    weir_msg_decoder_state decoder;
+    uint32_t flags;
+};
+
+static ssize_t decode_into(weir_span in, uint32_t flags, weir_buf *out)
+{
+    return weir_base64_decode(in, flags, weir_buf_space(out));
+}
+
+static ssize_t encode_into(weir_span in, uint32_t flags, weir_buf *out)
+{
+    return (ssize_t)weir_base64_encode(in, flags, (char *)weir_buf_space(out));
+}
+
+/* Makes one buffer of at most `room` bytes of another. */
+static int convert(weir_ctx *ctx, const weir_buf *in, size_t room,
+                   ssize_t (*into)(weir_span in, uint32_t flags, weir_buf *out), weir_msg_list *out)
+{
+    const struct base64 *base64 = weir_ctx_state(ctx);
+    weir_buf *made;
+    ssize_t length = weir_buf_create(room, 0, &made);
+
+    if (length < 0)
+        return (int)length;
+    length = into(weir_buf_span(in), base64->flags, made);
+    if (length < 0) {
+        weir_buf_release(made);
+        return (int)length;
+    }
+    (void)weir_buf_advance(made, (size_t)length);
+    return weir_msg_list_add(out, weir_buf_msg(made));
+}
+
+static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    weir_buf *in;
+    int err = weir__flat_bytes(msg, &in);
+
+    if (err < 0)
+        return err;
+    err = convert(ctx, in, weir_base64_decoded_max(weir_buf_readable(in)), decode_into, out);
+    weir_buf_release(in);
+    return err;
+}
+
+static int encode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    const struct base64 *base64 = weir_ctx_state(ctx);
+    weir_buf *in;
+    int err = weir__flat_bytes(msg, &in);
+
+    if (err < 0)
+        return err;
+    err = convert(ctx, in, weir_base64_encoded_length(weir_buf_readable(in), base64->flags),
+                  encode_into, out);
+    weir_buf_release(in);
+    return err;
+}
+
+static int init(void *state, const void *flags)
+{
+    struct base64 *base64 = state;
+
+    base64->flags = *(const uint32_t *)flags;
+    if ((base64->flags & ~(WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING)) != 0)
+        return weir__frames_refuse("base64", "there are no such flags");
+    return 0;
+}
+
+static const weir_msg_codec codec = {
+    .decoder = {.handler = {.name = "base64", .init = init, WEIR_MSG_CODEC_SLOTS(struct base64)},
+                .accepts = weir__is_bytes,
+                .decode = decode},
+    .accepts = weir__is_bytes,
+    .encode = encode,
+};
+
+int weir_base64_add(weir_pipeline *pipeline, uint32_t flags)
+{
+    return weir_pipeline_add_last(pipeline, &codec.decoder.handler, &flags);
+}
