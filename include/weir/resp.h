@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/resp.h - a value in the protocol of Redis: RESP2 and RESP3.
+ *
+ *      weir_resp *reply;
+ *      err = weir_resp_create_text(WEIR_RESP_SIMPLE, "PONG", 4, &reply);
+ *      if (!err)
+ *          weir_write_and_flush(ctx, weir_resp_msg(reply), NULL);
+ *
+ * A value is a message (weir/msg.h): counted, passed on or released once. An aggregate keeps its
+ * elements; one that is to live longer is retained. Once a value is on its way nobody changes it.
+ * weir/resp_codec.h makes values of bytes, and bytes of values.
+ */
+#ifndef WEIR_RESP_H
+#define WEIR_RESP_H
+
+#include <weir/buf.h>
+#include <weir/bytes.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Each is the byte that such a value begins with. */
+enum weir_resp_kind {
+    /* RESP2 */
+    WEIR_RESP_SIMPLE = '+', /* a text without line ends */
+    WEIR_RESP_ERROR = '-',  /* the same: "ERR unknown command" */
+    WEIR_RESP_INTEGER = ':',
+    WEIR_RESP_BULK = '$', /* any bytes */
+    WEIR_RESP_ARRAY = '*',
+    /* RESP3 */
+    WEIR_RESP_NULL = '_', /* RESP2's "$-1" and "*-1", too */
+    WEIR_RESP_BOOLEAN = '#',
+    WEIR_RESP_DOUBLE = ',',
+    WEIR_RESP_BIG_NUMBER = '(', /* as text */
+    WEIR_RESP_BULK_ERROR = '!',
+    WEIR_RESP_VERBATIM = '=', /* "txt:" or such, then a text */
+    WEIR_RESP_MAP = '%',      /* key, value, key, value, ... */
+    WEIR_RESP_SET = '~',
+    WEIR_RESP_PUSH = '>',      /* an array that nobody has asked for */
+    WEIR_RESP_ATTRIBUTE = '|', /* a map about the value that follows: weir_resp_attributes */
+};
+
+typedef struct weir_resp weir_resp;
+
+/*
+ * What a message's type is if it is such a value: weir_resp_of asks.
+ * Thread: any.
+ */
+extern WEIR_API const weir_msg_type weir_resp_type;
+
+/* ---- life ---- */
+
+/*
+ * Creates a text of the kind SIMPLE, ERROR, BULK, BIG_NUMBER, BULK_ERROR or VERBATIM, with a copy
+ * of these bytes.
+ * Thread: any.  Gives: value.  Fails: -ENOMEM, -EINVAL (another kind; a line end in a SIMPLE or an
+ * ERROR; not a number; VERBATIM without its "txt:").
+ */
+WEIR_API int weir_resp_create_text(enum weir_resp_kind kind, const void *bytes, size_t length,
+                                   weir_resp **ret_value);
+
+/*
+ * The same of what is readable in a buffer, which is not copied.
+ * Thread: any.  Takes: text.  Gives: value.  Fails: as weir_resp_create_text.
+ */
+WEIR_API int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, weir_resp **ret_value);
+
+/*
+ * Creates the head of a BULK of `length` bytes, which follow it in buffers.
+ * Thread: any.  Gives: value.  Fails: -ENOMEM.
+ */
+WEIR_API int weir_resp_create_head(uint64_t length, weir_resp **ret_value);
+
+/*
+ * Creates a value without bytes.
+ * Thread: any.  Gives: value.  Fails: -ENOMEM.
+ */
+WEIR_API int weir_resp_create_null(weir_resp **ret_value);
+WEIR_API int weir_resp_create_integer(int64_t integer, weir_resp **ret_value);
+WEIR_API int weir_resp_create_boolean(bool boolean, weir_resp **ret_value);
+WEIR_API int weir_resp_create_double(double number, weir_resp **ret_value);
+
+/*
+ * Creates an empty ARRAY, MAP, SET, PUSH or ATTRIBUTE.
+ * Thread: any.  Gives: value.  Fails: -ENOMEM, -EINVAL (another kind).
+ */
+WEIR_API int weir_resp_create_aggregate(enum weir_resp_kind kind, weir_resp **ret_value);
+
+/*
+ * Adds an element at the end of an aggregate; to a map, keys and values by turns.
+ * Thread: its holder's.  Takes: element.  Fails: -ENOMEM, -EINVAL (not an aggregate; the element is
+ * an ATTRIBUTE, or a head).
+ */
+WEIR_API int weir_resp_add(weir_resp *value, weir_resp *element);
+
+/*
+ * Gives a value its attributes, instead of those that it had.
+ * Thread: its holder's.  Takes: attributes.  Fails: -EINVAL (not an ATTRIBUTE).
+ */
+WEIR_API int weir_resp_set_attributes(weir_resp *value, weir_resp *attributes);
+
+/*
+ * Takes one more reference.
+ * Thread: any.
+ */
+WEIR_API weir_resp *weir_resp_retain(weir_resp *value);
+
+/*
+ * Gives a reference back; NULL is fine.
+ * Thread: any.  Takes: value.
+ */
+WEIR_API void weir_resp_release(weir_resp *value);
+
+/*
+ * The value that a message is, or NULL if it is something else; and the other way round.
+ * Thread: any.
+ */
+WEIR_API weir_resp *weir_resp_of(weir_msg *msg);
+WEIR_API weir_msg *weir_resp_msg(weir_resp *value);
+
+/* ---- what it is ---- */
+
+/*
+ * Its kind.
+ * Thread: its holder's.
+ */
+WEIR_API enum weir_resp_kind weir_resp_kind(const weir_resp *value);
+
+/*
+ * Whether it is a text that says this, whatever kind of text.
+ * Thread: its holder's.
+ */
+WEIR_API bool weir_resp_is(const weir_resp *value, const char *text);
+
+/*
+ * The bytes of a text, those after "txt:" of a VERBATIM; of anything else none.
+ * Thread: its holder's.  Lends until the value is released: the bytes.
+ */
+WEIR_API weir_span weir_resp_text(const weir_resp *value);
+
+/*
+ * The buffer with all the bytes of a text, borrowed: retain it to keep it without the value. NULL
+ * of anything else.
+ * Thread: its holder's.
+ */
+WEIR_API weir_buf *weir_resp_buf(const weir_resp *value);
+
+/*
+ * Whether it is the head of a BULK whose bytes follow in buffers; and how many do.
+ * Thread: its holder's.
+ */
+WEIR_API bool weir_resp_is_head(const weir_resp *value);
+WEIR_API uint64_t weir_resp_head_length(const weir_resp *value);
+
+/*
+ * The number of an INTEGER, 1 or 0 of a BOOLEAN, the whole part of a DOUBLE, what a text says if it
+ * is such a number; 0 of anything else.
+ * Thread: its holder's.
+ */
+WEIR_API int64_t weir_resp_integer(const weir_resp *value);
+
+/*
+ * The number of a DOUBLE, of an INTEGER, what a text says if it is a number; 0 of anything else.
+ * Thread: its holder's.
+ */
+WEIR_API double weir_resp_number(const weir_resp *value);
+
+/*
+ * How many elements an aggregate has: of a map, keys and values; 0 of anything else.
+ * Thread: its holder's.
+ */
+WEIR_API size_t weir_resp_count(const weir_resp *value);
+
+/*
+ * An element of an aggregate, borrowed; NULL beyond the last.
+ * Thread: its holder's.
+ */
+WEIR_API weir_resp *weir_resp_at(const weir_resp *value, size_t index);
+
+/*
+ * The value to a key of a map, borrowed; NULL if there is none. In an array, as RESP2 has for maps,
+ * keys are the elements 0, 2, 4, ...
+ * Thread: its holder's.
+ */
+WEIR_API weir_resp *weir_resp_find(const weir_resp *value, const char *key);
+
+/*
+ * The attributes that came before it, borrowed; NULL if none did.
+ * Thread: its holder's.
+ */
+WEIR_API weir_resp *weir_resp_attributes(const weir_resp *value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <weir/resp_codec.h>
+
+#include <errno.h>
+
+#include <weir/composite.h>
+#include <weir/decoder.h>
+#include <weir/error.h>
+
+#include "base/options.h"
+#include "protocol/resp/resp.h"
+#include "protocol/resp/resp_reader.h"
+
+#define BYTES_USUAL ((size_t)512 << 20)
+#define BYTES_MAX ((size_t)2 << 30)
+#define ELEMENTS_USUAL ((size_t)1 << 20)
+#define LINE_USUAL ((size_t)64 << 10)
+#define DEPTH_USUAL 32
+#define DEPTH_MAX 1024 /* values are freed and written by recursion */
+
+struct codec {
+    weir_decoder_state decoder;
+    weir__resp_reader reader;
+    int version;
+    uint64_t head_left; /* bytes that a head was written for, and have not been */
+};
+
+void weir_resp_options_init(weir_resp_options *options)
+{
+    *options = (weir_resp_options){.size = sizeof(*options)};
+}
+
+static int read_options(weir_resp_options *ret_options, const void *given)
+{
+    int err = weir__options_read(ret_options, sizeof(*ret_options), given);
+
+    if (err < 0)
+        return err;
+    if (ret_options->max_bytes == 0)
+        ret_options->max_bytes = BYTES_USUAL;
+    if (ret_options->max_elements == 0)
+        ret_options->max_elements = ELEMENTS_USUAL;
+    if (ret_options->max_line == 0)
+        ret_options->max_line = LINE_USUAL;
+    if (ret_options->max_depth == 0)
+        ret_options->max_depth = DEPTH_USUAL;
+    if (ret_options->version == 0)
+        ret_options->version = 2;
+    if (ret_options->max_bytes > BYTES_MAX || ret_options->max_elements > UINT32_MAX ||
+        ret_options->max_line > BYTES_MAX || ret_options->max_depth > DEPTH_MAX)
+        return -EINVAL;
+    return ret_options->version == 2 || ret_options->version == 3 ? 0 : -EINVAL;
+}
+
+static int init(void *state, const void *given)
+{
+    struct codec *codec = state;
+    weir_resp_options options;
+    int err = read_options(&options, given);
+
+    if (err < 0)
+        return err;
+    weir__resp_reader_init(&codec->reader, &options);
+    codec->version = options.version;
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    weir__resp_reader_deinit(&((struct codec *)state)->reader);
+}
+
+/* ---- in ---- */
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct codec *codec = weir_ctx_state(ctx);
+    size_t need = 0;
+    int result = weir__resp_read(&codec->reader, in, ret_msg, &need);
+
+    if (result == 0)
+        return weir_decoder_need(ctx, need);
+    if (result > 0)
+        return 1;
+    if (result != WEIR_ETOOLONG)
+        return weir_decoder_fail(ctx, result,
+                                 result == WEIR_EMALFORMED ? codec->reader.detail : NULL);
+    weir_fire_error(ctx, WEIR_ETOOLONG, codec->reader.detail);
+    return !weir_ctx_is_removed(ctx);
+}
+
+/* ---- out ---- */
+
+static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
+{
+    struct codec *codec = weir_ctx_state(ctx);
+    weir_buf *out = NULL;
+    int err = weir_buf_create(weir_msg_size(&value->msg), 0, &out);
+
+    if (err == 0)
+        err = weir_resp_write(out, value, codec->version);
+    if (err == 0 && weir_resp_is_head(value) && weir_resp_head_length(value) == 0)
+        err = weir_buf_write_bytes(out, "\r\n", 2);
+    if (err == 0)
+        codec->head_left = weir_resp_head_length(value);
+    weir_resp_release(value);
+    if (err == 0) {
+        weir_write(ctx, weir_buf_msg(out), done);
+        return;
+    }
+    weir_buf_release(out);
+    weir_ctx_report(ctx, done, err, "a value could not be written as RESP");
+}
+
+/* The last of the bytes that follow a head bring the line end with them. */
+static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    struct codec *codec = weir_ctx_state(ctx);
+    size_t length = weir_msg_size(msg);
+    weir_buf *end = NULL;
+    int err = length > codec->head_left ? WEIR_ETOOLONG : 0;
+
+    if (err == 0 && length == codec->head_left)
+        err = weir_buf_wrap_static("\r\n", 2, &end);
+    if (err < 0) {
+        weir_msg_release(msg);
+        weir_ctx_report(ctx, done, err, "not the bytes that the head of a bulk has announced");
+        return;
+    }
+    codec->head_left -= length;
+    weir_write(ctx, msg, done);
+    if (end != NULL)
+        weir_write(ctx, weir_buf_msg(end), NULL);
+}
+
+static bool is_bytes(const weir_msg *msg)
+{
+    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    const struct codec *codec = weir_ctx_state(ctx);
+    weir_resp *value = weir_resp_of(msg);
+
+    if (codec->head_left > 0 && is_bytes(msg)) {
+        write_piece(ctx, msg, done);
+    } else if (value != NULL && codec->head_left == 0) {
+        write_value(ctx, value, done);
+    } else if (value != NULL) {
+        weir_msg_release(msg);
+        weir_ctx_report(ctx, done, -EINVAL, "the bytes of a bulk have not all been written");
+    } else {
+        weir_write(ctx, msg, done);
+    }
+}
+
+static const weir_decoder codec_table = {
+    .handler = {.name = "resp",
+                WEIR_DECODER_SLOTS(struct codec),
+                .init = init,
+                .deinit = deinit,
+                .write = on_write},
+    .decode = decode,
+};
+
+int weir_resp_codec_add(weir_pipeline *pipeline, const weir_resp_options *options)
+{
+    return weir_pipeline_add_last(pipeline, &codec_table.handler, options);
+}
+
+int weir_resp_codec_set_version(weir_pipeline *pipeline, int version)
+{
+    weir_ctx *ctx = weir_pipeline_find_handler(pipeline, &codec_table.handler);
+    struct codec *codec;
+
+    if (version != 2 && version != 3)
+        return -EINVAL;
+    if (ctx == NULL)
+        return -ENOENT;
+    codec = weir_ctx_state(ctx);
+    codec->version = version;
+    return 0;
+}
