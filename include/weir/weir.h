@@ -69,6 +69,8 @@
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>
+#include <weir/proxy_header.h>
+#include <weir/proxy_protocol.h>
 #include <weir/read_timeout.h>
 #include <weir/resolver.h>
 #include <weir/restart.h>

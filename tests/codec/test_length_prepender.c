@@ -233,15 +233,17 @@ TEST(length_prepender, is_understood_by_the_decoder)
 TEST(length_prepender, survives_every_lack_of_memory)
 {
     for (unsigned n = 1;; n++) {
+        bool failed;
         weir_embedded *embedded = OPEN(.width = 1);
         weir_msg *msgs[] = {feed_bytes("abc", 3), make_range(5), feed_bytes("d", 1)};
 
         test_memory_fail_at(n);
         for (size_t i = 0; i < 3; i++)
             (void)weir_embedded_write_outbound(embedded, msgs[i]);
+        failed = test_memory_failed();
         test_memory_fail_at(0);
         weir_embedded_release(embedded);
-        if (!test_memory_failed())
+        if (!failed)
             break;
     }
 }

@@ -1141,6 +1141,47 @@ void use_connection_limit(weir_pipeline *pipeline)
     weir_connection_limit_release(limit);
 }
 
+void use_proxy_header(weir_proxy_header *header)
+{
+    weir_buf *buf = nullptr;
+    weir_span value;
+
+    EXPECT(weir_proxy_header_msg(header)->type == &weir_proxy_header_type);
+    EXPECT(weir_proxy_header_of(weir_proxy_header_msg(header)) == header);
+    EXPECT(weir_proxy_header_version(header) == 2 && !weir_proxy_header_is_local(header));
+    EXPECT(!weir_proxy_header_datagrams(header));
+    EXPECT(weir_address_port(weir_proxy_header_source(header)) == 9);
+    EXPECT(weir_address_port(weir_proxy_header_destination(header)) == 9);
+    EXPECT(!weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_ALPN, &value));
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+    EXPECT(weir_proxy_header_write(header, buf) == 0);
+    weir_buf_release(buf);
+}
+
+void use_proxy_protocol(weir_embedded *embedded)
+{
+    weir_channel *channel = weir_embedded_channel(embedded);
+    weir_proxy_header_options options;
+    weir_proxy_receiver_options receiver;
+    weir_proxy_header *header = nullptr;
+    weir_address address;
+
+    EXPECT(weir_address_parse("192.0.2.1:9", &address) == 0);
+    weir_proxy_header_options_init(&options);
+    options.source = &address;
+    options.destination = &address;
+    EXPECT(weir_proxy_header_create(&options, &header) == 0);
+    use_proxy_header(header);
+    EXPECT(weir_proxy_sender_add(weir_embedded_pipeline(embedded), header) == 0);
+    weir_proxy_header_release(weir_proxy_header_retain(header));
+    weir_proxy_header_release(header);
+    weir_proxy_receiver_options_init(&receiver);
+    EXPECT(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), &receiver) == 0);
+    EXPECT(weir_proxy_header_of_channel(channel) == nullptr);
+    EXPECT(weir_proxy_source(channel, &address) == 0);
+    EXPECT(weir_proxy_destination(channel, &address) == 0);
+}
+
 void use_wire_handlers()
 {
     weir_embedded *embedded = nullptr;
@@ -1149,6 +1190,7 @@ void use_wire_handlers()
     use_logging(weir_embedded_pipeline(embedded));
     use_ip_filter(weir_embedded_pipeline(embedded));
     use_connection_limit(weir_embedded_pipeline(embedded));
+    use_proxy_protocol(embedded);
     weir_embedded_release(embedded);
 }
 

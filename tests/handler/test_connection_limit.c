@@ -221,6 +221,7 @@ TEST(connection_limit, is_shared_by_threads)
 TEST(connection_limit, survives_every_lack_of_memory)
 {
     for (unsigned n = 1;; n++) {
+        bool failed;
         weir_connection_limit *limit = NULL;
         weir_embedded *embedded = NULL;
         weir_connection_limit_stats stats;
@@ -231,6 +232,7 @@ TEST(connection_limit, survives_every_lack_of_memory)
                                            &limit);
         if (err == 0)
             embedded = visit(limit, "192.0.2.1:1");
+        failed = test_memory_failed();
         test_memory_fail_at(0);
         if (embedded != NULL) {
             weir_connection_limit_read(limit, &stats);
@@ -239,7 +241,7 @@ TEST(connection_limit, survives_every_lack_of_memory)
         }
         weir_embedded_release(embedded);
         weir_connection_limit_release(limit);
-        if (!test_memory_failed())
+        if (!failed)
             break;
     }
 }

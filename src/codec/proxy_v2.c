@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Version 2 of the PROXY protocol:
+ *
+ *      12      1 byte                1 byte           2        as long as that says
+ *      ------  --------------------  ---------------  -------  ------------------------------
+ *      magic   2 | LOCAL, PROXY      family | kind    length   addresses, then further fields
+ *
+ * A family of its own size has its addresses in front: of the internet source, destination and both
+ * ports, of Unix sockets two paths. What comes with LOCAL, or of no family, is skipped.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <weir/bytes.h>
+
+#include "base/crc32c.h"
+#include "codec/proxy_header.h"
+
+#define LENGTH_IPV4 12
+#define LENGTH_IPV6 36
+#define PATH_LENGTH 108
+#define LENGTH_UNIX (2 * PATH_LENGTH)
+#define LENGTH_MOST LENGTH_UNIX
+#define MAGIC_LENGTH (sizeof(WEIR__PROXY_V2_SIGNATURE) - 1)
+#define CRC_LENGTH 4
+#define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
+
+enum {
+    COMMAND_LOCAL = 0x20,
+    COMMAND_PROXY = 0x21,
+};
+
+/* The upper half of the byte behind the command; and the lower. */
+enum {
+    FAMILY_NONE,
+    FAMILY_IPV4,
+    FAMILY_IPV6,
+    FAMILY_UNIX,
+    FAMILY_COUNT,
+};
+
+enum {
+    KIND_NONE,
+    KIND_STREAM,
+    KIND_DATAGRAM,
+    KIND_COUNT,
+};
+
+static const int families[FAMILY_COUNT] = {AF_UNSPEC, AF_INET, AF_INET6, AF_UNIX};
+
+size_t weir__proxy_v2_address_length(int family)
+{
+    switch (family) {
+    case AF_INET:
+        return LENGTH_IPV4;
+    case AF_INET6:
+        return LENGTH_IPV6;
+    case AF_UNIX:
+        return LENGTH_UNIX;
+    default:
+        return 0;
+    }
+}
+
+static ssize_t refuse(int err, const char *why, const char **ret_why)
+{
+    *ret_why = why;
+    return err;
+}
+
+/* ---- addresses ---- */
+
+static weir_address read_ipv4(const uint8_t *host, const uint8_t *port)
+{
+    weir_address address = {.length = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *in = (struct sockaddr_in *)&address.storage;
+
+    in->sin_family = AF_INET;
+    memcpy(&in->sin_addr, host, sizeof(in->sin_addr));
+    memcpy(&in->sin_port, port, sizeof(in->sin_port));
+    return address;
+}
+
+static weir_address read_ipv6(const uint8_t *host, const uint8_t *port)
+{
+    weir_address address = {.length = sizeof(struct sockaddr_in6)};
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address.storage;
+
+    in6->sin6_family = AF_INET6;
+    memcpy(&in6->sin6_addr, host, sizeof(in6->sin6_addr));
+    memcpy(&in6->sin6_port, port, sizeof(in6->sin6_port));
+    return address;
+}
+
+/* A name that begins with a 0 is abstract, and ends before the zeroes that fill the rest. */
+static weir_address read_unix(const uint8_t *path)
+{
+    weir_address address = {.length = PATH_OFFSET};
+    struct sockaddr_un *un = (struct sockaddr_un *)&address.storage;
+    size_t length = strnlen((const char *)path, PATH_LENGTH);
+
+    if (length > 0) {
+        length += length < PATH_LENGTH; /* its 0, if there is one */
+    } else {
+        length = PATH_LENGTH;
+        while (length > 0 && path[length - 1] == 0)
+            length--;
+    }
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, path, length);
+    address.length += (socklen_t)length;
+    return address;
+}
+
+static void read_addresses(const uint8_t *from, int family, weir_proxy_header *header)
+{
+    if (family == AF_INET) {
+        header->source = read_ipv4(from, from + 8);
+        header->destination = read_ipv4(from + 4, from + 10);
+    } else if (family == AF_INET6) {
+        header->source = read_ipv6(from, from + 32);
+        header->destination = read_ipv6(from + 16, from + 34);
+    } else if (family == AF_UNIX) {
+        header->source = read_unix(from);
+        header->destination = read_unix(from + PATH_LENGTH);
+    }
+}
+
+static void write_host(const weir_address *address, uint8_t *host, uint8_t *port)
+{
+    uint16_t number = htons(weir_address_port(address));
+
+    memcpy(port, &number, sizeof(number));
+    if (weir_address_family(address) == AF_INET)
+        memcpy(host, &((const struct sockaddr_in *)&address->storage)->sin_addr, 4);
+    else
+        memcpy(host, &((const struct sockaddr_in6 *)&address->storage)->sin6_addr, 16);
+}
+
+/* What does not fit, as no address of the system's, is cut off. */
+static void write_path(const weir_address *address, uint8_t *path)
+{
+    size_t length = address->length > PATH_OFFSET ? address->length - PATH_OFFSET : 0;
+
+    memcpy(path, ((const struct sockaddr_un *)&address->storage)->sun_path,
+           length < PATH_LENGTH ? length : PATH_LENGTH);
+}
+
+/* Into zeroed bytes. */
+static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_MOST])
+{
+    switch (weir_address_family(&header->source)) {
+    case AF_INET:
+        write_host(&header->source, to, to + 8);
+        write_host(&header->destination, to + 4, to + 10);
+        break;
+    case AF_INET6:
+        write_host(&header->source, to, to + 32);
+        write_host(&header->destination, to + 16, to + 34);
+        break;
+    case AF_UNIX:
+        write_path(&header->source, to);
+        write_path(&header->destination, to + PATH_LENGTH);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- reading ---- */
+
+/* The sum is of all bytes, with the sum itself as zeroes. */
+static bool sum_is_right(weir_span header, weir_span sum)
+{
+    static const uint8_t zeroes[CRC_LENGTH];
+    size_t before = (size_t)(sum.data - header.data);
+    uint32_t crc, said;
+
+    if (sum.length != CRC_LENGTH)
+        return false;
+    crc = weir__crc32c(0, header.data, before);
+    crc = weir__crc32c(crc, zeroes, CRC_LENGTH);
+    crc = weir__crc32c(crc, sum.data + CRC_LENGTH, header.length - before - CRC_LENGTH);
+    said = (uint32_t)sum.data[0] << 24 | (uint32_t)sum.data[1] << 16 | (uint32_t)sum.data[2] << 8 |
+           sum.data[3];
+    return crc == said;
+}
+
+static ssize_t read_proxied(weir_span bytes, weir_proxy_header **ret_header, const char **ret_why)
+{
+    int family = families[bytes.data[13] >> 4];
+    size_t fixed = WEIR__PROXY_V2_FIXED + weir__proxy_v2_address_length(family);
+    weir_proxy_header *header;
+    weir_span fields, sum;
+
+    if (bytes.length < fixed)
+        return refuse(WEIR_EMALFORMED, "a PROXY header is too short for its addresses", ret_why);
+    fields = (weir_span){bytes.data + fixed, family == AF_UNSPEC ? 0 : bytes.length - fixed};
+    if (!weir__proxy_fields_are_sound(fields))
+        return refuse(WEIR_EMALFORMED, "a field of a PROXY header is longer than it", ret_why);
+    if (weir_proxy_field_find(fields, WEIR_PROXY_CRC32C, &sum) && !sum_is_right(bytes, sum))
+        return refuse(WEIR_EMALFORMED, "the checksum of a PROXY header is wrong", ret_why);
+    header = weir__proxy_header_alloc(fields.length);
+    if (header == NULL)
+        return -ENOMEM;
+    header->datagrams = (bytes.data[13] & 15) == KIND_DATAGRAM;
+    read_addresses(bytes.data + WEIR__PROXY_V2_FIXED, family, header);
+    if (fields.length > 0)
+        memcpy(header->fields, fields.data, fields.length);
+    *ret_header = header;
+    return (ssize_t)bytes.length;
+}
+
+static ssize_t read_local(weir_span bytes, weir_proxy_header **ret_header)
+{
+    weir_proxy_header *header = weir__proxy_header_alloc(0);
+
+    if (header == NULL)
+        return -ENOMEM;
+    header->is_local = true;
+    *ret_header = header;
+    return (ssize_t)bytes.length;
+}
+
+/* As soon as the byte that is wrong has come. */
+static const char *first_fault(const uint8_t *bytes, size_t length)
+{
+    if (length > 12 && bytes[12] >> 4 != 2)
+        return "a PROXY header of an unknown version";
+    if (length > 12 && bytes[12] != COMMAND_LOCAL && bytes[12] != COMMAND_PROXY)
+        return "a PROXY header with an unknown command";
+    if (length > 13 && (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= KIND_COUNT))
+        return "a PROXY header of an unknown family";
+    return NULL;
+}
+
+ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
+                            weir_proxy_header **ret_header, size_t *ret_need, const char **ret_why)
+{
+    const char *fault = first_fault(bytes, length);
+    ssize_t taken;
+    size_t whole;
+
+    if (fault != NULL)
+        return refuse(WEIR_EMALFORMED, fault, ret_why);
+    if (length < WEIR__PROXY_V2_FIXED)
+        return 0; /* no need: what is wrong is told at once */
+    whole = WEIR__PROXY_V2_FIXED + ((size_t)bytes[14] << 8 | bytes[15]);
+    if (whole > max)
+        return refuse(WEIR_ETOOLONG, "a PROXY header is longer than the limit", ret_why);
+    if (length < whole) {
+        *ret_need = whole;
+        return 0;
+    }
+    if (bytes[12] == COMMAND_LOCAL)
+        taken = read_local((weir_span){bytes, whole}, ret_header);
+    else
+        taken = read_proxied((weir_span){bytes, whole}, ret_header, ret_why);
+    if (taken > 0)
+        (*ret_header)->version = 2;
+    return taken;
+}
+
+/* ---- writing ---- */
+
+static uint8_t family_byte(const weir_proxy_header *header)
+{
+    int family = weir_address_family(&header->source);
+    uint8_t kind = header->datagrams ? KIND_DATAGRAM : KIND_STREAM;
+
+    for (uint8_t i = FAMILY_IPV4; i < FAMILY_COUNT; i++)
+        if (families[i] == family)
+            return (uint8_t)(i << 4 | kind);
+    return FAMILY_NONE << 4 | KIND_NONE;
+}
+
+/* The sum comes last: over all the rest, and its own field without a value. */
+static void append_sum(uint8_t *begin, uint8_t *field)
+{
+    uint32_t crc;
+
+    memcpy(field, "\x03\x00\x04\x00\x00\x00", 7);
+    crc = weir__crc32c(0, begin, (size_t)(field - begin) + 3 + CRC_LENGTH);
+    for (int i = 0; i < CRC_LENGTH; i++)
+        field[3 + i] = (uint8_t)(crc >> (24 - 8 * i));
+}
+
+int weir__proxy_v2_write(const weir_proxy_header *header, weir_buf *buf)
+{
+    size_t addresses = weir__proxy_v2_address_length(weir_address_family(&header->source));
+    size_t rest = addresses + header->field_length + (header->checksum ? 3 + CRC_LENGTH : 0);
+    uint8_t *to;
+    int err = weir_buf_reserve(buf, WEIR__PROXY_V2_FIXED + rest);
+
+    if (err < 0)
+        return err;
+    to = weir_buf_space(buf);
+    memset(to, 0, WEIR__PROXY_V2_FIXED + addresses);
+    memcpy(to, WEIR__PROXY_V2_SIGNATURE, MAGIC_LENGTH);
+    to[12] = header->is_local ? COMMAND_LOCAL : COMMAND_PROXY;
+    to[13] = family_byte(header);
+    to[14] = (uint8_t)(rest >> 8);
+    to[15] = (uint8_t)rest;
+    write_addresses(header, to + WEIR__PROXY_V2_FIXED);
+    memcpy(to + WEIR__PROXY_V2_FIXED + addresses, header->fields, header->field_length);
+    if (header->checksum)
+        append_sum(to, to + WEIR__PROXY_V2_FIXED + addresses + header->field_length);
+    return weir_buf_advance(buf, WEIR__PROXY_V2_FIXED + rest);
+}
