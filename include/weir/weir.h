@@ -73,6 +73,8 @@
 #include <weir/proxy_protocol.h>
 #include <weir/read_timeout.h>
 #include <weir/resolver.h>
+#include <weir/resp.h>
+#include <weir/resp_codec.h>
 #include <weir/restart.h>
 #include <weir/schedule.h>
 #include <weir/search.h>

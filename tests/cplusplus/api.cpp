@@ -1687,6 +1687,67 @@ void use_frames()
     weir_embedded_release(embedded);
 }
 
+weir_resp *some_resp()
+{
+    weir_resp *value = nullptr, *element = nullptr, *attributes = nullptr;
+    weir_buf *text = nullptr;
+
+    EXPECT(weir_resp_create_aggregate(WEIR_RESP_MAP, &value) == 0);
+    EXPECT(weir_resp_create_text(WEIR_RESP_SIMPLE, "key", 3, &element) == 0);
+    EXPECT(weir_resp_add(value, element) == 0);
+    EXPECT(weir_buf_create_from("42", 2, &text) == 0);
+    EXPECT(weir_resp_create_from(WEIR_RESP_BULK, text, &element) == 0);
+    EXPECT(weir_resp_add(value, element) == 0);
+    EXPECT(weir_resp_create_aggregate(WEIR_RESP_ATTRIBUTE, &attributes) == 0);
+    EXPECT(weir_resp_set_attributes(value, attributes) == 0);
+    return value;
+}
+
+void use_resp_values()
+{
+    weir_resp *values[5] = {}, *map = some_resp(), *found = weir_resp_find(map, "key");
+
+    EXPECT(weir_resp_create_null(&values[0]) == 0);
+    EXPECT(weir_resp_create_integer(1, &values[1]) == 0);
+    EXPECT(weir_resp_create_boolean(true, &values[2]) == 0);
+    EXPECT(weir_resp_create_double(1.5, &values[3]) == 0);
+    EXPECT(weir_resp_create_head(5, &values[4]) == 0);
+    EXPECT(weir_resp_kind(values[0]) == WEIR_RESP_NULL && weir_resp_integer(values[1]) == 1);
+    EXPECT(weir_resp_number(values[3]) > 1 && weir_resp_is_head(values[4]));
+    EXPECT(weir_resp_head_length(values[4]) == 5);
+    EXPECT(weir_resp_is(found, "42") && weir_resp_text(found).length == 2);
+    EXPECT(weir_resp_buf(found) != nullptr && weir_resp_attributes(map) != nullptr);
+    EXPECT(weir_resp_count(map) == 2 && weir_resp_at(map, 1) == found);
+    for (weir_resp *value : values)
+        weir_resp_release(weir_resp_retain(value)), weir_resp_release(value);
+    weir_resp_release(map);
+}
+
+void use_resp()
+{
+    const weir_span ping = weir_span_of_text("PING");
+    weir_embedded *embedded = nullptr;
+    weir_resp_options options;
+    weir_buf *buf = nullptr;
+
+    use_resp_values();
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_resp_options_init(&options);
+    EXPECT(weir_resp_codec_add(weir_embedded_pipeline(embedded), &options) == 0);
+    EXPECT(weir_resp_codec_set_version(weir_embedded_pipeline(embedded), 3) == 0);
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+    EXPECT(weir_resp_write_command(buf, &ping, 1) == 0);
+    EXPECT(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)) == 0);
+    weir_msg *msg = weir_embedded_read_inbound(embedded);
+    EXPECT(weir_msg_is(msg, &weir_resp_type) && weir_resp_of(msg) != nullptr);
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+    EXPECT(weir_resp_write(buf, weir_resp_of(msg), 2) == 0);
+    weir_buf_release(buf);
+    EXPECT(weir_embedded_write_outbound(embedded, msg) == 0);
+    EXPECT(weir_embedded_write_outbound(embedded, weir_resp_msg(some_resp())) == 0);
+    weir_embedded_release(embedded);
+}
+
 } // namespace
 
 int main()
@@ -1739,5 +1800,6 @@ int main()
     use_base64();
     use_strings();
     use_frames();
+    use_resp();
     return failures != 0;
 }
