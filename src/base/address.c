@@ -254,6 +254,51 @@ int weir_address_family(const weir_address *address)
     return address->length > 0 ? address->storage.ss_family : AF_UNSPEC;
 }
 
+/* ---- parts ---- */
+
+weir_address weir__address_of_host(int family, const uint8_t *host, uint16_t port)
+{
+    weir_address address = {.length = sizeof(struct sockaddr_in)};
+
+    address.storage.ss_family = (sa_family_t)family;
+    if (family == AF_INET) {
+        memcpy(&((struct sockaddr_in *)&address.storage)->sin_addr, host, 4);
+    } else {
+        memcpy(&((struct sockaddr_in6 *)&address.storage)->sin6_addr, host, 16);
+        address.length = sizeof(struct sockaddr_in6);
+    }
+    weir_address_set_port(&address, port);
+    return address;
+}
+
+const uint8_t *weir__address_host(const weir_address *address, size_t *ret_length)
+{
+    bool is_ipv4 = weir_address_family(address) == AF_INET;
+
+    *ret_length = is_ipv4 ? 4 : 16;
+    return is_ipv4 ? (const uint8_t *)&((const struct sockaddr_in *)&address->storage)->sin_addr
+                   : ((const struct sockaddr_in6 *)&address->storage)->sin6_addr.s6_addr;
+}
+
+weir_address weir__address_of_name(const void *name, size_t length)
+{
+    weir_address address = {.length = (socklen_t)(PATH_OFFSET + length)};
+    struct sockaddr_un *un = (struct sockaddr_un *)&address.storage;
+
+    un->sun_family = AF_UNIX;
+    memcpy(un->sun_path, name, length);
+    return address;
+}
+
+const uint8_t *weir__address_name(const weir_address *address, size_t *ret_length)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
+    size_t length = address->length > PATH_OFFSET ? address->length - PATH_OFFSET : 0;
+
+    *ret_length = length < sizeof(un->sun_path) ? length : sizeof(un->sun_path);
+    return (const uint8_t *)un->sun_path;
+}
+
 /* ---- ports ---- */
 
 uint16_t weir_address_port(const weir_address *address)

@@ -10,12 +10,11 @@
  * ports, of Unix sockets two paths. What comes with LOCAL, or of no family, is skipped.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include <weir/bytes.h>
 
+#include "base/address.h"
 #include "base/crc32c.h"
 #include "codec/proxy_header.h"
 
@@ -26,7 +25,6 @@
 #define LENGTH_MOST LENGTH_UNIX
 #define MAGIC_LENGTH (sizeof(WEIR__PROXY_V2_SIGNATURE) - 1)
 #define CRC_LENGTH 4
-#define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 
 enum {
     COMMAND_LOCAL = 0x20,
@@ -73,80 +71,65 @@ static ssize_t refuse(int err, const char *why, const char **ret_why)
 
 /* ---- addresses ---- */
 
-static weir_address read_ipv4(const uint8_t *host, const uint8_t *port)
+static uint16_t number_at(const uint8_t *bytes)
 {
-    weir_address address = {.length = sizeof(struct sockaddr_in)};
-    struct sockaddr_in *in = (struct sockaddr_in *)&address.storage;
-
-    in->sin_family = AF_INET;
-    memcpy(&in->sin_addr, host, sizeof(in->sin_addr));
-    memcpy(&in->sin_port, port, sizeof(in->sin_port));
-    return address;
+    return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
 
-static weir_address read_ipv6(const uint8_t *host, const uint8_t *port)
+static void put_number(uint8_t *bytes, size_t number)
 {
-    weir_address address = {.length = sizeof(struct sockaddr_in6)};
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&address.storage;
-
-    in6->sin6_family = AF_INET6;
-    memcpy(&in6->sin6_addr, host, sizeof(in6->sin6_addr));
-    memcpy(&in6->sin6_port, port, sizeof(in6->sin6_port));
-    return address;
+    bytes[0] = (uint8_t)(number >> 8);
+    bytes[1] = (uint8_t)number;
 }
 
 /* A name that begins with a 0 is abstract, and ends before the zeroes that fill the rest. */
-static weir_address read_unix(const uint8_t *path)
+static weir_address read_name(const uint8_t *name)
 {
-    weir_address address = {.length = PATH_OFFSET};
-    struct sockaddr_un *un = (struct sockaddr_un *)&address.storage;
-    size_t length = strnlen((const char *)path, PATH_LENGTH);
+    size_t length = strnlen((const char *)name, PATH_LENGTH);
 
     if (length > 0) {
         length += length < PATH_LENGTH; /* its 0, if there is one */
     } else {
         length = PATH_LENGTH;
-        while (length > 0 && path[length - 1] == 0)
+        while (length > 0 && name[length - 1] == 0)
             length--;
     }
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, path, length);
-    address.length += (socklen_t)length;
-    return address;
+    return weir__address_of_name(name, length);
 }
 
 static void read_addresses(const uint8_t *from, int family, weir_proxy_header *header)
 {
-    if (family == AF_INET) {
-        header->source = read_ipv4(from, from + 8);
-        header->destination = read_ipv4(from + 4, from + 10);
-    } else if (family == AF_INET6) {
-        header->source = read_ipv6(from, from + 32);
-        header->destination = read_ipv6(from + 16, from + 34);
+    size_t length = family == AF_INET ? 4 : 16; /* of each: both, then their ports */
+
+    if (family == AF_INET || family == AF_INET6) {
+        const uint8_t *ports = from + 2 * length;
+
+        header->source = weir__address_of_host(family, from, number_at(ports));
+        header->destination = weir__address_of_host(family, from + length, number_at(ports + 2));
     } else if (family == AF_UNIX) {
-        header->source = read_unix(from);
-        header->destination = read_unix(from + PATH_LENGTH);
+        header->source = read_name(from);
+        header->destination = read_name(from + PATH_LENGTH);
     }
 }
 
-static void write_host(const weir_address *address, uint8_t *host, uint8_t *port)
+static void write_hosts(const weir_proxy_header *header, uint8_t *to)
 {
-    uint16_t number = htons(weir_address_port(address));
+    size_t length;
+    const uint8_t *host = weir__address_host(&header->source, &length);
 
-    memcpy(port, &number, sizeof(number));
-    if (weir_address_family(address) == AF_INET)
-        memcpy(host, &((const struct sockaddr_in *)&address->storage)->sin_addr, 4);
-    else
-        memcpy(host, &((const struct sockaddr_in6 *)&address->storage)->sin6_addr, 16);
+    memcpy(to, host, length);
+    host = weir__address_host(&header->destination, &length);
+    memcpy(to + length, host, length);
+    put_number(to + 2 * length, weir_address_port(&header->source));
+    put_number(to + 2 * length + 2, weir_address_port(&header->destination));
 }
 
-/* What does not fit, as no address of the system's, is cut off. */
-static void write_path(const weir_address *address, uint8_t *path)
+static void write_name(const weir_address *address, uint8_t to[PATH_LENGTH])
 {
-    size_t length = address->length > PATH_OFFSET ? address->length - PATH_OFFSET : 0;
+    size_t length;
+    const uint8_t *name = weir__address_name(address, &length);
 
-    memcpy(path, ((const struct sockaddr_un *)&address->storage)->sun_path,
-           length < PATH_LENGTH ? length : PATH_LENGTH);
+    memcpy(to, name, length);
 }
 
 /* Into zeroed bytes. */
@@ -154,16 +137,12 @@ static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_M
 {
     switch (weir_address_family(&header->source)) {
     case AF_INET:
-        write_host(&header->source, to, to + 8);
-        write_host(&header->destination, to + 4, to + 10);
-        break;
     case AF_INET6:
-        write_host(&header->source, to, to + 32);
-        write_host(&header->destination, to + 16, to + 34);
+        write_hosts(header, to);
         break;
     case AF_UNIX:
-        write_path(&header->source, to);
-        write_path(&header->destination, to + PATH_LENGTH);
+        write_name(&header->source, to);
+        write_name(&header->destination, to + PATH_LENGTH);
         break;
     default:
         break;
@@ -248,7 +227,7 @@ ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
         return refuse(WEIR_EMALFORMED, fault, ret_why);
     if (length < WEIR__PROXY_V2_FIXED)
         return 0; /* no need: what is wrong is told at once */
-    whole = WEIR__PROXY_V2_FIXED + ((size_t)bytes[14] << 8 | bytes[15]);
+    whole = WEIR__PROXY_V2_FIXED + number_at(bytes + 14);
     if (whole > max)
         return refuse(WEIR_ETOOLONG, "a PROXY header is longer than the limit", ret_why);
     if (length < whole) {
@@ -302,8 +281,7 @@ int weir__proxy_v2_write(const weir_proxy_header *header, weir_buf *buf)
     memcpy(to, WEIR__PROXY_V2_SIGNATURE, MAGIC_LENGTH);
     to[12] = header->is_local ? COMMAND_LOCAL : COMMAND_PROXY;
     to[13] = family_byte(header);
-    to[14] = (uint8_t)(rest >> 8);
-    to[15] = (uint8_t)rest;
+    put_number(to + 14, rest);
     write_addresses(header, to + WEIR__PROXY_V2_FIXED);
     memcpy(to + WEIR__PROXY_V2_FIXED + addresses, header->fields, header->field_length);
     if (header->checksum)

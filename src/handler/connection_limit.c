@@ -16,7 +16,7 @@
 #include "base/string_map.h"
 #include "base/thread.h"
 #include "handler/gate.h"
-#include "handler/ip.h"
+#include "base/ip.h"
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
 

@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "handler/gate.h"
-#include "handler/ip.h"
+#include "base/ip.h"
 
 struct rule {
     weir__subnet subnet;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/address.h"
 #include "support/test.h"
 
 static weir_address parsed(const char *text)
@@ -151,4 +152,27 @@ TEST(address, equals_another_if_it_leads_to_the_same_place)
     assert_false(weir_address_equal(&a, &b));
     a = parsed("inproc:x");
     assert_true(weir_address_equal(&a, &b));
+}
+
+TEST(address, is_made_of_its_parts)
+{
+    const uint8_t host4[] = {192, 0, 2, 1}, host6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address address = weir__address_of_host(AF_INET, host4, 80);
+    size_t length;
+
+    assert_string_equal(weir_address_format(&address, text, sizeof(text)), "192.0.2.1:80");
+    assert_memory_equal(weir__address_host(&address, &length), host4, 4);
+    assert_int_equal(length, 4);
+    address = weir__address_of_host(AF_INET6, host6, 443);
+    assert_string_equal(weir_address_format(&address, text, sizeof(text)), "[2001:db8::1]:443");
+    assert_memory_equal(weir__address_host(&address, &length), host6, 16);
+    assert_int_equal(length, 16);
+    address = weir__address_of_name("/run/x", 7);
+    assert_string_equal(weir_address_format(&address, text, sizeof(text)), "unix:/run/x");
+    assert_memory_equal(weir__address_name(&address, &length), "/run/x", 7);
+    assert_int_equal(length, 7);
+    address = weir__address_of_name("", 0);
+    (void)weir__address_name(&address, &length);
+    assert_int_equal(length, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "handler/ip.h"
+#include "base/ip.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -3,8 +3,8 @@
  * An internet address without its port. An IPv4 address that comes in IPv6 clothes, as it does on a
  * listener for both, is the IPv4 address: who filters one of them means the other, too.
  */
-#ifndef WEIR_HANDLER_IP_H
-#define WEIR_HANDLER_IP_H
+#ifndef WEIR_BASE_IP_H
+#define WEIR_BASE_IP_H
 
 #include <weir/address.h>
 

@@ -2,7 +2,7 @@
 /*
  * Subnets: what they contain, and what is none.
  */
-#include "handler/ip.h"
+#include "base/ip.h"
 
 #include <errno.h>
 #include <stdio.h>
