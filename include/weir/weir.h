@@ -19,6 +19,8 @@
 #include <weir/channel_stats.h>
 #include <weir/child.h>
 #include <weir/chooser.h>
+#include <weir/chunked_writing.h>
+#include <weir/chunks.h>
 #include <weir/client.h>
 #include <weir/client_pool.h>
 #include <weir/client_pools.h>

@@ -135,6 +135,7 @@ weir__system weir__sys = {
     .sendmmsg = call_sendmmsg,
     .sendfile = call_sendfile,
     .read = read,
+    .pread = pread,
     .write = write,
 
     .epoll_create1 = epoll_create1,

@@ -39,6 +39,7 @@ typedef struct weir__system {
     int (*sendmmsg)(int descriptor, struct mmsghdr *messages, unsigned count, int flags);
     ssize_t (*sendfile)(int descriptor, int file, off_t *offset, size_t count);
     ssize_t (*read)(int descriptor, void *memory, size_t size);
+    ssize_t (*pread)(int descriptor, void *memory, size_t size, off_t offset);
     ssize_t (*write)(int descriptor, const void *memory, size_t size);
 
     int (*epoll_create1)(int flags);

@@ -1550,6 +1550,31 @@ void use_msg_codecs()
     weir_embedded_release(embedded);
 }
 
+int make_no_chunk(void *, weir_msg **)
+{
+    return WEIR_CHUNKS_END;
+}
+
+void hear_progress(int64_t, int64_t, void *)
+{
+}
+
+void use_chunks()
+{
+    static const weir_chunk_source source = {make_no_chunk, nullptr, {}};
+    weir_embedded *embedded = nullptr;
+    weir_chunks *chunks = nullptr;
+
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    EXPECT(weir_chunked_writing_add(weir_embedded_pipeline(embedded)) == 0);
+    EXPECT(weir_chunks_create_file(-1, 0, 0, 0, 0, &chunks) < 0);
+    EXPECT(weir_chunks_create(&source, nullptr, -1, &chunks) == 0);
+    weir_chunks_on_progress(chunks, hear_progress, nullptr);
+    EXPECT(weir_chunks_of(weir_chunks_msg(chunks)) == chunks);
+    EXPECT(weir_embedded_write_outbound(embedded, weir_chunks_msg(chunks)) == 0);
+    weir_embedded_release(embedded);
+}
+
 /* ---- codecs ---- */
 
 int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -1796,6 +1821,7 @@ int main()
     use_bootstraps();
     use_time_and_flow();
     use_msg_codecs();
+    use_chunks();
     use_codecs();
     use_base64();
     use_strings();

@@ -56,6 +56,8 @@
     XX(SENDFILE, ssize_t, sendfile, (int fd, int file, off_t *offset, size_t count),               \
        (fd, file, offset, count))                                                                  \
     XX(READ, ssize_t, read, (int fd, void *memory, size_t size), (fd, memory, size))               \
+    XX(PREAD, ssize_t, pread, (int fd, void *memory, size_t size, off_t offset),                   \
+       (fd, memory, size, offset))                                                                 \
     XX(WRITE, ssize_t, write, (int fd, const void *memory, size_t size), (fd, memory, size))       \
     XX(EPOLL_CREATE1, int, epoll_create1, (int flags), (flags))                                    \
     XX(EPOLL_CTL, int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),   \

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends chunks. As long as there is none they pass it by: messages are queued from the first chunks
+ * on until those are through.
+ *
+ * Each piece has a promise, which tells when to go on. If there is no room for a piece and none of
+ * ours is under way, an empty one is written: it tells when all that is in front has been sent.
+ */
+#include <weir/chunked_writing.h>
+
+#include <errno.h>
+
+#include <weir/buf.h>
+#include <weir/channel.h>
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "channel/channel.h"
+#include "channel/node.h"
+#include "handler/chunks.h"
+#include "handler/held_writes.h"
+
+struct chunked_writing {
+    weir__held_writes writes;
+    weir_timer close_timer;
+    bool is_pumping; /* somebody further out on the stack */
+    bool needs_flush;
+};
+
+/* A piece under way. */
+struct piece {
+    weir_listener listener;
+    weir_channel *channel; /* kept */
+    weir_chunks *chunks;   /* kept */
+    int64_t size;
+};
+
+_Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece under way is a node");
+
+static void pump(weir_ctx *ctx);
+
+/* ---- the end of chunks ---- */
+
+static void report(weir_channel *channel, weir_chunks *chunks, int err, const char *detail)
+{
+    if (chunks->is_over)
+        return;
+    chunks->is_over = true;
+    weir__channel_report(channel, chunks->done, err, detail);
+}
+
+/* They are the first in the queue. Their source is closed as soon as no piece is under way. */
+static void leave_queue(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    weir_promise *done;
+    weir_chunks *chunks = weir_chunks_of(weir__held_writes_take(ctx, &state->writes, &done));
+
+    chunks->ctx = NULL;
+    weir_promise_release(done); /* they have one of their own */
+    weir_msg_release(weir_chunks_msg(chunks));
+}
+
+static void fail_first(weir_ctx *ctx, weir_chunks *chunks, int err, const char *detail)
+{
+    weir_msg_retain(weir_chunks_msg(chunks));
+    leave_queue(ctx);
+    report(weir_ctx_channel(ctx), chunks, err, detail);
+    weir_msg_release(weir_chunks_msg(chunks));
+}
+
+/* ---- pieces ---- */
+
+static void put_off_close(weir_ctx *ctx);
+
+static void tell_progress(weir_chunks *chunks, int64_t size)
+{
+    chunks->sent += size;
+    if (size > 0 && chunks->on_progress != NULL)
+        chunks->on_progress(chunks->sent, chunks->length, chunks->user_data);
+}
+
+static void on_sent(weir_promise *promise, void *user_data)
+{
+    struct piece piece = *(struct piece *)user_data;
+    weir_chunks *chunks = piece.chunks;
+    int err = weir_promise_result(promise);
+
+    weir__node_give(user_data);
+    chunks->under_way--;
+    if (err == 0)
+        tell_progress(chunks, piece.size);
+    else if (chunks->ctx != NULL)
+        fail_first(chunks->ctx, chunks, err, weir_promise_detail(promise));
+    else
+        report(piece.channel, chunks, err, weir_promise_detail(promise));
+    if (chunks->ctx != NULL) {
+        put_off_close(chunks->ctx);
+        pump(chunks->ctx);
+    } else if (chunks->under_way == 0) {
+        report(piece.channel, chunks, 0, NULL);
+    }
+    weir_msg_release(weir_chunks_msg(chunks));
+    weir_channel_release(piece.channel);
+}
+
+static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    struct piece *piece = weir__node_take();
+    weir_promise *promise;
+
+    if (piece == NULL || weir_promise_create(weir_ctx_executor(ctx), &promise) < 0) {
+        if (piece != NULL)
+            weir__node_give(piece);
+        weir_msg_release(msg);
+        return -ENOMEM;
+    }
+    *piece = (struct piece){
+        .listener = {.fn = on_sent, .user_data = piece},
+        .channel = weir_channel_retain(channel),
+        .chunks = chunks,
+        .size = (int64_t)weir_msg_size(msg),
+    };
+    weir_msg_retain(weir_chunks_msg(chunks));
+    chunks->under_way++;
+    weir_promise_listen(promise, &piece->listener);
+    weir_write_and_flush(ctx, msg, promise);
+    weir_promise_release(promise);
+    return 0;
+}
+
+static bool has_room(weir_ctx *ctx)
+{
+    const struct chunked_writing *state = weir_ctx_state(ctx);
+    const weir_channel *channel = weir_ctx_channel(ctx);
+
+    return weir_channel_pending_bytes(channel) - state->writes.cost <
+           weir__channel_options(channel)->high_mark;
+}
+
+static int write_empty(weir_ctx *ctx, weir_chunks *chunks)
+{
+    weir_buf *empty;
+    int err = weir_buf_create(0, 0, &empty);
+
+    return err < 0 ? err : write_piece(ctx, chunks, weir_buf_msg(empty));
+}
+
+/* Asks the source once: 1 if it may be asked again. */
+static int ask(weir_ctx *ctx, weir_chunks *chunks)
+{
+    weir_msg *chunk = NULL;
+    int result = chunks->table->next(chunks->source, &chunk);
+
+    if (chunks->ctx == NULL) { /* it has closed the channel, or removed us */
+        weir_msg_release(chunk);
+        return 1;
+    }
+    if (chunk != NULL) {
+        result = write_piece(ctx, chunks, chunk);
+        return result < 0 ? result : 1;
+    }
+    if (result == WEIR_CHUNKS_END) {
+        leave_queue(ctx);
+        if (chunks->under_way == 0)
+            report(weir_ctx_channel(ctx), chunks, 0, NULL);
+        return 1;
+    }
+    return result == WEIR_CHUNKS_MADE ? -EINVAL : result == WEIR_CHUNKS_LATER ? 0 : result;
+}
+
+/* ---- the queue ---- */
+
+/* The first of the queue begins; false if it has been cancelled meanwhile. */
+static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
+{
+    if (done != NULL && !weir_promise_set_uncancellable(done)) {
+        leave_queue(ctx);
+        return false;
+    }
+    chunks->ctx = ctx;
+    chunks->done = done != NULL ? weir_promise_retain(done) : NULL;
+    return true;
+}
+
+/* One step with the chunks that are first: whether another may follow. */
+static bool step(weir_ctx *ctx, weir_chunks *chunks)
+{
+    int result;
+
+    weir_msg_retain(weir_chunks_msg(chunks)); /* whatever happens to the queue meanwhile */
+    if (has_room(ctx))
+        result = ask(ctx, chunks);
+    else
+        result = chunks->under_way == 0 ? write_empty(ctx, chunks) : 0;
+    if (result < 0 && chunks->ctx != NULL)
+        fail_first(ctx, chunks, result, "the source of a message has failed");
+    weir_msg_release(weir_chunks_msg(chunks));
+    return result != 0;
+}
+
+static bool step_first(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    const weir__held_write *first = state->writes.first;
+    weir_chunks *chunks = weir_chunks_of(first->msg);
+
+    if (chunks != NULL)
+        return chunks->ctx == NULL && !begin(ctx, chunks, first->done) ? true : step(ctx, chunks);
+    state->needs_flush = true;
+    weir__held_writes_pass(ctx, &state->writes);
+    return true;
+}
+
+static void pump(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    if (state->is_pumping)
+        return;
+    state->is_pumping = true;
+    while (state->writes.flushed > 0 && step_first(ctx))
+        ;
+    state->is_pumping = false;
+    if (state->needs_flush) {
+        state->needs_flush = false;
+        weir_flush(ctx);
+    }
+    weir__held_writes_settle(ctx, &state->writes);
+}
+
+/* ---- closing ---- */
+
+static void give_up(weir_ctx *ctx, int err, const char *detail)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    weir_chunks *chunks =
+        state->writes.first != NULL ? weir_chunks_of(state->writes.first->msg) : NULL;
+
+    if (chunks != NULL && chunks->ctx != NULL)
+        fail_first(ctx, chunks, err, detail);
+    weir__held_writes_fail(ctx, &state->writes, err, detail);
+}
+
+static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    give_up(ctx, WEIR_ECLOSED, "the channel was closed, and nothing moved");
+}
+
+static void put_off_close(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    if (state->writes.closes)
+        (void)weir_ctx_timer_start(ctx, &state->close_timer,
+                                   weir__channel_options(weir_ctx_channel(ctx))->close_timeout_ns,
+                                   on_close_timer);
+}
+
+/* ---- slots ---- */
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    if (state->writes.closes) {
+        weir_msg_release(msg);
+        weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
+    } else if (state->writes.count == 0 && weir_chunks_of(msg) == NULL) {
+        weir_write(ctx, msg, done);
+    } else {
+        (void)weir__held_writes_add(ctx, &state->writes, msg, done);
+    }
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    weir__held_writes_flush(&state->writes);
+    state->needs_flush = true;
+    pump(ctx);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    weir__held_writes_close(ctx, &state->writes, done);
+    put_off_close(ctx);
+    pump(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    give_up(ctx, WEIR_ECLOSED, NULL);
+    weir_fire_inactive(ctx);
+}
+
+/* On another loop: the timer has been stopped. */
+static void on_registered(weir_ctx *ctx)
+{
+    put_off_close(ctx);
+    weir_fire_registered(ctx);
+}
+
+/* What it need not send itself goes on; chunks have nobody else. */
+static void on_removed(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    bool needs_flush = state->writes.flushed > 0;
+    weir_chunks *chunks;
+
+    while (state->writes.count > 0) {
+        chunks = weir_chunks_of(state->writes.first->msg);
+        if (chunks == NULL) {
+            weir__held_writes_pass(ctx, &state->writes);
+            continue;
+        }
+        if (chunks->ctx == NULL && !begin(ctx, chunks, state->writes.first->done))
+            continue;
+        fail_first(ctx, chunks, WEIR_ECLOSED, "nobody sends chunks any more");
+    }
+    if (needs_flush)
+        weir_flush(ctx);
+    weir__held_writes_settle(ctx, &state->writes);
+}
+
+static int init(void *state, const void *options)
+{
+    (void)options;
+    weir__held_writes_init(&((struct chunked_writing *)state)->writes);
+    return 0;
+}
+
+static const weir_handler chunked_writing = {
+    .name = "chunked-writing",
+    .state_size = sizeof(struct chunked_writing),
+    .init = init,
+    .removed = on_removed,
+    .registered = on_registered,
+    .inactive = on_inactive,
+    .close = on_close,
+    .write = on_write,
+    .flush = on_flush,
+};
+
+int weir_chunked_writing_add(weir_pipeline *pipeline)
+{
+    return weir_pipeline_add_last(pipeline, &chunked_writing, NULL);
+}

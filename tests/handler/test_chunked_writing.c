@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chunked writing: ChunkedWriteHandlerTest of Netty, and more.
+ */
+#include <weir/chunked_writing.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/chunks.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "support/channel/rig.h"
+#include "support/memory.h"
+
+/* ---- a source that follows a script: letters are chunks, '.' is later, '!' an error ---- */
+
+struct script {
+    const char *text;
+    unsigned asked;
+    unsigned closed;
+    size_t size; /* of a chunk; 0 = 1 */
+    void (*on_ask)(struct script *script);
+    weir_channel *channel;
+};
+
+static int next_letter(void *source, weir_msg **ret_chunk)
+{
+    struct script *script = source;
+    size_t size = script->size > 0 ? script->size : 1;
+    char letter = *script->text;
+    weir_buf *buf;
+
+    script->asked++;
+    if (script->on_ask != NULL)
+        script->on_ask(script);
+    if (letter == '\0')
+        return WEIR_CHUNKS_END;
+    script->text++;
+    if (letter == '.')
+        return WEIR_CHUNKS_LATER;
+    if (letter == '!')
+        return WEIR_EMALFORMED;
+    if (weir_buf_create(size, size, &buf) < 0)
+        return -ENOMEM;
+    memset(weir_buf_space(buf), letter, size);
+    (void)weir_buf_advance(buf, size);
+    *ret_chunk = weir_buf_msg(buf);
+    return WEIR_CHUNKS_MADE;
+}
+
+static void close_script(void *source)
+{
+    ((struct script *)source)->closed++;
+}
+
+static const weir_chunk_source script_source = {.next = next_letter, .close = close_script};
+
+static weir_msg *chunks_of(struct script *script)
+{
+    weir_chunks *chunks = NULL;
+
+    assert_int_equal(
+        weir_chunks_create(&script_source, script, (int64_t)strlen(script->text), &chunks), 0);
+    return weir_chunks_msg(chunks);
+}
+
+/* ---- a rig ---- */
+
+static void open_rig(struct rig *rig)
+{
+    rig_open_with(
+        rig, &(const struct wire_options){.silent = true},
+        WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000, .close_timeout_ns = weir_ms(100)));
+    assert_int_equal(weir_chunked_writing_add(rig->pipeline), 0);
+    rig_start(rig);
+}
+
+static void put(struct rig *rig, weir_msg *msg, const char *name)
+{
+    weir_promise *promise = name != NULL ? rig_promise(rig, name) : NULL;
+
+    weir_channel_write(rig->channel, msg, promise);
+    weir_promise_release(promise);
+}
+
+static void flush(struct rig *rig)
+{
+    weir_channel_flush(rig->channel);
+    rig_run(rig);
+}
+
+TEST(chunked_writing, sends_chunks_until_there_are_no_more)
+{
+    struct script script = {.text = "abcdef"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&script), "c");
+    assert_int_equal(script.asked, 0); /* nothing before the flush */
+    flush(&rig);
+    assert_sent(&rig, "abcdef");
+    assert_diary(&rig.diary, "c=ok");
+    assert_int_equal(script.closed, 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, keeps_the_order_of_messages)
+{
+    struct script one = {.text = "abc"}, two = {.text = ""}, three = {.text = "xy"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, text_msg("1"), "1");
+    put(&rig, chunks_of(&one), "one");
+    put(&rig, text_msg("2"), "2");
+    put(&rig, chunks_of(&two), "two");
+    put(&rig, chunks_of(&three), NULL);
+    put(&rig, text_msg("3"), "3");
+    flush(&rig);
+    assert_sent(&rig, "1abc2xy3");
+    assert_int_equal(diary_count(&rig.diary, "1=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "one=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "2=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "two=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "3=ok"), 1);
+    put(&rig, text_msg("4"), NULL); /* and then they pass again */
+    flush(&rig);
+    assert_sent(&rig, "4");
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, asks_only_while_there_is_room)
+{
+    struct script script = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", .size = 100};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    flush(&rig);
+    assert_in_range(script.asked, 1, 10); /* of 196 bytes each, up to 1000 */
+    assert_false(weir_channel_is_writable(rig.channel));
+    for (unsigned asked = script.asked; script.asked <= 40; asked = script.asked) {
+        rig_make_room(&rig, 100);
+        rig_run(&rig);
+        assert_int_equal(script.asked, asked + 1); /* one goes, one comes */
+    }
+    rig_make_room(&rig, 100000);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, gets_room_behind_a_message_that_fills_the_queue)
+{
+    struct script script = {.text = "abc"};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, sized_msg(2000), NULL);
+    put(&rig, chunks_of(&script), "c");
+    put(&rig, sized_msg(800), NULL); /* held back: the channel stays unwritable by it */
+    flush(&rig);
+    assert_int_equal(script.asked, 0);
+    rig_make_room(&rig, 100000);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
+    assert_true(weir_channel_is_writable(rig.channel));
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
+{
+    struct script script = {.text = "a.b..c"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&script), "c");
+    put(&rig, text_msg("!"), NULL);
+    flush(&rig);
+    assert_sent(&rig, "a");
+    flush(&rig);
+    assert_sent(&rig, "b");
+    flush(&rig);
+    assert_sent(&rig, "");
+    assert_diary(&rig.diary, "");
+    flush(&rig);
+    assert_sent(&rig, "c!");
+    assert_diary(&rig.diary, "c=ok");
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, of_a_source_that_fails_goes_on_with_the_next)
+{
+    struct script one = {.text = "ab!cd"}, two = {.text = "xy"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&one), "one");
+    put(&rig, chunks_of(&two), "two");
+    flush(&rig);
+    assert_sent(&rig, "abxy");
+    assert_diary(&rig.diary, "one=WEIR_EMALFORMED two=ok");
+    assert_int_equal(one.closed, 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, of_a_piece_that_fails_goes_on_with_the_next)
+{
+    struct script one = {.text = "abc"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&one), "one");
+    rig.wire->options.admit_err = -EMSGSIZE;
+    flush(&rig);
+    rig.wire->options.admit_err = 0;
+    assert_diary(&rig.diary, "one=EMSGSIZE");
+    assert_int_equal(one.asked, 1);
+    assert_int_equal(one.closed, 1);
+    put(&rig, text_msg("x"), NULL);
+    flush(&rig);
+    assert_sent(&rig, "x");
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, that_was_cancelled_is_not_begun)
+{
+    struct script script = {.text = "abc"};
+    weir_promise *promise;
+    struct rig rig;
+
+    open_rig(&rig);
+    promise = rig_promise(&rig, "c");
+    weir_channel_write(rig.channel, chunks_of(&script), promise);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    weir_promise_release(promise);
+    put(&rig, text_msg("x"), NULL);
+    flush(&rig);
+    assert_sent(&rig, "x");
+    assert_int_equal(script.asked, 0);
+    assert_int_equal(script.closed, 1);
+    rig_close(&rig);
+}
+
+struct heard {
+    int64_t sent;
+    int64_t length;
+    unsigned times;
+};
+
+static void hear_progress(int64_t sent, int64_t length, void *user_data)
+{
+    *(struct heard *)user_data =
+        (struct heard){sent, length, ((struct heard *)user_data)->times + 1};
+}
+
+TEST(chunked_writing, tells_how_much_has_been_sent)
+{
+    struct script script = {.text = "abc"};
+    struct heard heard = {0};
+    weir_msg *chunks = chunks_of(&script);
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 2;
+    weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
+    put(&rig, chunks, "c");
+    flush(&rig);
+    assert_int_equal(heard.sent, 2);
+    assert_int_equal(heard.length, 3);
+    assert_diary(&rig.diary, "");
+    rig_make_room(&rig, 1);
+    rig_run(&rig);
+    assert_int_equal(heard.sent, 3);
+    assert_int_equal(heard.times, 3);
+    assert_diary(&rig.diary, "c=ok");
+    rig_close(&rig);
+}
+
+/* ---- the end ---- */
+
+TEST(chunked_writing, sends_everything_before_a_close)
+{
+    struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
+    weir_promise *again;
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    weir_channel_close(rig.channel, NULL); /* flushes, too */
+    again = rig_promise(&rig, "again");
+    weir_channel_close(rig.channel, again);
+    weir_promise_release(again);
+    put(&rig, text_msg("late"), "late");
+    rig_run(&rig);
+    for (int i = 0; i < 25; i++) {
+        assert_int_equal(diary_count(&rig.diary, "c="), i >= 20);
+        stepper_advance(&rig.stepper, weir_ms(60)); /* slow, but it moves */
+        rig_make_room(&rig, 100);
+        rig_run(&rig);
+    }
+    assert_int_equal(rig.wire->sent_length, 2000);
+    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "late=WEIR_ECLOSED"), 1);
+    rig_end_input(&rig);
+    rig_run(&rig);
+    assert_false(weir_channel_is_open(rig.channel));
+    assert_int_equal(diary_count(&rig.diary, "again=ok"), 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
+{
+    struct script script = {.text = "a."};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&script), "c");
+    put(&rig, text_msg("x"), "x");
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    stepper_advance(&rig.stepper, weir_ms(99));
+    assert_diary(&rig.diary, "");
+    stepper_advance(&rig.stepper, weir_ms(1));
+    assert_diary(&rig.diary, "c=WEIR_ECLOSED x=WEIR_ECLOSED");
+    rig_end_input(&rig);
+    assert_false(weir_channel_is_open(rig.channel));
+    assert_int_equal(script.closed, 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, fails_what_is_left_when_the_channel_is_aborted)
+{
+    struct script one = {.text = "abc", .size = 600}, two = {.text = "x"};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&one), "one");
+    put(&rig, chunks_of(&two), "two");
+    put(&rig, text_msg("x"), "x");
+    flush(&rig);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "one=WEIR_ECLOSED"), 1);
+    assert_int_equal(diary_count(&rig.diary, "two=WEIR_ECLOSED"), 1);
+    assert_int_equal(diary_count(&rig.diary, "x=WEIR_ECLOSED"), 1);
+    assert_int_equal(one.closed, 1);
+    assert_int_equal(two.closed, 1);
+    rig_close(&rig);
+}
+
+static void abort_channel(struct script *script)
+{
+    if (*script->text == 'b')
+        weir_channel_abort(script->channel, NULL);
+}
+
+TEST(chunked_writing, survives_a_source_that_aborts_the_channel)
+{
+    struct script script = {.text = "abc", .on_ask = abort_channel};
+    struct rig rig;
+
+    open_rig(&rig);
+    script.channel = rig.channel;
+    put(&rig, chunks_of(&script), "c");
+    flush(&rig);
+    assert_int_equal(diary_count(&rig.diary, "c=WEIR_ECLOSED"), 1);
+    assert_int_equal(script.closed, 1);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, that_is_removed_passes_on_what_is_not_chunks)
+{
+    struct script one = {.text = "ab.c"}, two = {.text = "x"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, chunks_of(&one), "one");
+    put(&rig, text_msg("1"), "1");
+    put(&rig, chunks_of(&two), "two");
+    put(&rig, text_msg("2"), "2");
+    flush(&rig);
+    assert_sent(&rig, "ab");
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
+    rig_run(&rig);
+    assert_sent(&rig, "12");
+    assert_int_equal(diary_count(&rig.diary, "one=WEIR_ECLOSED"), 1);
+    assert_int_equal(diary_count(&rig.diary, "two=WEIR_ECLOSED"), 1);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+/* ---- files ---- */
+
+static int open_file(const char *text)
+{
+    char path[] = "/tmp/weir-chunks-XXXXXX";
+    int file = mkstemp(path);
+
+    assert_true(file >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    return file;
+}
+
+TEST(chunked_writing, sends_parts_of_files)
+{
+    weir_chunks *chunks = NULL;
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(
+        weir_chunks_create_file(open_file("0123456789"), 2, 7, WEIR_FILE_RANGE_CLOSE, 3, &chunks),
+        0);
+    put(&rig, weir_chunks_msg(chunks), "f");
+    flush(&rig);
+    assert_sent(&rig, "2345678");
+    assert_diary(&rig.diary, "f=ok");
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, of_a_file_that_is_too_short_fails)
+{
+    weir_chunks *chunks = NULL;
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(
+        weir_chunks_create_file(open_file("0123"), 0, 7, WEIR_FILE_RANGE_CLOSE, 0, &chunks), 0);
+    put(&rig, weir_chunks_msg(chunks), "f");
+    flush(&rig);
+    assert_diary(&rig.diary, "f=WEIR_ETRUNCATED");
+    rig_close(&rig);
+}
+
+TEST(chunks, refuse_what_makes_no_sense)
+{
+    struct script script = {.text = ""};
+    weir_chunks *chunks = NULL;
+
+    assert_int_equal(weir_chunks_create(&script_source, &script, -2, &chunks), -EINVAL);
+    assert_int_equal(script.closed, 1);
+    assert_int_equal(weir_chunks_create(NULL, &script, 0, &chunks), -EINVAL);
+    assert_int_equal(weir_chunks_create_file(-1, 0, 1, 0, 0, &chunks), -EBADF);
+    assert_int_equal(weir_chunks_create_file(1, -1, 1, 0, 0, &chunks), -EINVAL);
+    assert_null(weir_chunks_of(NULL));
+}
+
+/* ---- lack of memory ---- */
+
+static bool send_without(unsigned n)
+{
+    struct script script = {.text = "abcd", .size = 300};
+    weir_chunks *chunks = NULL;
+    int file = open_file("0123456789");
+    weir_msg *text = text_msg("x");
+    bool failed;
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 500;
+    test_memory_fail_at(n);
+    if (weir_chunks_create(&script_source, &script, -1, &chunks) == 0)
+        weir_channel_write(rig.channel, weir_chunks_msg(chunks), NULL);
+    weir_channel_write(rig.channel, text, NULL);
+    if (weir_chunks_create_file(file, 0, 10, WEIR_FILE_RANGE_CLOSE, 3, &chunks) == 0)
+        weir_channel_write(rig.channel, weir_chunks_msg(chunks), NULL);
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    rig_make_room(&rig, 100000);
+    rig_run(&rig);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    rig_end_input(&rig);
+    rig_close(&rig);
+    assert_int_equal(script.closed, 1);
+    return failed;
+}
+
+TEST(chunked_writing, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1; send_without(n); n++)
+        ;
+}
