@@ -33,7 +33,8 @@ extern "C" {
     XX(ETOOMANY, -10015, "too many channels: each has a thread of its own, and there is a bound") \
     XX(ETOOLONG, -10016, "longer than the limit")                                                 \
     XX(EMALFORMED, -10017, "the bytes make no sense in this protocol")                            \
-    XX(ENOPROGRESS, -10018, "the decoder went on without taking a byte")
+    XX(ENOPROGRESS, -10018, "the decoder went on without taking a byte")                          \
+    XX(EREPLY, -10019, "the server answered with an error")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

@@ -74,6 +74,7 @@
 #include <weir/proxy_header.h>
 #include <weir/proxy_protocol.h>
 #include <weir/read_timeout.h>
+#include <weir/redis.h>
 #include <weir/resolver.h>
 #include <weir/resp.h>
 #include <weir/resp_codec.h>

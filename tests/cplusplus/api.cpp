@@ -1773,6 +1773,24 @@ void use_resp()
     weir_embedded_release(embedded);
 }
 
+void use_redis()
+{
+    const weir_span ping = weir_span_of_text("PING");
+    weir_embedded *embedded = nullptr;
+    weir_promise *reply = nullptr;
+    weir_redis_options options;
+
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    weir_redis_options_init(&options);
+    EXPECT(weir_redis_add(weir_embedded_pipeline(embedded), &options) == 0);
+    EXPECT(weir_redis_command(weir_embedded_channel(embedded), &ping, 1, nullptr) == 0);
+    EXPECT(weir_redis_call(weir_embedded_channel(embedded), &reply, "GET", "key",
+                           static_cast<char *>(nullptr)) == 0);
+    weir_embedded_release(embedded);
+    EXPECT(weir_promise_result(reply) == WEIR_ECLOSED);
+    weir_promise_release(reply);
+}
+
 } // namespace
 
 int main()
@@ -1827,5 +1845,6 @@ int main()
     use_strings();
     use_frames();
     use_resp();
+    use_redis();
     return failures != 0;
 }

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler behind the codec: requests come from the tail and wait here for their replies, which
+ * come in the same order. What is no reply:
+ *
+ *      RESP3   every PUSH, except one that confirms the subscription whose turn it is
+ *      RESP2   while there are subscriptions, an array that begins with "message" and the like
+ */
+#include <weir/redis.h>
+
+#include <errno.h>
+#include <stdarg.h>
+
+#include <weir/error.h>
+
+#include "base/list.h"
+#include "base/options.h"
+#include "protocol/resp/redis_request.h"
+
+#define TEXTS_MAX 64
+#define KINDS 3 /* of subscriptions: channels, patterns, shards */
+
+struct client {
+    weir_redis_options options;
+    weir__list pending;     /* weir__redis_request.link, oldest first */
+    size_t channels[KINDS]; /* that are subscribed to */
+    int64_t counts[KINDS];  /* as the server has told last; patterns are counted with channels */
+    bool is_resp3;
+    bool is_reading;  /* until the next read_complete ... */
+    bool wants_flush; /* ... which flushes */
+    bool is_draining;
+    bool is_over;
+};
+
+void weir_redis_options_init(weir_redis_options *options)
+{
+    *options = (weir_redis_options){.size = sizeof(*options)};
+}
+
+static int init(void *state, const void *options)
+{
+    struct client *client = state;
+
+    weir__list_init(&client->pending);
+    return weir__options_read(&client->options, sizeof(client->options), options);
+}
+
+/* ---- out ---- */
+
+static void send_request(weir_ctx *ctx, weir__redis_request *request, weir_promise *done)
+{
+    struct client *client = weir_ctx_state(ctx);
+    weir_buf *bytes = request->bytes;
+
+    request->bytes = NULL;
+    weir__list_append(&client->pending, &request->link);
+    weir_write(ctx, weir_buf_msg(bytes), done);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    const struct client *client = weir_ctx_state(ctx);
+    weir__redis_request *request = weir__redis_request_of(msg);
+
+    if (request == NULL) {
+        weir_write(ctx, msg, done);
+    } else if (!client->is_over && weir_promise_set_uncancellable(request->promise)) {
+        send_request(ctx, request, done);
+    } else {
+        weir_msg_release(msg); /* this tells who waits; that it was not sent is no trouble here */
+        weir_ctx_report(ctx, done, 0, NULL);
+    }
+}
+
+/* What those who hear replies ask for goes out together. */
+static void on_flush(weir_ctx *ctx)
+{
+    struct client *client = weir_ctx_state(ctx);
+
+    if (client->is_reading)
+        client->wants_flush = true;
+    else
+        weir_flush(ctx);
+}
+
+/* ---- subscriptions ---- */
+
+static bool is_subscription(weir__redis_special special)
+{
+    return special <= WEIR__REDIS_SUNSUBSCRIBE;
+}
+
+static bool is_subscribed(const struct client *client)
+{
+    return client->channels[0] + client->channels[1] + client->channels[2] > 0;
+}
+
+static weir__redis_special special_of(const weir_resp *value)
+{
+    const weir_resp *word = weir_resp_count(value) == 3 ? weir_resp_at(value, 0) : NULL;
+
+    return word != NULL ? weir__redis_special_of(weir_resp_text(word)) : WEIR__REDIS_ORDINARY;
+}
+
+/* (what was done, to which channel, how many there are now) */
+static void note_subscription(struct client *client, const weir_resp *value)
+{
+    weir__redis_special special = special_of(value);
+    size_t kind, counted_as;
+    int64_t count;
+
+    if (!is_subscription(special))
+        return;
+    kind = (size_t)special / 2;
+    counted_as = kind == 1 ? 0 : kind;
+    count = weir_resp_integer(weir_resp_at(value, 2));
+    if (count > client->counts[counted_as])
+        client->channels[kind]++;
+    else if (count < client->counts[counted_as] && client->channels[kind] > 0)
+        client->channels[kind]--;
+    client->counts[counted_as] = count;
+}
+
+static void forget_subscriptions(struct client *client)
+{
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        client->channels[kind] = 0;
+        client->counts[kind] = 0;
+    }
+    client->is_resp3 = false;
+}
+
+/* ---- in ---- */
+
+static weir__redis_request *first_pending(const struct client *client)
+{
+    if (weir__list_is_empty(&client->pending))
+        return NULL;
+    return container_of(client->pending.next, weir__redis_request, link);
+}
+
+static void complete(struct client *client, weir_resp *reply)
+{
+    weir__redis_request *request = first_pending(client);
+
+    weir__list_remove(&request->link);
+    if (request->special == WEIR__REDIS_HELLO && weir_resp_count(reply) > 0)
+        client->is_resp3 = weir_resp_kind(reply) == WEIR_RESP_MAP;
+    if (request->special == WEIR__REDIS_RESET && weir_resp_is(reply, "RESET"))
+        forget_subscriptions(client);
+    weir__redis_request_succeed(request, reply);
+}
+
+/* One for each channel; without channels, for each that there is. */
+static void confirm(struct client *client, weir_resp *value)
+{
+    weir__redis_request *request = first_pending(client);
+    size_t there = client->channels[(size_t)request->special / 2];
+
+    client->is_resp3 = weir_resp_kind(value) == WEIR_RESP_PUSH;
+    if (request->confirmations == 0)
+        request->confirmations = there > 0 ? there : 1;
+    note_subscription(client, value);
+    if (--request->confirmations == 0)
+        complete(client, value);
+}
+
+static bool is_confirmation(const struct client *client, const weir_resp *value)
+{
+    const weir__redis_request *request = first_pending(client);
+
+    return request != NULL && is_subscription(request->special) &&
+           special_of(value) == request->special;
+}
+
+static bool is_push(const struct client *client, const weir_resp *value)
+{
+    const weir_resp *word = weir_resp_at(value, 0);
+
+    if (weir_resp_kind(value) == WEIR_RESP_PUSH)
+        return true;
+    if (word == NULL || client->is_resp3 || !is_subscribed(client))
+        return false;
+    return weir_resp_is(word, "message") || weir_resp_is(word, "pmessage") ||
+           weir_resp_is(word, "smessage") || is_subscription(special_of(value));
+}
+
+static void push(weir_ctx *ctx, struct client *client, weir_resp *value)
+{
+    note_subscription(client, value);
+    if (client->options.push != NULL)
+        client->options.push(weir_ctx_channel(ctx), value, client->options.user_data);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    struct client *client = weir_ctx_state(ctx);
+    weir_resp *value = weir_resp_of(msg);
+
+    if (value == NULL) {
+        weir_fire_read(ctx, msg);
+        return;
+    }
+    client->is_reading = true;
+    if (is_confirmation(client, value))
+        confirm(client, value);
+    else if (is_push(client, value) || first_pending(client) == NULL)
+        push(ctx, client, value);
+    else
+        complete(client, value);
+    weir_msg_release(msg);
+    if (client->is_draining && first_pending(client) == NULL)
+        weir_close(ctx, NULL);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    struct client *client = weir_ctx_state(ctx);
+
+    client->is_reading = false;
+    if (client->wants_flush) {
+        client->wants_flush = false;
+        weir_flush(ctx);
+    }
+    weir_fire_read_complete(ctx);
+}
+
+/* ---- the end ---- */
+
+static void fail_all(struct client *client, int err, const char *detail)
+{
+    weir__list *link;
+
+    client->is_over = true;
+    while ((link = weir__list_pop(&client->pending)) != NULL)
+        weir__redis_request_fail(container_of(link, weir__redis_request, link), err, detail);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "nobody listens to the server any more");
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "the connection ended before the reply came");
+    weir_fire_inactive(ctx);
+}
+
+/* After this nobody could say which reply is whose. */
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    fail_all(weir_ctx_state(ctx), err, detail);
+    weir_fire_error(ctx, err, detail);
+    if (!weir_ctx_is_removed(ctx))
+        weir_close(ctx, NULL);
+}
+
+static void on_draining(weir_ctx *ctx)
+{
+    struct client *client = weir_ctx_state(ctx);
+
+    client->is_draining = true;
+    if (first_pending(client) == NULL)
+        weir_close(ctx, NULL);
+    else
+        weir_fire_draining(ctx);
+}
+
+static const weir_handler client_table = {
+    .name = "redis",
+    .state_size = sizeof(struct client),
+    .init = init,
+    .removed = on_removed,
+    .inactive = on_inactive,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .error = on_error,
+    .draining = on_draining,
+    .write = on_write,
+    .flush = on_flush,
+};
+
+int weir_redis_add(weir_pipeline *pipeline, const weir_redis_options *given)
+{
+    weir_redis_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err == 0)
+        err = weir_resp_codec_add(pipeline, options.codec);
+    return err < 0 ? err : weir_pipeline_add_last(pipeline, &client_table, given);
+}
+
+/* ---- commands ---- */
+
+int weir_redis_command(weir_channel *channel, const weir_span *arguments, size_t count,
+                       weir_promise **ret_reply)
+{
+    weir__redis_request *request;
+    int err;
+
+    if (count == 0)
+        return -EINVAL;
+    err = weir__redis_request_create(weir_channel_executor(channel), arguments, count, &request);
+    if (err < 0)
+        return err;
+    if (ret_reply != NULL)
+        *ret_reply = weir_promise_retain(request->promise);
+    weir_channel_write_and_flush(channel, &request->msg, NULL);
+    return 0;
+}
+
+int weir_redis_call(weir_channel *channel, weir_promise **ret_reply, const char *name, ...)
+{
+    weir_span spans[TEXTS_MAX];
+    size_t count = 0;
+    va_list texts;
+
+    va_start(texts, name);
+    for (const char *text = name; text != NULL && count <= TEXTS_MAX;
+         text = va_arg(texts, char *)) {
+        if (count < TEXTS_MAX)
+            spans[count] = weir_span_of_text(text);
+        count++;
+    }
+    va_end(texts);
+    return count > TEXTS_MAX ? -E2BIG : weir_redis_command(channel, spans, count, ret_reply);
+}
