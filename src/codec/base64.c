@@ -10,7 +10,6 @@
 #include "codec/frames.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-#define NO_DIGIT 64
 
 /* ---- encoding ---- */
 
@@ -68,34 +67,42 @@ size_t weir_base64_encode(weir_span bytes, uint32_t flags, char *ret_text)
 
 /* ---- decoding ---- */
 
-static uint32_t digit_of(uint8_t letter, uint32_t flags)
+/* What a letter stands for, plus one; 0 = nothing. */
+/* clang-format off */
+#define DIGITS \
+    ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, \
+    ['H'] = 8, ['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, \
+    ['O'] = 15, ['P'] = 16, ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, \
+    ['V'] = 22, ['W'] = 23, ['X'] = 24, ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, \
+    ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32, ['g'] = 33, ['h'] = 34, ['i'] = 35, \
+    ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, ['o'] = 41, ['p'] = 42, \
+    ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, ['w'] = 49, \
+    ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56, \
+    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62
+/* clang-format on */
+
+static const uint8_t standard_digits[256] = {DIGITS, ['+'] = 63, ['/'] = 64};
+static const uint8_t url_digits[256] = {DIGITS, ['-'] = 63, ['_'] = 64};
+
+static const uint8_t *digits_of(uint32_t flags)
 {
-    if (letter >= 'A' && letter <= 'Z')
-        return letter - 'A';
-    if (letter >= 'a' && letter <= 'z')
-        return letter - 'a' + 26u;
-    if (letter >= '0' && letter <= '9')
-        return letter - '0' + 52u;
-    if (letter == ((flags & WEIR_BASE64_URL) != 0 ? '-' : '+'))
-        return 62;
-    if (letter == ((flags & WEIR_BASE64_URL) != 0 ? '_' : '/'))
-        return 63;
-    return NO_DIGIT;
+    return (flags & WEIR_BASE64_URL) != 0 ? url_digits : standard_digits;
 }
 
 /* So many digits, 2 to 4, as 24 bits; false if one of them is none. */
-static bool read_digits(const uint8_t *text, size_t count, uint32_t flags, uint32_t *ret_bits)
+static inline bool read_digits(const uint8_t *text, size_t count, const uint8_t *digits,
+                               uint32_t *ret_bits)
 {
-    uint32_t bits = 0, wrong = 0;
+    uint32_t bits = 0, all = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint32_t digit = digit_of(text[i], flags);
+        uint32_t digit = digits[text[i]] - 1u;
 
-        wrong |= digit & NO_DIGIT;
+        all |= digit;
         bits |= digit << (18 - 6 * i);
     }
     *ret_bits = bits;
-    return wrong == 0;
+    return all < 64;
 }
 
 /* How many of the last characters are padding: as many as there should be, or -1. */
@@ -115,11 +122,11 @@ static int padding_of(weir_span text, uint32_t flags)
 }
 
 /* The last two or three digits: what they have beyond whole bytes is zero. */
-static int decode_rest(weir_span rest, uint32_t flags, uint8_t *bytes)
+static int decode_rest(weir_span rest, const uint8_t *digits, uint8_t *bytes)
 {
     uint32_t bits, beyond = rest.length == 2 ? 0xffff : 0xff;
 
-    if (rest.length == 1 || !read_digits(rest.data, rest.length, flags, &bits) ||
+    if (rest.length == 1 || !read_digits(rest.data, rest.length, digits, &bits) ||
         (bits & beyond) != 0)
         return WEIR_EMALFORMED;
     bytes[0] = (uint8_t)(bits >> 16);
@@ -130,6 +137,7 @@ static int decode_rest(weir_span rest, uint32_t flags, uint8_t *bytes)
 
 ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes)
 {
+    const uint8_t *digits = digits_of(flags);
     uint8_t *bytes = ret_bytes;
     int padding = padding_of(text, flags), rest;
     size_t i = 0;
@@ -140,7 +148,7 @@ ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes)
     for (; text.length - i >= 4; i += 4, bytes += 3) {
         uint32_t bits;
 
-        if (!read_digits(text.data + i, 4, flags, &bits))
+        if (!read_digits(text.data + i, 4, digits, &bits))
             return WEIR_EMALFORMED;
         bytes[0] = (uint8_t)(bits >> 16);
         bytes[1] = (uint8_t)(bits >> 8);
@@ -148,7 +156,7 @@ ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes)
     }
     if (i == text.length)
         return bytes - (uint8_t *)ret_bytes;
-    rest = decode_rest(weir_span_of(text.data + i, text.length - i), flags, bytes);
+    rest = decode_rest(weir_span_of(text.data + i, text.length - i), digits, bytes);
     return rest < 0 ? rest : bytes - (uint8_t *)ret_bytes + rest;
 }
 

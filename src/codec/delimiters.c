@@ -3,13 +3,30 @@
 
 #include <string.h>
 
+static uint8_t last_of(weir_span delimiter)
+{
+    return delimiter.data[delimiter.length - 1];
+}
+
+static bool have_one_last(const weir_span *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (weir_span_find(list[i], last_of(list[0])) != (ssize_t)list[i].length - 1)
+            return false;
+    return true;
+}
+
 void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span *list, size_t count)
 {
-    uint8_t firsts[WEIR__DELIMITERS_MAX];
+    uint8_t firsts[WEIR__DELIMITERS_MAX] = {0};
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         firsts[i] = list[i].data[0];
+        if (list[i].length > delimiters->longest)
+            delimiters->longest = list[i].length;
+    }
     weir_byte_set_init(&delimiters->firsts, firsts, count);
+    delimiters->have_one_last = have_one_last(list, count);
     delimiters->list = list;
     delimiters->count = count;
 }
@@ -47,8 +64,48 @@ static enum found compare_all(const struct weir__delimiters *delimiters, weir_sp
     return NONE;
 }
 
+/* The longest one that ends there: of those it begins first. 0 = none does. */
+static size_t length_before(const struct weir__delimiters *delimiters, const uint8_t *bytes,
+                            size_t end)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < delimiters->count; i++) {
+        weir_span delimiter = delimiters->list[i];
+
+        if (delimiter.length <= end && delimiter.length > longest &&
+            memcmp(bytes + end - delimiter.length, delimiter.data, delimiter.length) == 0)
+            longest = delimiter.length;
+    }
+    return longest;
+}
+
+/*
+ * Where each delimiter ends with a byte that it has nowhere else, as line ends do, the first such
+ * byte that ends one ends the frame. Looking for a single byte is much faster.
+ */
+static bool find_last(struct weir__delimiters *delimiters, weir_span in, size_t *ret_length)
+{
+    uint8_t last = last_of(delimiters->list[0]);
+    const uint8_t *from = in.data + delimiters->clear, *end = in.data + in.length;
+    size_t tail = in.length < delimiters->longest ? in.length : delimiters->longest - 1;
+
+    while (from < end && (from = memchr(from, last, (size_t)(end - from))) != NULL) {
+        size_t behind = (size_t)(++from - in.data);
+
+        *ret_length = length_before(delimiters, in.data, behind);
+        delimiters->clear = behind - *ret_length;
+        if (*ret_length > 0)
+            return true;
+    }
+    if (delimiters->clear < in.length - tail) /* further on, one may have begun */
+        delimiters->clear = in.length - tail;
+    return false;
+}
+
 /* Searches what is not clear; whether there is a delimiter: behind what is, of that length. */
-static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end, size_t *ret_length)
+static bool find_first(struct weir__delimiters *delimiters, weir_span in, bool is_end,
+                       size_t *ret_length)
 {
     while (delimiters->clear < in.length) {
         weir_span rest = {in.data + delimiters->clear, in.length - delimiters->clear};
@@ -67,6 +124,13 @@ static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end,
         delimiters->clear++;
     }
     return false;
+}
+
+static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end, size_t *ret_length)
+{
+    if (delimiters->have_one_last && find_last(delimiters, in, ret_length))
+        return true;
+    return find_first(delimiters, in, is_end, ret_length);
 }
 
 /* ---- decoding ---- */

@@ -23,6 +23,8 @@ struct weir__delimiters {
     const weir_span *list;
     size_t count;
     weir_byte_set firsts; /* what a delimiter begins with */
+    bool have_one_last;   /* they all end with the same byte, and have it nowhere else */
+    size_t longest;
     size_t clear;
     bool keeps; /* the delimiter is passed on, too */
 };

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/search.h>
 
 #include "base/options.h"
 #include "codec/frames.h"
@@ -17,7 +17,8 @@ struct json_splitter {
     size_t seen;  /* bytes of the value */
     size_t depth; /* brackets that are open; 0 = between values */
     bool in_string;
-    bool is_escaped; /* the next character, whatever it is */
+    bool is_escaped;      /* the next character of it, whatever that is */
+    weir_byte_set quotes; /* what matters in a string */
 };
 
 /* ---- finding ---- */
@@ -31,43 +32,64 @@ static size_t count_space(weir_span in)
     return count;
 }
 
-static void step_in_string(struct json_splitter *splitter, uint8_t byte)
+/* Both go on from what has been seen, as far as there are bytes. */
+
+static void see_string(struct json_splitter *splitter, weir_span in)
 {
-    if (splitter->is_escaped)
+    ssize_t found;
+
+    if (splitter->is_escaped) {
         splitter->is_escaped = false;
-    else if (byte == '\\')
-        splitter->is_escaped = true;
-    else if (byte == '"')
-        splitter->in_string = false;
+        splitter->seen++;
+    }
+    in = weir_span_of(in.data + splitter->seen, in.length - splitter->seen);
+    found = weir_span_find_any(in, &splitter->quotes);
+    if (found < 0) {
+        splitter->seen += in.length;
+        return;
+    }
+    splitter->seen += (size_t)found + 1;
+    splitter->in_string = in.data[found] != '"';
+    splitter->is_escaped = splitter->in_string;
 }
 
-/* Looks at what has not been seen yet; whether the value ends there. */
-static bool find_end(struct json_splitter *splitter, weir_span in)
+/* Up to the next string, or to the end of the value: whether that has come. */
+static bool see_brackets(struct json_splitter *splitter, weir_span in)
 {
-    while (splitter->seen < in.length) {
-        uint8_t byte = in.data[splitter->seen++];
+    size_t depth = splitter->depth, seen = splitter->seen;
+    bool has_end = false, in_string = false;
 
-        if (splitter->in_string) {
-            step_in_string(splitter, byte);
-            continue;
-        }
-        switch (byte) {
+    while (seen < in.length && !has_end && !in_string) {
+        switch (in.data[seen++]) {
         case '"':
-            splitter->in_string = true;
+            in_string = true;
             break;
         case '{':
         case '[':
-            splitter->depth++;
+            depth++;
             break;
         case '}':
         case ']':
-            if (--splitter->depth == 0)
-                return true;
+            has_end = --depth == 0;
             break;
         default:
             break;
         }
     }
+    splitter->depth = depth;
+    splitter->seen = seen;
+    splitter->in_string = in_string;
+    return has_end;
+}
+
+/* Looks at what has not been seen yet; whether the value ends there. */
+static bool find_end(struct json_splitter *splitter, weir_span in)
+{
+    while (splitter->seen < in.length)
+        if (splitter->in_string)
+            see_string(splitter, in);
+        else if (see_brackets(splitter, in))
+            return true;
     return false;
 }
 
@@ -127,9 +149,11 @@ static int init(void *state, const void *given)
 
     if (err == 0)
         err = weir__frames_init(&splitter->frames, "JSON value", options.limit, WEIR__FRAMES_LIMIT);
-    if (err == 0)
-        splitter->frames.tells_late = options.tell_late;
-    return err;
+    if (err < 0)
+        return err;
+    splitter->frames.tells_late = options.tell_late;
+    weir_byte_set_init(&splitter->quotes, "\"\\", 2);
+    return 0;
 }
 
 void weir_json_splitter_options_init(weir_json_splitter_options *options)
