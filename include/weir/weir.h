@@ -68,6 +68,7 @@
 #include <weir/msg_list.h>
 #include <weir/netstrings.h>
 #include <weir/number.h>
+#include <weir/pcap.h>
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>

@@ -20,6 +20,15 @@ static inline int64_t weir__monotonic_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The time of day since 1970, for people: it may be set, also back. */
+static inline int64_t weir__realtime_now(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static inline int64_t weir__clock_now(const weir_clock *clock)
 {
     return clock == &weir__monotonic_clock ? weir__monotonic_now() : clock->now(clock);

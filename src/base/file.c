@@ -74,3 +74,30 @@ int weir__file_read(const char *path, size_t max, char **ret_text, size_t *ret_l
     *ret_length = length;
     return 0;
 }
+
+int weir__file_create(const char *path, int *ret_file)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (file < 0)
+        return -errno;
+    *ret_file = file;
+    return 0;
+}
+
+int weir__file_write(int file, const void *bytes, size_t length)
+{
+    const char *from = bytes;
+
+    while (length > 0) {
+        ssize_t done = weir__sys.write(file, from, length);
+
+        if (done < 0 && errno != EINTR)
+            return -errno;
+        if (done > 0) {
+            from += done;
+            length -= (size_t)done;
+        }
+    }
+    return 0;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small files, read whole. May block: not for event loops.
+ * Small files, read whole; and files that are written. May block: not for event loops, unless the
+ * user wants it.
  */
 #ifndef WEIR_BASE_FILE_H
 #define WEIR_BASE_FILE_H
@@ -24,5 +25,12 @@ bool weir__file_is_version(const weir__file_version *a, const weir__file_version
 /* Reads a file of at most `max` bytes, and puts a 0 behind them; weir__free takes the text. Fails
  * with -errno, -EFBIG, -ENOMEM. */
 int weir__file_read(const char *path, size_t max, char **ret_text, size_t *ret_length);
+
+/* Makes a file that only its owner may read, or empties the one that is there; any kind of file, a
+ * pipe too. Fails with -errno. */
+int weir__file_create(const char *path, int *ret_file);
+
+/* Writes all of it. Fails with -errno: then any part may have been. */
+int weir__file_write(int file, const void *bytes, size_t length);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ip.h"
 #include "base/list.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -16,7 +17,6 @@
 #include "base/string_map.h"
 #include "base/thread.h"
 #include "handler/gate.h"
-#include "base/ip.h"
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
 

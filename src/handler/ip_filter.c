@@ -5,12 +5,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/ip.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "handler/gate.h"
-#include "base/ip.h"
 
 struct rule {
     weir__subnet subnet;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include <weir/channel.h>
-#include <weir/composite.h>
 #include <weir/ctx.h>
 #include <weir/error.h>
 #include <weir/pipeline.h>
@@ -17,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "handler/content.h"
 
 #define DUMP_MAX_DEFAULT 4096
 #define DUMP_ROW 16      /* bytes of a line */
@@ -75,20 +75,6 @@ static void say_address(weir_ctx *ctx, const char *what, const weir_address *a,
 
 /* ---- messages ---- */
 
-/* Readable bytes from an offset on: of a buffer where they lie, of a composite as a copy. */
-static weir_span bytes_at(weir_msg *msg, size_t offset, size_t length, uint8_t *copy)
-{
-    weir_composite *composite = weir_composite_of(msg);
-    weir_buf *buf = weir_buf_of(msg);
-
-    if (buf != NULL)
-        return (weir_span){weir_buf_bytes(buf) + offset, length};
-    if (weir_composite_get_bytes(composite, weir_composite_read_index(composite) + offset, copy,
-                                 length) < 0)
-        length = 0;
-    return (weir_span){copy, length};
-}
-
 static void dump_row(weir_ctx *ctx, weir_span bytes, size_t offset)
 {
     char row[DUMP_ROW_SIZE], digits[24];
@@ -110,7 +96,8 @@ static void dump(weir_ctx *ctx, weir_msg *msg, size_t length)
     for (size_t offset = 0; offset < shown; offset += DUMP_ROW) {
         size_t count = shown - offset < DUMP_ROW ? shown - offset : DUMP_ROW;
 
-        dump_row(ctx, bytes_at(msg, offset, count, copy), offset);
+        weir__content_copy(msg, offset, copy, count);
+        dump_row(ctx, (weir_span){copy, count}, offset);
     }
     if (shown < length && shown > 0) {
         (void)snprintf(text, sizeof(text), "and %zu B more", length - shown);
@@ -144,10 +131,8 @@ static void say_msg(weir_ctx *ctx, const char *what, weir_msg *msg)
 {
     if (!is_on(ctx))
         return;
-    if (weir_buf_of(msg) != NULL)
-        say_bytes(ctx, what, msg, weir_buf_readable(weir_buf_of(msg)));
-    else if (weir_composite_of(msg) != NULL)
-        say_bytes(ctx, what, msg, weir_composite_readable(weir_composite_of(msg)));
+    if (weir__content_is(msg))
+        say_bytes(ctx, what, msg, weir__content_length(msg));
     else
         say_other(ctx, what, msg);
 }

@@ -120,3 +120,49 @@ TEST(file, has_versions)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(weir__file_version_of(path, &after), -ENOENT);
 }
+
+/* ---- writing ---- */
+
+static unsigned writes;
+
+/* Interrupts every other call, and takes three bytes at the most. */
+static ssize_t write_slowly(int file, const void *memory, size_t size)
+{
+    if (writes++ % 2 == 0) {
+        errno = EINTR;
+        return -1;
+    }
+    return write(file, memory, size < 3 ? size : 3);
+}
+
+static ssize_t write_nothing(int file, const void *memory, size_t size)
+{
+    (void)file;
+    (void)memory;
+    (void)size;
+    errno = ENOSPC;
+    return -1;
+}
+
+TEST(file, is_written_whole_however_little_the_system_takes)
+{
+    char path[] = "/tmp/weir-file-XXXXXX";
+    ssize_t (*write_as_ever)(int, const void *, size_t) = weir__sys.write;
+    char *text = NULL;
+    size_t length = 0;
+    int file = -1;
+
+    make(path);
+    assert_int_equal(weir__file_create(path, &file), 0); /* what was there is gone */
+    weir__sys.write = write_slowly;
+    assert_int_equal(weir__file_write(file, "hello, world", 12), 0);
+    weir__sys.write = write_nothing;
+    assert_int_equal(weir__file_write(file, "x", 1), -ENOSPC);
+    weir__sys.write = write_as_ever;
+    assert_int_equal(weir__sys.close(file), 0);
+    assert_int_equal(weir__file_read(path, SIZE, &text, &length), 0);
+    assert_string_equal(text, "hello, world");
+    weir__free(text);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(weir__file_create("/nowhere/at/all", &file), -ENOENT);
+}

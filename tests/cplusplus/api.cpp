@@ -1182,6 +1182,23 @@ void use_proxy_protocol(weir_embedded *embedded)
     EXPECT(weir_proxy_destination(channel, &address) == 0);
 }
 
+void use_pcap(weir_pipeline *pipeline)
+{
+    weir_pcap_options options;
+    weir_pcap_stats stats;
+    weir_pcap *pcap = nullptr;
+
+    weir_pcap_options_init(&options);
+    options.path = "/dev/null";
+    EXPECT(weir_pcap_create(&options, &pcap) == 0);
+    EXPECT(weir_pcap_add(pipeline, pcap) == 0);
+    EXPECT(weir_pcap_flush(pcap) == 0);
+    weir_pcap_read(pcap, &stats);
+    EXPECT(stats.error == 0);
+    weir_pcap_release(weir_pcap_retain(pcap));
+    weir_pcap_release(pcap);
+}
+
 void use_wire_handlers()
 {
     weir_embedded *embedded = nullptr;
@@ -1191,6 +1208,7 @@ void use_wire_handlers()
     use_ip_filter(weir_embedded_pipeline(embedded));
     use_connection_limit(weir_embedded_pipeline(embedded));
     use_proxy_protocol(embedded);
+    use_pcap(weir_embedded_pipeline(embedded));
     weir_embedded_release(embedded);
 }
 

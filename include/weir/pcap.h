@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/pcap.h - what channels receive and send, in a file that Wireshark opens.
+ *
+ *      weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/echo.pcap"), &pcap);
+ *      weir_pcap_add(pipeline, pcap);      the first handler: bytes as they are on the wire;
+ *                                          behind a TLS handler: what was encrypted
+ *
+ * The packets are made up: IP and TCP with the channel's addresses, a handshake when it becomes
+ * active, sequence numbers that count its bytes, and an end. What is written counts when it is
+ * written, not when it is sent. A channel without IP addresses has 127.0.0.1 and 127.0.0.2, and its
+ * number as both ports. File ranges are missing, but their bytes are counted. Datagrams and other
+ * messages are not seen.
+ *
+ * A file may be shared by any number of channels. It is written by their loops, in pieces of
+ * 128 KiB, and when a channel ends: not for a slow disk.
+ */
+#ifndef WEIR_PCAP_H
+#define WEIR_PCAP_H
+
+#include <weir/handler.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_pcap weir_pcap;
+
+/* Zero means default. Build with WEIR_PCAP_OPTIONS(.path = ...). */
+typedef struct weir_pcap_options {
+    size_t size;
+    const char *path;   /* must be there; a file is emptied, a pipe is written to */
+    uint64_t max_bytes; /* it gets no longer than this: what comes later is left out; default: as
+                           long as it needs */
+} weir_pcap_options;
+
+#define WEIR_PCAP_OPTIONS(...) \
+    (&(const weir_pcap_options){.size = sizeof(weir_pcap_options), __VA_ARGS__})
+
+typedef struct weir_pcap_stats {
+    uint64_t packets; /* in the file, or about to be */
+    uint64_t left_out;
+    int error; /* what the system said when it could not be written: nothing more is; or 0 */
+} weir_pcap_stats;
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_pcap_options_init(weir_pcap_options *options);
+
+/*
+ * Makes the file.
+ * Thread: any that may block.  Lends until it returns: options.  Gives: pcap.  Fails: -EINVAL,
+ * -ENOMEM, and what the system says to open it.
+ */
+WEIR_API int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap);
+
+/*
+ * Keeps a file; and gives a reference back, of which NULL is fine: the last one, which may be a
+ * channel's, closes it.
+ * Thread: any.  Takes, by the second: pcap.
+ */
+WEIR_API weir_pcap *weir_pcap_retain(weir_pcap *pcap);
+WEIR_API void weir_pcap_release(weir_pcap *pcap);
+
+/*
+ * Writes what there is into the file.
+ * Thread: any that may block.  Fails: as it did the first time, from then on.
+ */
+WEIR_API int weir_pcap_flush(weir_pcap *pcap);
+
+/*
+ * What it has seen.
+ * Thread: any.
+ */
+WEIR_API void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats);
+
+/*
+ * Adds the handler at the end of a pipeline.
+ * Thread: any.  Keeps: pcap.  Fails: as weir_pipeline_add.
+ */
+WEIR_API int weir_pcap_add(weir_pipeline *pipeline, weir_pcap *pcap);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handler that captures. What is received comes from there, what is written from here; a packet
+ * that is left out counts in the numbers of the next all the same.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/channel.h>
+#include <weir/ctx.h>
+#include <weir/events.h>
+#include <weir/file_range.h>
+#include <weir/pipeline.h>
+
+#include "handler/content.h"
+#include "handler/pcap.h"
+#include "handler/tcp_packet.h"
+
+struct capture {
+    weir_pcap *pcap;
+    weir__tcp_flow flow;
+    bool is_set;    /* the flow */
+    bool closes;    /* we have asked for the end, */
+    bool has_ended; /* or it was a reset */
+    bool has_fin[2];
+};
+
+static struct capture *state_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+static int init(void *state, const void *options)
+{
+    weir_pcap *pcap = (weir_pcap *)(uintptr_t)options; /* add only lends it */
+
+    ((struct capture *)state)->pcap = weir_pcap_retain(pcap);
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    weir_pcap_release(((struct capture *)state)->pcap);
+}
+
+/* ---- packets ---- */
+
+static void skip(struct capture *capture, unsigned from, size_t length)
+{
+    capture->flow.ends[from].next += (uint32_t)length;
+}
+
+static void add_signal(struct capture *capture, unsigned from, unsigned flags)
+{
+    size_t head = weir__tcp_packet_head(&capture->flow);
+    uint8_t *packet = weir__pcap_begin(capture->pcap, head);
+
+    if (packet == NULL) {
+        skip(capture, from, (flags & (WEIR__TCP_SYN | WEIR__TCP_FIN)) != 0);
+        return;
+    }
+    weir__tcp_packet_write(&capture->flow, from, flags, packet, 0);
+    weir__pcap_end(capture->pcap);
+}
+
+static void add_segment(struct capture *capture, unsigned from, weir_msg *msg, size_t offset,
+                        size_t length)
+{
+    size_t head = weir__tcp_packet_head(&capture->flow);
+    uint8_t *packet = weir__pcap_begin(capture->pcap, head + length);
+
+    if (packet == NULL) {
+        skip(capture, from, length);
+        return;
+    }
+    weir__content_copy(msg, offset, packet + head, length);
+    weir__tcp_packet_write(&capture->flow, from, WEIR__TCP_PSH | WEIR__TCP_ACK, packet, length);
+    weir__pcap_end(capture->pcap);
+}
+
+static void add_msg(struct capture *capture, unsigned from, weir_msg *msg)
+{
+    size_t length = weir__content_length(msg), offset = 0;
+    size_t most = WEIR__PCAP_PACKET_MAX - weir__tcp_packet_head(&capture->flow);
+
+    if (!capture->is_set || capture->has_ended)
+        return;
+    if (weir_file_range_of(msg) != NULL)
+        skip(capture, from, (size_t)weir_file_range_remaining(weir_file_range_of(msg)));
+    for (; offset < length; offset += most)
+        add_segment(capture, from, msg, offset, length - offset < most ? length - offset : most);
+}
+
+/* ---- a connection ---- */
+
+static bool set_end(struct capture *capture, unsigned end, const weir_address *address)
+{
+    capture->flow.ends[end].host = weir__ip_of(address);
+    capture->flow.ends[end].port = weir_address_port(address);
+    return capture->flow.ends[end].host.family != AF_UNSPEC;
+}
+
+static void invent_ends(struct capture *capture, const weir_channel *channel)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        capture->flow.ends[i].host =
+            (weir__ip){.family = AF_INET, .bytes = {127, 0, 0, (uint8_t)(1 + i)}};
+        capture->flow.ends[i].port = (uint16_t)weir_channel_id(channel);
+    }
+}
+
+static void set_flow(weir_ctx *ctx)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    struct capture *capture = state_of(ctx);
+    weir_address here, there;
+
+    if (weir_channel_local_address(channel, &here) < 0 ||
+        weir_channel_remote_address(channel, &there) < 0 ||
+        !set_end(capture, WEIR__TCP_HERE, &here) || !set_end(capture, WEIR__TCP_THERE, &there) ||
+        capture->flow.ends[0].host.family != capture->flow.ends[1].host.family)
+        invent_ends(capture, channel);
+    capture->is_set = true;
+}
+
+static void add_handshake(weir_ctx *ctx)
+{
+    bool is_accepted = weir_channel_parent(weir_ctx_channel(ctx)) != NULL;
+    unsigned caller = is_accepted ? WEIR__TCP_THERE : WEIR__TCP_HERE;
+    struct capture *capture = state_of(ctx);
+
+    add_signal(capture, caller, WEIR__TCP_SYN);
+    add_signal(capture, !caller, WEIR__TCP_SYN | WEIR__TCP_ACK);
+    add_signal(capture, caller, WEIR__TCP_ACK);
+}
+
+static void add_fin(struct capture *capture, unsigned from)
+{
+    if (!capture->is_set || capture->has_ended || capture->has_fin[from])
+        return;
+    capture->has_fin[from] = true;
+    add_signal(capture, from, WEIR__TCP_FIN | WEIR__TCP_ACK);
+    if (capture->has_fin[!from])
+        add_signal(capture, !from, WEIR__TCP_ACK);
+}
+
+static void add_reset(struct capture *capture)
+{
+    if (capture->is_set && !capture->has_ended)
+        add_signal(capture, WEIR__TCP_THERE, WEIR__TCP_RST | WEIR__TCP_ACK);
+    capture->has_ended = true;
+}
+
+/* ---- slots ---- */
+
+/* One that comes later has not seen the beginning, and does not say that it has. */
+static void on_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+        set_flow(ctx);
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    if (!state_of(ctx)->is_set) {
+        set_flow(ctx);
+        add_handshake(ctx);
+    }
+    weir_fire_active(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    struct capture *capture = state_of(ctx);
+    unsigned first = capture->closes ? WEIR__TCP_HERE : WEIR__TCP_THERE;
+
+    add_fin(capture, first);
+    add_fin(capture, !first);
+    capture->has_ended = true;
+    (void)weir_pcap_flush(capture->pcap);
+    weir_fire_inactive(ctx);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    add_msg(state_of(ctx), WEIR__TCP_THERE, msg);
+    weir_fire_read(ctx, msg);
+}
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    if (event == weir_event_input_closed())
+        add_fin(state_of(ctx), WEIR__TCP_THERE);
+    if (event == weir_event_output_closed())
+        add_fin(state_of(ctx), WEIR__TCP_HERE);
+    weir_fire_event(ctx, event);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    if (err == -ECONNRESET)
+        add_reset(state_of(ctx));
+    weir_fire_error(ctx, err, detail);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    state_of(ctx)->closes = true;
+    weir_close(ctx, done);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    add_msg(state_of(ctx), WEIR__TCP_HERE, msg);
+    weir_write(ctx, msg, done);
+}
+
+static const weir_handler handler = {
+    .name = "pcap",
+    .state_size = sizeof(struct capture),
+    .init = init,
+    .deinit = deinit,
+    .added = on_added,
+    .active = on_active,
+    .inactive = on_inactive,
+    .read = on_read,
+    .event = on_event,
+    .error = on_error,
+    .close = on_close,
+    .write = on_write,
+};
+
+int weir_pcap_add(weir_pipeline *pipeline, weir_pcap *pcap)
+{
+    return weir_pipeline_add_last(pipeline, &handler, pcap);
+}
