@@ -67,7 +67,8 @@ int weir_string_create(const char *text, weir_string **ret_string)
 }
 
 /* What `%c` prints may be a NUL. */
-static int print(size_t length, const char *format, va_list arguments, weir_string **ret_string)
+static WEIR_PRINTF(2, 0) int print(size_t length, const char *format, va_list arguments,
+                                   weir_string **ret_string)
 {
     weir_string *string = allocate(length);
 
