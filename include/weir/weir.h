@@ -29,6 +29,7 @@
 #include <weir/combiner.h>
 #include <weir/composite.h>
 #include <weir/connection_limit.h>
+#include <weir/counters.h>
 #include <weir/ctx.h>
 #include <weir/datagram.h>
 #include <weir/decoder.h>
@@ -91,6 +92,7 @@
 #include <weir/text.h>
 #include <weir/thread.h>
 #include <weir/timer.h>
+#include <weir/timing.h>
 #include <weir/udp.h>
 #include <weir/unix.h>
 #include <weir/varint_frames.h>

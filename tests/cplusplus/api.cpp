@@ -1199,6 +1199,34 @@ void use_pcap(weir_pipeline *pipeline)
     weir_pcap_release(pcap);
 }
 
+void use_counters(weir_pipeline *pipeline)
+{
+    weir_counters_options options;
+    weir_counters_figures figures;
+    weir_counters *counters = nullptr;
+
+    weir_counters_options_init(&options);
+    EXPECT(weir_counters_create(&options, &counters) == 0);
+    EXPECT(weir_counters_add(pipeline, counters) == 0);
+    weir_counters_read(counters, &figures);
+    EXPECT(figures.open == 1);
+    weir_counters_release(weir_counters_retain(counters));
+    weir_counters_release(counters);
+}
+
+void use_timing(weir_pipeline *pipeline)
+{
+    weir_timing_options options;
+    weir_timing *timing = nullptr;
+
+    weir_timing_options_init(&options);
+    EXPECT(weir_timing_create(&options, &timing) == 0);
+    EXPECT(weir_timing_add(pipeline, timing) == 0);
+    EXPECT(weir_timing_histogram(timing, WEIR_TIMING_READ) != nullptr);
+    weir_timing_release(weir_timing_retain(timing));
+    weir_timing_release(timing);
+}
+
 void use_wire_handlers()
 {
     weir_embedded *embedded = nullptr;
@@ -1209,6 +1237,8 @@ void use_wire_handlers()
     use_connection_limit(weir_embedded_pipeline(embedded));
     use_proxy_protocol(embedded);
     use_pcap(weir_embedded_pipeline(embedded));
+    use_counters(weir_embedded_pipeline(embedded));
+    use_timing(weir_embedded_pipeline(embedded));
     weir_embedded_release(embedded);
 }
 

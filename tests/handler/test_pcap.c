@@ -17,12 +17,12 @@
 #include <weir/pipeline.h>
 
 #include "base/system.h"
-#include "base/thread.h"
 #include "channel/transport.h"
 #include "support/channel/rig.h"
 #include "support/codec/feed.h"
 #include "support/memory.h"
 #include "support/test.h"
+#include "support/transport/crowd.h"
 
 #define FILE_HEAD 24
 #define PACKET_HEAD 16
@@ -430,42 +430,24 @@ TEST(pcap, that_cannot_be_made_is_refused)
 
 /* ---- threads, memory ---- */
 
-#define THREADS 4
-#define ROUNDS 200
-
-static void talk(void *arg)
+static int add(weir_pipeline *pipeline, void *shared)
 {
-    weir_embedded *embedded = NULL;
-
-    if (weir_embedded_create(NULL, &embedded) < 0)
-        return;
-    if (weir_pcap_add(weir_embedded_pipeline(embedded), arg) == 0)
-        for (int i = 0; i < ROUNDS; i++) {
-            weir_buf *buf;
-
-            if (weir_buf_create_from("hello", 5, &buf) == 0)
-                (void)weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
-        }
-    weir_embedded_release(embedded);
+    return weir_pcap_add(pipeline, shared);
 }
 
 TEST(pcap, is_shared_by_threads)
 {
     weir_pcap *pcap = open_pcap(0);
-    weir__thread threads[THREADS];
     unsigned flags, packets = 0;
     uint32_t number;
     size_t payload;
 
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "talker", talk, pcap), 0);
-    for (int i = 0; i < THREADS; i++)
-        weir__thread_join(&threads[i]);
+    crowd_talk(add, pcap);
     weir_pcap_release(pcap);
     load();
     while (next_packet(&flags, &number, &payload))
         packets += payload == 5;
-    assert_int_equal(packets, THREADS * ROUNDS);
+    assert_int_equal(packets, CROWD_MESSAGES);
 }
 
 TEST(pcap, survives_every_lack_of_memory)

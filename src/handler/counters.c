@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A handler counts for itself, and settles when a batch is over: so loops meet on the shared
+ * figures once for many messages. All accesses are relaxed, since no figure says anything of
+ * another.
+ */
+#include <weir/counters.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/channel.h>
+#include <weir/ctx.h>
+#include <weir/pipeline.h>
+
+#include "base/memory.h"
+#include "base/metric.h"
+#include "base/options.h"
+#include "base/refcount.h"
+
+/* The only list of figures, in the order of weir_counters_figures. */
+#define FIGURES(XX)               \
+    XX(bytes_read, COUNTER)       \
+    XX(messages_read, COUNTER)    \
+    XX(reads, COUNTER)            \
+    XX(bytes_written, COUNTER)    \
+    XX(messages_written, COUNTER) \
+    XX(flushes, COUNTER)          \
+    XX(errors, COUNTER)           \
+    XX(channels, COUNTER)         \
+    XX(open, GAUGE)
+
+enum figure {
+#define XX(name, kind) FIGURE_##name,
+    FIGURES(XX)
+#undef XX
+        FIGURE_COUNT
+};
+
+static const weir__metric_row rows[FIGURE_COUNT] = {
+#define XX(name, kind) {#name, WEIR_METRIC_##kind},
+    FIGURES(XX)
+#undef XX
+};
+
+struct weir_counters {
+    weir__refs refs;
+    _Atomic int64_t figures[FIGURE_COUNT];
+    weir_metric metrics[FIGURE_COUNT];
+};
+
+struct counting {
+    weir_counters *counters;
+    bool is_open;
+    int64_t unsettled[FIGURE_COUNT];
+};
+
+void weir_counters_options_init(weir_counters_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ---- life ---- */
+
+static int register_metrics(weir_counters *counters, const char *name)
+{
+    char text[2 * WEIR_METRIC_NAME_SIZE];
+    int err = 0;
+
+    for (size_t i = 0; i < FIGURE_COUNT && err == 0; i++) {
+        (void)snprintf(text, sizeof(text), "%s.%s", name, rows[i].name);
+        err = weir__metric_init_source(&counters->metrics[i], rows[i].kind, text,
+                                       &counters->figures[i]);
+    }
+    return err;
+}
+
+static void destroy(weir_counters *counters)
+{
+    for (size_t i = 0; i < FIGURE_COUNT; i++)
+        weir__metric_deinit(&counters->metrics[i]);
+    weir__free(counters);
+}
+
+int weir_counters_create(const weir_counters_options *options, weir_counters **ret_counters)
+{
+    weir_counters_options own;
+    weir_counters *counters;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err < 0)
+        return err;
+    counters = weir__zalloc(sizeof(*counters));
+    if (counters == NULL)
+        return -ENOMEM;
+    weir__refs_init(&counters->refs);
+    if (own.name != NULL)
+        err = register_metrics(counters, own.name);
+    if (err < 0)
+        destroy(counters);
+    else
+        *ret_counters = counters;
+    return err;
+}
+
+weir_counters *weir_counters_retain(weir_counters *counters)
+{
+    weir__refs_retain(&counters->refs);
+    return counters;
+}
+
+void weir_counters_release(weir_counters *counters)
+{
+    if (counters != NULL && weir__refs_release(&counters->refs))
+        destroy(counters);
+}
+
+void weir_counters_read(const weir_counters *counters, weir_counters_figures *ret_figures)
+{
+#define XX(figure, kind)  \
+    ret_figures->figure = \
+        atomic_load_explicit(&counters->figures[FIGURE_##figure], memory_order_relaxed);
+    FIGURES(XX)
+#undef XX
+}
+
+/* ---- the handler ---- */
+
+static struct counting *state_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+static int init(void *state, const void *options)
+{
+    weir_counters *counters = (weir_counters *)(uintptr_t)options; /* add only lends it */
+
+    ((struct counting *)state)->counters = weir_counters_retain(counters);
+    return 0;
+}
+
+static void settle(struct counting *counting)
+{
+    for (size_t i = 0; i < FIGURE_COUNT; i++) {
+        if (counting->unsettled[i] == 0)
+            continue;
+        atomic_fetch_add_explicit(&counting->counters->figures[i], counting->unsettled[i],
+                                  memory_order_relaxed);
+        counting->unsettled[i] = 0;
+    }
+}
+
+static void set_open(struct counting *counting, bool is_open)
+{
+    if (counting->is_open == is_open)
+        return;
+    counting->is_open = is_open;
+    counting->unsettled[FIGURE_open] += is_open ? 1 : -1;
+    counting->unsettled[FIGURE_channels] += is_open;
+    settle(counting);
+}
+
+/* One that is removed from a channel that goes on does not see its end. */
+static void deinit(void *state)
+{
+    struct counting *counting = state;
+
+    set_open(counting, false);
+    settle(counting);
+    weir_counters_release(counting->counters);
+}
+
+static int64_t bytes_of(const weir_msg *msg)
+{
+    return msg->type->size != NULL ? (int64_t)weir_msg_size(msg) : 0;
+}
+
+static void on_added(weir_ctx *ctx)
+{
+    set_open(state_of(ctx), weir_channel_is_active(weir_ctx_channel(ctx)));
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    set_open(state_of(ctx), true);
+    weir_fire_active(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    set_open(state_of(ctx), false);
+    weir_fire_inactive(ctx);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    state_of(ctx)->unsettled[FIGURE_messages_read]++;
+    state_of(ctx)->unsettled[FIGURE_bytes_read] += bytes_of(msg);
+    weir_fire_read(ctx, msg);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    state_of(ctx)->unsettled[FIGURE_reads]++;
+    settle(state_of(ctx));
+    weir_fire_read_complete(ctx);
+}
+
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    state_of(ctx)->unsettled[FIGURE_errors]++;
+    settle(state_of(ctx));
+    weir_fire_error(ctx, err, detail);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    state_of(ctx)->unsettled[FIGURE_messages_written]++;
+    state_of(ctx)->unsettled[FIGURE_bytes_written] += bytes_of(msg);
+    weir_write(ctx, msg, done);
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    state_of(ctx)->unsettled[FIGURE_flushes]++;
+    settle(state_of(ctx));
+    weir_flush(ctx);
+}
+
+static const weir_handler handler = {
+    .name = "counters",
+    .state_size = sizeof(struct counting),
+    .init = init,
+    .deinit = deinit,
+    .added = on_added,
+    .active = on_active,
+    .inactive = on_inactive,
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .error = on_error,
+    .write = on_write,
+    .flush = on_flush,
+};
+
+int weir_counters_add(weir_pipeline *pipeline, weir_counters *counters)
+{
+    return weir_pipeline_add_last(pipeline, &handler, counters);
+}
