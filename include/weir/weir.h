@@ -93,6 +93,8 @@
 #include <weir/thread.h>
 #include <weir/timer.h>
 #include <weir/timing.h>
+#include <weir/traffic.h>
+#include <weir/traffic_shaping.h>
 #include <weir/udp.h>
 #include <weir/unix.h>
 #include <weir/varint_frames.h>

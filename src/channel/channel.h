@@ -65,6 +65,7 @@ enum {
     WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
     WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
     WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */
+    WEIR__INPUT_HELD = 1 << 20,    /* a handler does not want to be read for now */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
@@ -196,6 +197,7 @@ struct weir__rare {
     weir__waiting output_closers;
     struct weir__holder *holders; /* ctx.c: handlers that hold back bytes */
     bool has_own_config;          /* nobody shares it */
+    unsigned input_holds;         /* handlers that hold the input */
 
     /* Any thread's. */
     _Atomic(weir_promise *) closed; /* made when somebody asks for it */
@@ -301,6 +303,11 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
 /* auto_read, or what reading depends on, has changed. */
 void weir__channel_look_at_auto_read(weir_channel *channel);
 void weir__channel_look_at_reading(weir_channel *channel);
+
+/* A handler wants nothing to be read for a while, whatever is asked for; and no longer. Holding
+ * fails with -ENOMEM. */
+int weir__channel_hold_input(weir_channel *channel);
+void weir__channel_release_input(weir_channel *channel);
 
 /* It is active now, or on a loop again: reads if it is to read by itself. */
 void weir__channel_begin_reading(weir_channel *channel);

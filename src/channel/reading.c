@@ -8,7 +8,8 @@
  * closes reads to the end by itself, and throws away what comes.
  *
  *      wanted:  active, on a loop, the stream has not ended; and
- *               OPEN: requested, and not paused for what is under way to handlers elsewhere
+ *               OPEN: requested, not paused for what is under way to handlers elsewhere, and not
+ *                     held by a handler
  *               SENDING, LINGERING: always
  */
 #include "channel/channel.h"
@@ -30,7 +31,7 @@ static bool is_wanted(const weir_channel *channel)
     switch (weir__channel_phase(channel)) {
     case WEIR__OPEN:
         return weir__channel_has(channel, WEIR__READ_REQUESTED) &&
-               !weir__channel_has(channel, WEIR__INPUT_PAUSED);
+               !weir__channel_has(channel, WEIR__INPUT_PAUSED | WEIR__INPUT_HELD);
     case WEIR__SENDING:
     case WEIR__LINGERING:
         return true;
@@ -75,6 +76,28 @@ void weir__channel_look_at_auto_read(weir_channel *channel)
     } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
         channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
     }
+    weir__channel_look_at_reading(channel);
+}
+
+int weir__channel_hold_input(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (rare == NULL)
+        return -ENOMEM;
+    rare->input_holds++;
+    channel->flags |= WEIR__INPUT_HELD;
+    weir__channel_look_at_reading(channel);
+    return 0;
+}
+
+void weir__channel_release_input(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    if (--rare->input_holds > 0)
+        return;
+    channel->flags &= ~(uint32_t)WEIR__INPUT_HELD;
     weir__channel_look_at_reading(channel);
 }
 

@@ -79,15 +79,20 @@ weir_msg *weir__held_writes_take(weir_ctx *ctx, weir__held_writes *writes, weir_
     return write.msg;
 }
 
-void weir__held_writes_fail(weir_ctx *ctx, weir__held_writes *writes, int err, const char *detail)
+void weir__held_writes_fail_first(weir_ctx *ctx, weir__held_writes *writes, int err,
+                                  const char *detail)
 {
     weir_promise *done;
 
-    while (writes->count > 0) {
-        weir_msg_release(weir__held_writes_take(ctx, writes, &done));
-        weir_ctx_report(ctx, done, err, detail);
-        weir_promise_release(done);
-    }
+    weir_msg_release(weir__held_writes_take(ctx, writes, &done));
+    weir_ctx_report(ctx, done, err, detail);
+    weir_promise_release(done);
+}
+
+void weir__held_writes_fail(weir_ctx *ctx, weir__held_writes *writes, int err, const char *detail)
+{
+    while (writes->count > 0)
+        weir__held_writes_fail_first(ctx, writes, err, detail);
     weir__held_writes_settle(ctx, writes);
 }
 

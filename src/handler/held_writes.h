@@ -42,7 +42,9 @@ void weir__held_writes_flush(weir__held_writes *writes);
 void weir__held_writes_pass(weir_ctx *ctx, weir__held_writes *writes);
 weir_msg *weir__held_writes_take(weir_ctx *ctx, weir__held_writes *writes, weir_promise **ret_done);
 
-/* Fails all of them; a close that waits is passed on. */
+/* Fails the first one; or all of them, and a close that waits is passed on. */
+void weir__held_writes_fail_first(weir_ctx *ctx, weir__held_writes *writes, int err,
+                                  const char *detail);
 void weir__held_writes_fail(weir_ctx *ctx, weir__held_writes *writes, int err, const char *detail);
 
 /* Closes, or remembers that until all are gone; all are flushed by it. Keeps: done. */

@@ -1619,7 +1619,27 @@ void use_chunks()
     EXPECT(weir_chunks_create(&source, nullptr, -1, &chunks) == 0);
     weir_chunks_on_progress(chunks, hear_progress, nullptr);
     EXPECT(weir_chunks_of(weir_chunks_msg(chunks)) == chunks);
+    EXPECT(weir_msg_is(weir_chunks_msg(chunks), &weir_chunks_type));
     EXPECT(weir_embedded_write_outbound(embedded, weir_chunks_msg(chunks)) == 0);
+    weir_embedded_release(embedded);
+}
+
+void use_traffic()
+{
+    weir_embedded *embedded = nullptr;
+    weir_traffic *traffic = nullptr;
+    weir_traffic_options options;
+    weir_traffic_stats stats;
+
+    weir_traffic_options_init(&options);
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    EXPECT(weir_traffic_create(&options, &traffic) == 0);
+    EXPECT(weir_traffic_set_rates(traffic, 1000, 1000) == 0);
+    EXPECT(weir_traffic_shaping_add(weir_embedded_pipeline(embedded), traffic) == 0);
+    weir_traffic_read_stats(traffic, &stats);
+    EXPECT(stats.bytes_waiting == 0);
+    weir_traffic_release(weir_traffic_retain(traffic));
+    weir_traffic_release(traffic);
     weir_embedded_release(embedded);
 }
 
@@ -1888,6 +1908,7 @@ int main()
     use_time_and_flow();
     use_msg_codecs();
     use_chunks();
+    use_traffic();
     use_codecs();
     use_base64();
     use_strings();

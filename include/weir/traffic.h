@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/traffic.h - how many bytes per second may be read and written: by one channel, or by many
+ * that share it, on whatever loops.
+ *
+ *      weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = 10 << 20), &traffic);
+ *      ...
+ *      weir_traffic_shaping_add(pipeline, traffic);      in each channel (weir/traffic_shaping.h)
+ *
+ * The rate holds on average, and smoothly: a message that goes out is paid for before the next one
+ * goes. What was not used in the last `burst_ns` may be used at once.
+ */
+#ifndef WEIR_TRAFFIC_H
+#define WEIR_TRAFFIC_H
+
+#include <weir/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_traffic weir_traffic;
+
+/* Zero means default. Build with WEIR_TRAFFIC_OPTIONS(.read_rate = ..., ...). */
+typedef struct weir_traffic_options {
+    size_t size;
+    int64_t read_rate;    /* bytes per second; default no limit */
+    int64_t write_rate;   /* the same */
+    int64_t burst_ns;     /* default 100 ms; WEIR_OFF = nothing is saved up */
+    int64_t max_delay_ns; /* a message waits no longer for those before it; what is not paid by then
+                             is forgiven; default 15 s */
+} weir_traffic_options;
+
+#define WEIR_TRAFFIC_OPTIONS(...) \
+    (&(const weir_traffic_options){.size = sizeof(weir_traffic_options), __VA_ARGS__})
+
+/* What has passed so far, and waits now. */
+typedef struct weir_traffic_stats {
+    uint64_t bytes_read;
+    uint64_t bytes_written;
+    uint64_t reads_paused;   /* how often a channel did not read for a while */
+    uint64_t writes_delayed; /* how many messages had to wait */
+    uint64_t bytes_waiting;  /* of these, now */
+    uint64_t reserved[8];
+} weir_traffic_stats;
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_traffic_options_init(weir_traffic_options *options);
+
+/*
+ * Creates a limit.
+ * Thread: any.  Gives: ret_traffic.  Fails: -EINVAL, -ENOMEM.
+ */
+WEIR_API int weir_traffic_create(const weir_traffic_options *options, weir_traffic **ret_traffic);
+
+/*
+ * Takes one more reference.
+ * Thread: any.
+ */
+WEIR_API weir_traffic *weir_traffic_retain(weir_traffic *traffic);
+
+/*
+ * Gives a reference back; NULL is fine.
+ * Thread: any.  Takes: traffic.
+ */
+WEIR_API void weir_traffic_release(weir_traffic *traffic);
+
+/*
+ * Changes the rates, 0 = no limit. What waits already waits until the time that it was given.
+ * Thread: any.  Fails: -EINVAL (negative).
+ */
+WEIR_API int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate);
+
+/*
+ * The figures as of now, each exact by itself.
+ * Thread: any.
+ */
+WEIR_API void weir_traffic_read_stats(const weir_traffic *traffic, weir_traffic_stats *ret_stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

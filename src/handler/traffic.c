@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A limit is a time for each direction: when all that has passed is paid for. A message moves it on
+ * by what it costs at the rate. Behind the present it may be by `burst` at the most: that is what
+ * is saved up; before it by `max_delay`. One word, so threads need no lock.
+ *
+ *      now - burst ........ now ........ now + max_delay
+ *             <-- saved up -->|<-- owed -->
+ */
+#include "handler/traffic.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/refcount.h"
+
+#define BURST_USUAL weir_ms(100)
+#define DELAY_USUAL weir_seconds(15)
+
+struct direction {
+    _Atomic int64_t rate;
+    _Atomic int64_t paid_at;
+};
+
+struct weir_traffic {
+    weir__refs refs;
+    int64_t burst_ns;
+    int64_t max_delay_ns;
+    struct direction reading;
+    struct direction writing;
+    _Atomic uint64_t bytes_read;
+    _Atomic uint64_t bytes_written;
+    _Atomic uint64_t reads_paused;
+    _Atomic uint64_t writes_delayed;
+    _Atomic int64_t bytes_waiting;
+};
+
+/* ---- life ---- */
+
+void weir_traffic_options_init(weir_traffic_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+static bool is_valid(const weir_traffic_options *options)
+{
+    return options->read_rate >= 0 && options->write_rate >= 0 && options->burst_ns >= WEIR_OFF &&
+           options->max_delay_ns >= 0;
+}
+
+int weir_traffic_create(const weir_traffic_options *options, weir_traffic **ret_traffic)
+{
+    weir_traffic_options own;
+    weir_traffic *traffic;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err < 0 || !is_valid(&own))
+        return -EINVAL;
+    traffic = weir__zalloc(sizeof(*traffic));
+    if (traffic == NULL)
+        return -ENOMEM;
+    weir__refs_init(&traffic->refs);
+    traffic->burst_ns = own.burst_ns == 0 ? BURST_USUAL : own.burst_ns > 0 ? own.burst_ns : 0;
+    traffic->max_delay_ns = own.max_delay_ns > 0 ? own.max_delay_ns : DELAY_USUAL;
+    (void)weir_traffic_set_rates(traffic, own.read_rate, own.write_rate);
+    *ret_traffic = traffic;
+    return 0;
+}
+
+weir_traffic *weir_traffic_retain(weir_traffic *traffic)
+{
+    weir__refs_retain(&traffic->refs);
+    return traffic;
+}
+
+void weir_traffic_release(weir_traffic *traffic)
+{
+    if (traffic != NULL && weir__refs_release(&traffic->refs))
+        weir__free(traffic);
+}
+
+/* ---- rates. Relaxed, as all of it: times and numbers say nothing of other memory. ---- */
+
+int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate)
+{
+    if (read_rate < 0 || write_rate < 0)
+        return -EINVAL;
+    atomic_store_explicit(&traffic->reading.rate, read_rate, memory_order_relaxed);
+    atomic_store_explicit(&traffic->writing.rate, write_rate, memory_order_relaxed);
+    return 0;
+}
+
+/* How long so many bytes take, max_delay at the most. */
+static int64_t cost_of(const weir_traffic *traffic, const struct direction *direction,
+                       int64_t bytes)
+{
+    int64_t rate = atomic_load_explicit(&direction->rate, memory_order_relaxed);
+    double cost_ns = rate > 0 ? (double)bytes / (double)rate * 1e9 : 0;
+
+    if (cost_ns >= (double)traffic->max_delay_ns)
+        return traffic->max_delay_ns;
+    return (int64_t)cost_ns + (bytes > 0); /* rounded up: many small ones cost something, too */
+}
+
+/* Moves the time on; gives when it was paid before that, and after. */
+static void pay(const weir_traffic *traffic, struct direction *direction, int64_t bytes,
+                int64_t now_ns, int64_t *ret_before, int64_t *ret_after)
+{
+    int64_t cost_ns = cost_of(traffic, direction, bytes);
+    int64_t paid_at = atomic_load_explicit(&direction->paid_at, memory_order_relaxed);
+    int64_t before, after;
+
+    do {
+        before = paid_at < now_ns - traffic->burst_ns ? now_ns - traffic->burst_ns : paid_at;
+        after = before + cost_ns;
+        if (after > now_ns + traffic->max_delay_ns)
+            after = now_ns + traffic->max_delay_ns;
+    } while (!atomic_compare_exchange_weak_explicit(&direction->paid_at, &paid_at, after,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *ret_before = before;
+    *ret_after = after;
+}
+
+int64_t weir__traffic_reserve(weir_traffic *traffic, int64_t bytes, int64_t now_ns)
+{
+    int64_t before, after;
+
+    if (atomic_load_explicit(&traffic->writing.rate, memory_order_relaxed) == 0)
+        return now_ns;
+    pay(traffic, &traffic->writing, bytes, now_ns, &before, &after);
+    return before;
+}
+
+int64_t weir__traffic_charge(weir_traffic *traffic, int64_t bytes, int64_t now_ns)
+{
+    int64_t before, after;
+
+    atomic_fetch_add_explicit(&traffic->bytes_read, (uint64_t)bytes, memory_order_relaxed);
+    if (atomic_load_explicit(&traffic->reading.rate, memory_order_relaxed) == 0)
+        return now_ns;
+    pay(traffic, &traffic->reading, bytes, now_ns, &before, &after);
+    return after;
+}
+
+/* ---- figures ---- */
+
+void weir__traffic_count_written(weir_traffic *traffic, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&traffic->bytes_written, (uint64_t)bytes, memory_order_relaxed);
+}
+
+void weir__traffic_count_paused(weir_traffic *traffic)
+{
+    atomic_fetch_add_explicit(&traffic->reads_paused, 1, memory_order_relaxed);
+}
+
+void weir__traffic_count_waiting(weir_traffic *traffic, int64_t bytes)
+{
+    if (bytes >= 0)
+        atomic_fetch_add_explicit(&traffic->writes_delayed, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&traffic->bytes_waiting, bytes, memory_order_relaxed);
+}
+
+void weir_traffic_read_stats(const weir_traffic *traffic, weir_traffic_stats *ret_stats)
+{
+    *ret_stats = (weir_traffic_stats){
+        .bytes_read = atomic_load_explicit(&traffic->bytes_read, memory_order_relaxed),
+        .bytes_written = atomic_load_explicit(&traffic->bytes_written, memory_order_relaxed),
+        .reads_paused = atomic_load_explicit(&traffic->reads_paused, memory_order_relaxed),
+        .writes_delayed = atomic_load_explicit(&traffic->writes_delayed, memory_order_relaxed),
+        .bytes_waiting =
+            (uint64_t)atomic_load_explicit(&traffic->bytes_waiting, memory_order_relaxed),
+    };
+}

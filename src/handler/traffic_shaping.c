@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message gets its place in the row when it is the first of the channel: so channels that share a
+ * limit take turns, and each waits for one time only.
+ */
+#include <weir/traffic_shaping.h>
+
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/file_range.h>
+#include <weir/pipeline.h>
+
+#include "channel/channel.h"
+#include "handler/held_writes.h"
+#include "handler/traffic.h"
+
+#define NO_PLACE INT64_MIN /* it is not the first yet */
+
+struct shaping {
+    weir_traffic *traffic;
+    weir__held_writes writes;
+    weir_timer write_timer;
+    weir_timer read_timer;
+    int64_t reads_at; /* again, if it is paused */
+    bool is_paused;
+    bool is_pumping; /* somebody further out on the stack */
+};
+
+static int64_t now_of(const weir_ctx *ctx)
+{
+    return weir__executor_now(weir_ctx_executor(ctx));
+}
+
+/* What it is on the wire: files count, too. */
+static int64_t size_of(weir_msg *msg)
+{
+    weir_file_range *range = weir_file_range_of(msg);
+
+    return range != NULL ? weir_file_range_remaining(range) : (int64_t)weir_msg_size(msg);
+}
+
+/* ---- writing ---- */
+
+static void pump(weir_ctx *ctx);
+
+static void on_write_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    pump(ctx);
+}
+
+/* Whether the first may go out; otherwise the timer is set to when it may. */
+static bool is_due(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    weir__held_write *first = state->writes.first;
+    int64_t now_ns = now_of(ctx);
+
+    if (first->due_ns == NO_PLACE)
+        first->due_ns = weir__traffic_reserve(state->traffic, size_of(first->msg), now_ns);
+    if (first->due_ns <= now_ns)
+        return true;
+    (void)weir_ctx_timer_start(ctx, &state->write_timer, first->due_ns - now_ns, on_write_timer);
+    return false;
+}
+
+static void pass_first(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    int64_t size = size_of(state->writes.first->msg);
+
+    weir__traffic_count_waiting(state->traffic, -size);
+    weir__traffic_count_written(state->traffic, size);
+    weir__held_writes_pass(ctx, &state->writes);
+}
+
+static void pump(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    bool needs_flush = false;
+
+    if (state->is_pumping)
+        return;
+    state->is_pumping = true;
+    while (state->writes.count > 0 && is_due(ctx)) {
+        needs_flush = needs_flush || state->writes.flushed > 0;
+        pass_first(ctx);
+    }
+    state->is_pumping = false;
+    if (needs_flush)
+        weir_flush(ctx);
+    weir__held_writes_settle(ctx, &state->writes);
+}
+
+static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t due_ns)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    int64_t size = size_of(msg);
+    weir__held_write *write = weir__held_writes_add(ctx, &state->writes, msg, done);
+
+    if (write == NULL)
+        return;
+    write->due_ns = due_ns;
+    weir__traffic_count_waiting(state->traffic, size);
+    if (state->writes.count == 1)
+        pump(ctx);
+}
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    int64_t now_ns = now_of(ctx), due_ns = NO_PLACE;
+
+    if (state->writes.closes) {
+        weir_msg_release(msg);
+        weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
+        return;
+    }
+    if (state->writes.count == 0)
+        due_ns = weir__traffic_reserve(state->traffic, size_of(msg), now_ns);
+    if (state->writes.count > 0 || due_ns > now_ns) {
+        hold(ctx, msg, done, due_ns);
+        return;
+    }
+    weir__traffic_count_written(state->traffic, size_of(msg));
+    weir_write(ctx, msg, done);
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    weir__held_writes_flush(&state->writes);
+    weir_flush(ctx);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    weir__held_writes_close(ctx, &state->writes, done);
+}
+
+/* ---- reading ---- */
+
+static void go_on_reading(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    if (!state->is_paused)
+        return;
+    state->is_paused = false;
+    (void)weir_timer_stop(&state->read_timer);
+    weir__channel_release_input(weir_ctx_channel(ctx));
+}
+
+static void on_read_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    go_on_reading(ctx);
+}
+
+static void pause_reading(weir_ctx *ctx, int64_t now_ns)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    if (!state->is_paused) {
+        if (weir__channel_hold_input(weir_ctx_channel(ctx)) < 0)
+            return; /* no memory: then it is paid for with the next */
+        state->is_paused = true;
+        weir__traffic_count_paused(state->traffic);
+    }
+    if (weir_ctx_timer_start(ctx, &state->read_timer, state->reads_at - now_ns, on_read_timer) < 0)
+        go_on_reading(ctx);
+}
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    int64_t now_ns = now_of(ctx);
+
+    state->reads_at = weir__traffic_charge(state->traffic, size_of(msg), now_ns);
+    if (state->reads_at > now_ns)
+        pause_reading(ctx, now_ns);
+    weir_fire_read(ctx, msg);
+}
+
+/* ---- life ---- */
+
+static int init(void *state, const void *options)
+{
+    struct shaping *self = state;
+
+    self->traffic = weir_traffic_retain(*(weir_traffic *const *)options);
+    weir__held_writes_init(&self->writes);
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    weir_traffic_release(((struct shaping *)state)->traffic);
+}
+
+/* On another loop: the timers have been stopped. */
+static void on_registered(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    if (state->is_paused)
+        pause_reading(ctx, now_of(ctx));
+    pump(ctx);
+    weir_fire_registered(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    while (state->writes.count > 0) {
+        weir__traffic_count_waiting(state->traffic, -size_of(state->writes.first->msg));
+        weir__held_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
+    }
+    weir__held_writes_settle(ctx, &state->writes);
+    weir_fire_inactive(ctx);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    bool needs_flush = state->writes.flushed > 0;
+
+    go_on_reading(ctx);
+    while (state->writes.count > 0)
+        pass_first(ctx);
+    if (needs_flush)
+        weir_flush(ctx);
+    weir__held_writes_settle(ctx, &state->writes);
+}
+
+static const weir_handler traffic_shaping = {
+    .name = "traffic-shaping",
+    .state_size = sizeof(struct shaping),
+    .init = init,
+    .deinit = deinit,
+    .removed = on_removed,
+    .registered = on_registered,
+    .inactive = on_inactive,
+    .read = on_read,
+    .close = on_close,
+    .write = on_write,
+    .flush = on_flush,
+};
+
+int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic)
+{
+    return traffic != NULL ? weir_pipeline_add_last(pipeline, &traffic_shaping, &traffic) : -EINVAL;
+}

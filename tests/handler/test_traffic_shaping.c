@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traffic shaping, by a clock that the test moves: the rate is 1000 bytes per second, a byte for
+ * each millisecond, and nothing is saved up.
+ */
+#include <weir/traffic_shaping.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/chunked_writing.h>
+#include <weir/chunks.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+
+#include "support/channel/rig.h"
+#include "support/memory.h"
+
+static weir_traffic *make(int64_t read_rate, int64_t write_rate)
+{
+    weir_traffic *traffic = NULL;
+
+    assert_int_equal(
+        weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.read_rate = read_rate, .write_rate = write_rate,
+                                                 .burst_ns = WEIR_OFF),
+                            &traffic),
+        0);
+    return traffic;
+}
+
+static void open_with(struct rig *rig, weir_traffic *traffic)
+{
+    rig_open_with(rig, &(const struct wire_options){.silent = true},
+                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    assert_int_equal(weir_traffic_shaping_add(rig->pipeline, traffic), 0);
+    rig_start(rig);
+}
+
+/* A channel with a limit of its own. */
+static void open_rig(struct rig *rig, int64_t read_rate, int64_t write_rate)
+{
+    weir_traffic *traffic = make(read_rate, write_rate);
+
+    open_with(rig, traffic);
+    weir_traffic_release(traffic);
+}
+
+static void transmit(struct rig *rig, const char *text, const char *name)
+{
+    weir_promise *promise = name != NULL ? rig_promise(rig, name) : NULL;
+
+    weir_channel_write_and_flush(rig->channel, text_msg(text), promise);
+    weir_promise_release(promise);
+    rig_run(rig);
+}
+
+static void pass(struct rig *rig, int64_t ms)
+{
+    while (ms-- > 0)
+        stepper_advance(&rig->stepper, weir_ms(1));
+}
+
+/* ---- writing ---- */
+
+TEST(traffic_shaping, lets_a_message_go_when_those_before_are_paid)
+{
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", "one");
+    transmit(&rig, "abcde", "two");
+    transmit(&rig, "x", "three");
+    assert_sent(&rig, "0123456789");
+    assert_diary(&rig.diary, "one=ok");
+    pass(&rig, 9);
+    assert_sent(&rig, "");
+    pass(&rig, 2);
+    assert_sent(&rig, "abcde");
+    assert_diary(&rig.diary, "two=ok");
+    pass(&rig, 6);
+    assert_sent(&rig, "x");
+    assert_diary(&rig.diary, "three=ok");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, holds_the_rate_over_time)
+{
+    struct rig rig;
+    size_t sent = 0;
+
+    open_rig(&rig, 0, 1000);
+    for (int i = 0; i < 100; i++)
+        transmit(&rig, "0123456789", NULL);
+    for (int i = 0; i < 900; i++) {
+        pass(&rig, 1);
+        sent += rig.wire->sent_length;
+        rig.wire->sent_length = 0;
+        assert_in_range(sent, (size_t)i > 20 ? (size_t)i - 20 : 0, (size_t)i + 11); /* smooth */
+    }
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, counts_what_waits_against_the_marks)
+{
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    for (int i = 0; i < 10; i++)
+        transmit(&rig, "0123456789", NULL);
+    assert_false(weir_channel_is_writable(rig.channel));
+    pass(&rig, 200);
+    assert_true(weir_channel_is_writable(rig.channel));
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
+{
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    weir_channel_write(rig.channel, text_msg("x"), NULL);
+    assert_sent(&rig, "0123456789");
+    pass(&rig, 100);
+    assert_sent(&rig, "");
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "x");
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, what_waits_can_be_cancelled)
+{
+    weir_promise *promise;
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    promise = rig_promise(&rig, "c");
+    weir_channel_write_and_flush(rig.channel, text_msg("no"), promise);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    weir_promise_release(promise);
+    transmit(&rig, "x", NULL);
+    pass(&rig, 100);
+    assert_sent(&rig, "0123456789x");
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, follows_a_change_of_the_rate)
+{
+    weir_traffic *traffic = make(0, 10);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    transmit(&rig, "0", NULL); /* 100 ms */
+    transmit(&rig, "1", NULL);
+    transmit(&rig, "2", NULL);
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_waiting, 2);
+    assert_int_equal(weir_traffic_set_rates(traffic, 0, 0), 0);
+    pass(&rig, 99);
+    assert_sent(&rig, "0");
+    pass(&rig, 2); /* the first of them had its time, the others go with it */
+    assert_sent(&rig, "12");
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_waiting, 0);
+    assert_int_equal(stats.bytes_written, 3);
+    assert_int_equal(stats.writes_delayed, 2);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+static weir_file_range *make_range(int64_t length)
+{
+    char path[] = "/tmp/weir-traffic-XXXXXX";
+    int file = mkstemp(path);
+    weir_file_range *range = NULL;
+
+    assert_true(file >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(weir_file_range_create(file, 0, length, WEIR_FILE_RANGE_CLOSE, &range), 0);
+    return range;
+}
+
+TEST(traffic_shaping, counts_the_bytes_of_files)
+{
+    weir_traffic *traffic = make(0, 1000);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    weir_channel_write(rig.channel, weir_file_range_msg(make_range(500)), NULL);
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_written, 500);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+/* ---- the end ---- */
+
+TEST(traffic_shaping, sends_everything_before_a_close)
+{
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    weir_channel_write(rig.channel, text_msg("abc"), NULL);
+    weir_channel_close(rig.channel, NULL);
+    transmit(&rig, "late", "late");
+    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    pass(&rig, 5);
+    assert_true(weir_channel_is_open(rig.channel));
+    pass(&rig, 10);
+    assert_sent(&rig, "0123456789abc");
+    rig_end_input(&rig);
+    assert_false(weir_channel_is_open(rig.channel));
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, fails_what_waits_when_the_channel_is_aborted)
+{
+    weir_traffic *traffic = make(0, 1000);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "x", "x");
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "x=WEIR_ECLOSED");
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_waiting, 0);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+TEST(traffic_shaping, that_is_removed_lets_everything_go)
+{
+    struct rig rig;
+
+    open_rig(&rig, 1000, 1000);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "x", NULL);
+    rig_receive(&rig, "0123456789");
+    assert_false(rig.wire->reads);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
+    assert_sent(&rig, "0123456789x");
+    assert_true(rig.wire->reads);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, goes_on_when_the_channel_is_registered_again)
+{
+    struct rig rig;
+
+    open_rig(&rig, 1000, 1000);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "x", NULL);
+    rig_receive(&rig, "0123456789");
+    weir_channel_deregister(rig.channel, NULL);
+    rig_run(&rig);
+    pass(&rig, 50);
+    assert_sent(&rig, "0123456789");
+    weir_channel_register(rig.channel, rig.stepper.executor, NULL);
+    rig_run(&rig);
+    pass(&rig, 1);
+    assert_sent(&rig, "x");
+    assert_true(rig.wire->reads);
+    rig_close(&rig);
+}
+
+/* ---- reading ---- */
+
+TEST(traffic_shaping, does_not_read_until_what_was_read_is_paid)
+{
+    weir_traffic *traffic = make(1000, 0);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    assert_true(rig.wire->reads);
+    rig_receive(&rig, "0123456789");
+    assert_false(rig.wire->reads);
+    assert_true(weir_channel_auto_read(rig.channel)); /* that is the user's */
+    pass(&rig, 9);
+    assert_false(rig.wire->reads);
+    pass(&rig, 2);
+    assert_true(rig.wire->reads);
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_read, 10);
+    assert_int_equal(stats.reads_paused, 1);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+TEST(traffic_shaping, leaves_reads_on_demand_to_who_asks)
+{
+    struct rig rig;
+
+    open_rig(&rig, 1000, 0);
+    weir_channel_set_auto_read(rig.channel, false);
+    rig_run(&rig);
+    weir_channel_request_read(rig.channel);
+    rig_run(&rig);
+    assert_true(rig.wire->reads);
+    rig_receive(&rig, "0123456789");
+    weir_channel_request_read(rig.channel); /* too early: it is kept */
+    rig_run(&rig);
+    assert_false(rig.wire->reads);
+    pass(&rig, 11);
+    assert_true(rig.wire->reads);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, several_pauses_end_with_the_last)
+{
+    weir_traffic *short_one = make(1000, 0), *long_one = make(100, 0);
+    struct rig rig;
+
+    open_with(&rig, short_one);
+    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, long_one), 0);
+    rig_receive(&rig, "0123456789");
+    pass(&rig, 50);
+    assert_false(rig.wire->reads);
+    pass(&rig, 51);
+    assert_true(rig.wire->reads);
+    rig_close(&rig);
+    weir_traffic_release(short_one);
+    weir_traffic_release(long_one);
+}
+
+/* ---- many channels ---- */
+
+TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
+{
+    weir_traffic *traffic = make(0, 1000);
+    struct rig rigs[2];
+
+    for (int i = 0; i < 2; i++) {
+        open_with(&rigs[i], traffic);
+        for (int j = 0; j < 20; j++)
+            transmit(&rigs[i], "0123456789", NULL);
+    }
+    for (int ms = 0; ms < 210; ms++)
+        for (int i = 0; i < 2; i++)
+            pass(&rigs[i], 1); /* their clocks go alike */
+    assert_in_range(rigs[0].wire->sent_length, 90, 120);
+    assert_in_range(rigs[1].wire->sent_length, 90, 120);
+    assert_in_range(rigs[0].wire->sent_length + rigs[1].wire->sent_length, 190, 220);
+    for (int i = 0; i < 2; i++)
+        rig_close(&rigs[i]);
+    weir_traffic_release(traffic);
+}
+
+/* ---- with chunks ---- */
+
+static int make_chunk(void *source, weir_msg **ret_chunk)
+{
+    unsigned *left = source;
+
+    if (*left == 0)
+        return WEIR_CHUNKS_END;
+    (*left)--;
+    *ret_chunk = text_msg("0123456789");
+    return WEIR_CHUNKS_MADE;
+}
+
+TEST(traffic_shaping, limits_chunks_one_by_one)
+{
+    static const weir_chunk_source source = {.next = make_chunk};
+    weir_chunks *chunks = NULL;
+    unsigned left = 100;
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
+    assert_int_equal(weir_chunks_create(&source, &left, 1000, &chunks), 0);
+    weir_channel_write_and_flush(rig.channel, weir_chunks_msg(chunks), NULL);
+    rig_run(&rig);
+    assert_in_range(left, 80, 99); /* no more than the marks allow */
+    pass(&rig, 500);
+    assert_in_range(rig.wire->sent_length, 480, 520);
+    pass(&rig, 510);
+    assert_int_equal(rig.wire->sent_length, 1000);
+    rig_close(&rig);
+}
+
+/* ---- lack of memory ---- */
+
+static bool shape_without(unsigned n)
+{
+    weir_traffic *traffic = make(1000, 1000);
+    weir_msg *msgs[3];
+    struct rig rig;
+    bool failed;
+    int err;
+
+    for (int i = 0; i < 3; i++)
+        msgs[i] = text_msg("0123456789");
+    rig_open_with(&rig, &(const struct wire_options){.silent = true}, NULL);
+    test_memory_fail_at(n);
+    err = weir_traffic_shaping_add(rig.pipeline, traffic);
+    failed = test_memory_failed();
+    if (failed)
+        test_memory_fail_at(0);
+    assert_int_equal(err, failed ? -ENOMEM : 0);
+    test_memory_fail_at(0);
+    rig_start(&rig);
+    if (!failed)
+        test_memory_fail_at(n);
+    for (int i = 0; i < 3; i++)
+        weir_channel_write_and_flush(rig.channel, msgs[i], NULL);
+    failed = failed || test_memory_failed();
+    test_memory_fail_at(0);
+    pass(&rig, 50);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+    return failed;
+}
+
+TEST(traffic_shaping, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1; shape_without(n); n++)
+        ;
+}
+
+TEST(traffic_shaping, needs_a_limit)
+{
+    struct rig rig;
+
+    open_rig(&rig, 0, 0);
+    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, NULL), -EINVAL);
+    rig_close(&rig);
+}
