@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What docs/guide/22-doors.md shows.
+ */
+#include <stdio.h>
+
+#include "guide/stage.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/tally.h"
+
+static struct tally left;
+
+/* doc:begin who */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address address;
+    weir_buf *answer;
+
+    weir_msg_release(msg);
+    if (weir_proxy_source(weir_ctx_channel(ctx), &address) < 0)
+        return;
+    weir_address_format(&address, text, sizeof(text));
+    if (weir_buf_create_from(text, strlen(text), &answer) == 0)
+        weir_write_and_flush(ctx, weir_buf_msg(answer), NULL);
+}
+
+static const weir_handler who = {.name = "who", .read = on_read};
+/* doc:end */
+
+static void on_removed(weir_ctx *ctx)
+{
+    (void)ctx;
+    tally_add(&left);
+}
+
+static const weir_handler teller = {.name = "teller", .removed = on_removed};
+
+/* doc:begin server */
+struct doors {
+    weir_ip_filter *filter;
+    weir_connection_limit *limit;
+    weir_counters *counters;
+};
+
+/* The listener's handlers: for all that it accepts. */
+static int init_server(weir_channel *listener, void *user_data)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(listener);
+    struct doors *doors = user_data;
+    int err = weir_ip_filter_add(pipeline, doors->filter);
+
+    return err < 0 ? err : weir_connection_limit_add(pipeline, doors->limit);
+}
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    struct doors *doors = user_data;
+    int err = weir_counters_add(pipeline, doors->counters);
+
+    if (!err)
+        err = weir_proxy_receiver_add(pipeline, NULL);
+    if (!err)
+        err = weir_pipeline_add_last(pipeline, &who, NULL);
+    return err;
+}
+/* doc:end */
+
+static int init_told(weir_channel *channel, void *user_data)
+{
+    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &teller, NULL);
+
+    return err < 0 ? err : init_child(channel, user_data);
+}
+
+/* doc:begin make */
+static int make_doors(struct doors *doors)
+{
+    static const weir_ip_rule rules[] = {
+        {"127.0.0.0/8", WEIR_IP_ACCEPT}, /* our proxies */
+        {"10.7.0.0/16", WEIR_IP_ACCEPT},
+    };
+    int err = weir_ip_filter_create(
+        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 2, .others = WEIR_IP_REJECT),
+        &doors->filter);
+
+    if (!err)
+        err = weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max = 2), &doors->limit);
+    if (!err)
+        err = weir_counters_create(WEIR_COUNTERS_OPTIONS(.name = "front"), &doors->counters);
+    return err;
+}
+/* doc:end */
+
+static weir_channel *serve(struct doors *doors, weir_group *group)
+{
+    weir_channel *server = NULL;
+
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+                                              .init_server = init_server, .init_child = init_told,
+                                              .user_data = doors),
+                          &server),
+        0);
+    return server;
+}
+
+static void close_doors(struct doors *doors, weir_channel *server, weir_group *group)
+{
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(10)), 0);
+    weir_channel_release(server);
+    end_group(group);
+    weir_ip_filter_release(doors->filter);
+    weir_connection_limit_release(doors->limit);
+    weir_counters_release(doors->counters);
+}
+
+TEST(guide_doors, let_in_whom_they_know_and_as_many_as_there_is_room_for)
+{
+    struct doors doors = {0};
+    weir_group *group = make_loops(2);
+    weir_channel *server;
+    weir_metric_value value;
+    int visitors[3];
+
+    assert_int_equal(make_doors(&doors), 0);
+    server = serve(&doors, group);
+    for (int i = 0; i < 2; i++) {
+        visitors[i] = visitor_come(server);
+        visitor_say(visitors[i], "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\nwho is it?");
+        visitor_hear(visitors[i], "192.0.2.1:56324");
+    }
+    visitors[2] = visitor_come(server);
+    visitor_hear_end(visitors[2]);
+    visitor_leave(visitors[2]);
+    visitor_leave(visitors[0]);
+    assert_true(tally_await(&left, 2)); /* the one that was refused, and the one that has left */
+    assert_int_equal(weir_metric_read("front.channels", &value), 0);
+    assert_int_equal(value.value, 2);
+    visitor_leave(visitors[1]);
+    close_doors(&doors, server, group);
+}
+
+TEST(guide_doors, are_shut_for_others)
+{
+    static const weir_ip_rule nobody = {"127.0.0.1", WEIR_IP_REJECT};
+    struct doors doors = {0};
+    weir_group *group = make_loops(2);
+    weir_channel *server;
+    int visitor;
+
+    assert_int_equal(make_doors(&doors), 0);
+    weir_ip_filter_release(doors.filter);
+    assert_int_equal(weir_ip_filter_create(
+                         WEIR_IP_FILTER_OPTIONS(.rules = &nobody, .rule_count = 1), &doors.filter),
+                     0);
+    server = serve(&doors, group);
+    for (int i = 0; i < 5; i++) {
+        visitor = visitor_come(server);
+        visitor_hear_end(visitor);
+        visitor_leave(visitor);
+    }
+    assert_int_equal(weir_ip_filter_rejected(doors.filter), 5);
+    close_doors(&doors, server, group);
+}
+
+/* doc:begin watch */
+static int watch(weir_pipeline *pipeline, weir_pcap *pcap, weir_timing *timing)
+{
+    int err = weir_pcap_add(pipeline, pcap); /* bytes as they are on the wire */
+
+    if (!err)
+        err = weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_DEBUG));
+    if (!err)
+        err = weir_timing_add(pipeline, timing); /* the handlers that are added after this */
+    return err;
+}
+/* doc:end */
+
+TEST(guide_doors, can_be_watched)
+{
+    weir_embedded *embedded = NULL;
+    weir_timing *timing = NULL;
+    weir_pcap *pcap = NULL;
+    weir_histogram_summary summary;
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/dev/null"), &pcap), 0);
+    assert_int_equal(weir_timing_create(NULL, &timing), 0);
+    assert_int_equal(watch(weir_embedded_pipeline(embedded), pcap, timing), 0);
+    assert_int_equal(weir_buf_create_from("x", 1, &buf), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)), 0);
+    weir_histogram_read(weir_timing_histogram(timing, WEIR_TIMING_READ), &summary);
+    assert_int_equal(summary.count, 1);
+    weir_embedded_release(embedded);
+    weir_timing_release(timing);
+    weir_pcap_release(pcap);
+}
