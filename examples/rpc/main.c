@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers remote calls: small ones at once, large ones when threads of their own have found the
+ * answer, so that they hold nobody up. rpc-client asks it.
+ *     rpc [--port 8025] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/rpc.h"
+#include "support/settings.h"
+
+struct job {
+    uint32_t id;
+    uint64_t number;
+};
+
+static weir_group *thinkers;
+
+static void answer(weir_ctx *ctx, uint32_t id, uint64_t number)
+{
+    weir_buf *buf;
+
+    if (weir_buf_create(12, 0, &buf) < 0) {
+        weir_fire_error(ctx, -ENOMEM, "no memory for an answer"); /* at the tail it closes */
+        return;
+    }
+    (void)weir_buf_write_u32(buf, id);
+    (void)weir_buf_write_u64(buf, number);
+    weir_write(ctx, weir_buf_msg(buf), NULL);
+}
+
+/* ---- what takes a while ---- */
+
+/* doc:begin offload */
+static void *find_factor(void *arg)
+{
+    struct job *job = arg;
+    uint64_t factor = 2;
+
+    while (factor * factor <= job->number && job->number % factor != 0)
+        factor++;
+    job->number = factor * factor <= job->number ? factor : job->number;
+    return job;
+}
+
+/* On the loop again; without a context if the connection is gone. */
+static void on_found(weir_ctx *ctx, int err, void *result, void *arg)
+{
+    const struct job *job = result;
+
+    if (ctx != NULL && err == 0) {
+        answer(ctx, job->id, job->number);
+        weir_flush(ctx);
+    }
+    free(arg);
+}
+/* doc:end */
+
+/* Of 32 bits: nobody can keep a thread busy for ever. */
+static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
+{
+    struct job *job = malloc(sizeof(*job));
+    int err = job != NULL ? 0 : -ENOMEM;
+
+    if (!err) {
+        *job = (struct job){id, number};
+        err = weir_offload(ctx, thinkers, find_factor, on_found, job);
+    }
+    if (err) {
+        free(job);
+        weir_fire_error(ctx, err, "nobody is there to think");
+    }
+}
+
+/* ---- calls ---- */
+
+/* doc:begin read */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg); /* one frame, without its length */
+    uint8_t method = 0;
+    uint64_t number = 0;
+    uint32_t id = 0;
+
+    if (weir_buf_read_u32(buf, &id) < 0 || weir_buf_read_u8(buf, &method) < 0 ||
+        weir_buf_read_u64(buf, &number) < 0 || method > RPC_FACTOR)
+        weir_fire_error(ctx, WEIR_EMALFORMED, "that is no call");
+    else if (method == RPC_SQUARE)
+        answer(ctx, id, number * number);
+    else
+        think(ctx, id, (uint32_t)number);
+    weir_msg_release(msg);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_flush(ctx); /* what was answered at once goes out together */
+}
+/* doc:end */
+
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who takes no answers is asked nothing */
+}
+
+static const weir_handler calls = {
+    .name = "calls",
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .writability = on_writability,
+};
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    int err = rpc_frames_add(pipeline);
+
+    (void)user_data;
+    return err ? err : weir_pipeline_add_last(pipeline, &calls, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8025);
+    int result;
+
+    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE), &thinkers) < 0)
+        return EXIT_FAILURE;
+    result = serve(&settings, init_child);
+    weir_group_release(thinkers);
+    return result;
+}
