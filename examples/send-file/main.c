@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends a file to everybody who connects, no faster than it is told: each for itself, and all of
+ * them together.
+ *     send-file --file FILE [--rate BYTES-PER-SECOND] [--total-rate BYTES-PER-SECOND] [--port 8026]
+ *               [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <weir/weir.h>
+
+#include "support/settings.h"
+
+static const char *file;
+static int64_t rate;        /* of each; 0 = no limit */
+static weir_traffic *total; /* of all */
+
+/* doc:begin send */
+/* The file is read as it is sent: a few pieces of it are in memory at any time. */
+static int open_file(weir_chunks **ret_chunks)
+{
+    int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+
+    if (descriptor < 0)
+        return -errno;
+    if (fstat(descriptor, &status) < 0) {
+        close(descriptor);
+        return -EIO;
+    }
+    return weir_chunks_create_file(descriptor, 0, status.st_size, WEIR_FILE_RANGE_CLOSE, 0,
+                                   ret_chunks);
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    weir_chunks *chunks;
+    int err = open_file(&chunks);
+
+    if (err) {
+        weir_fire_error(ctx, err, "the file cannot be sent"); /* at the tail it closes */
+        return;
+    }
+    weir_write_and_flush(ctx, weir_chunks_msg(chunks), NULL);
+    weir_close(ctx, NULL); /* when it has been sent */
+}
+/* doc:end */
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    weir_msg_release(msg); /* nobody needs to ask for it */
+}
+
+static const weir_handler sender = {.name = "sender", .active = on_active, .read = on_read};
+
+/* doc:begin limits */
+static int add_limits(weir_pipeline *pipeline)
+{
+    weir_traffic *own = NULL;
+    int err = weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = rate), &own);
+
+    if (!err)
+        err = weir_traffic_shaping_add(pipeline, total);
+    if (!err)
+        err = weir_traffic_shaping_add(pipeline, own);
+    weir_traffic_release(own);
+    return err;
+}
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    int err = add_limits(pipeline);
+
+    (void)user_data;
+    if (!err)
+        err = weir_chunked_writing_add(pipeline);
+    return err ? err : weir_pipeline_add_last(pipeline, &sender, NULL);
+}
+/* doc:end */
+
+int main(int argc, char **argv)
+{
+    const char *own_rate = settings_take(&argc, argv, "--rate");
+    const char *total_rate = settings_take(&argc, argv, "--total-rate");
+    struct settings settings;
+    int result, err;
+
+    file = settings_take(&argc, argv, "--file");
+    settings = settings_read(argc, argv, "0.0.0.0", 8026);
+    if (file == NULL || access(file, R_OK) < 0) {
+        fprintf(stderr, "send-file: there is no such file: %s\n", file ? file : "(--file FILE)");
+        return 2;
+    }
+    rate = own_rate ? atoll(own_rate) : 0;
+    err = weir_traffic_create(
+        WEIR_TRAFFIC_OPTIONS(.write_rate = total_rate ? atoll(total_rate) : 0), &total);
+    if (err || rate < 0) {
+        fprintf(stderr, "send-file: %s\n", weir_error_text(err ? err : -EINVAL));
+        return EXIT_FAILURE;
+    }
+    result = serve(&settings, init_child);
+    weir_traffic_release(total);
+    return result;
+}
