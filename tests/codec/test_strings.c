@@ -143,6 +143,44 @@ TEST(strings, go_out_as_bytes)
     weir_embedded_release(embedded);
 }
 
+/* Of random length, without a NUL. */
+static weir_string *make_random(uint32_t *random)
+{
+    char text[256];
+    weir_string *string = NULL;
+    size_t length = (*random >> 8) % sizeof(text);
+
+    for (size_t i = 0; i < length; i++) {
+        *random = *random * 1664525u + 1013904223u;
+        text[i] = (char)(1 + (*random >> 8) % 255);
+    }
+    *random = *random * 1664525u + 1013904223u;
+    assert_int_equal(weir_string_create_from(text, length, &string), 0);
+    return string;
+}
+
+TEST(strings, come_back_as_they_went_out)
+{
+    weir_embedded *embedded = stage_open(add_options, NULL);
+    uint32_t random = 1;
+
+    for (int i = 0; i < 500; i++) {
+        weir_string *string = make_random(&random);
+        weir_msg *msg;
+
+        assert_int_equal(
+            weir_embedded_write_outbound(embedded, weir_string_msg(weir_string_retain(string))), 0);
+        assert_int_equal(
+            weir_embedded_write_inbound(embedded, weir_embedded_read_outbound(embedded)), 0);
+        msg = weir_embedded_read_inbound(embedded);
+        assert_int_equal(weir_string_length(weir_string_of(msg)), weir_string_length(string));
+        assert_string_equal(weir_string_text(weir_string_of(msg)), weir_string_text(string));
+        weir_msg_release(msg);
+        weir_string_release(string);
+    }
+    weir_embedded_release(embedded);
+}
+
 TEST(strings, survive_every_lack_of_memory)
 {
     stage_assert_survives(add_lines_of, NULL, "one\ntwo\nthree\n", 14);

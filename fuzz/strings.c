@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a string: it comes out if and only if there is no NUL in it and, where that is asked
+ * for, it is UTF-8; and goes out as the bytes that it was. Input: whether it is asked for, the
+ * bytes.
+ */
+#include <weir/strings.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/embedded.h>
+#include <weir/text.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void expect(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void expect_bytes(weir_msg *msg, weir_span expected)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    expect(buf != NULL && weir_buf_readable(buf) == expected.length);
+    expect(expected.length == 0 ||
+           memcmp(weir_buf_bytes(buf), expected.data, expected.length) == 0);
+    weir_msg_release(msg);
+}
+
+static void check(weir_embedded *embedded, weir_span bytes, bool is_text)
+{
+    weir_buf *buf;
+    weir_msg *msg;
+    int err;
+
+    expect(weir_buf_create_from(bytes.data, bytes.length, &buf) == 0);
+    err = weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
+    msg = weir_embedded_read_inbound(embedded);
+    expect(err == (is_text ? 0 : WEIR_EMALFORMED) && (msg != NULL) == is_text);
+    if (msg == NULL)
+        return;
+    expect(weir_string_length(weir_string_of(msg)) == bytes.length);
+    expect(strlen(weir_string_text(weir_string_of(msg))) == bytes.length);
+    expect(weir_embedded_write_outbound(embedded, msg) == 0);
+    expect_bytes(weir_embedded_read_outbound(embedded), bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weir_strings_options options = {.size = sizeof(options)};
+    weir_embedded *embedded;
+    weir_span bytes;
+    bool is_text;
+
+    if (size < 1)
+        return 0;
+    options.utf8 = (data[0] & 1) != 0;
+    bytes = weir_span_of(data + 1, size - 1);
+    is_text = memchr(bytes.data, '\0', bytes.length) == NULL &&
+              (!options.utf8 || weir_span_is_utf8(bytes));
+    expect(weir_embedded_create(NULL, &embedded) == 0);
+    expect(weir_strings_add(weir_embedded_pipeline(embedded), &options) == 0);
+    check(embedded, bytes, is_text);
+    weir_embedded_release(embedded);
+    return 0;
+}
