@@ -82,6 +82,13 @@ static int deliver(weir_ctx *ctx, weir_proxy_header *header)
     return 0;
 }
 
+/* Where reads are on demand, who has asked for one has got nothing of it yet. */
+static void ask_for_more(weir_ctx *ctx)
+{
+    if (!weir_channel_auto_read(weir_ctx_channel(ctx)))
+        weir_request_read(ctx);
+}
+
 static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct receiver *receiver = weir_ctx_state(ctx);
@@ -98,6 +105,8 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     if (taken == 0)
         return weir_decoder_need(ctx, need);
     (void)weir_buf_skip(in, (size_t)taken);
+    if (weir_buf_readable(in) == 0)
+        ask_for_more(ctx);
     return deliver(ctx, header);
 }
 

@@ -361,6 +361,31 @@ TEST(proxy_protocol, lets_others_remove_the_receiver_first)
     weir_embedded_release(embedded);
 }
 
+TEST(proxy_protocol, asks_for_more_where_reads_are_on_demand)
+{
+    weir_embedded *embedded = NULL;
+    weir_buf *buf;
+
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)),
+            &embedded),
+        0);
+    assert_int_equal(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), NULL), 0);
+    stage_put_text(embedded, "PROXY UNK");
+    stage_put_text(embedded, "NOWN\r\n");
+    stage_put_text(embedded, "abc");
+    stage_put_text(embedded, "def");
+    weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
+    weir_embedded_run(embedded);
+    buf = weir_buf_of(weir_embedded_read_inbound(embedded));
+    assert_non_null(buf);
+    assert_int_equal(weir_buf_readable(buf), 3);
+    weir_buf_release(buf);
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
 /* ---- the sender ---- */
 
 static weir_proxy_header *make_header(void)
