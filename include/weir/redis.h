@@ -43,7 +43,7 @@ typedef struct weir_redis_options {
     size_t size;
     weir_redis_push_fn *push;       /* default: nobody hears it */
     void *user_data;                /* its; lent until the channel is closed */
-    const weir_resp_options *codec; /* copied */
+    const weir_resp_options *codec; /* copied: its limits; the rest does not matter */
 } weir_redis_options;
 
 #define WEIR_REDIS_OPTIONS(...) \

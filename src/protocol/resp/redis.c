@@ -281,13 +281,27 @@ static const weir_handler client_table = {
     .flush = on_flush,
 };
 
+/* A reply is one value, and never an inline command. */
+static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
+{
+    weir_resp_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err < 0)
+        return err;
+    options.size = sizeof(options);
+    options.stream_from = 0;
+    options.inline_commands = false;
+    return weir_resp_codec_add(pipeline, &options);
+}
+
 int weir_redis_add(weir_pipeline *pipeline, const weir_redis_options *given)
 {
     weir_redis_options options;
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir_resp_codec_add(pipeline, options.codec);
+        err = add_codec(pipeline, options.codec);
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &client_table, given);
 }
 
