@@ -192,7 +192,8 @@ TEST(logging, tells_events_errors_and_writability)
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
     char text[128];
 
-    weir_channel_fire_event(weir_embedded_channel(embedded), weir_event_output_closed());
+    weir_channel_fire_event(weir_embedded_channel(embedded),
+                            weir_msg_retain(weir_event_output_closed()));
     (void)snprintf(text, sizeof(text), "EVENT: %s\n", weir_event_output_closed()->type->name);
     assert_logged(text);
     weir_pipeline_fire_error(pipeline, WEIR_EMALFORMED, "it is nonsense");

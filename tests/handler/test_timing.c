@@ -143,7 +143,7 @@ TEST(timing, tells_how_long_each_kind_of_event_takes)
 
     assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes("abc", 3)), 0);
     assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes("0123456789", 10)), 0);
-    weir_channel_fire_event(channel, weir_event_output_closed());
+    weir_channel_fire_event(channel, weir_msg_retain(weir_event_output_closed()));
     weir_embedded_run(embedded);
     assert_int_equal(weir_channel_set_user_writable(channel, 1, false), 0);
     weir_embedded_run(embedded);
