@@ -11,6 +11,7 @@
 #include <weir/embedded.h>
 #include <weir/error.h>
 
+#include "protocol/resp/redis_request.h"
 #include "support/codec/feed.h"
 #include "support/memory.h"
 #include "support/protocol/resp/words.h"
@@ -172,6 +173,66 @@ TEST(redis, a_command_that_is_sent_cannot_be_cancelled)
     assert_int_equal(weir_promise_cancel(rig.replies[0]), -EBUSY);
     assert_int_equal(answer(&rig, "+PONG\r\n"), 0);
     assert_reply(&rig, 0, "+PONG");
+    close_rig(&rig);
+}
+
+TEST(redis, a_command_that_was_cancelled_is_not_sent)
+{
+    const weir_span ping = weir_span_of_text("PING");
+    weir__redis_request *request = NULL;
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(
+        weir__redis_request_create(weir_channel_executor(rig.channel), &ping, 1, &request), 0);
+    rig.replies[0] = weir_promise_retain(request->promise);
+    assert_int_equal(weir_promise_cancel(rig.replies[0]), 0);
+    weir_channel_write_and_flush(rig.channel, &request->msg, NULL);
+    assert_sent(&rig, "");
+    ask(&rig, 1, "GET", "a");
+    assert_int_equal(answer(&rig, ":1\r\n"), 0);
+    assert_reply(&rig, 1, ":1");
+    assert_true(weir_promise_is_cancelled(rig.replies[0]));
+    close_rig(&rig);
+}
+
+/* ---- flushing ---- */
+
+static unsigned flushes;
+
+static void count_flush(weir_ctx *ctx)
+{
+    flushes++;
+    weir_flush(ctx);
+}
+
+static void ask_twice(weir_promise *reply, void *user_data)
+{
+    struct rig *rig = user_data;
+
+    (void)reply;
+    (void)weir_redis_call(rig->channel, NULL, "PING", NULL);
+    (void)weir_redis_call(rig->channel, NULL, "PING", NULL);
+}
+
+TEST(redis, commands_that_are_made_while_replies_are_heard_are_sent_together)
+{
+    static const weir_handler counter = {.name = "counter", .flush = count_flush};
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(rig.embedded), &counter, NULL),
+                     0);
+    ask(&rig, 0, "PING", NULL);
+    ask(&rig, 1, "PING", NULL);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(weir_promise_add_listener(rig.replies[i], ask_twice, &rig), 0);
+    assert_sent(&rig, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n");
+    flushes = 0;
+    assert_int_equal(answer(&rig, "+PONG\r\n+PONG\r\n"), 0);
+    assert_int_equal(flushes, 1);
+    assert_sent(&rig, "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n"
+                      "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nPING\r\n");
     close_rig(&rig);
 }
 

@@ -4,13 +4,12 @@
  */
 #include <weir/redis.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <weir/client.h>
 #include <weir/error.h>
-#include <weir/text.h>
-#include <weir/thread.h>
 
 #include "support/executor/group.h"
 #include "support/executor/tally.h"
@@ -189,6 +188,52 @@ TEST(redis_server, many_commands_are_answered_in_order)
         assert_int_equal(weir_resp_integer(weir_promise_value(replies[i])), i + 1);
         weir_promise_release(replies[i]);
     }
+    close_rig(&rig);
+}
+
+struct caller {
+    pthread_t thread;
+    weir_channel *channel;
+    bool is_in_order;
+};
+
+/* No asserts: it is a thread of its own. */
+static void *call_many(void *arg)
+{
+    static _Thread_local weir_promise *replies[MANY / 10];
+    struct caller *caller = arg;
+    int64_t before = 0, number;
+
+    caller->is_in_order = true;
+    for (int i = 0; i < MANY / 10; i++)
+        if (weir_redis_call(caller->channel, &replies[i], "INCR", "n", NULL) < 0)
+            abort();
+    for (int i = 0; i < MANY / 10; i++) {
+        if (weir_promise_sync(replies[i], PATIENCE_NS) < 0)
+            abort();
+        number = weir_resp_integer(weir_promise_value(replies[i]));
+        caller->is_in_order = caller->is_in_order && number > before;
+        before = number;
+        weir_promise_release(replies[i]);
+    }
+    return NULL;
+}
+
+TEST(redis_server, answers_many_threads_on_one_connection)
+{
+    struct caller callers[4];
+    struct rig rig;
+
+    open_rig(&rig, WEIR_IO_AUTO, NULL);
+    for (int i = 0; i < 4; i++) {
+        callers[i].channel = rig.channel;
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_many, &callers[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+        assert_true(callers[i].is_in_order);
+    }
+    assert_answer("$4000", rig.channel, "GET", "n");
     close_rig(&rig);
 }
 
