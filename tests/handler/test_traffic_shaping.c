@@ -18,6 +18,7 @@
 
 #include "support/channel/rig.h"
 #include "support/memory.h"
+#include "support/transport/line.h"
 
 static weir_traffic *make(int64_t read_rate, int64_t write_rate)
 {
@@ -356,6 +357,76 @@ TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
     assert_in_range(rigs[0].wire->sent_length + rigs[1].wire->sent_length, 190, 220);
     for (int i = 0; i < 2; i++)
         rig_close(&rigs[i]);
+    weir_traffic_release(traffic);
+}
+
+/* ---- real sockets, two loops ---- */
+
+#define MESSAGES 32
+#define MESSAGE_SIZE 32768
+
+/* To the handlers behind the line's own. */
+static void pass_on(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_fire_read(ctx, msg);
+}
+
+struct counter {
+    struct line_end *end;
+    uint64_t bytes;
+};
+
+static void count(weir_ctx *ctx, weir_msg *msg)
+{
+    struct counter *self = weir_ctx_state(ctx);
+
+    self->bytes += weir_msg_size(msg);
+    weir_msg_release(msg);
+    if (self->bytes == MESSAGES * MESSAGE_SIZE)
+        line_note(self->end, "all");
+}
+
+static int init_counter(void *state, const void *options)
+{
+    ((struct counter *)state)->end = *(struct line_end *const *)options;
+    return 0;
+}
+
+static const weir_handler counter = {
+    .name = "counter",
+    .state_size = sizeof(struct counter),
+    .init = init_counter,
+    .read = count,
+};
+
+TEST_EACH_PAIR(traffic_shaping, two_loops_share_a_limit)
+{
+    weir_traffic *traffic = make(20000000, 20000000);
+    struct line_end *server = &line->server;
+    weir_traffic_stats stats;
+    weir_promise *added;
+
+    line_open(line, NULL);
+    line->server.on_read = pass_on;
+    assert_int_equal(weir_traffic_shaping_add(weir_channel_pipeline(line->server.channel), traffic),
+                     0);
+    added = line_promise(server);
+    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(server->channel),
+                                       WEIR_PLACE(.done = added), &counter, &server),
+                     0);
+    assert_int_equal(line_result(added), 0); /* both are there before something comes */
+    assert_int_equal(weir_traffic_shaping_add(weir_channel_pipeline(line->client.channel), traffic),
+                     0);
+    for (int i = 0; i < MESSAGES; i++)
+        weir_channel_write_and_flush(line->client.channel, sized_msg(MESSAGE_SIZE), NULL);
+    line_await(&line->server, "all", 1);
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_read, MESSAGES * MESSAGE_SIZE);
+    assert_int_equal(stats.bytes_written, MESSAGES * MESSAGE_SIZE);
+    assert_int_equal(stats.bytes_waiting, 0);
+    assert_true(stats.reads_paused > 0);
+    assert_true(stats.writes_delayed > 0);
+    line_close(line);
     weir_traffic_release(traffic);
 }
 
