@@ -92,6 +92,7 @@ static bool survives_without(unsigned n, transcript_add_fn *add, const void *opt
     weir_embedded *embedded = NULL;
     weir_msg *pieces[64];
     size_t count = 0;
+    bool failed;
     int err;
 
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
@@ -104,9 +105,10 @@ static bool survives_without(unsigned n, transcript_add_fn *add, const void *opt
     assert_true(err == 0 || err == -ENOMEM);
     for (size_t i = 0; i < count; i++)
         (void)weir_embedded_write_inbound(embedded, pieces[i]);
+    failed = test_memory_failed();
     test_memory_fail_at(0);
     weir_embedded_release(embedded);
-    return test_memory_failed();
+    return failed;
 }
 
 void stage_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
