@@ -209,17 +209,26 @@ void weir__cumulation_rest(weir_cumulation *cumulation)
     replace_in(cumulation, smaller);
 }
 
-static weir_msg *take_all(weir_cumulation *cumulation)
+/* All as one message, if there is memory for it. */
+static weir_msg *take_all(const weir_cumulation *cumulation)
 {
     weir_composite *all;
 
-    if (weir_composite_create(0, &all) < 0)
+    if (weir_composite_create(SIZE_MAX, &all) < 0)
         return NULL;
     if (weir_composite_add(all, weir_buf_msg(weir_buf_retain(cumulation->in))) == 0 &&
         weir_composite_add(all, weir_msg_retain(weir_composite_msg(cumulation->pieces))) == 0)
         return weir_composite_msg(all);
     weir_composite_release(all);
     return NULL;
+}
+
+static weir_msg *take_in(weir_cumulation *cumulation)
+{
+    weir_msg *in = weir_buf_msg(cumulation->in);
+
+    cumulation->in = NULL;
+    return in;
 }
 
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
@@ -230,9 +239,9 @@ weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
 
     if (has_in && has_pieces)
         left = take_all(cumulation);
-    else if (has_in)
-        left = weir_msg_retain(weir_buf_msg(cumulation->in));
-    else if (has_pieces)
+    if (has_in && left == NULL)
+        return take_in(cumulation);
+    if (has_pieces && left == NULL)
         left = weir_msg_retain(weir_composite_msg(cumulation->pieces));
     weir__cumulation_clear(cumulation);
     return left;

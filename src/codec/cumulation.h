@@ -34,7 +34,7 @@ void weir__cumulation_go_on(weir_cumulation *cumulation);
 /* Nothing will come for a while: gives memory back that the bytes do not need. */
 void weir__cumulation_rest(weir_cumulation *cumulation);
 
-/* All bytes that are left, as one message; NULL if there are none, or no memory. */
+/* The bytes that are left, as one message, or as two calls' if memory is short; then NULL. */
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation);
 void weir__cumulation_clear(weir_cumulation *cumulation);
 

@@ -57,7 +57,8 @@ static void give_up(weir_ctx *ctx, int err)
 
     state->flags |= BROKEN;
     state->detail = NULL;
-    weir__cumulation_clear(&state->cumulation);
+    if ((state->flags & DECODING) == 0) /* otherwise `decode` may be looking at it: `run` does */
+        weir__cumulation_clear(&state->cumulation);
     weir_fire_error(ctx, err, detail);
 }
 
@@ -145,7 +146,8 @@ static void let_go(weir_ctx *ctx)
     weir_msg *left = weir__cumulation_take(&state_of(ctx)->cumulation);
 
     if (left != NULL) {
-        weir_fire_read(ctx, left);
+        for (; left != NULL; left = weir__cumulation_take(&state_of(ctx)->cumulation))
+            weir_fire_read(ctx, left);
         weir_fire_read_complete(ctx);
     }
     if (decoder_of(ctx)->removed != NULL)
@@ -164,6 +166,8 @@ static void run(weir_ctx *ctx)
     if ((state->flags & (ENDING | ENDED)) == ENDING)
         decode_rest(ctx);
     state->flags &= ~(uint32_t)DECODING;
+    if ((state->flags & BROKEN) != 0)
+        weir__cumulation_clear(&state->cumulation);
     if (weir_ctx_is_removed(ctx))
         let_go(ctx);
 }

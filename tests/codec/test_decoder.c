@@ -222,6 +222,81 @@ TEST(decoder, queues_what_a_handler_behind_it_feeds_it)
     weir_embedded_release(embedded);
 }
 
+/* ---- what happens meanwhile without memory ---- */
+
+/* Passes on each byte itself, and takes it when all the others have done what they like. */
+static int decode_bytes(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    (void)ret_msg;
+    weir_fire_read(ctx, feed_bytes(weir_buf_bytes(in), 1));
+    return weir_buf_skip(in, 1) == 0 ? 1 : WEIR_EBOUNDS;
+}
+
+static void feed_in_vain(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg *more = feed_bytes("xy", 2);
+
+    test_memory_fail_at(1);
+    weir_pipeline_fire_read(weir_ctx_pipeline(ctx), more);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    weir_fire_read(ctx, msg);
+}
+
+TEST(decoder, keeps_what_is_being_decoded_when_more_of_it_is_lost)
+{
+    static const weir_decoder single = {
+        .handler = {.name = "single", WEIR_DECODER_SLOTS(struct counted)},
+        .decode = decode_bytes,
+    };
+    static const weir_handler feeder = {.name = "feeder", .read = feed_in_vain};
+    weir_embedded *embedded = open_with(&single);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &feeder, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes("abc", 3)), -ENOMEM);
+    assert_comes(embedded, "a");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+static void assert_comes_in_parts(weir_embedded *embedded, const char *text)
+{
+    weir_msg *msg;
+
+    while ((msg = weir_embedded_read_inbound(embedded)) != NULL) {
+        size_t length = weir_msg_size(msg);
+        char bytes[64] = "";
+
+        if (weir_buf_of(msg) != NULL)
+            memcpy(bytes, weir_buf_bytes(weir_buf_of(msg)), length);
+        else
+            (void)weir_composite_peek_bytes(weir_composite_of(msg), bytes, length);
+        assert_memory_equal(bytes, text, length);
+        text += length;
+        weir_msg_release(msg);
+    }
+    assert_string_equal(text, "");
+}
+
+TEST(decoder, that_is_removed_without_memory_loses_nothing)
+{
+    bool failed = true;
+
+    for (unsigned n = 1; failed; n++) {
+        weir_embedded *embedded = open_with(&counted);
+
+        write_text(embedded, "9in");
+        write_text(embedded, "two");
+        write_text(embedded, "3");
+        test_memory_fail_at(n);
+        (void)weir_pipeline_remove(weir_embedded_pipeline(embedded), "counted", NULL);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_comes_in_parts(embedded, "9intwo3");
+        weir_embedded_release(embedded);
+    }
+}
+
 TEST(decoder, passes_on_what_is_not_bytes)
 {
     static const weir_msg_type type = {.name = "other", .destroy = NULL};
