@@ -177,9 +177,14 @@ void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     state->has_taken = true;
+    if ((kind & WEIR_PART_START) != 0 && state->whole != NULL) {
+        fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
+        if (weir_ctx_is_removed(ctx)) {
+            weir_fire_read(ctx, msg); /* nobody puts this one together any more */
+            return;
+        }
+    }
     if ((kind & WEIR_PART_START) != 0) {
-        if (state->whole != NULL)
-            fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
         begin(ctx, msg, kind);
     } else if (state->whole != NULL) {
         add(ctx, msg, kind);

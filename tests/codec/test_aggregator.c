@@ -330,6 +330,25 @@ TEST(aggregator, that_is_removed_drops_what_it_has)
     weir_embedded_release(embedded);
 }
 
+static void remove_aggregator(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "aggregator", NULL);
+    weir_fire_error(ctx, err, detail);
+}
+
+TEST(aggregator, that_an_error_removes_passes_on_what_is_next)
+{
+    static const weir_handler remover = {.name = "remover", .error = remove_aggregator};
+    weir_embedded *embedded = open_with(&plain, false);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
+    assert_int_equal(put_words(embedded, "( .a ( .b)"), WEIR_EMALFORMED);
+    assert_comes(weir_embedded_read_inbound(embedded), "(");
+    assert_comes(weir_embedded_read_inbound(embedded), ".b)");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
 static bool aggregate_without(unsigned n)
 {
     weir_embedded *embedded = open_with(&plain, false);
