@@ -68,7 +68,8 @@ WEIR_API int weir_resp_create_text(enum weir_resp_kind kind, const void *bytes, 
 WEIR_API int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, weir_resp **ret_value);
 
 /*
- * Creates the head of a BULK of `length` bytes, which follow it in buffers.
+ * Creates the head of a BULK of `length` bytes, which follow it in buffers, composites or file
+ * ranges.
  * Thread: any.  Gives: value.  Fails: -ENOMEM.
  */
 WEIR_API int weir_resp_create_head(uint64_t length, weir_resp **ret_value);

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include <weir/composite.h>
 #include <weir/decoder.h>
 #include <weir/error.h>
 
 #include "base/options.h"
+#include "codec/enclose.h"
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_reader.h"
 
@@ -116,7 +116,7 @@ static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
 static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct codec *codec = weir_ctx_state(ctx);
-    size_t length = weir_msg_size(msg);
+    uint64_t length = (uint64_t)weir__enclose_length(msg);
     weir_buf *end = NULL;
     int err = length > codec->head_left ? WEIR_ETOOLONG : 0;
 
@@ -133,17 +133,12 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_write(ctx, weir_buf_msg(end), NULL);
 }
 
-static bool is_bytes(const weir_msg *msg)
-{
-    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
-}
-
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     const struct codec *codec = weir_ctx_state(ctx);
     weir_resp *value = weir_resp_of(msg);
 
-    if (codec->head_left > 0 && is_bytes(msg)) {
+    if (codec->head_left > 0 && weir__enclose_length(msg) >= 0) {
         write_piece(ctx, msg, done);
     } else if (value != NULL && codec->head_left == 0) {
         write_value(ctx, value, done);

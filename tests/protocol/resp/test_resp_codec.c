@@ -11,6 +11,7 @@
 
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/file_range.h>
 #include <weir/text.h>
 
 #include "support/codec/feed.h"
@@ -423,6 +424,29 @@ TEST(resp_codec, writes_a_head_and_the_bytes_that_follow)
     (void)weir_embedded_write_outbound(embedded, weir_resp_msg(head));
     (void)weir_embedded_write_outbound(embedded, feed_bytes("plain", 5));
     assert_written(embedded, "$0\r\n\r\nplain");
+    weir_embedded_release(embedded);
+}
+
+TEST(resp_codec, writes_a_head_and_the_file_that_follows)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_file_range *range = NULL;
+    weir_resp *head = NULL;
+    weir_msg *msg;
+
+    assert_int_equal(weir_resp_create_head(1234, &head), 0);
+    (void)weir_embedded_write_outbound(embedded, weir_resp_msg(head));
+    weir_msg_release(weir_embedded_read_outbound(embedded));
+    assert_int_equal(weir_file_range_create(0, 0, 1235, 0, &range), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, weir_file_range_msg(range)),
+                     WEIR_ETOOLONG);
+    assert_int_equal(weir_file_range_create(0, 0, 1234, 0, &range), 0);
+    assert_int_equal(weir_embedded_write_outbound(embedded, weir_file_range_msg(range)), 0);
+    msg = weir_embedded_read_outbound(embedded);
+    assert_ptr_equal(weir_file_range_of(msg), range);
+    weir_msg_release(msg);
+    assert_int_equal(weir_embedded_write_outbound(embedded, read_value(":1\r\n")), 0);
+    assert_written(embedded, "\r\n:1\r\n");
     weir_embedded_release(embedded);
 }
 
