@@ -10,7 +10,9 @@
  * fails, or one of its pieces does, with that error, and the next message is sent.
  *
  * A close waits until all that was written before it has been handed on; if nothing moves for the
- * channel's close timeout, what is left fails.
+ * channel's close timeout, what is left fails. Pieces that a handler in front holds back
+ * (weir/traffic_shaping.h) are waited for as long as it holds them. A half closure waits for
+ * nothing: ask for it when the promise of the last write has completed.
  */
 #ifndef WEIR_CHUNKED_WRITING_H
 #define WEIR_CHUNKED_WRITING_H

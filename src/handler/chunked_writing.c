@@ -17,6 +17,7 @@
 
 #include "channel/channel.h"
 #include "channel/node.h"
+#include "channel/outbound.h"
 #include "handler/chunks.h"
 #include "handler/held_writes.h"
 
@@ -84,19 +85,20 @@ static void on_sent(weir_promise *promise, void *user_data)
 {
     struct piece piece = *(struct piece *)user_data;
     weir_chunks *chunks = piece.chunks;
+    weir_ctx *ctx = chunks->ctx;
     int err = weir_promise_result(promise);
 
     weir__node_give(user_data);
     chunks->under_way--;
     if (err == 0)
         tell_progress(chunks, piece.size);
-    else if (chunks->ctx != NULL)
-        fail_first(chunks->ctx, chunks, err, weir_promise_detail(promise));
+    else if (ctx != NULL)
+        fail_first(ctx, chunks, err, weir_promise_detail(promise));
     else
         report(piece.channel, chunks, err, weir_promise_detail(promise));
-    if (chunks->ctx != NULL) {
-        put_off_close(chunks->ctx);
-        pump(chunks->ctx);
+    if (ctx != NULL) { /* also if it was the end of these: others are behind */
+        put_off_close(ctx);
+        pump(ctx);
     } else if (chunks->under_way == 0) {
         report(piece.channel, chunks, 0, NULL);
     }
@@ -184,16 +186,31 @@ static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
     return true;
 }
 
+/*
+ * Asks, or waits for room: as ask. If an empty piece is through at once nothing is in front, and
+ * nobody would tell of room that handlers behind us take.
+ */
+static int ask_if_room(weir_ctx *ctx, weir_chunks *chunks)
+{
+    int err;
+
+    if (has_room(ctx))
+        return ask(ctx, chunks);
+    if (chunks->under_way > 0)
+        return 0;
+    err = write_empty(ctx, chunks);
+    if (err < 0 || chunks->ctx == NULL) /* no memory; or it has failed, and the next is first */
+        return err < 0 ? err : 1;
+    return chunks->under_way == 0 ? ask(ctx, chunks) : 0;
+}
+
 /* One step with the chunks that are first: whether another may follow. */
 static bool step(weir_ctx *ctx, weir_chunks *chunks)
 {
     int result;
 
     weir_msg_retain(weir_chunks_msg(chunks)); /* whatever happens to the queue meanwhile */
-    if (has_room(ctx))
-        result = ask(ctx, chunks);
-    else
-        result = chunks->under_way == 0 ? write_empty(ctx, chunks) : 0;
+    result = ask_if_room(ctx, chunks);
     if (result < 0 && chunks->ctx != NULL)
         fail_first(ctx, chunks, result, "the source of a message has failed");
     weir_msg_release(weir_chunks_msg(chunks));
@@ -243,10 +260,25 @@ static void give_up(weir_ctx *ctx, int err, const char *detail)
     weir__held_writes_fail(ctx, &state->writes, err, detail);
 }
 
+/* Whether a handler in front holds pieces back, and not the peer: it lets them go in its time. */
+static bool is_held_back(weir_ctx *ctx)
+{
+    const struct chunked_writing *state = weir_ctx_state(ctx);
+    const weir_chunks *chunks = weir_chunks_of(state->writes.first->msg);
+
+    return chunks != NULL && chunks->under_way > 0 &&
+           weir__outbound_is_empty(&weir_ctx_channel(ctx)->outbound);
+}
+
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
+    const struct chunked_writing *state = weir_ctx_state(ctx);
+
     (void)timer;
-    give_up(ctx, WEIR_ECLOSED, "the channel was closed, and nothing moved");
+    if (state->writes.count > 0 && is_held_back(ctx))
+        put_off_close(ctx);
+    else
+        give_up(ctx, WEIR_ECLOSED, "the channel was closed, and nothing moved");
 }
 
 static void put_off_close(weir_ctx *ctx)

@@ -158,11 +158,15 @@ void weir__traffic_count_paused(weir_traffic *traffic)
     atomic_fetch_add_explicit(&traffic->reads_paused, 1, memory_order_relaxed);
 }
 
-void weir__traffic_count_waiting(weir_traffic *traffic, int64_t bytes)
+void weir__traffic_begin_waiting(weir_traffic *traffic, int64_t bytes)
 {
-    if (bytes >= 0)
-        atomic_fetch_add_explicit(&traffic->writes_delayed, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&traffic->writes_delayed, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&traffic->bytes_waiting, bytes, memory_order_relaxed);
+}
+
+void weir__traffic_end_waiting(weir_traffic *traffic, int64_t bytes)
+{
+    atomic_fetch_sub_explicit(&traffic->bytes_waiting, bytes, memory_order_relaxed);
 }
 
 void weir_traffic_read_stats(const weir_traffic *traffic, weir_traffic_stats *ret_stats)

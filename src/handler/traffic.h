@@ -16,6 +16,7 @@ int64_t weir__traffic_charge(weir_traffic *traffic, int64_t bytes, int64_t now_n
 /* For the figures. */
 void weir__traffic_count_written(weir_traffic *traffic, int64_t bytes);
 void weir__traffic_count_paused(weir_traffic *traffic);
-void weir__traffic_count_waiting(weir_traffic *traffic, int64_t bytes); /* negative: no more */
+void weir__traffic_begin_waiting(weir_traffic *traffic, int64_t bytes);
+void weir__traffic_end_waiting(weir_traffic *traffic, int64_t bytes);
 
 #endif

@@ -70,7 +70,7 @@ static void pass_first(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = size_of(state->writes.first->msg);
 
-    weir__traffic_count_waiting(state->traffic, -size);
+    weir__traffic_end_waiting(state->traffic, size);
     weir__traffic_count_written(state->traffic, size);
     weir__held_writes_pass(ctx, &state->writes);
 }
@@ -102,7 +102,7 @@ static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t due_n
     if (write == NULL)
         return;
     write->due_ns = due_ns;
-    weir__traffic_count_waiting(state->traffic, size);
+    weir__traffic_begin_waiting(state->traffic, size);
     if (state->writes.count == 1)
         pump(ctx);
 }
@@ -218,7 +218,7 @@ static void on_inactive(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
 
     while (state->writes.count > 0) {
-        weir__traffic_count_waiting(state->traffic, -size_of(state->writes.first->msg));
+        weir__traffic_end_waiting(state->traffic, size_of(state->writes.first->msg));
         weir__held_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
     }
     weir__held_writes_settle(ctx, &state->writes);

@@ -176,6 +176,42 @@ TEST(chunked_writing, gets_room_behind_a_message_that_fills_the_queue)
     rig_close(&rig);
 }
 
+TEST(chunked_writing, gets_room_at_once_if_what_fills_the_queue_goes_with_the_flush)
+{
+    struct script script = {.text = "abc"};
+    struct rig rig;
+
+    open_rig(&rig);
+    put(&rig, sized_msg(2000), NULL);
+    put(&rig, chunks_of(&script), "c");
+    put(&rig, text_msg("x"), "x");
+    flush(&rig);
+    assert_diary(&rig.diary, "c=ok x=ok");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+/* A handler behind that holds more than the mark, and waits for us: it makes no room. */
+static void hold_much(weir_ctx *ctx)
+{
+    weir_ctx_hold(ctx, 2000);
+}
+
+TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)
+{
+    static const weir_handler holder = {.name = "holder", .added = hold_much};
+    struct script script = {.text = "abc"};
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &holder, NULL), 0);
+    put(&rig, chunks_of(&script), "c");
+    flush(&rig);
+    assert_sent(&rig, "abc");
+    assert_diary(&rig.diary, "c=ok");
+    rig_close(&rig);
+}
+
 TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
 {
     struct script script = {.text = "a.b..c"};
@@ -228,6 +264,42 @@ TEST(chunked_writing, of_a_piece_that_fails_goes_on_with_the_next)
     put(&rig, text_msg("x"), NULL);
     flush(&rig);
     assert_sent(&rig, "x");
+    rig_close(&rig);
+}
+
+/* ---- a handler in front that keeps the first piece, and fails it later ---- */
+
+static weir_promise *kept;
+
+static void keep_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    if (kept != NULL) {
+        weir_write(ctx, msg, done);
+        return;
+    }
+    kept = weir_promise_retain(done);
+    weir_msg_release(msg);
+}
+
+TEST(chunked_writing, of_a_piece_that_fails_later_goes_on_with_the_next)
+{
+    static const weir_handler keeper = {.name = "keeper", .write = keep_first};
+    struct script one = {.text = "a.b"};
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &keeper, NULL), 0);
+    put(&rig, chunks_of(&one), "one");
+    put(&rig, text_msg("x"), "x");
+    flush(&rig);
+    assert_diary(&rig.diary, "");
+    assert_int_equal(weir_promise_fail(kept, -EIO, NULL), 0);
+    weir_promise_release(kept);
+    kept = NULL;
+    rig_run(&rig);
+    assert_sent(&rig, "x");
+    assert_diary(&rig.diary, "one=EIO x=ok");
+    assert_int_equal(one.closed, 1);
     rig_close(&rig);
 }
 

@@ -140,8 +140,8 @@ static void *reserve_many(void *arg)
     for (int i = 0; i < MESSAGES; i++) {
         (void)weir__traffic_reserve(traffic, 1000, START);
         (void)weir__traffic_charge(traffic, 1, START);
-        weir__traffic_count_waiting(traffic, 1);
-        weir__traffic_count_waiting(traffic, -1);
+        weir__traffic_begin_waiting(traffic, 1);
+        weir__traffic_end_waiting(traffic, 1);
         weir__traffic_count_written(traffic, 1);
         weir_traffic_release(weir_traffic_retain(traffic));
     }

@@ -177,6 +177,23 @@ TEST(traffic_shaping, follows_a_change_of_the_rate)
     weir_traffic_release(traffic);
 }
 
+TEST(traffic_shaping, counts_an_empty_message_that_waits_once)
+{
+    weir_traffic *traffic = make(0, 1000);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "", "empty");
+    pass(&rig, 20);
+    assert_diary(&rig.diary, "empty=ok");
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.writes_delayed, 1);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
 static weir_file_range *make_range(int64_t length)
 {
     char path[] = "/tmp/weir-traffic-XXXXXX";
@@ -460,6 +477,26 @@ TEST(traffic_shaping, limits_chunks_one_by_one)
     assert_in_range(rig.wire->sent_length, 480, 520);
     pass(&rig, 510);
     assert_int_equal(rig.wire->sent_length, 1000);
+    rig_close(&rig);
+}
+
+/* Longer than the channel's close timeout for each of them: nobody but the limit is slow. */
+TEST(traffic_shaping, sends_all_chunks_before_a_close)
+{
+    static const weir_chunk_source source = {.next = make_chunk};
+    weir_chunks *chunks = NULL;
+    unsigned left = 20;
+    struct rig rig;
+
+    open_rig(&rig, 0, 2);
+    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
+    assert_int_equal(weir_chunks_create(&source, &left, 200, &chunks), 0);
+    weir_channel_write_and_flush(rig.channel, weir_chunks_msg(chunks), NULL);
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    for (int i = 0; i < 1000; i++)
+        stepper_advance(&rig.stepper, weir_ms(100));
+    assert_int_equal(rig.wire->sent_length, 200);
     rig_close(&rig);
 }
 
