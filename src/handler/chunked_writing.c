@@ -18,6 +18,7 @@
 #include "channel/channel.h"
 #include "channel/node.h"
 #include "channel/outbound.h"
+#include "channel/progress.h"
 #include "handler/chunks.h"
 #include "handler/held_writes.h"
 
@@ -270,12 +271,23 @@ static bool is_held_back(weir_ctx *ctx)
            weir__outbound_is_empty(&weir_ctx_channel(ctx)->outbound);
 }
 
+/* How long it may last until the peer takes some more of a piece. */
+static int64_t patience_left(weir_ctx *ctx)
+{
+    const weir_channel *channel = weir_ctx_channel(ctx);
+
+    return weir__progress_of_bytes(channel) + weir__channel_options(channel)->close_timeout_ns -
+           weir__executor_now(weir_ctx_executor(ctx));
+}
+
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
+    int64_t left_ns = patience_left(ctx);
 
-    (void)timer;
-    if (state->writes.count > 0 && is_held_back(ctx))
+    if (left_ns > 0)
+        (void)weir_ctx_timer_start(ctx, timer, left_ns, on_close_timer);
+    else if (state->writes.count > 0 && is_held_back(ctx))
         put_off_close(ctx);
     else
         give_up(ctx, WEIR_ECLOSED, "the channel was closed, and nothing moved");
@@ -320,6 +332,8 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
+    if (state->writes.count > 0) /* without memory only whole pieces count */
+        (void)weir__progress_watch(weir_ctx_channel(ctx));
     weir__held_writes_close(ctx, &state->writes, done);
     put_off_close(ctx);
     pump(ctx);

@@ -390,6 +390,47 @@ TEST(chunked_writing, sends_everything_before_a_close)
     rig_close(&rig);
 }
 
+TEST(chunked_writing, a_close_waits_as_long_as_a_piece_moves)
+{
+    struct script script = {.text = "aaaa", .size = 400};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    for (int i = 0; i < 32; i++) { /* 480 ms for each piece */
+        assert_int_equal(diary_count(&rig.diary, "c="), 0);
+        stepper_advance(&rig.stepper, weir_ms(60));
+        rig_make_room(&rig, 50);
+        rig_run(&rig);
+    }
+    assert_int_equal(rig.wire->sent_length, 1600);
+    assert_diary(&rig.diary, "c=ok");
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
+{
+    struct script script = {.text = "aaaa", .size = 400};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    stepper_advance(&rig.stepper, weir_ms(60));
+    rig_make_room(&rig, 50);
+    rig_run(&rig);
+    stepper_advance(&rig.stepper, weir_ms(99));
+    assert_diary(&rig.diary, "");
+    stepper_advance(&rig.stepper, weir_ms(1));
+    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
+    rig_close(&rig);
+}
+
 TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
 {
     struct script script = {.text = "a."};
