@@ -20,6 +20,7 @@
 #include "channel/outbound.h"
 #include "channel/progress.h"
 #include "handler/chunks.h"
+#include "handler/content.h"
 #include "handler/held_writes.h"
 
 struct chunked_writing {
@@ -123,7 +124,7 @@ static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
         .listener = {.fn = on_sent, .user_data = piece},
         .channel = weir_channel_retain(channel),
         .chunks = chunks,
-        .size = (int64_t)weir_msg_size(msg),
+        .size = weir__content_on_wire(msg),
     };
     weir_msg_retain(weir_chunks_msg(chunks));
     chunks->under_way++;

@@ -6,6 +6,7 @@
 #include <weir/buf.h>
 #include <weir/composite.h>
 #include <weir/descriptors.h>
+#include <weir/file_range.h>
 
 static weir_buf *buf_in(weir_msg *msg)
 {
@@ -35,4 +36,11 @@ void weir__content_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length
                                        length);
     else
         memcpy(to, weir_buf_bytes(buf_in(msg)) + offset, length);
+}
+
+int64_t weir__content_on_wire(weir_msg *msg)
+{
+    weir_file_range *range = weir_file_range_of(msg);
+
+    return range != NULL ? weir_file_range_remaining(range) : (int64_t)weir_msg_size(msg);
 }

@@ -15,4 +15,7 @@ bool weir__content_is(weir_msg *msg);
 size_t weir__content_length(weir_msg *msg);
 void weir__content_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length);
 
+/* How many bytes any message is on the wire: files count, which take no memory. */
+int64_t weir__content_on_wire(weir_msg *msg);
+
 #endif

@@ -8,10 +8,10 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/file_range.h>
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"
+#include "handler/content.h"
 #include "handler/held_writes.h"
 #include "handler/traffic.h"
 
@@ -32,14 +32,6 @@ static int64_t now_of(const weir_ctx *ctx)
     return weir__executor_now(weir_ctx_executor(ctx));
 }
 
-/* What it is on the wire: files count, too. */
-static int64_t size_of(weir_msg *msg)
-{
-    weir_file_range *range = weir_file_range_of(msg);
-
-    return range != NULL ? weir_file_range_remaining(range) : (int64_t)weir_msg_size(msg);
-}
-
 /* ---- writing ---- */
 
 static void pump(weir_ctx *ctx);
@@ -58,7 +50,8 @@ static bool is_due(weir_ctx *ctx)
     int64_t now_ns = now_of(ctx);
 
     if (first->due_ns == NO_PLACE)
-        first->due_ns = weir__traffic_reserve(state->traffic, size_of(first->msg), now_ns);
+        first->due_ns =
+            weir__traffic_reserve(state->traffic, weir__content_on_wire(first->msg), now_ns);
     if (first->due_ns <= now_ns)
         return true;
     (void)weir_ctx_timer_start(ctx, &state->write_timer, first->due_ns - now_ns, on_write_timer);
@@ -68,7 +61,7 @@ static bool is_due(weir_ctx *ctx)
 static void pass_first(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t size = size_of(state->writes.first->msg);
+    int64_t size = weir__content_on_wire(state->writes.first->msg);
 
     weir__traffic_end_waiting(state->traffic, size);
     weir__traffic_count_written(state->traffic, size);
@@ -96,7 +89,7 @@ static void pump(weir_ctx *ctx)
 static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t due_ns)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t size = size_of(msg);
+    int64_t size = weir__content_on_wire(msg);
     weir__held_write *write = weir__held_writes_add(ctx, &state->writes, msg, done);
 
     if (write == NULL)
@@ -118,12 +111,12 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         return;
     }
     if (state->writes.count == 0)
-        due_ns = weir__traffic_reserve(state->traffic, size_of(msg), now_ns);
+        due_ns = weir__traffic_reserve(state->traffic, weir__content_on_wire(msg), now_ns);
     if (state->writes.count > 0 || due_ns > now_ns) {
         hold(ctx, msg, done, due_ns);
         return;
     }
-    weir__traffic_count_written(state->traffic, size_of(msg));
+    weir__traffic_count_written(state->traffic, weir__content_on_wire(msg));
     weir_write(ctx, msg, done);
 }
 
@@ -180,7 +173,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t now_ns = now_of(ctx);
 
-    state->reads_at = weir__traffic_charge(state->traffic, size_of(msg), now_ns);
+    state->reads_at = weir__traffic_charge(state->traffic, weir__content_on_wire(msg), now_ns);
     if (state->reads_at > now_ns)
         pause_reading(ctx, now_ns);
     weir_fire_read(ctx, msg);
@@ -218,7 +211,7 @@ static void on_inactive(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
 
     while (state->writes.count > 0) {
-        weir__traffic_end_waiting(state->traffic, size_of(state->writes.first->msg));
+        weir__traffic_end_waiting(state->traffic, weir__content_on_wire(state->writes.first->msg));
         weir__held_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
     }
     weir__held_writes_settle(ctx, &state->writes);

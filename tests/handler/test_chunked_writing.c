@@ -357,6 +357,46 @@ TEST(chunked_writing, tells_how_much_has_been_sent)
     rig_close(&rig);
 }
 
+static int next_range(void *source, weir_msg **ret_chunk)
+{
+    weir_msg **range = source;
+
+    if (*range == NULL)
+        return WEIR_CHUNKS_END;
+    *ret_chunk = *range;
+    *range = NULL;
+    return WEIR_CHUNKS_MADE;
+}
+
+static void swallow(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_msg_release(msg);
+    weir_ctx_report(ctx, done, 0, NULL);
+}
+
+TEST(chunked_writing, tells_how_much_of_files_has_been_sent)
+{
+    static const weir_handler swallower = {.name = "swallower", .write = swallow};
+    static const weir_chunk_source ranges = {.next = next_range};
+    weir_file_range *range = NULL;
+    weir_chunks *chunks = NULL;
+    struct heard heard = {0};
+    weir_msg *msg;
+    struct rig rig;
+
+    open_rig(&rig);
+    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &swallower, NULL), 0);
+    assert_int_equal(weir_file_range_create(0, 0, 300, 0, &range), 0);
+    msg = weir_file_range_msg(range);
+    assert_int_equal(weir_chunks_create(&ranges, &msg, 300, &chunks), 0);
+    weir_chunks_on_progress(chunks, hear_progress, &heard);
+    put(&rig, weir_chunks_msg(chunks), "c");
+    flush(&rig);
+    assert_diary(&rig.diary, "c=ok");
+    assert_int_equal(heard.sent, 300);
+    rig_close(&rig);
+}
+
 /* ---- the end ---- */
 
 TEST(chunked_writing, sends_everything_before_a_close)
