@@ -41,24 +41,42 @@ static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t
     return 0;
 }
 
-static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+static int fail_at_end(weir_ctx *ctx)
+{
+    return fail(ctx, "a netstring ends with a comma");
+}
+
+/* One that is not looked at has an end all the same: otherwise what follows begins anywhere. */
+static int skip_on(weir_ctx *ctx, weir_buf *in)
 {
     const struct weir__frames *frames = weir_ctx_state(ctx);
+    weir_span bytes = weir_buf_span(in);
+    bool is_wrong = frames->left <= bytes.length && bytes.data[frames->left - 1] != ',';
+    int result = weir__frames_skip_on(ctx, in);
+
+    return is_wrong && !weir_ctx_is_removed(ctx) ? fail_at_end(ctx) : result;
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct weir__frames *frames = weir_ctx_state(ctx);
     weir_span bytes = weir_buf_span(in);
     uint64_t length = 0;
     size_t digits = 0, whole;
     int result;
 
     if (frames->is_skipping)
-        return weir__frames_skip_on(ctx, in);
+        return skip_on(ctx, in);
     result = read_length(ctx, bytes, &length, &digits);
     if (result <= 0)
         return result;
-    if (length > frames->limit)
-        return weir__frames_skip(ctx, in, digits + 1 + length + 1);
+    if (length > frames->limit) {
+        frames->left = digits + 1 + length + 1;
+        return weir__frames_too_long(ctx) ? skip_on(ctx, in) : 0;
+    }
     whole = digits + 1 + (size_t)length + 1;
     if (bytes.length >= whole && bytes.data[whole - 1] != ',')
-        return fail(ctx, "a netstring ends with a comma");
+        return fail_at_end(ctx);
     return weir__frames_take(ctx, in, whole, digits + 1, 1, ret_msg);
 }
 

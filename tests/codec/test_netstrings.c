@@ -40,6 +40,14 @@ TEST(netstrings, over_the_limit_are_skipped)
     assert_text_fed(FEED(.limit = 3), "9223372036854775808:ab", error);
 }
 
+TEST(netstrings, over_the_limit_end_with_a_comma)
+{
+    const char *text = "4:abcd;1:e,", *expected = "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)";
+
+    assert_text_fed(FEED(.limit = 3), text, expected);
+    assert_text_fed(FEED(.limit = 3, .tell_late = true), text, expected);
+}
+
 TEST(netstrings, have_one_form)
 {
     static const char *const texts[] = {"1:a;",   ":a,",     "01:a,",  "00:,", "-1:a,",

@@ -152,6 +152,8 @@ static bool plain_netstring(const uint8_t **bytes, size_t *length, size_t limit,
         return plain_malformed(transcript);
     if (!plain_body(from + i + 1, value, left, limit, transcript) || value >= left)
         return false;
+    if (from[i + 1 + value] != ',')
+        return plain_malformed(transcript);
     *bytes += i + 1 + value + 1;
     *length -= i + 1 + (size_t)value + 1;
     return true;
