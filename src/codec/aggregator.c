@@ -75,17 +75,19 @@ static int64_t size_of(const weir_ctx *ctx, const weir_msg *part)
     return aggregator->size != NULL ? aggregator->size(part) : (int64_t)weir_msg_size(part);
 }
 
+/* `end` may remove the aggregator: all of the message is there, and no longer its own. */
 static void finish(weir_ctx *ctx)
 {
-    weir_aggregator_state *state = state_of(ctx);
-    int err = aggregator_of(ctx)->end != NULL ? aggregator_of(ctx)->end(ctx, state->whole) : 0;
+    weir_msg *whole = take_whole(state_of(ctx));
+    int err = aggregator_of(ctx)->end != NULL ? aggregator_of(ctx)->end(ctx, whole) : 0;
 
     if (err < 0) {
+        weir_msg_release(whole);
         fail(ctx, err);
         return;
     }
-    state->has_made = true;
-    weir_fire_read(ctx, take_whole(state));
+    state_of(ctx)->has_made = true;
+    weir_fire_read(ctx, whole);
 }
 
 /* Whether the start is followed by a message to put together. */

@@ -349,6 +349,32 @@ TEST(aggregator, that_an_error_removes_passes_on_what_is_next)
     weir_embedded_release(embedded);
 }
 
+static int end_and_go(weir_ctx *ctx, weir_msg *whole)
+{
+    weir_ctx_remove(ctx);
+    return end(ctx, whole);
+}
+
+TEST(aggregator, may_go_at_the_end_of_a_message)
+{
+    static const weir_aggregator going = {
+        .handler = {.name = "aggregator",
+                    .init = init,
+                    WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},
+        .kind = kind_of,
+        .begin = begin,
+        .append = append,
+        .end = end_and_go,
+        .size = size_of,
+    };
+    weir_embedded *embedded = open_with(&going, false);
+
+    assert_int_equal(put_words(embedded, "( .ab) .c"), 0);
+    assert_comes(weir_embedded_read_inbound(embedded), "ab");
+    assert_comes(weir_embedded_read_inbound(embedded), ".c");
+    weir_embedded_release(embedded);
+}
+
 static bool aggregate_without(unsigned n)
 {
     weir_embedded *embedded = open_with(&plain, false);
