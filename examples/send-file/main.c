@@ -15,9 +15,18 @@
 
 #include "support/settings.h"
 
+#define PIECE_MAX (32 * 1024)
+#define MAX_DELAY weir_seconds(3600) /* many who share a rate that is low may wait for long */
+
 static const char *file;
 static int64_t rate;        /* of each; 0 = no limit */
 static weir_traffic *total; /* of all */
+
+/* A piece goes out as a whole: what is sent slowly is sent in small ones, ten for each second. */
+static size_t piece_size(void)
+{
+    return rate > 0 && rate / 10 < PIECE_MAX ? (size_t)(rate / 10 + 1) : PIECE_MAX;
+}
 
 /* doc:begin send */
 /* The file is read as it is sent: a few pieces of it are in memory at any time. */
@@ -32,8 +41,8 @@ static int open_file(weir_chunks **ret_chunks)
         close(descriptor);
         return -EIO;
     }
-    return weir_chunks_create_file(descriptor, 0, status.st_size, WEIR_FILE_RANGE_CLOSE, 0,
-                                   ret_chunks);
+    return weir_chunks_create_file(descriptor, 0, status.st_size, WEIR_FILE_RANGE_CLOSE,
+                                   piece_size(), ret_chunks);
 }
 
 static void on_active(weir_ctx *ctx)
@@ -62,7 +71,8 @@ static const weir_handler sender = {.name = "sender", .active = on_active, .read
 static int add_limits(weir_pipeline *pipeline)
 {
     weir_traffic *own = NULL;
-    int err = weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = rate), &own);
+    int err = weir_traffic_create(
+        WEIR_TRAFFIC_OPTIONS(.write_rate = rate, .max_delay_ns = MAX_DELAY), &own);
 
     if (!err)
         err = weir_traffic_shaping_add(pipeline, total);
@@ -98,8 +108,9 @@ int main(int argc, char **argv)
         return 2;
     }
     rate = own_rate ? atoll(own_rate) : 0;
-    err = weir_traffic_create(
-        WEIR_TRAFFIC_OPTIONS(.write_rate = total_rate ? atoll(total_rate) : 0), &total);
+    err = weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = total_rate ? atoll(total_rate) : 0,
+                                                   .max_delay_ns = MAX_DELAY),
+                              &total);
     if (err || rate < 0) {
         fprintf(stderr, "send-file: %s\n", weir_error_text(err ? err : -EINVAL));
         return EXIT_FAILURE;
