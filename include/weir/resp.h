@@ -69,7 +69,7 @@ WEIR_API int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, wei
 
 /*
  * Creates the head of a BULK of `length` bytes, which follow it in buffers, composites or file
- * ranges.
+ * ranges. Once written, none of these can be cancelled.
  * Thread: any.  Gives: value.  Fails: -ENOMEM.
  */
 WEIR_API int weir_resp_create_head(uint64_t length, weir_resp **ret_value);

@@ -91,12 +91,23 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 /* ---- out ---- */
 
+/* Of a head and what follows it none can be cancelled: the peer counts the bytes. */
+static bool is_cancelled(weir_promise *done)
+{
+    return done != NULL && !weir_promise_set_uncancellable(done);
+}
+
 static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
 {
     struct codec *codec = weir_ctx_state(ctx);
     weir_buf *out = NULL;
-    int err = weir_buf_create(weir_msg_size(&value->msg), 0, &out);
+    int err;
 
+    if (weir_resp_is_head(value) && is_cancelled(done)) {
+        weir_resp_release(value);
+        return;
+    }
+    err = weir_buf_create(weir_msg_size(&value->msg), 0, &out);
     if (err == 0)
         err = weir_resp_write(out, value, codec->version);
     if (err == 0 && weir_resp_is_head(value) && weir_resp_head_length(value) == 0)
@@ -120,6 +131,10 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_buf *end = NULL;
     int err = length > codec->head_left ? WEIR_ETOOLONG : 0;
 
+    if (is_cancelled(done)) {
+        weir_msg_release(msg);
+        return;
+    }
     if (err == 0 && length == codec->head_left)
         err = weir_buf_wrap_static("\r\n", 2, &end);
     if (err < 0) {

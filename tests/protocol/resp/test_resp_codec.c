@@ -427,6 +427,38 @@ TEST(resp_codec, writes_a_head_and_the_bytes_that_follow)
     weir_embedded_release(embedded);
 }
 
+static weir_promise *write_with_promise(weir_embedded *embedded, weir_msg *msg, bool is_cancelled)
+{
+    weir_channel *channel = weir_embedded_channel(embedded);
+    weir_promise *done = NULL;
+
+    assert_int_equal(weir_promise_create(weir_channel_executor(channel), &done), 0);
+    if (is_cancelled)
+        assert_int_equal(weir_promise_cancel(done), 0);
+    weir_channel_write(channel, msg, done);
+    return done;
+}
+
+TEST(resp_codec, does_not_cancel_parts_of_a_bulk)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_promise *done[4] = {NULL};
+    weir_resp *head = NULL;
+
+    assert_int_equal(weir_resp_create_head(3, &head), 0);
+    done[0] = write_with_promise(embedded, weir_resp_msg(weir_resp_retain(head)), true);
+    done[1] = write_with_promise(embedded, weir_resp_msg(head), false);
+    done[2] = write_with_promise(embedded, feed_bytes("abc", 3), true);
+    done[3] = write_with_promise(embedded, feed_bytes("xyz", 3), false);
+    assert_true(weir_promise_cancel(done[1]) < 0);
+    assert_true(weir_promise_cancel(done[3]) < 0);
+    weir_channel_flush(weir_embedded_channel(embedded));
+    assert_written(embedded, "$3\r\nxyz\r\n");
+    for (size_t i = 0; i < 4; i++)
+        weir_promise_release(done[i]);
+    weir_embedded_release(embedded);
+}
+
 TEST(resp_codec, writes_a_head_and_the_file_that_follows)
 {
     weir_embedded *embedded = open_with(NULL);
