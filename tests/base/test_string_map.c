@@ -13,7 +13,7 @@
 
 struct thing {
     weir__string_node node;
-    char name[16];
+    char name[24];
 };
 
 static struct thing things[COUNT];
