@@ -49,4 +49,19 @@ int weir__listener_get_socket_option(weir_channel *channel, int level, int name,
 int weir__listener_configure(weir_channel *channel);
 void weir__listener_destroy(weir_channel *channel);
 
+/* The table of a transport of listeners: they differ in their names alone. */
+#define WEIR__LISTENER(transport_name, figures, family)                                            \
+    {                                                                                              \
+        .name = transport_name, .stats = figures, .size = sizeof(weir__listener), .accepts = true, \
+        .socket_family = family, .suits = weir__endpoint_suits, .attach = weir__listener_attach,   \
+        .detach = weir__listener_detach, .is_active = weir__listener_is_active,                    \
+        .bind = weir__listener_bind, .close = weir__listener_close,                                \
+        .read_start = weir__listener_read_start, .read_stop = weir__listener_read_stop,            \
+        .local_address = weir__listener_local_address,                                             \
+        .set_socket_option = weir__listener_set_socket_option,                                     \
+        .get_socket_option = weir__listener_get_socket_option, .adopt = weir__listener_take,       \
+        .descriptor = weir__listener_descriptor, .configure = weir__listener_configure,            \
+        .destroy = weir__listener_destroy,                                                         \
+    }
+
 #endif

@@ -35,27 +35,7 @@ static const weir__transport stream = {
     .configure = weir__stream_configure,
 };
 
-static const weir__transport listener = {
-    .name = "tcp-server",
-    .stats = WEIR__STATS_TCP,
-    .size = sizeof(weir__listener),
-    .accepts = true,
-    .suits = weir__endpoint_suits,
-    .attach = weir__listener_attach,
-    .detach = weir__listener_detach,
-    .is_active = weir__listener_is_active,
-    .bind = weir__listener_bind,
-    .close = weir__listener_close,
-    .read_start = weir__listener_read_start,
-    .read_stop = weir__listener_read_stop,
-    .local_address = weir__listener_local_address,
-    .set_socket_option = weir__listener_set_socket_option,
-    .get_socket_option = weir__listener_get_socket_option,
-    .adopt = weir__listener_take,
-    .descriptor = weir__listener_descriptor,
-    .configure = weir__listener_configure,
-    .destroy = weir__listener_destroy,
-};
+static const weir__transport listener = WEIR__LISTENER("tcp-server", WEIR__STATS_TCP, AF_UNSPEC);
 
 int weir_tcp_create(const weir_channel_options *options, weir_channel **ret_channel)
 {
