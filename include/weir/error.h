@@ -34,7 +34,12 @@ extern "C" {
     XX(ETOOLONG, -10016, "longer than the limit")                                                 \
     XX(EMALFORMED, -10017, "the bytes make no sense in this protocol")                            \
     XX(ENOPROGRESS, -10018, "the decoder went on without taking a byte")                          \
-    XX(EREPLY, -10019, "the server answered with an error")
+    XX(EREPLY, -10019, "the server answered with an error")                                       \
+    XX(ETLS, -10020, "TLS has failed")                                                            \
+    XX(ETLSREFUSED, -10021, "the peer refuses to go on with TLS")                                 \
+    XX(EUNTRUSTED, -10022, "the peer's certificate cannot be believed")                           \
+    XX(ECUTOFF, -10023, "the connection ended without the end of TLS: it may have been cut off")  \
+    XX(ENOTTLS, -10024, "what has come is not TLS")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

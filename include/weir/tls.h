@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/tls.h - TLS as a handler: records on the side of the socket, plain bytes behind.
+ *
+ *      weir_tls_add(pipeline, tls);                             a server's channel
+ *      weir_tls_add_with(pipeline, tls,                         a client's
+ *                        WEIR_TLS_OPTIONS(.server_name = "example.com"));
+ *
+ *      socket  ->  [tls]  ->  [decoder]  ->  [app]
+ *
+ * The handshake begins when the channel is active, or the handler is added if it is already. What
+ * is written before its end is held back, and counts against the marks. How it went is told once,
+ * by an event: a handler behind may then change the pipeline, as ALPN asks for. If it has failed an
+ * error with the reason in words follows, and the channel is closed.
+ *
+ * Only bytes can be written (buffers and composites). A close sends what was written before it,
+ * then the end of TLS, then closes. If the peer's end of stream comes without its end of TLS
+ * somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
+ */
+#ifndef WEIR_TLS_H
+#define WEIR_TLS_H
+
+#include <weir/group.h>
+#include <weir/pipeline.h>
+#include <weir/tls_certificate.h>
+#include <weir/tls_context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means default. Build with WEIR_TLS_OPTIONS(...). */
+typedef struct weir_tls_options {
+    size_t size;
+    const char *server_name; /* a client: whom it wants to reach, a name or an address; asked for
+                                and verified. A client that verifies must say */
+    bool start_tls;          /* the first message that is written goes out in clear; then it begins
+                                ("220 go ahead") */
+    int64_t handshake_timeout_ns;  /* default 10 s; WEIR_OFF = none */
+    int64_t close_timeout_ns;      /* a close waits so long for a peer that takes nothing of what is
+                                      to be sent, the end of TLS included; default 3 s */
+    int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
+    weir_group *offload;     /* the handshake's work is done on executors of this group; kept */
+    weir_promise *handshake; /* completes with the handshake, as its event; kept */
+    const weir_place *place; /* default: last */
+} weir_tls_options;
+
+#define WEIR_TLS_OPTIONS(...) \
+    (&(const weir_tls_options){.size = sizeof(weir_tls_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_tls_options_init(weir_tls_options *options);
+
+/*
+ * Adds the handler at the end of a pipeline, or where the options say.
+ * Thread: any.  Lends until it returns: options.  Keeps: context.  Fails: -EINVAL (also a client
+ * that verifies and does not say whom), WEIR_ETLS, and as weir_pipeline_add.
+ */
+WEIR_API int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context);
+WEIR_API int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
+                               const weir_tls_options *options);
+
+/* ---- the handshake ---- */
+
+/* How the handshake went, and what was agreed upon: an event, which is a message. Fired once. */
+typedef struct weir_tls_handshake weir_tls_handshake;
+
+/*
+ * The handshake that an event is, or NULL if it is something else.
+ * Thread: any.
+ */
+WEIR_API const weir_tls_handshake *weir_tls_handshake_of(const weir_msg *event);
+
+/*
+ * The same at any later time, of the first TLS handler of a pipeline; NULL if there is none, its
+ * handshake has not succeeded, or there is no memory.
+ * Thread: loop.  Gives: the handshake, to be released as the message that it is.
+ */
+WEIR_API weir_msg *weir_tls_read_handshake(weir_pipeline *pipeline);
+
+/*
+ * 0 if it succeeded, else its error, and what was wrong in words: by which side.
+ * Thread: any.
+ */
+WEIR_API int weir_tls_handshake_result(const weir_tls_handshake *handshake);
+WEIR_API const char *weir_tls_handshake_detail(const weir_tls_handshake *handshake);
+
+/*
+ * What was agreed upon: "TLSv1.3", "TLS_AES_256_GCM_SHA384"; the protocol, "" if none; the name
+ * that the client asked for, "" if none.
+ * Thread: any.
+ */
+WEIR_API const char *weir_tls_handshake_version(const weir_tls_handshake *handshake);
+WEIR_API const char *weir_tls_handshake_cipher(const weir_tls_handshake *handshake);
+WEIR_API const char *weir_tls_handshake_alpn(const weir_tls_handshake *handshake);
+WEIR_API const char *weir_tls_handshake_server_name(const weir_tls_handshake *handshake);
+
+/*
+ * Whether an earlier session was taken up again.
+ * Thread: any.
+ */
+WEIR_API bool weir_tls_handshake_is_resumed(const weir_tls_handshake *handshake);
+
+/*
+ * Whether the server has stapled an OCSP response, as a client sees it.
+ * Thread: any.
+ */
+WEIR_API bool weir_tls_handshake_is_stapled(const weir_tls_handshake *handshake);
+
+/*
+ * The peer's certificate, borrowed; NULL if it has shown none. With WEIR_TLS_VERIFY_NONE nobody has
+ * looked whether it can be believed.
+ * Thread: any.
+ */
+WEIR_API weir_tls_certificate *weir_tls_handshake_peer(const weir_tls_handshake *handshake);
+
+/* ---- the end ---- */
+
+/*
+ * The event that the peer has ended TLS properly: nothing more comes from it. Without half closure
+ * the channel is closed then.
+ * Thread: any.
+ */
+WEIR_API weir_msg *weir_event_tls_closed(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

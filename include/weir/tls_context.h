@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/tls_context.h - who we are and whom we believe: what many TLS connections have in common.
+ *
+ *      weir_tls_context *tls;
+ *      weir_tls_server_create(
+ *          WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = "server.pem", .key_file = "server.key"),
+ *          &tls);
+ *      ...
+ *      weir_tls_add(pipeline, tls);            for each channel (weir/tls.h)
+ *      weir_tls_context_reload(tls);           the files have changed; nobody is interrupted
+ *
+ * Link with weir-tls. A context is counted, and good on any thread. What it is made of can be
+ * swapped while connections come and go: each keeps what it began with.
+ */
+#ifndef WEIR_TLS_CONTEXT_H
+#define WEIR_TLS_CONTEXT_H
+
+#include <weir/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_tls_context weir_tls_context;
+typedef struct weir_tls_certificate weir_tls_certificate;
+typedef struct weir_tls_choice weir_tls_choice;
+typedef struct weir_tls_tickets weir_tls_tickets;
+
+enum weir_tls_version {
+    WEIR_TLS_VERSION_DEFAULT, /* 1.2 at the least, 1.3 at the most */
+    WEIR_TLS_VERSION_1_2,
+    WEIR_TLS_VERSION_1_3,
+};
+
+/* Whether the peer must show a certificate that we believe. */
+enum weir_tls_verify {
+    WEIR_TLS_VERIFY_DEFAULT,  /* a client: REQUIRED, a server: NONE */
+    WEIR_TLS_VERIFY_NONE,     /* of a server anybody may pretend to be it: for trying things out */
+    WEIR_TLS_VERIFY_OPTIONAL, /* a server asks; who has one must be believed */
+    WEIR_TLS_VERIFY_REQUIRED, /* by the authorities; of servers, for the right name as well */
+    WEIR_TLS_VERIFY_PINS,     /* it must have one of the pins, nothing else is looked at */
+};
+
+/*
+ * A server with several names decides here which context a client gets: by
+ * weir_tls_choice_accept or _refuse, now or later, on any thread, once (weir/tls_choice.h).
+ * Takes: choice. Thread: the handler's.
+ */
+typedef void weir_tls_choose_fn(weir_tls_choice *choice, void *user_data);
+
+/* Zero means default. Build with WEIR_TLS_CONTEXT_OPTIONS(...). Everything is copied. */
+typedef struct weir_tls_context_options {
+    size_t size;
+
+    /* Who we are: a server must say, a client may. The certificate, then those between it and the
+     * authority, in PEM; from a file, or as text. */
+    const char *certificate_file;
+    const char *key_file; /* NULL: in the same file */
+    const char *certificate_pem;
+    const char *key_pem;         /* NULL: in the same text */
+    const char *passphrase;      /* of the key */
+    const char *self_signed_for; /* names, by commas: makes a certificate for trying things out */
+
+    /* Whom we believe: authorities in PEM; neither: those of the system. */
+    const char *ca_file;
+    const char *ca_pem;
+    enum weir_tls_verify verify;
+    const char *pins; /* "sha256/BASE64" of public keys, by commas: the peer must have one of them,
+                         besides what `verify` demands */
+
+    /* What we speak. */
+    enum weir_tls_version min_version;
+    enum weir_tls_version max_version;
+    const char *ciphers;       /* of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM" */
+    const char *cipher_suites; /* of TLS 1.3: "TLS_AES_128_GCM_SHA256:..." */
+    const char *groups;        /* "X25519:P-256" */
+    const char *alpn;          /* protocols by commas, the best first: "h2,http/1.1". A client whose
+                                  offers the server knows none of is refused */
+
+    /* Sessions that are taken up again. */
+    bool no_resumption;
+    weir_tls_tickets *tickets;   /* a server's keys, shared with others; kept. NULL: its own, which
+                                    change every 12 hours */
+    int64_t session_lifetime_ns; /* default 2 hours */
+    size_t session_cache;        /* how many a client remembers, default 256 */
+
+    /* A server with several names; see also weir_tls_context_add_name. */
+    weir_tls_choose_fn *choose;
+    void *choose_data;
+
+    const char *ocsp_file;    /* an OCSP response (DER) to be stapled; read again by a reload */
+    const char *key_log_file; /* secrets are appended for Wireshark: for finding mistakes only */
+} weir_tls_context_options;
+
+#define WEIR_TLS_CONTEXT_OPTIONS(...) \
+    (&(const weir_tls_context_options){.size = sizeof(weir_tls_context_options), __VA_ARGS__})
+
+/*
+ * Makes options that are all default.
+ * Thread: any.
+ */
+WEIR_API void weir_tls_context_options_init(weir_tls_context_options *options);
+
+/*
+ * Makes a context for servers, or for clients; NULL options of a client: every default. What was
+ * wrong is said in words by weir_tls_reason, and logged.
+ * Thread: any, and reads files.  Lends until it returns: options.  Gives: context.  Fails: -ENOMEM,
+ * -EINVAL, -ENOENT and others of a file's, WEIR_ETLS (what is in it).
+ */
+WEIR_API int weir_tls_server_create(const weir_tls_context_options *options,
+                                    weir_tls_context **ret_context);
+WEIR_API int weir_tls_client_create(const weir_tls_context_options *options,
+                                    weir_tls_context **ret_context);
+
+/*
+ * What the last function of this header that failed on this thread had to say; "" if none has.
+ * Thread: any.  Lends until the next such call: the text.
+ */
+WEIR_API const char *weir_tls_reason(void);
+
+/*
+ * Keeps a context.
+ * Thread: any.
+ */
+WEIR_API weir_tls_context *weir_tls_context_retain(weir_tls_context *context);
+
+/*
+ * Gives a reference back; NULL is fine. Connections keep what they need.
+ * Thread: any.  Takes: context.
+ */
+WEIR_API void weir_tls_context_release(weir_tls_context *context);
+
+/*
+ * Reads the files again; or takes other options in the place of those that it has. New connections
+ * get the new ones, from one moment to the next; if something is wrong all stays as it was.
+ * Thread: any, and reads files.  Fails: as the making of one.
+ */
+WEIR_API int weir_tls_context_reload(weir_tls_context *context);
+WEIR_API int weir_tls_context_replace(weir_tls_context *context,
+                                      const weir_tls_context_options *options);
+
+/*
+ * Clients of a server that ask for this name get `other`: "example.com", or "*.example.com" for
+ * all names with one label more. Again for the same name: `other` takes the former's place; NULL:
+ * the name is forgotten. What nobody has a name for gets the context itself.
+ * Thread: any.  Keeps: other.  Fails: -ENOMEM, -EINVAL (no such name can be; a client's context),
+ * -ENOENT (there is none to be forgotten).
+ */
+WEIR_API int weir_tls_context_add_name(weir_tls_context *context, const char *name,
+                                       weir_tls_context *other);
+
+/*
+ * Our own certificate, as it is now; NULL if there is none.
+ * Thread: any.  Gives: the certificate.
+ */
+WEIR_API weir_tls_certificate *weir_tls_context_certificate(weir_tls_context *context);
+
+/* How often; of all connections that began with this context. */
+typedef struct weir_tls_context_stats {
+    uint64_t handshakes; /* that succeeded */
+    uint64_t resumed;    /* of these */
+    uint64_t failed;
+    uint64_t reloads;
+    uint64_t reserved[4];
+} weir_tls_context_stats;
+
+/*
+ * Reads the figures.
+ * Thread: any.
+ */
+WEIR_API void weir_tls_context_read_stats(const weir_tls_context *context,
+                                          weir_tls_context_stats *ret_stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A certificate as data: an engine reads it, everybody else looks at it.
+ */
+#ifndef WEIR_TLS_TLS_CERTIFICATE_H
+#define WEIR_TLS_TLS_CERTIFICATE_H
+
+#include <weir/tls_certificate.h>
+
+struct weir_tls_certificate {
+    uint32_t refs;
+    char *subject; /* each allocated, as is what follows */
+    char *issuer;
+    char *serial;
+    char **names;
+    size_t name_count;
+    int64_t not_before;
+    int64_t not_after;
+    char pin[WEIR_TLS_PIN_SIZE];
+    uint8_t *der;
+    size_t der_length;
+    char *pem;
+};
+
+/* All of it empty, with one reference: an engine fills it in, and releases it if it cannot. NULL if
+ * there is no memory. */
+weir_tls_certificate *weir__tls_certificate_create(void);
+
+#endif
