@@ -195,35 +195,6 @@ int weir__cpu_current(void)
 }
 
 /* With default attributes neither libc can fail here; what can is locking it twice. */
-void weir__mutex_init(weir__mutex *mutex)
-{
-    (void)pthread_mutex_init(&mutex->handle, NULL);
-}
-
-void weir__mutex_deinit(weir__mutex *mutex)
-{
-    int err = pthread_mutex_destroy(&mutex->handle);
-
-    assert(err == 0);
-    (void)err;
-}
-
-void weir__mutex_lock(weir__mutex *mutex)
-{
-    int err = pthread_mutex_lock(&mutex->handle);
-
-    assert(err == 0);
-    (void)err;
-}
-
-void weir__mutex_unlock(weir__mutex *mutex)
-{
-    int err = pthread_mutex_unlock(&mutex->handle);
-
-    assert(err == 0);
-    (void)err;
-}
-
 void weir__once_run(weir__once *once, void (*fn)(void))
 {
     (void)pthread_once(&once->handle, fn);

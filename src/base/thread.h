@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads, mutexes and CPUs: the only door to pthread.
+ * Threads, CPUs, and with base/mutex.h the only door to pthread.
  */
 #ifndef WEIR_BASE_THREAD_H
 #define WEIR_BASE_THREAD_H
@@ -9,6 +9,8 @@
 #include <sys/types.h>
 
 #include <weir/thread.h>
+
+#include "base/mutex.h"
 
 /* A thread that was started here; join or detach it, once. */
 typedef struct weir__thread {
@@ -51,19 +53,6 @@ int weir__cpu_nth(unsigned index);
 
 /* The CPU that the caller runs on at this moment; -1 if the system does not say. */
 int weir__cpu_current(void);
-
-typedef struct weir__mutex {
-    pthread_mutex_t handle;
-} weir__mutex;
-
-/* clang-format off */
-#define WEIR__MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}
-/* clang-format on */
-
-void weir__mutex_init(weir__mutex *mutex);
-void weir__mutex_deinit(weir__mutex *mutex);
-void weir__mutex_lock(weir__mutex *mutex);
-void weir__mutex_unlock(weir__mutex *mutex);
 
 typedef struct weir__once {
     pthread_once_t handle;
