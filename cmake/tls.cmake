@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The option WEIR_WITH_TLS: libweir-tls, if there is an OpenSSL 3 to link. Without it src/tls is left
-# out, and so is what is named after it: tests, examples, fuzz targets and benchmarks.
+# The option WEIR_WITH_TLS: libweir-tls, if there is an OpenSSL 3 to link. Without it src/tls is
+# left out, and so is what is named after it: tests, examples, fuzz targets and benchmarks.
 find_package(OpenSSL 3 QUIET)
 if(NOT OPENSSL_FOUND AND NOT WEIR_WITH_TLS)
     message(STATUS "OpenSSL 3 is missing: no libweir-tls (Debian: libssl-dev)")

@@ -58,6 +58,15 @@ WEIR_API bool weir_log_enabled(enum weir_log_level level);
  */
 WEIR_API const char *weir_log_level_name(enum weir_log_level level);
 
+/*
+ * Logs a message, for handlers and libraries on top of weir. `object` may be NULL. One below the
+ * level costs a load and is not formatted; of a long one the first 511 bytes are logged, and end in
+ * "...". errno stays as it is.
+ * Thread: any.  Lends until it returns: everything.
+ */
+WEIR_API void weir_log_write(enum weir_log_level level, const char *subsystem, const char *object,
+                             const char *format, ...) WEIR_PRINTF(4, 5);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,26 @@ typedef struct weir_memory {
  */
 WEIR_API int weir_memory_set(const weir_memory *memory);
 
+/*
+ * Memory from there, for handlers and libraries that want to be counted with weir; NULL if there is
+ * none. `size` is not 0.
+ * Thread: any.  Gives: the block, to weir_memory_free.
+ */
+WEIR_API void *weir_memory_alloc(size_t size);
+
+/*
+ * Makes a block larger or smaller; NULL as `memory` allocates. If it returns NULL the old block is
+ * as it was.
+ * Thread: any.  Takes: memory, if it succeeds.  Gives: the block.
+ */
+WEIR_API void *weir_memory_realloc(void *memory, size_t size);
+
+/*
+ * Gives a block back; NULL is fine.
+ * Thread: any.  Takes: memory.
+ */
+WEIR_API void weir_memory_free(void *memory);
+
 #ifdef __cplusplus
 }
 #endif

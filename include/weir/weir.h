@@ -70,6 +70,7 @@
 #include <weir/netstrings.h>
 #include <weir/number.h>
 #include <weir/pcap.h>
+#include <weir/pending_writes.h>
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>

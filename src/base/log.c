@@ -122,8 +122,8 @@ static void end_message(char *message, int length)
         memcpy(message + MESSAGE_SIZE - 4, "...", 4);
 }
 
-void weir__log(enum weir_log_level level, const char *subsystem, const char *object,
-               const char *format, ...)
+void weir_log_write(enum weir_log_level level, const char *subsystem, const char *object,
+                    const char *format, ...)
 {
     char message[MESSAGE_SIZE];
     struct hook hook;

@@ -115,3 +115,20 @@ void weir__aligned_free(void *memory)
     if (memory != NULL)
         weir__free(((void **)memory)[-1]);
 }
+
+/* ---- for libraries on top ---- */
+
+void *weir_memory_alloc(size_t size)
+{
+    return weir__alloc(size);
+}
+
+void *weir_memory_realloc(void *memory, size_t size)
+{
+    return weir__realloc(memory, size);
+}
+
+void weir_memory_free(void *memory)
+{
+    weir__free(memory);
+}

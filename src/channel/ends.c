@@ -64,10 +64,11 @@ static void log_error(weir_channel *channel, int err, const char *detail)
     char id[24];
 
     (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)channel->id);
-    weir__log(is_news(channel, err) ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "channel", id,
-              "an error reached the tail of the pipeline: %s%s",
-              detail != NULL ? detail : weir_error_text(err),
-              channel->transport->connectionless ? " (further ones are logged for debugging)" : "");
+    weir_log_write(is_news(channel, err) ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "channel", id,
+                   "an error reached the tail of the pipeline: %s%s",
+                   detail != NULL ? detail : weir_error_text(err),
+                   channel->transport->connectionless ? " (further ones are logged for debugging)"
+                                                      : "");
 }
 
 /* A listener stays open: its errors are those of connections that did not come to be. So does what

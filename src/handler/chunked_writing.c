@@ -13,6 +13,7 @@
 #include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/pending_writes.h>
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"
@@ -21,10 +22,9 @@
 #include "channel/progress.h"
 #include "handler/chunks.h"
 #include "handler/content.h"
-#include "handler/held_writes.h"
 
 struct chunked_writing {
-    weir__held_writes writes;
+    weir_pending_writes writes;
     weir_timer close_timer;
     bool is_pumping; /* somebody further out on the stack */
     bool needs_flush;
@@ -57,7 +57,7 @@ static void leave_queue(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_promise *done;
-    weir_chunks *chunks = weir_chunks_of(weir__held_writes_take(ctx, &state->writes, &done));
+    weir_chunks *chunks = weir_chunks_of(weir_pending_writes_take(ctx, &state->writes, &done));
 
     chunks->ctx = NULL;
     weir_promise_release(done); /* they have one of their own */
@@ -222,13 +222,13 @@ static bool step(weir_ctx *ctx, weir_chunks *chunks)
 static bool step_first(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
-    const weir__held_write *first = state->writes.first;
+    const weir_pending_write *first = state->writes.first;
     weir_chunks *chunks = weir_chunks_of(first->msg);
 
     if (chunks != NULL)
         return chunks->ctx == NULL && !begin(ctx, chunks, first->done) ? true : step(ctx, chunks);
     state->needs_flush = true;
-    weir__held_writes_pass(ctx, &state->writes);
+    weir_pending_writes_pass(ctx, &state->writes);
     return true;
 }
 
@@ -246,7 +246,7 @@ static void pump(weir_ctx *ctx)
         state->needs_flush = false;
         weir_flush(ctx);
     }
-    weir__held_writes_settle(ctx, &state->writes);
+    weir_pending_writes_settle(ctx, &state->writes);
 }
 
 /* ---- closing ---- */
@@ -259,7 +259,7 @@ static void give_up(weir_ctx *ctx, int err, const char *detail)
 
     if (chunks != NULL && chunks->ctx != NULL)
         fail_first(ctx, chunks, err, detail);
-    weir__held_writes_fail(ctx, &state->writes, err, detail);
+    weir_pending_writes_fail(ctx, &state->writes, err, detail);
 }
 
 /* Whether a handler in front holds pieces back, and not the peer: it lets them go in its time. */
@@ -316,7 +316,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     } else if (state->writes.count == 0 && weir_chunks_of(msg) == NULL) {
         weir_write(ctx, msg, done);
     } else {
-        (void)weir__held_writes_add(ctx, &state->writes, msg, done);
+        (void)weir_pending_writes_add(ctx, &state->writes, msg, done);
     }
 }
 
@@ -324,7 +324,7 @@ static void on_flush(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
-    weir__held_writes_flush(&state->writes);
+    weir_pending_writes_flush(&state->writes);
     state->needs_flush = true;
     pump(ctx);
 }
@@ -335,7 +335,7 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 
     if (state->writes.count > 0) /* without memory only whole pieces count */
         (void)weir__progress_watch(weir_ctx_channel(ctx));
-    weir__held_writes_close(ctx, &state->writes, done);
+    weir_pending_writes_close(ctx, &state->writes, done);
     put_off_close(ctx);
     pump(ctx);
 }
@@ -363,7 +363,7 @@ static void on_removed(weir_ctx *ctx)
     while (state->writes.count > 0) {
         chunks = weir_chunks_of(state->writes.first->msg);
         if (chunks == NULL) {
-            weir__held_writes_pass(ctx, &state->writes);
+            weir_pending_writes_pass(ctx, &state->writes);
             continue;
         }
         if (chunks->ctx == NULL && !begin(ctx, chunks, state->writes.first->done))
@@ -372,20 +372,12 @@ static void on_removed(weir_ctx *ctx)
     }
     if (needs_flush)
         weir_flush(ctx);
-    weir__held_writes_settle(ctx, &state->writes);
-}
-
-static int init(void *state, const void *options)
-{
-    (void)options;
-    weir__held_writes_init(&((struct chunked_writing *)state)->writes);
-    return 0;
+    weir_pending_writes_settle(ctx, &state->writes);
 }
 
 static const weir_handler chunked_writing = {
     .name = "chunked-writing",
     .state_size = sizeof(struct chunked_writing),
-    .init = init,
     .removed = on_removed,
     .registered = on_registered,
     .inactive = on_inactive,

@@ -47,7 +47,7 @@ static void say(weir_ctx *ctx, const char *text)
     char channel[CHANNEL_TEXT_SIZE];
 
     (void)weir_channel_format(weir_ctx_channel(ctx), channel, sizeof(channel));
-    weir__log(state_of(ctx)->level, state_of(ctx)->name, channel, "%s", text);
+    weir_log_write(state_of(ctx)->level, state_of(ctx)->name, channel, "%s", text);
 }
 
 static void say_what(weir_ctx *ctx, const char *what)

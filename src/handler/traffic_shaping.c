@@ -8,18 +8,18 @@
 #include <errno.h>
 
 #include <weir/error.h>
+#include <weir/pending_writes.h>
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"
 #include "handler/content.h"
-#include "handler/held_writes.h"
 #include "handler/traffic.h"
 
 #define NO_PLACE INT64_MIN /* it is not the first yet */
 
 struct shaping {
     weir_traffic *traffic;
-    weir__held_writes writes;
+    weir_pending_writes writes;
     weir_timer write_timer;
     weir_timer read_timer;
     int64_t reads_at; /* again, if it is paused */
@@ -46,15 +46,15 @@ static void on_write_timer(weir_ctx *ctx, weir_timer *timer)
 static bool is_due(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    weir__held_write *first = state->writes.first;
+    weir_pending_write *first = state->writes.first;
     int64_t now_ns = now_of(ctx);
 
-    if (first->due_ns == NO_PLACE)
-        first->due_ns =
+    if (first->note == NO_PLACE)
+        first->note =
             weir__traffic_reserve(state->traffic, weir__content_on_wire(first->msg), now_ns);
-    if (first->due_ns <= now_ns)
+    if (first->note <= now_ns)
         return true;
-    (void)weir_ctx_timer_start(ctx, &state->write_timer, first->due_ns - now_ns, on_write_timer);
+    (void)weir_ctx_timer_start(ctx, &state->write_timer, first->note - now_ns, on_write_timer);
     return false;
 }
 
@@ -65,7 +65,7 @@ static void pass_first(weir_ctx *ctx)
 
     weir__traffic_end_waiting(state->traffic, size);
     weir__traffic_count_written(state->traffic, size);
-    weir__held_writes_pass(ctx, &state->writes);
+    weir_pending_writes_pass(ctx, &state->writes);
 }
 
 static void pump(weir_ctx *ctx)
@@ -83,18 +83,18 @@ static void pump(weir_ctx *ctx)
     state->is_pumping = false;
     if (needs_flush)
         weir_flush(ctx);
-    weir__held_writes_settle(ctx, &state->writes);
+    weir_pending_writes_settle(ctx, &state->writes);
 }
 
 static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t due_ns)
 {
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__content_on_wire(msg);
-    weir__held_write *write = weir__held_writes_add(ctx, &state->writes, msg, done);
+    weir_pending_write *write = weir_pending_writes_add(ctx, &state->writes, msg, done);
 
     if (write == NULL)
         return;
-    write->due_ns = due_ns;
+    write->note = due_ns;
     weir__traffic_begin_waiting(state->traffic, size);
     if (state->writes.count == 1)
         pump(ctx);
@@ -124,7 +124,7 @@ static void on_flush(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
 
-    weir__held_writes_flush(&state->writes);
+    weir_pending_writes_flush(&state->writes);
     weir_flush(ctx);
 }
 
@@ -132,7 +132,7 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
 
-    weir__held_writes_close(ctx, &state->writes, done);
+    weir_pending_writes_close(ctx, &state->writes, done);
 }
 
 /* ---- reading ---- */
@@ -186,7 +186,6 @@ static int init(void *state, const void *options)
     struct shaping *self = state;
 
     self->traffic = weir_traffic_retain(*(weir_traffic *const *)options);
-    weir__held_writes_init(&self->writes);
     return 0;
 }
 
@@ -212,9 +211,9 @@ static void on_inactive(weir_ctx *ctx)
 
     while (state->writes.count > 0) {
         weir__traffic_end_waiting(state->traffic, weir__content_on_wire(state->writes.first->msg));
-        weir__held_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
+        weir_pending_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
     }
-    weir__held_writes_settle(ctx, &state->writes);
+    weir_pending_writes_settle(ctx, &state->writes);
     weir_fire_inactive(ctx);
 }
 
@@ -228,7 +227,7 @@ static void on_removed(weir_ctx *ctx)
         pass_first(ctx);
     if (needs_flush)
         weir_flush(ctx);
-    weir__held_writes_settle(ctx, &state->writes);
+    weir_pending_writes_settle(ctx, &state->writes);
 }
 
 static const weir_handler traffic_shaping = {

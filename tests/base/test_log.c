@@ -58,6 +58,20 @@ TEST(log, the_hook_gets_level_subsystem_object_and_message)
     assert_string_equal(record.message, "3 tasks of four");
 }
 
+TEST(log, libraries_on_top_write_there_too)
+{
+    struct record record = {0};
+
+    weir_log_set(on_log, &record);
+    weir_log_write(WEIR_LOG_INFO, "tls", NULL, "not at this level");
+    assert_int_equal(record.calls, 0);
+    weir_log_write(WEIR_LOG_ERROR, "tls", NULL, "%s: no such file", "server.pem");
+    assert_int_equal(record.level, WEIR_LOG_ERROR);
+    assert_string_equal(record.subsystem, "tls");
+    assert_string_equal(record.object, "-");
+    assert_string_equal(record.message, "server.pem: no such file");
+}
+
 TEST(log, an_object_that_is_null_is_a_dash)
 {
     struct record record = {0};
@@ -132,7 +146,7 @@ static void log_once_more(void *user_data, enum weir_log_level level, const char
     (void)object;
     (void)message;
     if (++*calls < 3)
-        weir__log(level, subsystem, NULL, "again");
+        weir_log_write(level, subsystem, NULL, "again");
 }
 
 TEST(log, a_hook_may_log)

@@ -35,6 +35,22 @@ TEST(memory, realloc_keeps_the_contents)
     weir__free(text);
 }
 
+TEST(memory, libraries_on_top_have_their_memory_from_there_too)
+{
+    size_t before = test_memory_live();
+    char *text = weir_memory_alloc(4), *longer;
+
+    memcpy(text, "abc", 4);
+    assert_int_equal(test_memory_live(), before + 1);
+    longer = weir_memory_realloc(text, 4000);
+    assert_string_equal(longer, "abc");
+    test_memory_fail_at(1);
+    assert_null(weir_memory_alloc(1));
+    weir_memory_free(longer);
+    weir_memory_free(NULL);
+    assert_int_equal(test_memory_live(), before);
+}
+
 TEST(memory, realloc_that_fails_leaves_the_block)
 {
     char *text = weir__strdup("abc");

@@ -53,6 +53,12 @@ void use_base()
     EXPECT(std::strlen(weir_error_text(WEIR_EFULL)) > 0);
 }
 
+void use_memory()
+{
+    EXPECT(weir_memory_set(nullptr) == 0);
+    weir_memory_free(weir_memory_realloc(weir_memory_alloc(1), 2));
+}
+
 void use_log()
 {
     weir_log_set([](void *, enum weir_log_level, const char *, const char *, const char *) {},
@@ -60,6 +66,7 @@ void use_log()
     weir_log_set_level(WEIR_LOG_ERROR);
     EXPECT(!weir_log_enabled(WEIR_LOG_WARN));
     EXPECT(std::strcmp(weir_log_level_name(WEIR_LOG_WARN), "WARN") == 0);
+    weir_log_write(WEIR_LOG_ERROR, "api", nullptr, "%s", "heard by nobody");
     weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(nullptr, nullptr);
 }
@@ -1624,6 +1631,41 @@ void use_chunks()
     weir_embedded_release(embedded);
 }
 
+weir_pending_writes *pending_of(weir_ctx *ctx)
+{
+    return static_cast<weir_pending_writes *>(weir_ctx_state(ctx));
+}
+
+void use_pending_writes()
+{
+    weir_embedded *embedded = nullptr;
+    weir_promise *done = nullptr;
+    weir_handler keeper = {};
+
+    keeper.state_size = sizeof(weir_pending_writes);
+    keeper.name = "keeper";
+    keeper.write = [](weir_ctx *ctx, weir_msg *msg, weir_promise *promise) {
+        EXPECT(weir_pending_writes_add(ctx, pending_of(ctx), msg, promise) != nullptr);
+    };
+    keeper.flush = [](weir_ctx *ctx) { weir_pending_writes_flush(pending_of(ctx)); };
+    keeper.close = [](weir_ctx *ctx, weir_promise *promise) {
+        weir_pending_writes_close(ctx, pending_of(ctx), promise);
+    };
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    EXPECT(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &keeper, nullptr) == 0);
+    for (int n = 0; n < 4; n++)
+        EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
+    weir_ctx *ctx = weir_pipeline_find(weir_embedded_pipeline(embedded), "keeper");
+    EXPECT(pending_of(ctx)->flushed == 4);
+    weir_pending_writes_pass(ctx, pending_of(ctx));
+    weir_msg_release(weir_pending_writes_take(ctx, pending_of(ctx), &done));
+    weir_promise_release(done);
+    weir_pending_writes_fail_first(ctx, pending_of(ctx), -EIO, nullptr);
+    weir_pending_writes_fail(ctx, pending_of(ctx), -EIO, nullptr);
+    weir_pending_writes_settle(ctx, pending_of(ctx));
+    weir_embedded_release(embedded);
+}
+
 void use_traffic()
 {
     weir_embedded *embedded = nullptr;
@@ -1863,7 +1905,7 @@ void use_redis()
 
 int main()
 {
-    EXPECT(weir_memory_set(nullptr) == 0);
+    use_memory();
     use_base();
     use_log();
     use_locals();
@@ -1908,6 +1950,7 @@ int main()
     use_time_and_flow();
     use_msg_codecs();
     use_chunks();
+    use_pending_writes();
     use_traffic();
     use_codecs();
     use_base64();

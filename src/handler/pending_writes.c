@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "handler/held_writes.h"
+#include <weir/pending_writes.h>
 
 #include <errno.h>
 
@@ -8,50 +8,47 @@
 #include "channel/node.h"
 #include "channel/outbound.h"
 
-_Static_assert(sizeof(weir__held_write) <= WEIR__NODE_SIZE, "a held write is a node");
+_Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");
 
-void weir__held_writes_init(weir__held_writes *writes)
+weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
+                                            weir_msg *msg, weir_promise *done)
 {
-    *writes = (weir__held_writes){0};
-    writes->end = &writes->first;
-}
-
-weir__held_write *weir__held_writes_add(weir_ctx *ctx, weir__held_writes *writes, weir_msg *msg,
-                                        weir_promise *done)
-{
-    weir__held_write *write = weir__node_take();
+    weir_pending_write *write = weir__node_take();
 
     if (write == NULL) {
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, -ENOMEM, "there is no memory to hold a write back");
         return NULL;
     }
-    *write = (weir__held_write){
+    *write = (weir_pending_write){
         .msg = msg,
         .done = done != NULL ? weir_promise_retain(done) : NULL,
         .cost = weir__outbound_cost(msg),
     };
-    *writes->end = write;
-    writes->end = &write->next;
+    if (writes->last != NULL)
+        writes->last->next = write;
+    else
+        writes->first = write;
+    writes->last = write;
     writes->count++;
     writes->cost += write->cost;
     weir_ctx_hold(ctx, write->cost);
     return write;
 }
 
-void weir__held_writes_flush(weir__held_writes *writes)
+void weir_pending_writes_flush(weir_pending_writes *writes)
 {
     writes->flushed = writes->count;
 }
 
 /* The first one, out of the list. */
-static weir__held_write pop(weir__held_writes *writes)
+static weir_pending_write pop(weir_pending_writes *writes)
 {
-    weir__held_write *first = writes->first, write = *first;
+    weir_pending_write *first = writes->first, write = *first;
 
     writes->first = first->next;
     if (writes->first == NULL)
-        writes->end = &writes->first;
+        writes->last = NULL;
     writes->count--;
     if (writes->flushed > 0)
         writes->flushed--;
@@ -61,39 +58,41 @@ static weir__held_write pop(weir__held_writes *writes)
 }
 
 /* It is written before it is no longer held: otherwise the channel would seem to be writable. */
-void weir__held_writes_pass(weir_ctx *ctx, weir__held_writes *writes)
+void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes)
 {
-    weir__held_write write = pop(writes);
+    weir_pending_write write = pop(writes);
 
     weir_write(ctx, write.msg, write.done);
     weir_ctx_hold(ctx, -write.cost);
     weir_promise_release(write.done);
 }
 
-weir_msg *weir__held_writes_take(weir_ctx *ctx, weir__held_writes *writes, weir_promise **ret_done)
+weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,
+                                   weir_promise **ret_done)
 {
-    weir__held_write write = pop(writes);
+    weir_pending_write write = pop(writes);
 
     weir_ctx_hold(ctx, -write.cost);
     *ret_done = write.done;
     return write.msg;
 }
 
-void weir__held_writes_fail_first(weir_ctx *ctx, weir__held_writes *writes, int err,
-                                  const char *detail)
+void weir_pending_writes_fail_first(weir_ctx *ctx, weir_pending_writes *writes, int err,
+                                    const char *detail)
 {
     weir_promise *done;
 
-    weir_msg_release(weir__held_writes_take(ctx, writes, &done));
+    weir_msg_release(weir_pending_writes_take(ctx, writes, &done));
     weir_ctx_report(ctx, done, err, detail);
     weir_promise_release(done);
 }
 
-void weir__held_writes_fail(weir_ctx *ctx, weir__held_writes *writes, int err, const char *detail)
+void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *writes, int err,
+                              const char *detail)
 {
     while (writes->count > 0)
-        weir__held_writes_fail_first(ctx, writes, err, detail);
-    weir__held_writes_settle(ctx, writes);
+        weir_pending_writes_fail_first(ctx, writes, err, detail);
+    weir_pending_writes_settle(ctx, writes);
 }
 
 /* ---- closing ---- */
@@ -112,7 +111,7 @@ static void follow(weir_ctx *ctx, weir_promise *done)
         weir_ctx_report(ctx, done, err, NULL);
 }
 
-void weir__held_writes_close(weir_ctx *ctx, weir__held_writes *writes, weir_promise *done)
+void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
     if (writes->closes) {
         follow(ctx, done);
@@ -120,11 +119,11 @@ void weir__held_writes_close(weir_ctx *ctx, weir__held_writes *writes, weir_prom
     }
     writes->closes = true;
     writes->close_done = done != NULL ? weir_promise_retain(done) : NULL;
-    weir__held_writes_flush(writes);
-    weir__held_writes_settle(ctx, writes);
+    weir_pending_writes_flush(writes);
+    weir_pending_writes_settle(ctx, writes);
 }
 
-void weir__held_writes_settle(weir_ctx *ctx, weir__held_writes *writes)
+void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes)
 {
     weir_promise *done = writes->close_done;
 

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * weir/pending_writes.h - writes that a handler holds back, and the close that waits for them.
+ *
+ *      static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+ *      {
+ *          struct state *state = weir_ctx_state(ctx);
+ *
+ *          (void)weir_pending_writes_add(ctx, &state->writes, msg, done);
+ *      }
+ *
+ * They are in the handler's state, and belong to its context. They count against the channel's
+ * marks (weir_ctx_hold).
+ *
+ *      first .......... flushed ......... last
+ *      <-- may go out --><-- not yet -->
+ *
+ * A handler that holds writes back lets none of them be lost: it passes them on or fails them when
+ * it hears `inactive`, and when it is removed.
+ */
+#ifndef WEIR_PENDING_WRITES_H
+#define WEIR_PENDING_WRITES_H
+
+#include <weir/ctx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weir_pending_write {
+    struct weir_pending_write *next;
+    weir_msg *msg;
+    weir_promise *done; /* kept; NULL if nobody waits */
+    int64_t cost;       /* against the marks */
+    int64_t note;       /* the handler's own: when it may go out, say. 0 at first */
+} weir_pending_write;
+
+/* To be read only. Empty if it is all zero, as a handler's state is at first. */
+typedef struct weir_pending_writes {
+    weir_pending_write *first;
+    weir_pending_write *last;
+    size_t count;
+    size_t flushed;           /* of these, from the front */
+    int64_t cost;             /* of all of them */
+    bool closes;              /* when all are gone, */
+    weir_promise *close_done; /* kept */
+} weir_pending_writes;
+
+/*
+ * Holds a write back. NULL if there is no memory: then it has failed.
+ * Thread: the handler's.  Takes: msg.  Keeps: done.
+ */
+WEIR_API weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
+                                                     weir_msg *msg, weir_promise *done);
+
+/*
+ * All of them are flushed now: a handler's `flush`.
+ * Thread: any, one at a time.
+ */
+WEIR_API void weir_pending_writes_flush(weir_pending_writes *writes);
+
+/*
+ * Passes the first one on. There must be one.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes);
+
+/*
+ * Takes the first one out: it does not count against the marks any more. There must be one.
+ * Thread: the handler's.  Gives: the message, and done, which may be NULL.
+ */
+WEIR_API weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,
+                                            weir_promise **ret_done);
+
+/*
+ * Fails the first one, which must be there; or all of them, and a close that waits is passed on.
+ * Thread: the handler's.  Lends until it returns: detail.
+ */
+WEIR_API void weir_pending_writes_fail_first(weir_ctx *ctx, weir_pending_writes *writes, int err,
+                                             const char *detail);
+WEIR_API void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *writes, int err,
+                                       const char *detail);
+
+/*
+ * A handler's `close`: passes it on, or remembers it until all are gone; all are flushed by it. Who
+ * closes again meanwhile hears when the channel has closed.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes,
+                                        weir_promise *done);
+
+/*
+ * Passes on a close that nothing waits for any more: to be called when some have gone.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes held back: PendingWriteQueueTest of Netty, and more.
+ */
+#include <weir/pending_writes.h>
+
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "support/channel/rig.h"
+#include "support/memory.h"
+
+/* A handler that holds back everything; the test says what becomes of it. */
+struct keeper {
+    weir_pending_writes writes;
+};
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    struct keeper *keeper = weir_ctx_state(ctx);
+
+    (void)weir_pending_writes_add(ctx, &keeper->writes, msg, done);
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    weir_pending_writes_flush(&((struct keeper *)weir_ctx_state(ctx))->writes);
+}
+
+static void on_close(weir_ctx *ctx, weir_promise *done)
+{
+    weir_pending_writes_close(ctx, &((struct keeper *)weir_ctx_state(ctx))->writes, done);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    struct keeper *keeper = weir_ctx_state(ctx);
+
+    weir_pending_writes_fail(ctx, &keeper->writes, WEIR_ECLOSED, NULL);
+}
+
+static const weir_handler keeper_handler = {
+    .name = "keeper",
+    .state_size = sizeof(struct keeper),
+    .removed = on_removed,
+    .write = on_write,
+    .flush = on_flush,
+    .close = on_close,
+};
+
+static weir_pending_writes *open_rig(struct rig *rig, weir_ctx **ret_ctx)
+{
+    rig_open_with(rig, &(const struct wire_options){.silent = true},
+                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    assert_int_equal(weir_pipeline_add_last(rig->pipeline, &keeper_handler, NULL), 0);
+    rig_start(rig);
+    *ret_ctx = weir_pipeline_find(rig->pipeline, "keeper");
+    return &((struct keeper *)weir_ctx_state(*ret_ctx))->writes;
+}
+
+TEST(pending_writes, pass_on_one_by_one_in_order)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", "a");
+    rig_write(&rig, "b", NULL);
+    rig_write(&rig, "c", "c");
+    assert_int_equal(writes->count, 3);
+    assert_int_equal(writes->flushed, 0);
+    for (size_t left = 3; left > 0; left--) {
+        assert_int_equal(writes->count, left);
+        weir_pending_writes_pass(ctx, writes);
+    }
+    assert_null(writes->first);
+    assert_null(writes->last);
+    weir_flush(ctx);
+    rig_run(&rig);
+    assert_sent(&rig, "abc");
+    assert_diary(&rig.diary, "a=ok c=ok");
+    rig_write(&rig, "d", "d"); /* an empty one can be filled again */
+    weir_pending_writes_pass(ctx, writes);
+    weir_flush(ctx);
+    rig_run(&rig);
+    assert_sent(&rig, "d");
+    rig_close(&rig);
+}
+
+TEST(pending_writes, know_how_many_were_flushed)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", NULL);
+    rig_write(&rig, "b", NULL);
+    weir_channel_flush(rig.channel);
+    rig_write(&rig, "c", NULL);
+    assert_int_equal(writes->flushed, 2);
+    weir_pending_writes_pass(ctx, writes);
+    assert_int_equal(writes->flushed, 1);
+    weir_pending_writes_pass(ctx, writes);
+    weir_pending_writes_pass(ctx, writes);
+    assert_int_equal(writes->flushed, 0);
+    rig_close(&rig);
+}
+
+TEST(pending_writes, count_against_the_marks_without_a_gap)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig.wire->room = 0;
+    weir_channel_write(rig.channel, sized_msg(2000), NULL);
+    assert_false(weir_channel_is_writable(rig.channel));
+    assert_true(writes->cost >= 2000);
+    rig_add(&rig, "a");
+    weir_pending_writes_pass(ctx, writes);
+    rig_run(&rig);
+    assert_int_equal(writes->cost, 0);
+    assert_false(weir_channel_is_writable(rig.channel));
+    assert_int_equal(diary_count(&rig.diary, "a.writable"), 0);
+    rig_close(&rig);
+}
+
+TEST(pending_writes, are_given_with_their_promise)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    weir_promise *done = NULL;
+    weir_msg *msg;
+
+    weir_channel_write(rig.channel, sized_msg(2000), rig_promise(&rig, "a"));
+    msg = weir_pending_writes_take(ctx, writes, &done);
+    assert_non_null(done);
+    assert_true(weir_channel_is_writable(rig.channel));
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    weir_msg_release(msg);
+    weir_ctx_report(ctx, done, 0, NULL);
+    weir_promise_release(done);
+    weir_promise_release(done); /* the test's own */
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a=ok");
+    rig_close(&rig);
+}
+
+TEST(pending_writes, fail_one_or_all)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", "a");
+    rig_write(&rig, "b", "b");
+    rig_write(&rig, "c", "c");
+    weir_pending_writes_fail_first(ctx, writes, -EIO, "no");
+    rig_run(&rig);
+    assert_int_equal(writes->count, 2);
+    assert_int_equal(diary_count(&rig.diary, "a=EIO"), 1);
+    weir_pending_writes_fail(ctx, writes, -EPERM, NULL);
+    rig_run(&rig);
+    assert_int_equal(writes->count, 0);
+    assert_int_equal(diary_count(&rig.diary, "b=EPERM"), 1);
+    assert_int_equal(diary_count(&rig.diary, "c=EPERM"), 1);
+    assert_true(weir_channel_is_open(rig.channel));
+    rig_close(&rig);
+}
+
+TEST(pending_writes, let_a_close_wait_until_they_are_gone)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    weir_promise *first = rig_promise(&rig, "first"), *second = rig_promise(&rig, "second");
+
+    rig_write(&rig, "a", "a");
+    weir_channel_close(rig.channel, first);
+    weir_channel_close(rig.channel, second);
+    rig_run(&rig);
+    assert_true(writes->closes);
+    assert_int_equal(writes->flushed, 1);
+    weir_pending_writes_settle(ctx, writes); /* nothing has changed */
+    assert_diary(&rig.diary, "");
+    weir_pending_writes_pass(ctx, writes);
+    weir_flush(ctx);
+    weir_pending_writes_settle(ctx, writes);
+    rig_end_input(&rig);
+    rig_run(&rig);
+    assert_sent(&rig, "a");
+    assert_int_equal(diary_count(&rig.diary, "a=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "first=ok"), 1);
+    assert_int_equal(diary_count(&rig.diary, "second=ok"), 1);
+    weir_promise_release(first);
+    weir_promise_release(second);
+    rig_close(&rig);
+}
+
+TEST(pending_writes, without_memory_a_write_fails_and_is_not_held)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    weir_promise *done = rig_promise(&rig, "a");
+    weir_msg *msg = text_msg("a");
+    size_t tried = 0;
+
+    test_memory_fail_at(1);
+    for (; !test_memory_failed(); tried++) /* nodes that the thread has kept are used up first */
+        weir_channel_write(rig.channel, weir_msg_retain(msg), NULL);
+    assert_int_equal(writes->count, tried - 1);
+    test_memory_fail_at(1);
+    weir_channel_write(rig.channel, msg, done);
+    assert_int_equal(writes->count, tried - 1);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "a=ENOMEM"), 1);
+    weir_promise_release(done);
+    rig_close(&rig);
+}
