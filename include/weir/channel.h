@@ -142,6 +142,12 @@ WEIR_API bool weir_channel_is_active(const weir_channel *channel);
 WEIR_API bool weir_channel_is_writable(const weir_channel *channel);
 
 /*
+ * Whether the peer has ended its stream, and not only been lost; also when it is closed.
+ * Thread: any.
+ */
+WEIR_API bool weir_channel_has_peer_ended(const weir_channel *channel);
+
+/*
  * Its own address and its peer's. Who wants to know them when it is closed, such as in `inactive`,
  * asks once before: then they are remembered, unless it is a datagram channel, whose may change.
  * Thread: any.  Fails: -ENOTCONN (it has none yet, or is closed and nobody has asked before), or

@@ -85,6 +85,13 @@ typedef struct weir_decoder_state {
 WEIR_API int weir_decoder_need(weir_ctx *ctx, size_t bytes);
 
 /*
+ * Has decode called again with the bytes that are there, as if they had just come: for a decoder
+ * that has waited for something else than bytes. Not from within decode.
+ * Thread: the handler's.
+ */
+WEIR_API void weir_decoder_resume(weir_ctx *ctx);
+
+/*
  * What decode returns when the bytes make no sense: `detail` is a literal sentence that says why.
  * Returns err.
  * Thread: the handler's.

@@ -139,6 +139,11 @@ bool weir_channel_is_registered(const weir_channel *channel)
     return weir__channel_is(channel, WEIR__IS_REGISTERED);
 }
 
+bool weir_channel_has_peer_ended(const weir_channel *channel)
+{
+    return weir__channel_is(channel, WEIR__PEER_ENDED);
+}
+
 bool weir_channel_is_active(const weir_channel *channel)
 {
     return weir__channel_is(channel, WEIR__IS_ACTIVE);

@@ -41,6 +41,7 @@ enum {
     /* Further bits of `state`: also read by other threads. */
     WEIR__IS_REGISTERED = 1 << 3,
     WEIR__IS_ACTIVE = 1 << 4,
+    WEIR__PEER_ENDED = 1 << 5, /* its stream, in order */
 };
 
 /* Bits of `flags`: the loop's own. */

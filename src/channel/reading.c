@@ -176,10 +176,12 @@ void weir__channel_input_ended(weir_channel *channel, int err)
         return;
     channel->flags |= WEIR__INPUT_SHUT;
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
-    if (err < 0)
+    if (err < 0) {
         weir__channel_failed(channel, err, NULL);
-    else
-        end_of_stream(channel);
+        return;
+    }
+    weir__channel_set_state(channel, WEIR__PEER_ENDED, 0);
+    end_of_stream(channel);
 }
 
 /* ---- shutting ---- */

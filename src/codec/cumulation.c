@@ -186,6 +186,12 @@ void weir__cumulation_go_on(weir_cumulation *cumulation)
     cumulation->need = 0;
 }
 
+void weir__cumulation_look_again(weir_cumulation *cumulation)
+{
+    cumulation->stuck = false;
+    cumulation->need = 0;
+}
+
 /* ---- resting, and the end ---- */
 
 void weir__cumulation_rest(weir_cumulation *cumulation)

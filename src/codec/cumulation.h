@@ -31,6 +31,9 @@ int weir__cumulation_join(weir_cumulation *cumulation, weir_buf **ret_in);
 void weir__cumulation_wait(weir_cumulation *cumulation, size_t need);
 void weir__cumulation_go_on(weir_cumulation *cumulation);
 
+/* What the decoder has seen it may see again. */
+void weir__cumulation_look_again(weir_cumulation *cumulation);
+
 /* Nothing will come for a while: gives memory back that the bytes do not need. */
 void weir__cumulation_rest(weir_cumulation *cumulation);
 

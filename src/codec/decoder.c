@@ -172,14 +172,24 @@ static void run(weir_ctx *ctx)
         let_go(ctx);
 }
 
+/* Decodes where no read_complete follows by itself. */
+static void run_and_complete(weir_ctx *ctx)
+{
+    run(ctx);
+    if ((state_of(ctx)->flags & MADE) != 0 && !weir_ctx_is_removed(ctx))
+        weir_decoder_read_complete(ctx);
+}
+
 static void end(weir_ctx *ctx)
 {
-    weir_decoder_state *state = state_of(ctx);
+    state_of(ctx)->flags |= ENDING;
+    run_and_complete(ctx);
+}
 
-    state->flags |= ENDING;
-    run(ctx);
-    if ((state->flags & MADE) != 0 && !weir_ctx_is_removed(ctx))
-        weir_decoder_read_complete(ctx);
+void weir_decoder_resume(weir_ctx *ctx)
+{
+    weir__cumulation_look_again(&state_of(ctx)->cumulation);
+    run_and_complete(ctx);
 }
 
 /* ---- slots ---- */

@@ -107,6 +107,9 @@ struct weir__tls_engine {
      */
     int (*open)(weir__tls_session *session, weir__tls_io *io, weir_buf *plain);
 
+    /* Whether it has taken the beginning of a record whose end has not come. */
+    bool (*is_amid_record)(const weir__tls_session *session);
+
     /* Makes one record of `length` plain bytes, 1 to WEIR__TLS_RECORD_MAX of them. */
     int (*seal)(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain, size_t length);
 

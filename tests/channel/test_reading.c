@@ -119,7 +119,9 @@ TEST(reading, tells_the_end_of_the_stream_once_with_half_closure)
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.half_closure = true));
     (void)rig_receive(&rig, "last");
+    assert_false(weir_channel_has_peer_ended(rig.channel));
     rig_end_input(&rig);
+    assert_true(weir_channel_has_peer_ended(rig.channel));
     weir__channel_input_ended(rig.channel, 0);
     assert_diary(&rig.diary, "a.read(last) a.event(input-closed) a.event(input-drained)");
     assert_true(weir_channel_is_open(rig.channel));

@@ -427,6 +427,52 @@ TEST(decoder, asks_for_more_where_reads_are_on_demand)
     weir_embedded_release(embedded);
 }
 
+/* ---- a decoder that waits for something else than bytes ---- */
+
+struct patient {
+    weir_decoder_state decoder;
+    bool may_go_on;
+};
+
+static int decode_later(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    const struct patient *patient = weir_ctx_state(ctx);
+    weir_buf *all;
+
+    if (!patient->may_go_on)
+        return weir_decoder_need(ctx, 100);
+    if (weir_buf_read_slice(in, weir_buf_readable(in), &all) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(all);
+    return 1;
+}
+
+static const weir_decoder patient = {
+    .handler = {.name = "patient", WEIR_DECODER_SLOTS(struct patient)},
+    .decode = decode_later,
+};
+
+TEST(decoder, looks_at_its_bytes_again_when_it_resumes)
+{
+    weir_embedded *embedded = NULL;
+    weir_ctx *ctx;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &patient.handler, NULL), 0);
+    ctx = weir_pipeline_find(weir_embedded_pipeline(embedded), "patient");
+    write_text(embedded, "ab");
+    write_text(embedded, "cd");
+    assert_null(weir_embedded_read_inbound(embedded));
+    ((struct patient *)weir_ctx_state(ctx))->may_go_on = true;
+    weir_decoder_resume(ctx);
+    assert_comes(embedded, "ab");
+    assert_comes(embedded, "cd");
+    weir_decoder_resume(ctx); /* there is nothing */
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_embedded_release(embedded);
+}
+
 TEST(decoder, decodes_the_rest_when_the_peer_ends_its_half)
 {
     weir_embedded *embedded = NULL;
