@@ -1755,6 +1755,7 @@ void use_codecs()
     EXPECT(weir_pipeline_add_last(pipeline, &encoder.handler, nullptr) == 0);
     EXPECT(weir_buf_create_from("abc!!", 5, &buf) == 0);
     EXPECT(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)) == 0);
+    weir_decoder_resume(weir_pipeline_find(pipeline, "decoder"));
     weir_msg_release(weir_embedded_read_inbound(embedded));
     EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
     weir_embedded_release(embedded);
