@@ -90,6 +90,14 @@ WEIR_API void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writ
                                         weir_promise *done);
 
 /*
+ * The same for a handler that has something else to do before: remembers it in any case, until
+ * weir_pending_writes_settle.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writes *writes,
+                                                weir_promise *done);
+
+/*
  * Passes on a close that nothing waits for any more: to be called when some have gone.
  * Thread: the handler's.
  */

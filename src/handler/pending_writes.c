@@ -111,7 +111,8 @@ static void follow(weir_ctx *ctx, weir_promise *done)
         weir_ctx_report(ctx, done, err, NULL);
 }
 
-void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
+void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writes *writes,
+                                       weir_promise *done)
 {
     if (writes->closes) {
         follow(ctx, done);
@@ -120,7 +121,15 @@ void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_
     writes->closes = true;
     writes->close_done = done != NULL ? weir_promise_retain(done) : NULL;
     weir_pending_writes_flush(writes);
-    weir_pending_writes_settle(ctx, writes);
+}
+
+void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
+{
+    bool is_first = !writes->closes;
+
+    weir_pending_writes_put_off_close(ctx, writes, done);
+    if (is_first)
+        weir_pending_writes_settle(ctx, writes);
 }
 
 void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes)
