@@ -101,9 +101,11 @@ struct weir__tls_engine {
     void (*choose)(weir__tls_session *session, weir__tls_settings *settings);
 
     /*
-     * Puts plain bytes into the free space of `plain`, as long as there are some and space is left:
-     * DONE if there are any, MORE, ENDED, or an error. ENDED and errors come alone: what was before
-     * has been returned by an earlier call. What is to be answered (a new key, say) is in io.out.
+     * Puts plain bytes into the free space of `plain`, of which there is some, as long as there are
+     * bytes and space is left: DONE if there are any, MORE, ENDED, or an error. DONE means: call
+     * again, with more space; there may be others, also some that have been taken from io.in
+     * already. The other results come alone, after all bytes that were before them. What is to be
+     * answered (a new key, say) is in io.out.
      */
     int (*open)(weir__tls_session *session, weir__tls_io *io, weir_buf *plain);
 
@@ -119,6 +121,10 @@ struct weir__tls_engine {
     /* After the handshake. */
     void (*facts)(weir__tls_session *session, weir__tls_facts *ret_facts);
     weir_tls_certificate *(*peer_certificate)(weir__tls_session *session);
+
+    /* Reads the first certificate of a text in PEM; fails with the reason in words. */
+    int (*certificate_parse)(const char *pem, char reason[WEIR__TLS_REASON_SIZE],
+                             weir_tls_certificate **ret_certificate);
 };
 
 /* The one that there is. */

@@ -7,8 +7,10 @@
 
 #include <weir/tls_certificate.h>
 
+#include "base/refcount.h"
+
 struct weir_tls_certificate {
-    uint32_t refs;
+    weir__refs refs;
     char *subject; /* each allocated, as is what follows */
     char *issuer;
     char *serial;

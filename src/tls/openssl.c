@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session on OpenSSL: a SSL whose bytes come from the buffers of the call that is being made.
+ *
+ * Records are read one by one (no read-ahead), so what is behind the handshake, or behind the end
+ * of TLS, stays where it was. OpenSSL's buffers, 16 KiB each way, are given back whenever they are
+ * empty (SSL_MODE_RELEASE_BUFFERS): an idle session has none.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/err.h>
+
+#include <weir/memory.h>
+
+#include "tls/openssl.h"
+
+static weir__openssl_session *session_of(weir__tls_session *session)
+{
+    return (weir__openssl_session *)(void *)session; /* it begins with one */
+}
+
+weir__openssl_session *weir__openssl_session_of(const SSL *ssl)
+{
+    return SSL_get_app_data(ssl);
+}
+
+/* ---- OpenSSL itself ---- */
+
+/*
+ * Not to be torn down by exit: threads may still be at work then, which it does not wait for. The
+ * memory that it keeps until then the system takes back. Threads that end before tidy up after
+ * themselves, by a thread key of OpenSSL's own.
+ */
+int weir__openssl_start(void)
+{
+    char words[WEIR__TLS_REASON_SIZE];
+
+    return OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL) == 1 ? 0 : weir__openssl_error(words);
+}
+
+void weir__openssl_prepare(weir__tls_settings *settings)
+{
+    SSL_CTX *ctx = settings->ctx;
+
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_read_ahead(ctx, 0);
+    SSL_CTX_set_info_callback(ctx, weir__openssl_on_info);
+    if (settings->is_server)
+        SSL_CTX_set_client_hello_cb(ctx, weir__openssl_on_client_hello, NULL);
+    weir__openssl_verify_prepare(settings);
+}
+
+/* ---- life ---- */
+
+static void session_release(weir__tls_session *session)
+{
+    weir__openssl_session *self = session_of(session);
+
+    SSL_free(self->ssl);
+    weir__openssl_settings_release(self->settings);
+    weir_memory_free(self->cache_key);
+    weir_memory_free(self->words);
+    weir_memory_free(self->refusal);
+    weir_memory_free(self->wish);
+    weir_memory_free(self);
+}
+
+static int copy_text(const char *text, char **ret_copy)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = weir_memory_alloc(size);
+
+    if (copy == NULL)
+        return -ENOMEM;
+    memcpy(copy, text, size);
+    *ret_copy = copy;
+    return 0;
+}
+
+static int make_ssl(weir__openssl_session *self)
+{
+    BIO *bio;
+
+    ERR_clear_error();
+    self->ssl = SSL_new(self->settings->ctx);
+    if (self->ssl == NULL)
+        return weir__openssl_session_error(self);
+    bio = weir__openssl_bio_create(self);
+    if (bio == NULL || SSL_set_app_data(self->ssl, self) != 1) {
+        BIO_free(bio);
+        return -ENOMEM;
+    }
+    SSL_set_bio(self->ssl, bio, bio);
+    return 0;
+}
+
+static int become_server(weir__openssl_session *self, const weir__tls_peer *peer)
+{
+    SSL_set_accept_state(self->ssl);
+    self->choice = peer->asks ? WEIR__OPENSSL_CHOICE_ASKS : WEIR__OPENSSL_CHOICE_NONE;
+    return 0;
+}
+
+static int become_client(weir__openssl_session *self, const weir__tls_peer *peer)
+{
+    int err = 0;
+
+    SSL_set_connect_state(self->ssl);
+    if (peer->server_name != NULL)
+        err = weir__openssl_verify_server(self, peer->server_name);
+    if (err == 0 && peer->cache_key != NULL)
+        err = copy_text(peer->cache_key, &self->cache_key);
+    return err;
+}
+
+static int session_create(weir__tls_settings *settings, const weir__tls_peer *peer,
+                          weir__tls_session **ret_session)
+{
+    weir__openssl_session *self = weir_memory_alloc(sizeof(*self));
+    int err;
+
+    if (self == NULL)
+        return -ENOMEM;
+    *self = (weir__openssl_session){
+        .session.engine = &weir__tls_openssl,
+        .settings = weir__openssl_settings_retain(settings),
+        .alert_received = WEIR__OPENSSL_NO_ALERT,
+        .alert_sent = WEIR__OPENSSL_NO_ALERT,
+    };
+    err = make_ssl(self);
+    if (err == 0)
+        err = settings->is_server ? become_server(self, peer) : become_client(self, peer);
+    if (err == 0)
+        *ret_session = &self->session;
+    else
+        session_release(&self->session);
+    return err;
+}
+
+/* ---- calls ---- */
+
+/* From here until `leave`, OpenSSL reads and writes these. */
+static void enter(weir__openssl_session *self, weir__tls_io *io)
+{
+    self->io = io;
+    ERR_clear_error();
+}
+
+static int leave(weir__openssl_session *self, int result)
+{
+    self->io = NULL;
+    return result;
+}
+
+/* What a call of OpenSSL's that did not succeed means. */
+static int judge(weir__openssl_session *self, int result)
+{
+    switch (SSL_get_error(self->ssl, result)) {
+    case SSL_ERROR_WANT_READ:
+        return WEIR__TLS_MORE;
+    case SSL_ERROR_WANT_CLIENT_HELLO_CB:
+        return WEIR__TLS_CHOOSE;
+    case SSL_ERROR_ZERO_RETURN:
+        return WEIR__TLS_ENDED;
+    default:
+        return weir__openssl_session_error(self);
+    }
+}
+
+static int handshake(weir__tls_session *session, weir__tls_io *io)
+{
+    weir__openssl_session *self = session_of(session);
+    int result;
+
+    if (self->failed < 0)
+        return self->failed;
+    enter(self, io);
+    result = SSL_do_handshake(self->ssl);
+    if (result == 1) {
+        self->is_over = true;
+        return leave(self, WEIR__TLS_DONE);
+    }
+    result = judge(self, result);
+    if (result == WEIR__TLS_ENDED)
+        result = weir__openssl_session_fail(self, WEIR_ETLSREFUSED,
+                                            "the peer has ended TLS before it had begun");
+    return leave(self, result);
+}
+
+/* As much as fits, and is there. What ended it is told by the next call if some bytes were. */
+static int open_records(weir__openssl_session *self, weir_buf *plain)
+{
+    bool has_some = false;
+    size_t length;
+    int result;
+
+    while (weir_buf_writable(plain) > 0) {
+        result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
+        if (result != 1) {
+            result = judge(self, result);
+            return has_some ? WEIR__TLS_DONE : result;
+        }
+        (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
+        has_some = true;
+    }
+    return has_some ? WEIR__TLS_DONE : WEIR__TLS_MORE;
+}
+
+/* Whether there is nothing that a call of OpenSSL's could make something of. */
+static bool is_dry(const weir__openssl_session *self, const weir__tls_io *io)
+{
+    return (io->in == NULL || weir_buf_readable(io->in) == 0) && SSL_pending(self->ssl) == 0 &&
+           (SSL_get_shutdown(self->ssl) & SSL_RECEIVED_SHUTDOWN) == 0;
+}
+
+static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *plain)
+{
+    weir__openssl_session *self = session_of(session);
+
+    assert(self->is_over && weir_buf_writable(plain) > 0);
+    if (self->failed < 0)
+        return self->failed;
+    if (is_dry(self, io))
+        return WEIR__TLS_MORE;
+    enter(self, io);
+    return leave(self, open_records(self, plain));
+}
+
+static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain, size_t length)
+{
+    weir__openssl_session *self = session_of(session);
+    size_t taken;
+    int result;
+
+    assert(self->is_over && !self->is_ended && length > 0 && length <= WEIR__TLS_RECORD_MAX);
+    if (self->failed < 0)
+        return self->failed;
+    enter(self, io);
+    result = SSL_write_ex(self->ssl, plain, length, &taken);
+    return leave(self, result == 1 ? 0 : weir__openssl_session_error(self));
+}
+
+static void end(weir__tls_session *session, weir__tls_io *io)
+{
+    weir__openssl_session *self = session_of(session);
+
+    if (!self->is_over || self->is_ended || self->failed < 0)
+        return;
+    self->is_ended = true;
+    enter(self, io);
+    (void)SSL_shutdown(self->ssl); /* if it cannot be told, the peer sees the stream end */
+    (void)leave(self, 0);
+}
+
+/* ---- what was agreed upon ---- */
+
+static void read_alpn(const SSL *ssl, char *ret_alpn, size_t size)
+{
+    const unsigned char *protocol;
+    unsigned length;
+
+    SSL_get0_alpn_selected(ssl, &protocol, &length);
+    assert(length < size);
+    (void)size;
+    if (length > 0)
+        memcpy(ret_alpn, protocol, length);
+    ret_alpn[length] = '\0';
+}
+
+static void facts(weir__tls_session *session, weir__tls_facts *ret_facts)
+{
+    SSL *ssl = session_of(session)->ssl;
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    unsigned char *response;
+
+    ret_facts->version = SSL_get_version(ssl);
+    ret_facts->cipher = SSL_get_cipher_name(ssl);
+    read_alpn(ssl, ret_facts->alpn, sizeof(ret_facts->alpn));
+    (void)snprintf(ret_facts->server_name, sizeof(ret_facts->server_name), "%s",
+                   name != NULL ? name : "");
+    ret_facts->is_resumed = SSL_session_reused(ssl) != 0;
+    ret_facts->is_stapled =
+        SSL_is_server(ssl) == 0 && SSL_get_tlsext_status_ocsp_resp(ssl, &response) > 0;
+}
+
+static weir_tls_certificate *peer_certificate(weir__tls_session *session)
+{
+    X509 *x509 = SSL_get0_peer_certificate(session_of(session)->ssl);
+    weir_tls_certificate *certificate;
+
+    if (x509 == NULL || weir__openssl_certificate_create(x509, &certificate) < 0)
+        return NULL;
+    return certificate;
+}
+
+static bool settings_verify_names(const weir__tls_settings *settings)
+{
+    return !settings->is_server && settings->verify != WEIR_TLS_VERIFY_NONE &&
+           settings->verify != WEIR_TLS_VERIFY_PINS;
+}
+
+const weir__tls_engine weir__tls_openssl = {
+    .name = "OpenSSL",
+    .settings_create = weir__openssl_settings_create,
+    .settings_retain = weir__openssl_settings_retain,
+    .settings_release = weir__openssl_settings_release,
+    .settings_certificate = weir__openssl_settings_certificate,
+    .settings_verify_names = settings_verify_names,
+    .session_create = session_create,
+    .session_release = session_release,
+    .handshake = handshake,
+    .wish = weir__openssl_wish,
+    .choose = weir__openssl_choose,
+    .open = open_some,
+    .seal = seal,
+    .end = end,
+    .facts = facts,
+    .peer_certificate = peer_certificate,
+    .certificate_parse = weir__openssl_certificate_parse,
+};

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS by OpenSSL 3: what the files of this engine know of each other. Nobody else includes this,
+ * or a header of OpenSSL's.
+ *
+ *      openssl.c               a session: bytes in, bytes out
+ *      openssl_bio.c           how OpenSSL gets at these bytes
+ *      openssl_choice.c        a server that asks first which settings a client gets
+ *      openssl_verify.c        whether the peer is believed
+ *      openssl_error.c         what went wrong, in words
+ *      openssl_certificate.c   X509 as data
+ *      openssl_settings.c      options to SSL_CTX, and what belongs to that
+ *
+ * OpenSSL's queue of errors belongs to the thread: it is empty before each call whose errors are
+ * read, and emptied by reading it.
+ */
+#ifndef WEIR_TLS_OPENSSL_H
+#define WEIR_TLS_OPENSSL_H
+
+#include <openssl/ssl.h>
+
+#include <weir/tls_certificate.h>
+
+#include "base/refcount.h"
+#include "tls/engine.h"
+
+#define WEIR__OPENSSL_PIN_LENGTH 32 /* SHA-256 of a SubjectPublicKeyInfo */
+
+/*
+ * What many sessions share. Nothing changes once it is made. The first part is what sessions look
+ * at; what follows belongs to openssl_settings.c and what it is made of.
+ */
+struct weir__tls_settings {
+    weir__refs refs;
+    SSL_CTX *ctx;
+    bool is_server;
+    enum weir_tls_verify verify; /* never DEFAULT */
+    uint8_t (*pins)[WEIR__OPENSSL_PIN_LENGTH];
+    size_t pin_count;
+    char *groups; /* as the options have them, NULL: OpenSSL's; a SSL_CTX does not tell its own */
+};
+
+/* Where a server's session stands whose client is to be asked whom it wants. */
+enum weir__openssl_choice {
+    WEIR__OPENSSL_CHOICE_NONE, /* nobody asks, or it has been made */
+    WEIR__OPENSSL_CHOICE_ASKS,
+    WEIR__OPENSSL_CHOICE_WAITS,
+    WEIR__OPENSSL_CHOICE_REFUSED,
+};
+
+/* The first bytes of the peer's that are remembered, to tell what it speaks if not TLS. */
+#define WEIR__OPENSSL_FIRST_MAX 5
+
+#define WEIR__OPENSSL_NO_ALERT (-1)
+
+typedef struct weir__openssl_session {
+    weir__tls_session session;
+    weir__tls_settings *settings;
+    SSL *ssl;
+    weir__tls_io *io;       /* of the call that is being made */
+    char *cache_key;        /* of a client, or NULL */
+    char *words;            /* what session.reason points to, if it was allocated */
+    char *refusal;          /* why the peer's certificate is not believed */
+    weir__tls_wish *wish;   /* while the choice is not made */
+    int failed;             /* the error; what every call returns from then on */
+    int io_err;             /* our own, in passing bytes on */
+    int16_t alert_received; /* a fatal one, or NO_ALERT */
+    int16_t alert_sent;
+    enum weir__openssl_choice choice;
+    uint8_t first[WEIR__OPENSSL_FIRST_MAX];
+    uint8_t first_length;
+    bool is_over;  /* the handshake */
+    bool is_ended; /* by us */
+} weir__openssl_session;
+
+/* ---- openssl.c ---- */
+
+/* Makes OpenSSL ready; call it before anything else of OpenSSL's. Fails: -ENOMEM, WEIR_ETLS. */
+int weir__openssl_start(void);
+
+/* The session that a callback of OpenSSL's is about. */
+weir__openssl_session *weir__openssl_session_of(const SSL *ssl);
+
+/* What every SSL_CTX needs that sessions are to be made of; when all else in `settings` is set. */
+void weir__openssl_prepare(weir__tls_settings *settings);
+
+/* ---- openssl_bio.c ---- */
+
+/* A BIO that reads from and writes to the session's `io`. NULL if there is no memory. */
+BIO *weir__openssl_bio_create(weir__openssl_session *session);
+
+/* ---- openssl_choice.c ---- */
+
+int weir__openssl_on_client_hello(SSL *ssl, int *ret_alert, void *unused);
+const weir__tls_wish *weir__openssl_wish(weir__tls_session *session);
+void weir__openssl_choose(weir__tls_session *session, weir__tls_settings *settings);
+
+/* ---- openssl_verify.c ---- */
+
+/* Whom the sessions of a SSL_CTX believe. */
+void weir__openssl_verify_prepare(weir__tls_settings *settings);
+
+/* Whom a client asks for, and believes to be it. Fails: -ENOMEM, -EINVAL. */
+int weir__openssl_verify_server(weir__openssl_session *session, const char *name);
+
+/* ---- openssl_error.c ---- */
+
+/* What OpenSSL has to say of a call that has failed, whose errors are forgotten then: -ENOMEM or
+ * WEIR_ETLS, and words. */
+int weir__openssl_error(char ret_words[WEIR__TLS_REASON_SIZE]);
+
+/* The same of a session: sets its `failed` and `reason`, and returns the error. */
+int weir__openssl_session_error(weir__openssl_session *session);
+
+/* Sets both from what we ourselves know. */
+int weir__openssl_session_fail(weir__openssl_session *session, int err, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+void weir__openssl_on_info(const SSL *ssl, int where, int value);
+
+/* ---- openssl_certificate.c ---- */
+
+/* Fails: -ENOMEM, WEIR_ETLS. */
+int weir__openssl_certificate_create(X509 *x509, weir_tls_certificate **ret_certificate);
+int weir__openssl_certificate_parse(const char *pem, char reason[WEIR__TLS_REASON_SIZE],
+                                    weir_tls_certificate **ret_certificate);
+
+/* Whose it is, as certificates say it; allocated. NULL if there is no memory. */
+char *weir__openssl_name_text(const X509_NAME *name);
+
+/* Fails: -ENOMEM, WEIR_ETLS. */
+int weir__openssl_pin(X509 *x509, uint8_t ret_pin[WEIR__OPENSSL_PIN_LENGTH]);
+
+/* ---- openssl_settings.c ---- */
+
+int weir__openssl_settings_create(const weir_tls_context_options *options, bool is_server,
+                                  char reason[WEIR__TLS_REASON_SIZE],
+                                  weir__tls_settings **ret_settings);
+weir__tls_settings *weir__openssl_settings_retain(weir__tls_settings *settings);
+void weir__openssl_settings_release(weir__tls_settings *settings);
+weir_tls_certificate *weir__openssl_settings_certificate(weir__tls_settings *settings);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/tls_reason.h"
+
+#include <stdio.h>
+
+#include "tls/engine.h"
+
+static _Thread_local char reason[WEIR__TLS_REASON_SIZE];
+
+void weir__tls_set_reason(const char *words)
+{
+    (void)snprintf(reason, sizeof(reason), "%s", words);
+}
+
+const char *weir_tls_reason(void)
+{
+    return reason;
+}

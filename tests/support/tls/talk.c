@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/tls/talk.h"
+
+#include <string.h>
+
+#include <weir/bytes.h>
+
+weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool is_server)
+{
+    char reason[WEIR__TLS_REASON_SIZE] = "";
+    weir__tls_settings *settings = NULL;
+    int err = weir__tls_openssl.settings_create(options, is_server, reason, &settings);
+
+    if (err < 0)
+        fail_msg("settings: %s: %s", weir_error_name(err), reason);
+    return settings;
+}
+
+static void begin(struct talker *talker, struct talker *other, weir__tls_settings *settings,
+                  const char *server_name)
+{
+    weir__tls_peer peer = {.server_name = server_name};
+
+    *talker = (struct talker){.other = other, .piece = SIZE_MAX, .status = WEIR__TLS_MORE};
+    assert_int_equal(weir__tls_openssl.session_create(settings, &peer, &talker->session), 0);
+    assert_int_equal(weir_buf_create(64, 0, &talker->heard), 0);
+    weir__tls_openssl.settings_release(settings);
+}
+
+void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                const char *server_name)
+{
+    begin(&talk->client, &talk->server, client, server_name);
+    begin(&talk->server, &talk->client, server, NULL);
+}
+
+static void end(struct talker *talker)
+{
+    talker->session->engine->session_release(talker->session);
+    weir_buf_release(talker->io.in);
+    weir_buf_release(talker->io.out);
+    weir_buf_release(talker->heard);
+}
+
+void talk_end(struct talk *talk)
+{
+    end(&talk->client);
+    end(&talk->server);
+}
+
+void talk_set_piece(struct talk *talk, size_t piece)
+{
+    talk->client.piece = talk->server.piece = piece;
+}
+
+/* Whether there was something. */
+static bool fetch(struct talker *talker)
+{
+    weir_buf *from = talker->other->io.out;
+    size_t length = from != NULL ? weir_buf_readable(from) : 0;
+
+    if (length > talker->piece)
+        length = talker->piece;
+    if (length == 0)
+        return false;
+    if (talker->io.in == NULL)
+        assert_int_equal(weir_buf_create(length, 0, &talker->io.in), 0);
+    if (weir_buf_readable(talker->io.in) == 0)
+        weir_buf_clear(talker->io.in);
+    assert_int_equal(weir_buf_write_buf(talker->io.in, from, length), 0);
+    if (weir_buf_readable(from) == 0)
+        weir_buf_clear(from);
+    return true;
+}
+
+static bool step(struct talker *talker, bool is_first)
+{
+    if (talker->status != WEIR__TLS_MORE || (!fetch(talker) && !is_first))
+        return false;
+    talker->status = talker->session->engine->handshake(talker->session, &talker->io);
+    return true;
+}
+
+bool talk_handshake(struct talk *talk)
+{
+    bool is_first = true, goes_on = true;
+
+    while (goes_on) {
+        goes_on = step(&talk->client, is_first);
+        goes_on = step(&talk->server, false) || goes_on;
+        is_first = false;
+    }
+    return talk->client.status == WEIR__TLS_DONE && talk->server.status == WEIR__TLS_DONE;
+}
+
+int talk_seal(struct talker *talker, const void *bytes, size_t length)
+{
+    const uint8_t *at = bytes;
+    int err = 0;
+
+    while (length > 0 && err == 0) {
+        size_t piece = length < WEIR__TLS_RECORD_MAX ? length : WEIR__TLS_RECORD_MAX;
+
+        err = talker->session->engine->seal(talker->session, &talker->io, at, piece);
+        at += piece;
+        length -= piece;
+    }
+    return err;
+}
+
+int talk_hear(struct talker *talker)
+{
+    do {
+        (void)fetch(talker);
+        do {
+            assert_int_equal(weir_buf_reserve(talker->heard, 1), 0);
+            talker->heard_status =
+                talker->session->engine->open(talker->session, &talker->io, talker->heard);
+        } while (talker->heard_status == WEIR__TLS_DONE);
+    } while (talker->heard_status == WEIR__TLS_MORE && talker->other->io.out != NULL &&
+             weir_buf_readable(talker->other->io.out) > 0);
+    return talker->heard_status;
+}
+
+void talk_expect(struct talker *talker, const void *bytes, size_t length)
+{
+    int status = talk_hear(talker);
+
+    if (status < 0)
+        fail_msg("%s: %s", weir_error_name(status), talker->session->reason);
+    assert_int_equal(weir_buf_readable(talker->heard), length);
+    assert_memory_equal(weir_buf_bytes(talker->heard), bytes, length);
+    weir_buf_clear(talker->heard);
+}

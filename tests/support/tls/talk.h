@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two sessions of an engine that talk to each other in memory. What one has left to be sent the
+ * other gets in pieces of at most `piece` bytes.
+ *
+ *      struct talk talk;
+ *
+ *      talk_begin(&talk, client_settings, server_settings, "example.test");
+ *      assert_int_equal(talk_handshake(&talk), 0);
+ *      talk_send(&talk.client, "hello", 5);
+ *      talk_expect(&talk.server, "hello", 5);
+ *      talk_end(&talk);
+ */
+#ifndef WEIR_TEST_TLS_TALK_H
+#define WEIR_TEST_TLS_TALK_H
+
+#include "support/test.h"
+#include "tls/engine.h"
+
+struct talker {
+    weir__tls_session *session;
+    weir__tls_io io;
+    struct talker *other;
+    size_t piece;
+    int status;       /* of the handshake: MORE, DONE, CHOOSE or an error */
+    weir_buf *heard;  /* plain bytes */
+    int heard_status; /* what `open` said at last */
+};
+
+struct talk {
+    struct talker client;
+    struct talker server;
+};
+
+/* Settings of options, which are good. */
+weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool is_server);
+
+/* Releases both settings, which the sessions keep. */
+void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                const char *server_name);
+void talk_end(struct talk *talk);
+
+/* Both in pieces of so many bytes. */
+void talk_set_piece(struct talk *talk, size_t piece);
+
+/* As far as it gets: true if it is over for both. */
+bool talk_handshake(struct talk *talk);
+
+/* Writes records, in pieces of at most WEIR__TLS_RECORD_MAX. Returns 0 or the error. */
+int talk_seal(struct talker *talker, const void *bytes, size_t length);
+
+/* What the other has sent, to `heard`; what the last `open` said. */
+int talk_hear(struct talker *talker);
+
+/* That this has come, all of it, and nothing else. */
+void talk_expect(struct talker *talker, const void *bytes, size_t length);
+
+#endif
