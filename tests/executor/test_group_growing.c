@@ -452,17 +452,24 @@ static void release(void *group)
     weir_group_release(group);
 }
 
+/* Nobody waits for that thread but who has made it; what the group had goes after its last word. */
 TEST(group_growing, may_be_released_on_a_thread_of_its_own)
 {
-    weir_group *group = make_growing(NULL);
-    weir_promise *termination = weir_promise_retain(weir_group_termination(group));
-    weir_executor *executor = weir_executor_retain(take(group));
+    struct workshop workshop;
+    weir_promise *termination;
+    weir_executor *executor;
+    weir_group *group;
 
+    workshop_open(&workshop);
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    termination = weir_promise_retain(weir_group_termination(group));
+    executor = weir_executor_retain(take(group));
     weir__executor_let_go(executor);
     errand_on(executor, release, group);
     assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
     weir_promise_release(termination);
     weir_executor_release(executor);
+    workshop_close(&workshop);
 }
 
 /* ---- when something is refused ---- */
