@@ -2,14 +2,15 @@
 #
 # weir_add_test(NAME COMMAND...): a test for which a leak, a race and undefined behaviour are
 # failures with a stack trace, and which may not hang.
-set(weir_test_environment
-    ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
-    UBSAN_OPTIONS=print_stacktrace=1
-    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
 set(weir_test_timeout 120)
 if(WEIR_SANITIZE)
     set(weir_test_timeout 300)
 endif()
+set(weir_test_environment
+    WEIR_TEST_TIMEOUT=${weir_test_timeout} # for those who would rather say why they hang
+    ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+    UBSAN_OPTIONS=print_stacktrace=1
+    TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
 
 function(weir_add_test name)
     add_test(NAME ${name} COMMAND ${ARGN})

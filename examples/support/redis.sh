@@ -9,25 +9,14 @@ if ! command -v redis-server >/dev/null; then
     exit
 fi
 
-redis_pid=
-trap '[ -z "$pid" ] || kill -9 $pid; [ -z "$redis_pid" ] || kill -9 $redis_pid; rm -rf "$dir"' EXIT
-
 start_redis() {
-    local tries=0
     redis=unix:$dir/redis
     redis-server --port 0 --unixsocket "$dir/redis" --save '' --dir "$dir" >"$dir/redis.log" &
     redis_pid=$!
-    until grep -qi 'ready to accept connections' "$dir/redis.log"; do
-        if ((++tries == 600)); then
-            echo "smoke: redis-server does not start" >&2
-            exit 1
-        fi
-        sleep 0.05
-    done
+    until_true grep -qi 'ready to accept connections' "$dir/redis.log"
 }
 
 stop_redis() {
     kill -TERM "$redis_pid"
     wait "$redis_pid"
-    redis_pid=
 }

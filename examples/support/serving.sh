@@ -1,29 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For the smoke scripts of examples that serve: start PROGRAM ARGUMENTS... sets $port and $out, stop
+# For the smoke scripts of examples that serve: start PROGRAM ARGUMENTS... sets $port and $pid, stop
 # SIGNAL sends one and expects that it ends with 0.
-set -euo pipefail
-dir=$(mktemp -d)
-out=$dir/out
-pid=
-trap '[ -z "$pid" ] || kill -9 $pid; rm -rf "$dir"' EXIT
-
-await() { # pattern: until the program has printed it
-    local tries=0
-    until grep -q "$1" "$out"; do
-        if ((++tries == 600)); then
-            echo "smoke: no '$1'" >&2
-            exit 1
-        fi
-        sleep 0.05
-    done
-}
+. "$(dirname "${BASH_SOURCE[0]}")/smoke.sh"
 
 start() {
     : >"$out" # what the one before has printed is not its own
     "$@" --port 0 >"$out" &
     pid=$!
     await '^listening on '
+    until_true heeds "$pid" TERM # it listens a moment before
     port=$(sed -n 's/^listening on .*:\([0-9]*\)$/\1/p' "$out")
 }
 
