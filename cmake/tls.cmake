@@ -2,12 +2,24 @@
 #
 # The option WEIR_WITH_TLS: libweir-tls, if there is an OpenSSL 3 to link. Without it src/tls is
 # left out, and so is what is named after it: tests, examples, fuzz targets and benchmarks.
+include(CheckCSourceCompiles)
 find_package(OpenSSL 3 QUIET)
-if(NOT OPENSSL_FOUND AND NOT WEIR_WITH_TLS)
-    message(STATUS "OpenSSL 3 is missing: no libweir-tls (Debian: libssl-dev)")
+if(OPENSSL_FOUND)
+    set(CMAKE_REQUIRED_LIBRARIES OpenSSL::SSL OpenSSL::Crypto)
+    check_c_source_compiles("
+        #include <openssl/ssl.h>
+        int main(void) { return OPENSSL_init_ssl(0, 0) != 1; }"
+        WEIR_TLS_LINKS)
+    unset(CMAKE_REQUIRED_LIBRARIES)
 endif()
-option(WEIR_WITH_TLS "Build libweir-tls (needs OpenSSL 3)" ${OPENSSL_FOUND})
-if(WEIR_WITH_TLS AND NOT OPENSSL_FOUND)
+if(NOT OPENSSL_FOUND OR NOT WEIR_TLS_LINKS)
+    set(WEIR_TLS_LINKS OFF)
+    if(NOT WEIR_WITH_TLS)
+        message(STATUS "OpenSSL 3 is missing: no libweir-tls (Debian: libssl-dev)")
+    endif()
+endif()
+option(WEIR_WITH_TLS "Build libweir-tls (needs OpenSSL 3)" ${WEIR_TLS_LINKS})
+if(WEIR_WITH_TLS)
     find_package(OpenSSL 3 REQUIRED)
 endif()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_snippets.py LIBRARY: fails when a ```c block of README.md or docs/ does not compile against
-the public headers, is not run, or is no longer the part of a file that it says it shows.
+"""check_snippets.py LIBRARY...: fails when a ```c block of README.md or docs/ does not compile
+against the public headers, is not run, or is no longer the part of a file that it says it shows.
 
 A block with main() is compiled, linked and run: it ends by itself, or by SIGTERM after a second,
 with 0. Below `<!-- from: FILE -->` a block is that file's text or one of its parts between
@@ -34,7 +34,10 @@ REGION = re.compile(
     r"^[ ]*/\* doc:begin (\S+) \*/\n(.*?)^[ ]*/\* doc:end \*/\n", re.MULTILINE | re.DOTALL
 )
 LICENCE = re.compile(r"/\* SPDX-License-Identifier: .* \*/\n")
-PRELUDE = "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <weir/weir.h>\n"
+PRELUDE = (
+    "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    "#include <weir/weir.h>\n#include <weir/tls.h>\n"
+)
 OTHERS = {
     "libuv": "#include <stdio.h>\n#include <stdlib.h>\n#include <uv.h>\n",
     "libevent": "#include <event2/buffer.h>\n#include <event2/bufferevent.h>\n"
@@ -94,8 +97,8 @@ def alone():
     return command if tried.returncode == 0 else []
 
 
-def run_errors(program, library):
-    path = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(library)}
+def run_errors(program, libraries):
+    path = {**os.environ, "LD_LIBRARY_PATH": os.path.dirname(libraries[0])}
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen([*alone(), program], env=path, **pipe) as process:
         try:
@@ -107,11 +110,11 @@ def run_errors(program, library):
     return f"ended with {code}: {output}" if code else ""
 
 
-def program_errors(code, library):
+def program_errors(code, libraries):
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/program"
-        link = ["gcc", *FLAGS, "-x", "c", "-", "-x", "none", library, "-pthread", "-o", program]
-        return errors(link, code) or run_errors(program, library)
+        link = ["gcc", *FLAGS, "-x", "c", "-", "-x", "none", *libraries, "-pthread", "-o", program]
+        return errors(link, code) or run_errors(program, libraries)
 
 
 def compile_errors(code):
@@ -141,14 +144,14 @@ def shown_errors(block):
     return "" if code in wanted else f"is no part of {file} any more"
 
 
-def problem(page, block, library):
+def problem(page, block, libraries):
     """What is wrong with a block, or the empty string."""
     if block["file"]:
         return shown_errors(block)
     if block["other"]:
         return errors(COMPILE, OTHERS[block["other"]] + block["code"])
     if re.search(r"\bmain\(", block["code"]):
-        return program_errors(block["code"], library)
+        return program_errors(block["code"], libraries)
     if shown(page).startswith("docs/guide/"):
         return "is not run: show it from a test or an example"
     return compile_errors(block["code"])
@@ -176,12 +179,13 @@ def update():
 def main():
     if sys.argv[1] == "--update":
         return update()
+    libraries = [os.path.abspath(path) for path in sys.argv[1:]]
     problems = []
     for page in pages():
         text = page.read_text()
         for block in BLOCK.finditer(text):
             line = text.count("\n", 0, block.start("code"))
-            found = problem(page, block, os.path.abspath(sys.argv[1]))
+            found = problem(page, block, libraries)
             problems += [f"{shown(page)}:{line}: {found}"] if found else []
         found = java_errors(text)
         problems += [f"{shown(page)}: {found}"] if found else []

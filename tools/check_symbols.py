@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_symbols.py LIBRARY: fails unless the shared library exports exactly what the public headers
-declare: nothing of weir__*, nothing of somebody else's, and nothing promised that is not there.
+"""check_symbols.py LIBRARY...: fails unless each shared library exports exactly what its public
+headers declare: nothing of weir__*, nothing of somebody else's, and nothing promised that is not
+there.
 """
 import subprocess
 import sys
@@ -14,14 +15,18 @@ def exported(library):
     return {line.split()[0].split("@")[0] for line in lines}
 
 
-def main():
-    declared = {d.name: d for d in source.api() if not d.inline}
-    symbols = exported(sys.argv[1])
+def problems_of(library):
+    declared = {d.name: d for d in source.api(source.library_at(library)) if not d.inline}
+    symbols = exported(library)
     own = {name for name in symbols if name.startswith("weir_") and not name.startswith("weir__")}
     problems = [f"{name} is exported, but is not weir_*" for name in symbols - own]
     problems += [f"{name} is exported, but in no public header" for name in own - declared.keys()]
     problems += [f"{declared[name]} is not exported" for name in declared.keys() - symbols]
-    return source.report(sorted(problems))
+    return sorted(problems)
+
+
+def main():
+    return source.report([p for library in sys.argv[1:] for p in problems_of(library)])
 
 
 if __name__ == "__main__":

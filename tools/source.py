@@ -32,6 +32,16 @@ def public_headers():
     return [f for f in files(".h", under=["include"]) if f.name != "weir.h"]
 
 
+def library_of(header):
+    """The library that a public header belongs to."""
+    return "weir-tls" if header.name.startswith("tls") else "weir"
+
+
+def library_at(path):
+    """The name of the shared library in a file."""
+    return pathlib.Path(path).name.removeprefix("lib").removesuffix(".so")
+
+
 def shown(path):
     """A path as messages name it."""
     return path.relative_to(ROOT).as_posix() if ROOT in path.parents else str(path)
@@ -111,6 +121,7 @@ def declarations(header):
             yield Declaration(header, index + 1, name, comment, inline is not None)
 
 
-def api():
-    """Every public declaration of every public header."""
-    return [d for header in public_headers() for d in declarations(header)]
+def api(library=None):
+    """Every public declaration of every public header, or of a library's."""
+    headers = [h for h in public_headers() if library in (None, library_of(h))]
+    return [d for header in headers for d in declarations(header)]

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# For toolchains that have no libraries but libc: the folder host_headers gets those of the host's
+# headers that are the same everywhere, so that what needs liburing and OpenSSL can be compiled, if
+# not linked. Debian keeps some of OpenSSL's apart, which differ only between 32 and 64 bits.
+set(host_headers ${CMAKE_BINARY_DIR}/host-headers)
+file(MAKE_DIRECTORY ${host_headers}/openssl)
+foreach(name liburing liburing.h)
+    file(CREATE_LINK /usr/include/${name} ${host_headers}/${name} SYMBOLIC)
+endforeach()
+file(GLOB headers /usr/include/openssl/*.h /usr/include/*-linux-gnu/openssl/*.h)
+foreach(header IN LISTS headers)
+    cmake_path(GET header FILENAME name)
+    file(CREATE_LINK ${header} ${host_headers}/openssl/${name} SYMBOLIC)
+endforeach()
+set(CMAKE_C_FLAGS_INIT "-idirafter ${host_headers}")
+set(OPENSSL_INCLUDE_DIR ${host_headers} CACHE PATH "")
