@@ -50,7 +50,7 @@ void weir__openssl_prepare(weir__tls_settings *settings)
     SSL_CTX_set_read_ahead(ctx, 0);
     SSL_CTX_set_info_callback(ctx, weir__openssl_on_info);
     if (settings->is_server)
-        SSL_CTX_set_client_hello_cb(ctx, weir__openssl_on_client_hello, NULL);
+        weir__openssl_choice_prepare(settings);
     weir__openssl_verify_prepare(settings);
 }
 
@@ -128,7 +128,6 @@ static int session_create(weir__tls_settings *settings, const weir__tls_peer *pe
     *self = (weir__openssl_session){
         .session.engine = &weir__tls_openssl,
         .settings = weir__openssl_settings_retain(settings),
-        .alert_received = WEIR__OPENSSL_NO_ALERT,
         .alert_sent = WEIR__OPENSSL_NO_ALERT,
     };
     err = make_ssl(self);
@@ -236,7 +235,7 @@ static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *pla
     size_t taken;
     int result;
 
-    assert(self->is_over && !self->is_ended && length > 0 && length <= WEIR__TLS_RECORD_MAX);
+    assert(self->is_over && length > 0 && length <= WEIR__TLS_RECORD_MAX);
     if (self->failed < 0)
         return self->failed;
     enter(self, io);

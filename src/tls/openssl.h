@@ -29,6 +29,12 @@
 /*
  * What many sessions share. Nothing changes once it is made. The first part is what sessions look
  * at; what follows belongs to openssl_settings.c and what it is made of.
+ *
+ * A server's session may begin with one and go on with another (openssl_choice.c), but OpenSSL
+ * stays with the first SSL_CTX where tickets and lifetimes are concerned. So each has the same
+ * callbacks, and these look for weir__openssl_session_of(ssl)->settings. Those that believe other
+ * peers have another session id context: who has shown its certificate to the one is not taken for
+ * known by the other.
  */
 struct weir__tls_settings {
     weir__refs refs;
@@ -57,15 +63,14 @@ typedef struct weir__openssl_session {
     weir__tls_session session;
     weir__tls_settings *settings;
     SSL *ssl;
-    weir__tls_io *io;       /* of the call that is being made */
-    char *cache_key;        /* of a client, or NULL */
-    char *words;            /* what session.reason points to, if it was allocated */
-    char *refusal;          /* why the peer's certificate is not believed */
-    weir__tls_wish *wish;   /* while the choice is not made */
-    int failed;             /* the error; what every call returns from then on */
-    int io_err;             /* our own, in passing bytes on */
-    int16_t alert_received; /* a fatal one, or NO_ALERT */
-    int16_t alert_sent;
+    weir__tls_io *io;     /* of the call that is being made */
+    char *cache_key;      /* of a client, or NULL */
+    char *words;          /* what session.reason points to, if it was allocated */
+    char *refusal;        /* why the peer's certificate is not believed */
+    weir__tls_wish *wish; /* while the choice is not made */
+    int failed;           /* the error; what every call returns from then on */
+    int io_err;           /* our own, in passing bytes on */
+    int16_t alert_sent;   /* a fatal one, or NO_ALERT */
     enum weir__openssl_choice choice;
     uint8_t first[WEIR__OPENSSL_FIRST_MAX];
     uint8_t first_length;
@@ -91,7 +96,9 @@ BIO *weir__openssl_bio_create(weir__openssl_session *session);
 
 /* ---- openssl_choice.c ---- */
 
-int weir__openssl_on_client_hello(SSL *ssl, int *ret_alert, void *unused);
+/* Makes the sessions of a server's SSL_CTX look at what clients want. */
+void weir__openssl_choice_prepare(weir__tls_settings *settings);
+
 const weir__tls_wish *weir__openssl_wish(weir__tls_session *session);
 void weir__openssl_choose(weir__tls_session *session, weir__tls_settings *settings);
 

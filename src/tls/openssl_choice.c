@@ -129,7 +129,7 @@ static int ask(weir__openssl_session *self, int *ret_alert)
 }
 
 /* Called for each hello, a second one after a retry of TLS 1.3's too, and again after a stop. */
-int weir__openssl_on_client_hello(SSL *ssl, int *ret_alert, void *unused)
+static int on_client_hello(SSL *ssl, int *ret_alert, void *unused)
 {
     weir__openssl_session *self = weir__openssl_session_of(ssl);
 
@@ -147,7 +147,25 @@ int weir__openssl_on_client_hello(SSL *ssl, int *ret_alert, void *unused)
     }
 }
 
+/* What it asked for belongs to the session, and is there too when that is taken up again. */
+static int on_server_name(SSL *ssl, int *ret_alert, void *unused)
+{
+    (void)ssl;
+    (void)ret_alert;
+    (void)unused;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+void weir__openssl_choice_prepare(weir__tls_settings *settings)
+{
+    SSL_CTX_set_client_hello_cb(settings->ctx, on_client_hello, NULL);
+    SSL_CTX_set_tlsext_servername_callback(settings->ctx, on_server_name);
+}
+
 /* ---- what it gets ---- */
+
+/* What a SSL has of the groups of its SSL_CTX cannot be taken back, only overwritten. */
+#define DEFAULT_GROUPS "X25519:P-256:X448:P-521:P-384"
 
 /*
  * SSL_set_SSL_CTX takes over the certificates, and what is looked up in the SSL_CTX each time: the
@@ -156,6 +174,7 @@ int weir__openssl_on_client_hello(SSL *ssl, int *ret_alert, void *unused)
  */
 static bool take_over(SSL *ssl, const weir__tls_settings *settings)
 {
+    const char *groups = settings->groups != NULL ? settings->groups : DEFAULT_GROUPS;
     SSL_CTX *ctx = settings->ctx;
 
     if (SSL_set_SSL_CTX(ssl, ctx) == NULL)
@@ -166,7 +185,7 @@ static bool take_over(SSL *ssl, const weir__tls_settings *settings)
     return SSL_set_min_proto_version(ssl, SSL_CTX_get_min_proto_version(ctx)) == 1 &&
            SSL_set_max_proto_version(ssl, SSL_CTX_get_max_proto_version(ctx)) == 1 &&
            SSL_set_num_tickets(ssl, SSL_CTX_get_num_tickets(ctx)) == 1 &&
-           (settings->groups == NULL || SSL_set1_groups_list(ssl, settings->groups) == 1);
+           SSL_set1_groups_list(ssl, groups) == 1;
 }
 
 const weir__tls_wish *weir__openssl_wish(weir__tls_session *session)

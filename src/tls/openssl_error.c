@@ -121,14 +121,15 @@ static int fail_by_ourselves(weir__openssl_session *session, unsigned long error
 int weir__openssl_session_error(weir__openssl_session *session)
 {
     unsigned long error = take_error();
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET; /* so it tells what it has heard */
 
     if (session->io_err < 0)
         return weir__openssl_session_fail(session, session->io_err, "%s",
                                           weir_error_text(session->io_err));
-    if (session->alert_received != WEIR__OPENSSL_NO_ALERT)
-        return weir__openssl_session_fail(
-            session, WEIR_ETLSREFUSED, "the peer refused: %s (alert %d)",
-            SSL_alert_desc_string_long(session->alert_received), session->alert_received);
+    if (alert >= 0)
+        return weir__openssl_session_fail(session, WEIR_ETLSREFUSED,
+                                          "the peer refused: %s (alert %d)",
+                                          SSL_alert_desc_string_long(alert), alert);
     if (error == 0 || is_no_memory(error) ||
         (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM))
         return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
@@ -142,13 +143,6 @@ int weir__openssl_session_error(weir__openssl_session *session)
 
 void weir__openssl_on_info(const SSL *ssl, int where, int value)
 {
-    weir__openssl_session *session = weir__openssl_session_of(ssl);
-    int16_t alert = value & 0xff;
-
-    if ((where & SSL_CB_ALERT) == 0 || (value >> 8) != SSL3_AL_FATAL)
-        return;
-    if ((where & SSL_CB_READ) != 0)
-        session->alert_received = alert;
-    else
-        session->alert_sent = alert;
+    if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT && (value >> 8) == SSL3_AL_FATAL)
+        weir__openssl_session_of(ssl)->alert_sent = (int16_t)(value & 0xff);
 }
