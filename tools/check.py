@@ -12,6 +12,7 @@ import time
 from source import ROOT
 
 LOGS = ROOT / "build/log"
+FAILED = LOGS / "failed-checks.txt"  # their names, for the summary of ./dev test
 SHARED = "build/release/libweir.so build/release/libweir-tls.so"
 FOREIGN = "weir-loop-objects weir-tls-objects"  # what needs libraries that a cross compiler lacks
 
@@ -23,6 +24,10 @@ class Check:
     after: str = ""  # the check that builds what this one looks at
     passed: bool = False
     done: threading.Event = dataclasses.field(default_factory=threading.Event)
+
+    @property
+    def log(self):
+        return LOGS / f"check-{self.name}.txt"
 
 
 def build(preset, target="all"):
@@ -55,13 +60,12 @@ CHECKS = [
 
 def execute(check):
     """Runs a check's command; (its verdict, what it printed)."""
-    log = LOGS / f"check-{check.name}.txt"
-    with open(log, "w") as output:
+    with open(check.log, "w") as output:
         done = subprocess.run(
             check.command, shell=True, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
         )
     check.passed = done.returncode == 0
-    return ("ok", "") if check.passed else ("FAILED", log.read_text())
+    return ("ok", "") if check.passed else ("FAILED", check.log.read_text())
 
 
 def run(check, by_name):
@@ -72,6 +76,7 @@ def run(check, by_name):
     start = time.monotonic()
     if before and not before.passed:
         verdict, text = "FAILED", f"{check.after} has to pass first\n"
+        check.log.write_text(text)
     else:
         verdict, text = execute(check)
     line = f"{'check ' + check.name:20} {verdict:6} {time.monotonic() - start:4.0f} s\n"
@@ -94,9 +99,12 @@ def main():
     checks = selected(sys.argv[1:])
     by_name = {c.name: c for c in checks}
     LOGS.mkdir(parents=True, exist_ok=True)
+    FAILED.unlink(missing_ok=True)
     with concurrent.futures.ThreadPoolExecutor(2) as lanes:
         list(lanes.map(lambda check: run(check, by_name), checks))
-    return 0 if all(c.passed for c in checks) else 1
+    failed = [c.name for c in checks if not c.passed]
+    FAILED.write_text(" ".join(failed))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

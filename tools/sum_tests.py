@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sum_tests.py [passed:NAME] [failed:NAME] LOG...: sums what the tests in logs of `ctest --verbose`
-reported, prints the failed ones and, as its last line, `N passed, N failed, N skipped`. Exits 1 if
-any failed. passed: and failed: are results of something that is not in a log.
+"""sum_tests.py [checks:FILE] LOG...: sums what the tests in logs of `ctest --verbose` reported.
+Prints what the failed ones said, then a line for each of them with its reason, for who sees only
+the end of a log, and last `N passed, N failed, N skipped`. Exits 1 if any failed. FILE is what
+check.py leaves: the names of the checks that failed, whose logs are beside it; together the checks
+count as one.
 
 A cmocka program counts as its test cases, anything else as one. A program that ended without its
 closing lines has failed, whatever it returned; so has a log in which no test is.
@@ -12,10 +14,18 @@ import re
 import sys
 
 Counts = collections.Counter
-OUTPUT_SHOWN = 10000  # of a failed test, from its end
+Failure = collections.namedtuple("Failure", "name reason lines")
+LINES_SHOWN = 60  # of a program
+LINES_OF_SCRIPT = 40
+REASON_SHOWN = 200  # characters
 
-COMMAND = re.compile(r"^(\d+): Test command: (\S+)", re.MULTILINE)
+COMMAND = re.compile(r"^(\d+): Test command: (.*)$", re.MULTILINE)
 RESULT = re.compile(r"^ *\d+/\d+ Test +#(\d+): (\S+) \.* *(.*?) +[\d.]+ sec", re.MULTILINE)
+CASE = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\S+)$")
+SANITIZER = re.compile(r"(ERROR: |WARNING: )\w+Sanitizer|: runtime error: ")
+
+
+# --- counting ------------------------------------------------------------------------------------
 
 
 def number_in(pattern, output):
@@ -41,6 +51,69 @@ def count_script(result):
     return Counts([word])
 
 
+# --- what failed, and why ------------------------------------------------------------------------
+
+
+def cut(lines, most):
+    """A sanitizer's report from its beginning, or else the end."""
+    for number, line in enumerate(lines):
+        if SANITIZER.search(line):
+            return lines[number : number + most]
+    return lines[-most:]
+
+
+def reason_in(lines, result):
+    """One line of those that a failed case has printed, or a script."""
+    text = "\n".join(lines)
+    place = re.search(r"\[   LINE   \] --- (?:\S*/)?(\S+:\d+): error", text)
+    for pattern in (
+        r"^SUMMARY: (.*)",
+        r"^ERROR: (.*)",
+        r"(?s)^\[  ERROR   \] --- (?!\[)(.*?)(?=\n\[|\Z)",
+        r"(?s)^\++ [^\n]*(?!.*^\++ )",  # the last step of a script
+        r"^.*\berror: .*",
+        r"(?s)^[^\n]+(?!.*^[^\n]+)",
+    ):
+        found = re.search(pattern, text, re.MULTILINE)
+        if found:
+            said = " ".join(found[found.re.groups].split())[:REASON_SHOWN]
+            return f"{result}: {said}" + (f" ({place[1]})" if place else "")
+    return result
+
+
+def failed_cases(lines, result):
+    """A Failure for each case: that which failed, and that in which the program ended."""
+    failures, said, running = [], [], None
+    for line in lines:
+        case = CASE.match(line)
+        word = case[1] if case else None
+        if word == "RUN":
+            said, running = [], case[2]
+        elif word == "FAILED" and running:
+            failures.append(Failure(case[2], reason_in(said, "failed"), said))
+            said, running = [], None
+        elif word:
+            said, running = [], None
+        else:
+            said.append(line)
+    if running:
+        failures.append(Failure(running, reason_in(said, result), said))
+    return failures
+
+
+def failures_of(name, result, program, output):
+    lines = output.splitlines()
+    cases = failed_cases(lines, result) if program else []
+    if not cases:
+        shown = cut(lines, LINES_OF_SCRIPT)
+        return [Failure(name, reason_in(shown, result), shown)]
+    most = max(LINES_SHOWN // len(cases), 5)
+    return [Failure(f"{name} {c.name}", c.reason, cut(c.lines, most)) for c in cases]
+
+
+# --- logs ----------------------------------------------------------------------------------------
+
+
 def tests_in(text):
     """(name, result, whether it is a cmocka program, its output) of each test in a log."""
     outputs = collections.defaultdict(list)
@@ -50,7 +123,7 @@ def tests_in(text):
             outputs[number].clear()  # up to here it was ctest that spoke
     commands = dict(COMMAND.findall(text))
     for number, name, result in RESULT.findall(text):
-        program = pathlib.Path(commands.get(number, "")).name.startswith("test_")
+        program = re.search(r"/test_\w+\"?$", commands.get(number, "")) is not None
         yield name, result, program, "\n".join(outputs[number])
 
 
@@ -58,30 +131,44 @@ def count_log(path):
     """(counts, what failed) of one log."""
     tests = list(tests_in(path.read_text(errors="replace"))) if path.exists() else []
     if not tests:
-        return Counts(failed=1), [f"{path.stem}: no test was run"]
+        return Counts(failed=1), [Failure(path.stem, "no test was run", [])]
     total, failures = Counts(), []
     for name, result, program, output in tests:
         counts = count_program(output, result) if program else count_script(result)
         total += counts
         if counts["failed"]:
-            shown = output[-OUTPUT_SHOWN:]
-            failures.append(f"{path.stem}: {name}: {result}, {counts['failed']} failed\n{shown}\n")
+            failures += failures_of(f"{path.stem}: {name}", result, program, output)
     return total, failures
 
 
+def count_checks(path):
+    if not path.exists():
+        return Counts(failed=1), [Failure("check", "it has not come to its end", [])]
+    failures = []
+    for name in path.read_text().split():
+        log = path.with_name(f"check-{name}.txt")
+        lines = log.read_text(errors="replace").splitlines()[-LINES_OF_SCRIPT:]
+        failures.append(Failure(f"check {name}", reason_in(lines, "failed"), lines))
+    return Counts(["failed" if failures else "passed"]), failures
+
+
 def count_argument(argument):
-    verdict, _, name = argument.partition(":")
-    if verdict in ("passed", "failed"):
-        return Counts([verdict]), [f"{name} failed"] * (verdict == "failed")
+    if argument.startswith("checks:"):
+        return count_checks(pathlib.Path(argument.removeprefix("checks:")))
     return count_log(pathlib.Path(argument))
 
 
 def main():
-    total = Counts()
+    total, failures = Counts(), []
     for argument in sys.argv[1:]:
-        counts, failures = count_argument(argument)
+        counts, failed = count_argument(argument)
         total += counts
-        print("".join(f"{failure}\n" for failure in failures), end="")
+        failures += failed
+    for failure in failures:
+        if failure.lines:
+            print(f"--- {failure.name}", *failure.lines, "", sep="\n")
+    for failure in failures:
+        print(f"FAILED {failure.name}: {failure.reason}")
     print(", ".join(f"{total[word]} {word}" for word in ("passed", "failed", "skipped")))
     return 1 if total["failed"] or not total["passed"] else 0
 
