@@ -155,6 +155,17 @@ static int leave(weir__openssl_session *self, int result)
     return result;
 }
 
+/*
+ * SSL_MODE_RELEASE_BUFFERS leaves a buffer to write behind when messages of the handshake have
+ * come, tickets say. OpenSSL before 3.0.14 would free one here that has half a record in it
+ * (CVE-2024-4741), so this is for the time between records.
+ */
+static void release_buffers(weir__openssl_session *self)
+{
+    if (self->is_between && SSL_has_pending(self->ssl) == 0)
+        (void)SSL_free_buffers(self->ssl);
+}
+
 /* What a call of OpenSSL's that did not succeed means. */
 static int judge(weir__openssl_session *self, int result)
 {
@@ -180,7 +191,8 @@ static int handshake(weir__tls_session *session, weir__tls_io *io)
     enter(self, io);
     result = SSL_do_handshake(self->ssl);
     if (result == 1) {
-        self->is_over = true;
+        self->is_over = self->is_between = true;
+        release_buffers(self);
         return leave(self, WEIR__TLS_DONE);
     }
     result = judge(self, result);
@@ -219,6 +231,7 @@ static bool is_dry(const weir__openssl_session *self, const weir__tls_io *io)
 static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *plain)
 {
     weir__openssl_session *self = session_of(session);
+    int result;
 
     assert(self->is_over && weir_buf_writable(plain) > 0);
     if (self->failed < 0)
@@ -226,7 +239,11 @@ static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *pla
     if (is_dry(self, io))
         return WEIR__TLS_MORE;
     enter(self, io);
-    return leave(self, open_records(self, plain));
+    SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS); /* one buffer for all records of a call */
+    result = open_records(self, plain);
+    SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    release_buffers(self);
+    return leave(self, result);
 }
 
 static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain, size_t length)

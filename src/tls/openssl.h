@@ -74,8 +74,9 @@ typedef struct weir__openssl_session {
     enum weir__openssl_choice choice;
     uint8_t first[WEIR__OPENSSL_FIRST_MAX];
     uint8_t first_length;
-    bool is_over;  /* the handshake */
-    bool is_ended; /* by us */
+    bool is_over;    /* the handshake */
+    bool is_ended;   /* by us */
+    bool is_between; /* records: OpenSSL has nothing of the next one */
 } weir__openssl_session;
 
 /* ---- openssl.c ---- */

@@ -29,6 +29,7 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
     BIO_clear_retry_flags(bio);
     if (size <= 0)
         return 0;
+    self->is_between = length == 0 && size == SSL3_RT_HEADER_LENGTH; /* asks for all of a header */
     if (length == 0) {
         BIO_set_retry_read(bio);
         return -1;

@@ -5,6 +5,8 @@
 
 #include <weir/bytes.h>
 
+#include "support/tls/pki.h"
+
 weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool is_server)
 {
     char reason[WEIR__TLS_REASON_SIZE] = "";
@@ -16,12 +18,32 @@ weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool 
     return settings;
 }
 
+weir__tls_settings *talk_server(enum weir_tls_version version)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                  .key_pem = pki()->server.key,
+                                                  .max_version = version),
+                         true);
+}
+
+weir__tls_settings *talk_client(enum weir_tls_version version)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .max_version = version),
+                         false);
+}
+
 static void begin(struct talker *talker, struct talker *other, weir__tls_settings *settings,
                   const char *server_name)
 {
     weir__tls_peer peer = {.server_name = server_name};
 
-    *talker = (struct talker){.other = other, .piece = SIZE_MAX, .status = WEIR__TLS_MORE};
+    *talker = (struct talker){
+        .other = other,
+        .piece = SIZE_MAX,
+        .flip_at = SIZE_MAX,
+        .cut_at = SIZE_MAX,
+        .status = WEIR__TLS_MORE,
+    };
     assert_int_equal(weir__tls_openssl.session_create(settings, &peer, &talker->session), 0);
     assert_int_equal(weir_buf_create(64, 0, &talker->heard), 0);
     weir__tls_openssl.settings_release(settings);
@@ -34,7 +56,7 @@ void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_setting
     begin(&talk->server, &talk->client, server, NULL);
 }
 
-static void end(struct talker *talker)
+void talk_end_one(struct talker *talker)
 {
     talker->session->engine->session_release(talker->session);
     weir_buf_release(talker->io.in);
@@ -44,8 +66,8 @@ static void end(struct talker *talker)
 
 void talk_end(struct talk *talk)
 {
-    end(&talk->client);
-    end(&talk->server);
+    talk_end_one(&talk->client);
+    talk_end_one(&talk->server);
 }
 
 void talk_set_piece(struct talk *talk, size_t piece)
@@ -53,8 +75,7 @@ void talk_set_piece(struct talk *talk, size_t piece)
     talk->client.piece = talk->server.piece = piece;
 }
 
-/* Whether there was something. */
-static bool fetch(struct talker *talker)
+bool talk_fetch(struct talker *talker)
 {
     weir_buf *from = talker->other->io.out;
     size_t length = from != NULL ? weir_buf_readable(from) : 0;
@@ -67,28 +88,48 @@ static bool fetch(struct talker *talker)
         assert_int_equal(weir_buf_create(length, 0, &talker->io.in), 0);
     if (weir_buf_readable(talker->io.in) == 0)
         weir_buf_clear(talker->io.in);
+    if (length > talker->cut_at - talker->fetched)
+        length = talker->cut_at - talker->fetched;
+    if (length == 0)
+        return false;
     assert_int_equal(weir_buf_write_buf(talker->io.in, from, length), 0);
+    if (talker->flip_at - talker->fetched < length)
+        *(weir_buf_space(talker->io.in) - length + (talker->flip_at - talker->fetched)) ^= 1;
+    talker->fetched += length;
     if (weir_buf_readable(from) == 0)
         weir_buf_clear(from);
     return true;
 }
 
-static bool step(struct talker *talker, bool is_first)
+static int advance(struct talker *talker)
 {
-    if (talker->status != WEIR__TLS_MORE || (!fetch(talker) && !is_first))
-        return false;
     talker->status = talker->session->engine->handshake(talker->session, &talker->io);
+    return talker->status < 0 ? talker->status : 0;
+}
+
+int talk_step(struct talker *talker)
+{
+    (void)talk_fetch(talker);
+    return advance(talker);
+}
+
+static bool goes_on(struct talker *talker)
+{
+    if (talker->status != WEIR__TLS_MORE || !talk_fetch(talker))
+        return false;
+    (void)advance(talker);
     return true;
 }
 
 bool talk_handshake(struct talk *talk)
 {
-    bool is_first = true, goes_on = true;
+    bool is_going = true;
 
-    while (goes_on) {
-        goes_on = step(&talk->client, is_first);
-        goes_on = step(&talk->server, false) || goes_on;
-        is_first = false;
+    if (talk->client.status == WEIR__TLS_MORE)
+        (void)talk_step(&talk->client);
+    while (is_going) {
+        is_going = goes_on(&talk->server);
+        is_going = goes_on(&talk->client) || is_going;
     }
     return talk->client.status == WEIR__TLS_DONE && talk->server.status == WEIR__TLS_DONE;
 }
@@ -110,15 +151,14 @@ int talk_seal(struct talker *talker, const void *bytes, size_t length)
 
 int talk_hear(struct talker *talker)
 {
+    (void)talk_fetch(talker);
     do {
-        (void)fetch(talker);
         do {
             assert_int_equal(weir_buf_reserve(talker->heard, 1), 0);
             talker->heard_status =
                 talker->session->engine->open(talker->session, &talker->io, talker->heard);
         } while (talker->heard_status == WEIR__TLS_DONE);
-    } while (talker->heard_status == WEIR__TLS_MORE && talker->other->io.out != NULL &&
-             weir_buf_readable(talker->other->io.out) > 0);
+    } while (talker->heard_status == WEIR__TLS_MORE && talk_fetch(talker));
     return talker->heard_status;
 }
 

@@ -22,6 +22,9 @@ struct talker {
     weir__tls_io io;
     struct talker *other;
     size_t piece;
+    size_t fetched;   /* bytes that have come */
+    size_t flip_at;   /* of these, the one whose lowest bit is turned over; SIZE_MAX: none */
+    size_t cut_at;    /* nothing comes from there on; SIZE_MAX: all */
     int status;       /* of the handshake: MORE, DONE, CHOOSE or an error */
     weir_buf *heard;  /* plain bytes */
     int heard_status; /* what `open` said at last */
@@ -35,13 +38,24 @@ struct talk {
 /* Settings of options, which are good. */
 weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool is_server);
 
+/* A server that is example.test, and a client that believes it, of TLS 1.3 or at most `version`. */
+weir__tls_settings *talk_server(enum weir_tls_version version);
+weir__tls_settings *talk_client(enum weir_tls_version version);
+
 /* Releases both settings, which the sessions keep. */
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name);
 void talk_end(struct talk *talk);
+void talk_end_one(struct talker *talker);
 
 /* Both in pieces of so many bytes. */
 void talk_set_piece(struct talk *talk, size_t piece);
+
+/* Gets the next piece, if there is one: whether there was. */
+bool talk_fetch(struct talker *talker);
+
+/* One step of the handshake, with the next piece if there is one: 0 or the error. */
+int talk_step(struct talker *talker);
 
 /* As far as it gets: true if it is over for both. */
 bool talk_handshake(struct talk *talk);
