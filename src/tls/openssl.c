@@ -228,6 +228,7 @@ static int open_records(weir__openssl_session *self, weir_buf *plain)
             return has_some ? WEIR__TLS_DONE : result;
         }
         (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
+        self->is_between = true; /* if nothing of this one is left, as it never reads ahead */
         has_some = true;
     }
     return has_some ? WEIR__TLS_DONE : WEIR__TLS_MORE;
