@@ -7,7 +7,8 @@
  *
  * A client that begins as TLS does gets the TLS handler in this place; any other none. Then `init`
  * runs, which adds the handlers behind, and the bytes go on to them. A client that says nothing is
- * closed after a while.
+ * closed after a while, with the error -ETIMEDOUT: this is for protocols in which clients speak
+ * first.
  */
 #ifndef WEIR_TLS_DETECT_H
 #define WEIR_TLS_DETECT_H
@@ -24,8 +25,9 @@ typedef int weir_tls_detect_fn(weir_channel *channel, bool is_tls, void *user_da
 /* Zero means default. Build with WEIR_TLS_DETECT_OPTIONS(...). */
 typedef struct weir_tls_detect_options {
     size_t size;
-    weir_tls_context *context;   /* kept */
-    const weir_tls_options *tls; /* of the handler; NULL = every default */
+    weir_tls_context *context;   /* of a server; kept */
+    const weir_tls_options *tls; /* of the handler: its time limits, and where it works; NULL =
+                                    every default */
     weir_tls_detect_fn *init;
     void *user_data;
     int64_t timeout_ns; /* for the first bytes, default 10 s; WEIR_OFF = none */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tls/first_bytes.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/channel.h>
+#include <weir/clock.h>
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#define TIMEOUT_USUAL weir_seconds(10)
+
+int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns)
+{
+    if (timeout_ns < 0 && timeout_ns != WEIR_OFF)
+        return -EINVAL;
+    base->timeout_ns = timeout_ns != 0 ? timeout_ns : TIMEOUT_USUAL;
+    return 0;
+}
+
+static void fail(weir_ctx *ctx, int err, const char *why)
+{
+    weir__first_bytes *base = weir_ctx_state(ctx);
+
+    base->is_over = true;
+    weir_fire_error(ctx, err, why);
+    if (!weir_ctx_is_removed(ctx))
+        weir_close(ctx, NULL);
+}
+
+static void on_time(weir_ctx *ctx, weir_timer *timer)
+{
+    weir__first_bytes *base = weir_ctx_state(ctx);
+    char why[64];
+
+    (void)timer;
+    if (base->is_over)
+        return;
+    (void)snprintf(why, sizeof(why), "the first bytes did not come within %lld ms",
+                   (long long)(base->timeout_ns / weir_ms(1)));
+    fail(ctx, -ETIMEDOUT, why);
+}
+
+static void begin(weir_ctx *ctx)
+{
+    weir__first_bytes *base = weir_ctx_state(ctx);
+    int err = 0;
+
+    if (base->timeout_ns != WEIR_OFF)
+        err = weir_ctx_timer_start(ctx, &base->timer, base->timeout_ns, on_time);
+    if (err < 0)
+        fail(ctx, err, "the time for the first bytes cannot be measured");
+    else if (!weir_channel_auto_read(weir_ctx_channel(ctx)))
+        weir_request_read(ctx);
+}
+
+void weir__first_bytes_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+        begin(ctx);
+}
+
+void weir__first_bytes_active(weir_ctx *ctx)
+{
+    begin(ctx);
+    weir_fire_active(ctx);
+}
+
+int weir__first_bytes_pass(weir_ctx *ctx)
+{
+    if (!weir_ctx_is_removed(ctx))
+        weir_ctx_remove(ctx);
+    return 0;
+}
+
+int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *why)
+{
+    weir__first_bytes *base = weir_ctx_state(ctx);
+
+    if (!base->is_over)
+        fail(ctx, err, why);
+    if (!weir_ctx_is_removed(ctx))
+        (void)weir_buf_skip(in, weir_buf_readable(in));
+    return 0;
+}
+
+/* Who comes and goes without a word, as a health check does, has made no error. */
+int weir__first_bytes_end(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__first_bytes *base = weir_ctx_state(ctx);
+
+    (void)ret_msg;
+    if (weir_buf_readable(in) > 0)
+        return weir__first_bytes_fail(ctx, in, WEIR_EMALFORMED,
+                                      "the connection ended within its first bytes");
+    if (!base->is_over)
+        weir_close(ctx, NULL); /* with half closure it could stay */
+    return 0;
+}

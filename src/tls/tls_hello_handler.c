@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "base/options.h"
+#include "tls/first_bytes.h"
+#include "tls/tls_hello.h"
+
+struct listener {
+    weir__first_bytes base; /* first */
+    weir__tls_hello_scan scan;
+    weir_tls_hello_fn *on_hello;
+    void *user_data;
+};
+
+static int init(void *state, const void *options)
+{
+    const weir_tls_hello_options *given = options;
+    struct listener *listener = state;
+
+    listener->on_hello = given->on_hello;
+    listener->user_data = given->user_data;
+    return weir__first_bytes_init(&listener->base, given->timeout_ns);
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct listener *listener = weir_ctx_state(ctx);
+    weir_span bytes = {weir_buf_bytes(in), weir_buf_readable(in)};
+    const char *why = NULL;
+    weir_tls_hello hello;
+    size_t need;
+    int result;
+
+    (void)ret_msg;
+    if (listener->base.is_over)
+        return weir__first_bytes_fail(ctx, in, 0, NULL);
+    result = weir__tls_hello_scan_read(&listener->scan, bytes, &hello, &need, &why);
+    if (result == 0)
+        return weir_decoder_need(ctx, need);
+    if (result > 0) {
+        result = listener->on_hello(ctx, &hello, listener->user_data);
+        why = "the hello was refused";
+    }
+    return result < 0 ? weir__first_bytes_fail(ctx, in, result, why) : weir__first_bytes_pass(ctx);
+}
+
+static const weir_decoder listener_decoder = {
+    .handler = {.name = "tls-hello", WEIR__FIRST_BYTES_SLOTS(struct listener), .init = init},
+    .decode = decode,
+    .decode_last = weir__first_bytes_end,
+};
+
+void weir_tls_hello_options_init(weir_tls_hello_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *options)
+{
+    weir_tls_hello_options own;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err < 0)
+        return err;
+    if (own.on_hello == NULL)
+        return -EINVAL;
+    return weir_pipeline_add_last(pipeline, &listener_decoder.handler, &own);
+}

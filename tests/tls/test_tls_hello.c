@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hello of a client, made by OpenSSL or by ourselves: complete or not, true or lying. What
+ * OpenSSL reads in it, we do.
+ */
+#include <weir/tls_hello.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/ssl.h>
+#include <weir/error.h>
+
+#include "support/property.h"
+#include "support/tls/draft.h"
+
+static int read_draft(const struct draft *draft, weir_tls_hello *ret_hello)
+{
+    return weir_tls_hello_read(weir_span_of(draft->bytes, draft->length), ret_hello);
+}
+
+static int read_extensions(const struct draft *extensions, weir_tls_hello *ret_hello)
+{
+    struct draft draft;
+
+    draft_make(&draft, extensions, 16384);
+    return read_draft(&draft, ret_hello);
+}
+
+static int read_name(const void *name, size_t length, weir_tls_hello *ret_hello)
+{
+    struct draft extensions = {.length = 0};
+
+    draft_put_name(&extensions, name, length);
+    return read_extensions(&extensions, ret_hello);
+}
+
+TEST(tls_hello, of_openssl_is_read)
+{
+    struct draft draft;
+    weir_tls_hello hello;
+
+    draft_make_real(&draft, "Www.Example.COM", "\x02h2\x08http/1.1", TLS1_3_VERSION);
+    assert_int_equal(read_draft(&draft, &hello), 1);
+    assert_string_equal(hello.server_name, "www.example.com");
+    assert_string_equal(hello.alpn, "h2,http/1.1");
+    assert_int_equal(hello.version, 0x0304);
+
+    draft_make_real(&draft, NULL, "", TLS1_2_VERSION);
+    assert_int_equal(read_draft(&draft, &hello), 1);
+    assert_string_equal(hello.server_name, "");
+    assert_string_equal(hello.alpn, "");
+    assert_int_equal(hello.version, 0x0303);
+}
+
+TEST(tls_hello, is_not_complete_before_its_last_byte)
+{
+    struct draft draft;
+    weir_tls_hello hello;
+
+    draft_make_real(&draft, "example.com", "\x02h2", TLS1_3_VERSION);
+    for (size_t length = 0; length < draft.length; length++)
+        assert_int_equal(weir_tls_hello_read(weir_span_of(draft.bytes, length), &hello), 0);
+    draft_put(&draft, "\x14\x03\x03\x00\x01\x01", 6); /* what follows is nothing to us */
+    assert_int_equal(read_draft(&draft, &hello), 1);
+}
+
+TEST(tls_hello, may_lie_in_records_of_any_size)
+{
+    struct draft whole, draft;
+    weir_tls_hello hello;
+
+    draft_make_real(&whole, "example.com", "\x02h2", TLS1_3_VERSION);
+    for (size_t record = 1; record < whole.length; record++) {
+        draft.length = 0;
+        draft_put_records(&draft, whole.bytes + 5, whole.length - 5, record);
+        assert_int_equal(read_draft(&draft, &hello), 1);
+        assert_string_equal(hello.server_name, "example.com");
+        assert_string_equal(hello.alpn, "h2");
+        draft.length--;
+        assert_int_equal(read_draft(&draft, &hello), 0);
+    }
+}
+
+/* ---- names ---- */
+
+TEST(tls_hello, has_a_name_that_can_be_one)
+{
+    char longest[256];
+    weir_tls_hello hello;
+
+    assert_int_equal(read_name("A-1.x_y.Example", 15, &hello), 1);
+    assert_string_equal(hello.server_name, "a-1.x_y.example");
+    assert_int_equal(read_name("example.com.", 12, &hello), 1);
+    assert_string_equal(hello.server_name, "example.com");
+    assert_int_equal(read_name("::1", 3, &hello), 1); /* some clients do */
+    memset(longest, 'a', sizeof(longest));
+    assert_int_equal(read_name(longest, 255, &hello), 1);
+    assert_int_equal(strlen(hello.server_name), 255);
+    assert_int_equal(read_name(longest, 256, &hello), WEIR_EMALFORMED);
+}
+
+TEST(tls_hello, with_a_name_that_can_be_none_is_refused)
+{
+    static const char *const names[] = {
+        "",         "a b", "a/b",  "../etc/passwd", "*.example.com", "a\nb", ".",  ".a",
+        "a..b",     "a..", "..",   "a%00b",         "a\x7f",         "a,b",  "a'", "\"a\"",
+        "\xc3\xa4", "a@b", "a\\b", "[::1]",         "a=b",
+    };
+    weir_tls_hello hello;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_int_equal(read_name(names[i], strlen(names[i]), &hello), WEIR_EMALFORMED);
+    assert_int_equal(read_name("a\0b", 3, &hello), WEIR_EMALFORMED);
+    assert_int_equal(read_name("a\0", 2, &hello), WEIR_EMALFORMED);
+}
+
+static void assert_extension_refused(size_t type, const void *bytes, size_t length)
+{
+    struct draft extensions = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_extension(&extensions, type, bytes, length);
+    assert_int_equal(read_extensions(&extensions, &hello), WEIR_EMALFORMED);
+}
+
+#define REFUSED(type, bytes) assert_extension_refused(type, bytes, sizeof(bytes) - 1)
+
+TEST(tls_hello, with_a_list_of_names_that_is_not_one_name_is_refused)
+{
+    REFUSED(0, "");
+    REFUSED(0, "\x00");
+    REFUSED(0, "\x00\x00");
+    REFUSED(0, "\x00\x04\x00\x00\x01");   /* the list is longer than the extension */
+    REFUSED(0, "\x00\x04\x00\x00\x02z");  /* the name longer than the list */
+    REFUSED(0, "\x00\x04\x00\xff\xffz");  /* much */
+    REFUSED(0, "\x00\x04\x01\x00\x01z");  /* a name of another kind */
+    REFUSED(0, "\x00\x04\x00\x00\x01z!"); /* something behind the list */
+    REFUSED(0, "\x00\x05\x00\x00\x01z!"); /* and in it */
+    REFUSED(0, "\x00\x08\0\0\1a\0\0\1b"); /* two */
+    REFUSED(0, "\x00\x03\x00\x00\x01z");  /* the list ends before the name */
+}
+
+TEST(tls_hello, with_a_name_twice_is_refused)
+{
+    struct draft extensions = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_name(&extensions, "a.example", 9);
+    draft_put_extension(&extensions, 23, "", 0);
+    draft_put_name(&extensions, "b.example", 9);
+    assert_int_equal(read_extensions(&extensions, &hello), WEIR_EMALFORMED);
+}
+
+/* ---- protocols and versions ---- */
+
+static void assert_alpn(const void *list, size_t length, const char *expected)
+{
+    struct draft extension = {.length = 0}, extensions = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_block(&extension, 2, list, length);
+    draft_put_extension(&extensions, 16, extension.bytes, extension.length);
+    assert_int_equal(read_extensions(&extensions, &hello), 1);
+    assert_string_equal(hello.alpn, expected);
+}
+
+TEST(tls_hello, names_the_protocols_that_can_be_named)
+{
+    char many[130 * 4], expected[256] = "aaa";
+
+    assert_alpn("\x02h2", 3, "h2");
+    assert_alpn("\x02\x0a\x0a\x02h2\x03"
+                "a,b"
+                "\x03x y",
+                14, "h2"); /* made up, as by GREASE */
+    for (size_t i = 0; i < sizeof(many); i += 4)
+        memcpy(many + i,
+               "\x03"
+               "aaa",
+               4);
+    for (size_t i = 3; i + 4 < sizeof(expected); i += 4)
+        memcpy(expected + i, ",aaa", 5);
+    assert_alpn(many, sizeof(many), expected); /* as many as there is room for */
+}
+
+TEST(tls_hello, with_protocols_that_make_no_sense_is_refused)
+{
+    REFUSED(16, "");
+    REFUSED(16, "\x00\x00");
+    REFUSED(16, "\x00\x01\x00");        /* an empty one */
+    REFUSED(16, "\x00\x03\x03h2");      /* longer than the list */
+    REFUSED(16, "\x00\x04\x02h2");      /* the list longer than the extension */
+    REFUSED(16, "\x00\x03\x02h2!");     /* something behind it */
+    REFUSED(16, "\x00\x05\x02h2\x02h"); /* the second one */
+}
+
+static void assert_version(const void *versions, size_t length, unsigned expected)
+{
+    struct draft extensions = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_extension(&extensions, 43, versions, length);
+    assert_int_equal(read_extensions(&extensions, &hello), 1);
+    assert_int_equal(hello.version, expected);
+}
+
+TEST(tls_hello, offers_the_highest_version_that_exists)
+{
+    assert_version("\x02\x03\x04", 3, 0x0304);
+    assert_version("\x06\x7a\x7a\x03\x03\x03\x04", 7, 0x0304); /* GREASE */
+    assert_version("\x04\x7f\x1c\x03\x02", 5, 0x0302);         /* a draft */
+    assert_version("\x02\x0a\x0a", 3, 0);
+    REFUSED(43, "");
+    REFUSED(43, "\x00");
+    REFUSED(43, "\x03\x03\x04\x03");
+    REFUSED(43, "\x02\x03\x04\x03");
+    REFUSED(43, "\x04\x03\x04");
+}
+
+TEST(tls_hello, of_old_clients_has_no_extensions)
+{
+    struct draft body = {.length = 0}, draft = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_beginning(&body);
+    draft_put_hello(&draft, &body, 16384);
+    assert_int_equal(read_draft(&draft, &hello), 1);
+    assert_int_equal(hello.version, 0x0303);
+    assert_string_equal(hello.server_name, "");
+}
+
+/* ---- lengths that lie ---- */
+
+/* Each length is made longer and shorter: the hello is never read beyond its end (ASan sees to
+ * that), nor is another name found in it. (What comes before the extensions may take up all the
+ * rest: then there are none.) */
+TEST(tls_hello, whose_lengths_lie_is_refused)
+{
+    static const size_t places[] = {8, 43, 76 + 1, 82, 85, 89, 91, 94}; /* their lowest bytes */
+    struct draft extensions = {.length = 0}, draft;
+    weir_tls_hello hello;
+
+    draft_put_name(&extensions, "example.com", 11);
+    draft_make(&draft, &extensions, 16384);
+    assert_int_equal(read_draft(&draft, &hello), 1);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        for (int change = 1; change < 256; change++) {
+            uint8_t *place = &draft.bytes[places[i]], before = *place;
+            uint8_t *copy = NULL;
+            int result;
+
+            *place = (uint8_t)(before + change);
+            copy = malloc(draft.length);
+            memcpy(copy, draft.bytes, draft.length);
+            result = weir_tls_hello_read(weir_span_of(copy, draft.length), &hello);
+            assert_true(result == WEIR_EMALFORMED || (places[i] == 8 && result == 0) ||
+                        (places[i] < 85 && result == 1 && hello.server_name[0] == '\0'));
+            free(copy);
+            *place = before;
+        }
+}
+
+TEST(tls_hello, with_something_behind_its_end_is_refused)
+{
+    struct draft extensions = {.length = 0}, body = {.length = 0}, draft = {.length = 0};
+    weir_tls_hello hello;
+
+    draft_put_name(&extensions, "example.com", 11);
+    draft_put_beginning(&body);
+    draft_put_block(&body, 2, extensions.bytes, extensions.length);
+    draft_put(&body, "!", 1);
+    draft_put_hello(&draft, &body, 16384);
+    assert_int_equal(read_draft(&draft, &hello), WEIR_EMALFORMED);
+
+    draft_make(&draft, &extensions, 16384); /* and in its record */
+    draft_put(&draft, "\x02\x00\x00\x00", 4);
+    draft.bytes[4] = (uint8_t)(draft.bytes[4] + 4);
+    assert_int_equal(read_draft(&draft, &hello), WEIR_EMALFORMED);
+}
+
+static int read_bytes(const void *bytes, size_t length)
+{
+    weir_tls_hello hello;
+
+    return weir_tls_hello_read(weir_span_of(bytes, length), &hello);
+}
+
+#define READ(bytes) read_bytes(bytes, sizeof(bytes) - 1)
+
+TEST(tls_hello, is_nothing_else)
+{
+    assert_int_equal(READ(""), 0);
+    assert_int_equal(READ("G"), WEIR_ENOTTLS);
+    assert_int_equal(READ("GET / HTTP/1.1\r\n"), WEIR_ENOTTLS);
+    assert_int_equal(READ("\x80\x2e\x01\x00\x02"), WEIR_ENOTTLS); /* SSL 2 */
+    assert_int_equal(READ("\x15\x03\x01\x00\x02\x01\x00"), WEIR_ENOTTLS);
+    assert_int_equal(READ("\x16"), 0);
+    assert_int_equal(READ("\x16\x02"), WEIR_ENOTTLS);
+    assert_int_equal(READ("\x16\x03\x01\x00\x04\x02\x00\x00\x00"), WEIR_ENOTTLS); /* a server's */
+    assert_int_equal(READ("\x16\x03\x01\x00\x00"), WEIR_EMALFORMED);
+    assert_int_equal(READ("\x16\x03\x01\x40\x01"), WEIR_EMALFORMED);
+    assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\x00\x00\x00"), WEIR_EMALFORMED);
+    assert_int_equal(READ("\x16\x03\x01\x00\x01\x01\x16"), 0);
+    assert_int_equal(READ("\x16\x03\x01\x00\x01\x01\x17"), WEIR_EMALFORMED);
+    assert_int_equal(READ("\x16\x03\x01\x00\x01\x01\x16\x02"), WEIR_EMALFORMED);
+    assert_int_equal(READ("\x16\x03\x01\x00\x01\x01\x16\x03\x01\x00\x00"), WEIR_EMALFORMED);
+}
+
+TEST(tls_hello, that_is_too_long_is_refused_as_soon_as_it_says_so)
+{
+    struct draft extensions = {.length = 0}, draft;
+    weir_tls_hello hello;
+
+    assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\xff\xff\xff"), WEIR_ETOOLONG);
+    assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\x00\xff\xf8"), WEIR_ETOOLONG);
+    assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\x00\xff\xf7"), 0); /* exactly the most */
+    draft_put_number(&extensions, 2, 21);
+    draft_put_number(&extensions, 2, 60000);
+    extensions.length += 60000;
+    draft_make(&draft, &extensions, 16384);
+    assert_int_equal(read_draft(&draft, &hello), 1);
+    draft_make(&draft, &extensions, 40); /* in so many records that they are too long */
+    assert_int_equal(read_draft(&draft, &hello), WEIR_ETOOLONG);
+}
+
+/* ---- the same as OpenSSL ---- */
+
+static int note_name(SSL *ssl, int *alert, void *arg)
+{
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    char *noted = arg;
+
+    (void)alert;
+    (void)snprintf(noted, 300, "%s", name != NULL ? name : "");
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* The name that a server of OpenSSL's reads; false if it did not come to that. */
+static bool openssl_reads(const struct draft *draft, char name[300])
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    SSL *ssl;
+
+    strcpy(name, "?");
+    SSL_CTX_set_tlsext_servername_callback(ctx, note_name);
+    SSL_CTX_set_tlsext_servername_arg(ctx, name);
+    ssl = SSL_new(ctx);
+    SSL_set_bio(ssl, BIO_new_mem_buf(draft->bytes, (int)draft->length), BIO_new(BIO_s_mem()));
+    (void)SSL_accept(ssl);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    return strcmp(name, "?") != 0;
+}
+
+static bool is_same_name(const char *ours, const char *theirs)
+{
+    size_t length = strlen(theirs);
+
+    if (length > 0 && theirs[length - 1] == '.')
+        length--;
+    return strlen(ours) == length && strncasecmp(ours, theirs, length) == 0;
+}
+
+static void begin_same(void *state)
+{
+    draft_make_real(state, "www.example.com", "\x02h2\x08http/1.1", TLS1_3_VERSION);
+}
+
+enum {
+    CHANGE_BYTE,
+    CHANGE_BYTE_NEAR_NAME,
+    CUT_RECORD,
+    CHANGE_KINDS,
+};
+
+static void cut_record(struct draft *draft, size_t record)
+{
+    struct draft cut = {.length = 0};
+
+    if ((size_t)(draft->bytes[3] << 8 | draft->bytes[4]) + 5 != draft->length)
+        return; /* it has been */
+    draft_put_records(&cut, draft->bytes + 5, draft->length - 5, record);
+    *draft = cut;
+}
+
+/* Whatever is done to the bytes: if we read a name, and OpenSSL does, it is the same. */
+static bool change_and_compare(void *state, const struct property_step *step)
+{
+    struct draft *draft = state;
+    weir_tls_hello hello;
+    char name[300];
+    size_t place = step->numbers[0] % draft->length;
+
+    if (step->kind == CUT_RECORD)
+        cut_record(draft, 1 + step->numbers[0] % 300);
+    else
+        draft->bytes[step->kind == CHANGE_BYTE ? place : 80 + place % 80] =
+            (uint8_t)(step->numbers[1] % 7 == 0 ? step->numbers[2] : step->numbers[2] % 5);
+    if (read_draft(draft, &hello) == 1 && openssl_reads(draft, name))
+        PROPERTY(is_same_name(hello.server_name, name));
+    return true;
+}
+
+static void describe_change(const struct property_step *step, char *text, size_t size)
+{
+    (void)snprintf(text, size, "kind %u: %u %u %u", step->kind, step->numbers[0], step->numbers[1],
+                   step->numbers[2]);
+}
+
+static void end_same(void *state)
+{
+    (void)state;
+}
+
+TEST(tls_hello, has_the_name_that_openssl_reads)
+{
+    static const struct property property = {
+        .name = "hello",
+        .state_size = sizeof(struct draft),
+        .kinds = CHANGE_KINDS,
+        .begin = begin_same,
+        .step = change_and_compare,
+        .describe = describe_change,
+        .end = end_same,
+    };
+    struct draft draft;
+    char name[300];
+
+    draft_make_real(&draft, "www.example.com", "\x02h2", TLS1_3_VERSION);
+    assert_true(openssl_reads(&draft, name)); /* or else nothing would be compared */
+    assert_string_equal(name, "www.example.com");
+    property_check(&property, 400, 4);
+}
