@@ -73,9 +73,12 @@ enum {
 struct weir__tls_engine {
     const char *name;
 
+    /* Random bytes, for secrets. Fails: -ENOMEM, WEIR_ETLS (there are none). */
+    int (*random)(uint8_t *bytes, size_t length);
+
     /*
-     * Makes settings of options, all of which are there (`self_signed_for` too). Files are read
-     * here. Fails with the reason in words.
+     * Makes settings of options, all of which are there (`self_signed_for` too; a server without
+     * tickets takes no session up). Files are read here. Fails with the reason in words.
      */
     int (*settings_create)(const weir_tls_context_options *options, bool is_server,
                            char reason[WEIR__TLS_REASON_SIZE], weir__tls_settings **ret_settings);

@@ -69,18 +69,6 @@ static void session_release(weir__tls_session *session)
     weir_memory_free(self);
 }
 
-static int copy_text(const char *text, char **ret_copy)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = weir_memory_alloc(size);
-
-    if (copy == NULL)
-        return -ENOMEM;
-    memcpy(copy, text, size);
-    *ret_copy = copy;
-    return 0;
-}
-
 static int make_ssl(weir__openssl_session *self)
 {
     BIO *bio;
@@ -105,6 +93,19 @@ static int become_server(weir__openssl_session *self, const weir__tls_peer *peer
     return 0;
 }
 
+/* What is taken up again is not verified again: so whom it was verified for belongs to the key. */
+static int set_cache_key(weir__openssl_session *self, const weir__tls_peer *peer)
+{
+    const char *name = peer->server_name != NULL ? peer->server_name : "";
+    size_t size = strlen(name) + 1 + strlen(peer->cache_key) + 1;
+
+    self->cache_key = weir_memory_alloc(size);
+    if (self->cache_key == NULL)
+        return -ENOMEM;
+    (void)snprintf(self->cache_key, size, "%s\n%s", name, peer->cache_key);
+    return 0;
+}
+
 static int become_client(weir__openssl_session *self, const weir__tls_peer *peer)
 {
     int err = 0;
@@ -113,7 +114,9 @@ static int become_client(weir__openssl_session *self, const weir__tls_peer *peer
     if (peer->server_name != NULL)
         err = weir__openssl_verify_server(self, peer->server_name);
     if (err == 0 && peer->cache_key != NULL)
-        err = copy_text(peer->cache_key, &self->cache_key);
+        err = set_cache_key(self, peer);
+    if (err == 0)
+        weir__openssl_sessions_resume(self);
     return err;
 }
 
@@ -325,6 +328,7 @@ static bool settings_verify_names(const weir__tls_settings *settings)
 
 const weir__tls_engine weir__tls_openssl = {
     .name = "OpenSSL",
+    .random = weir__openssl_random,
     .settings_create = weir__openssl_settings_create,
     .settings_retain = weir__openssl_settings_retain,
     .settings_release = weir__openssl_settings_release,

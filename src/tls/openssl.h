@@ -9,7 +9,14 @@
  *      openssl_verify.c        whether the peer is believed
  *      openssl_error.c         what went wrong, in words
  *      openssl_certificate.c   X509 as data
- *      openssl_settings.c      options to SSL_CTX, and what belongs to that
+ *      openssl_settings.c      options to SSL_CTX, with what follows
+ *      openssl_identity.c      who we are: certificate and key
+ *      openssl_self_signed.c   the same, made here
+ *      openssl_trust.c         whom we believe: authorities and pins
+ *      openssl_alpn.c          which protocol a server takes
+ *      openssl_staple.c        an OCSP response that a server has with it
+ *      openssl_tickets.c       sessions that are taken up again, by a server
+ *      openssl_sessions.c      and by a client
  *
  * OpenSSL's queue of errors belongs to the thread: it is empty before each call whose errors are
  * read, and emptied by reading it.
@@ -20,9 +27,12 @@
 #include <openssl/ssl.h>
 
 #include <weir/tls_certificate.h>
+#include <weir/tls_tickets.h>
 
 #include "base/refcount.h"
 #include "tls/engine.h"
+
+typedef struct weir__openssl_sessions weir__openssl_sessions;
 
 #define WEIR__OPENSSL_PIN_LENGTH 32 /* SHA-256 of a SubjectPublicKeyInfo */
 
@@ -44,7 +54,23 @@ struct weir__tls_settings {
     uint8_t (*pins)[WEIR__OPENSSL_PIN_LENGTH];
     size_t pin_count;
     char *groups; /* as the options have them, NULL: OpenSSL's; a SSL_CTX does not tell its own */
+
+    uint8_t *alpn; /* as TLS writes it; NULL: none */
+    size_t alpn_length;
+    uint8_t *staple; /* OpenSSL's memory */
+    int staple_length;
+    weir_tls_tickets *tickets; /* of a server; NULL: no resumption */
+    EVP_CIPHER *ticket_cipher;
+    weir__openssl_sessions *sessions; /* of a client; NULL: no resumption */
+    int key_log;                      /* a descriptor, or -1 */
 };
+
+/* Settings that are being made: of what, and where the reason goes if that fails. */
+typedef struct weir__openssl_making {
+    const weir_tls_context_options *options;
+    weir__tls_settings *settings;
+    char *reason; /* of WEIR__TLS_REASON_SIZE */
+} weir__openssl_making;
 
 /* Where a server's session stands whose client is to be asked whom it wants. */
 enum weir__openssl_choice {
@@ -147,5 +173,54 @@ int weir__openssl_settings_create(const weir_tls_context_options *options, bool 
 weir__tls_settings *weir__openssl_settings_retain(weir__tls_settings *settings);
 void weir__openssl_settings_release(weir__tls_settings *settings);
 weir_tls_certificate *weir__openssl_settings_certificate(weir__tls_settings *settings);
+
+/* Says why settings cannot be made, and returns `err`. */
+int weir__openssl_making_fail(weir__openssl_making *making, int err, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+/* The same by what OpenSSL has to say of `what`: -ENOMEM or WEIR_ETLS. */
+int weir__openssl_making_error(weir__openssl_making *making, const char *what);
+
+/* A file, or else a text, to be read. Fails with -errno, -ENOMEM. */
+int weir__openssl_making_open(weir__openssl_making *making, const char *file, const char *text,
+                              BIO **ret_bio);
+
+/* Whether OpenSSL has found no more of what it looked for in a PEM. That is forgotten then. */
+bool weir__openssl_is_end_of_pem(void);
+
+/* Whether a lack of memory was the cause of what OpenSSL has failed in. */
+bool weir__openssl_is_out_of_memory(void);
+
+/* Each does its part of the options, and says what is wrong with it. */
+int weir__openssl_identity_prepare(weir__openssl_making *making);
+int weir__openssl_trust_prepare(weir__openssl_making *making);
+int weir__openssl_alpn_prepare(weir__openssl_making *making);
+int weir__openssl_staple_prepare(weir__openssl_making *making);
+int weir__openssl_tickets_prepare(weir__openssl_making *making);
+int weir__openssl_sessions_prepare(weir__openssl_making *making);
+
+/* ---- openssl_self_signed.c ---- */
+
+int weir__openssl_self_signed(weir__openssl_making *making, X509 **ret_x509, EVP_PKEY **ret_key);
+
+/* ---- openssl_tickets.c ---- */
+
+int weir__openssl_random(uint8_t *bytes, size_t length);
+
+/* ---- openssl_sessions.c ---- */
+
+/* NULL if there is no memory. */
+weir__openssl_sessions *weir__openssl_sessions_create(size_t capacity);
+void weir__openssl_sessions_free(weir__openssl_sessions *sessions);
+
+/* Takes the session, unless it returns false. */
+bool weir__openssl_sessions_add(weir__openssl_sessions *sessions, const char *key,
+                                SSL_SESSION *session);
+
+/* One that can be used with `key`, the caller's to free; NULL if there is none. */
+SSL_SESSION *weir__openssl_sessions_take(weir__openssl_sessions *sessions, const char *key);
+
+/* A client's session takes one up that it remembers, if there is one. */
+void weir__openssl_sessions_resume(weir__openssl_session *session);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls/tls_reason.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "tls/engine.h"
@@ -10,6 +11,16 @@ static _Thread_local char reason[WEIR__TLS_REASON_SIZE];
 void weir__tls_set_reason(const char *words)
 {
     (void)snprintf(reason, sizeof(reason), "%s", words);
+}
+
+int weir__tls_fail(int err, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(reason, sizeof(reason), format, args);
+    va_end(args);
+    return err;
 }
 
 const char *weir_tls_reason(void)

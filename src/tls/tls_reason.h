@@ -5,7 +5,12 @@
 #ifndef WEIR_TLS_TLS_REASON_H
 #define WEIR_TLS_TLS_REASON_H
 
+#include <weir/base.h>
+
 /* Copied, and cut off at WEIR__TLS_REASON_SIZE. */
 void weir__tls_set_reason(const char *words);
+
+/* The same in one, and returns `err`. */
+int weir__tls_fail(int err, const char *format, ...) WEIR_PRINTF(2, 3);
 
 #endif

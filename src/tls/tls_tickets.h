@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of session tickets, as an engine uses them.
+ */
+#ifndef WEIR_TLS_TLS_TICKETS_H
+#define WEIR_TLS_TLS_TICKETS_H
+
+#include <weir/clock.h>
+#include <weir/tls_tickets.h>
+
+#define WEIR__TLS_TICKET_NAME_SIZE 16
+
+/* A copy of one: whoever has it wipes it. */
+typedef struct weir__tls_ticket_key {
+    uint8_t name[WEIR__TLS_TICKET_NAME_SIZE];
+    uint8_t sign[32];
+    uint8_t encrypt[32];
+} weir__tls_ticket_key;
+
+_Static_assert(sizeof(weir__tls_ticket_key) == WEIR_TLS_TICKET_KEY_SIZE, "as users write them");
+
+/* As weir_tls_tickets_create, with a clock for what is old; kept for as long as the tickets. */
+int weir__tls_tickets_create_with(int64_t rotation_ns, weir_clock *clock,
+                                  weir_tls_tickets **ret_tickets);
+
+/* The key that new tickets are made with: a new one, if that which there was is old. Fails:
+ * WEIR_ETLS (no random numbers). */
+int weir__tls_tickets_first(weir_tls_tickets *tickets, weir__tls_ticket_key *ret_key);
+
+/* The key of this name, and whether it is still the first. False if there is none that may be
+ * used. */
+bool weir__tls_tickets_find(weir_tls_tickets *tickets,
+                            const uint8_t name[WEIR__TLS_TICKET_NAME_SIZE],
+                            weir__tls_ticket_key *ret_key, bool *ret_is_first);
+
+#endif
