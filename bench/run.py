@@ -71,6 +71,8 @@ def run(suite, options):
     """One suite; true if every program came through."""
     count = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
     leave_out_unbuilt(suite, options.bin)
+    if options.quick:
+        suite.cases = [case for case in suite.cases if case.quick]
     about = report.machine(compiler_of(suite, options.bin))
     answers, failures = rounds.measure(suite, options.bin, count)
     cases = report.figures(suite, answers)

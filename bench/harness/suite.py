@@ -30,6 +30,7 @@ class Case:
     value: str = "ns"
     by: str = "best"  # what ratios are made of; or "median", or "round": the median of the rounds'
     every: int = 1  # runs in each n-th round only
+    quick: bool = True  # false: too long for a run that is for a look
     must: dict = dataclasses.field(default_factory=dict)  # targets of ours, see report.judge,
     aim: dict = dataclasses.field(default_factory=dict)  # or by name those of one of ours
 
