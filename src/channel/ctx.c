@@ -173,8 +173,9 @@ static struct weir__holder **find_holder(weir__rare *rare, const weir_ctx *ctx)
     return link;
 }
 
-/* What a handler on the loop holds; NULL if there is no memory to know it. */
-static int64_t *held_by(weir_ctx *ctx)
+/* What a handler on the loop holds; NULL if it holds nothing, and takes nothing, or if there is no
+ * memory to know it. */
+static int64_t *held_by(weir_ctx *ctx, bool takes)
 {
     weir__rare *rare = weir__channel_rare(ctx->channel);
     struct weir__holder **link, *holder;
@@ -182,6 +183,8 @@ static int64_t *held_by(weir_ctx *ctx)
     if (rare == NULL)
         return NULL;
     link = find_holder(rare, ctx);
+    if (*link == NULL && !takes)
+        return NULL;
     if (*link == NULL) {
         holder = weir__node_take();
         if (holder == NULL)
@@ -197,7 +200,7 @@ void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
     int64_t *held;
 
     assert(weir__ctx_is_here(ctx));
-    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx);
+    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
     if (held == NULL)
         return; /* what is not known cannot be taken off again */
     if (bytes < -*held)

@@ -253,6 +253,11 @@ static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *pla
     return leave(self, result);
 }
 
+static bool is_amid_record(const weir__tls_session *session)
+{
+    return SSL_has_pending(((const weir__openssl_session *)(const void *)session)->ssl) == 1;
+}
+
 static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain, size_t length)
 {
     weir__openssl_session *self = session_of(session);
@@ -340,6 +345,7 @@ const weir__tls_engine weir__tls_openssl = {
     .wish = weir__openssl_wish,
     .choose = weir__openssl_choose,
     .open = open_some,
+    .is_amid_record = is_amid_record,
     .seal = seal,
     .end = end,
     .facts = facts,

@@ -14,6 +14,7 @@
 
 struct weir_tls_choice {
     weir_msg msg;          /* first */
+    const weir_ctx *ctx;   /* whose it is; only to be compared */
     weir_channel *channel; /* kept */
     weir__tls_wish wish;
 
@@ -24,7 +25,7 @@ struct weir_tls_choice {
 };
 
 /* One reference is the caller's, and is the chooser's to decide upon. Fails: -ENOMEM. */
-int weir__tls_choice_create(weir_channel *channel, const weir__tls_wish *wish,
+int weir__tls_choice_create(const weir_ctx *ctx, const weir__tls_wish *wish,
                             weir_tls_choice **ret_choice);
 
 /* The choice that an event is, decided upon; NULL if it is something else. */

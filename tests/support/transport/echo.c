@@ -90,12 +90,18 @@ static const weir_handler server = {
     .removed = on_served,
 };
 
+static int prepare(const struct echo *echo, weir_pipeline *pipeline, bool is_server)
+{
+    return echo->prepare != NULL ? echo->prepare(pipeline, is_server, echo->prepare_arg) : 0;
+}
+
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 {
     struct echo *echo = echo_of(ctx);
     weir_channel *channel = weir_channel_of(msg);
 
-    if (weir_pipeline_add_last(weir_channel_pipeline(channel), &server, echo) == 0)
+    if (prepare(echo, weir_channel_pipeline(channel), true) == 0 &&
+        weir_pipeline_add_last(weir_channel_pipeline(channel), &server, echo) == 0)
         weir_group_register(echo->far, channel, NULL);
     weir_msg_release(msg);
 }
@@ -294,6 +300,8 @@ static int open_client(struct echo *echo, unsigned number)
     weir__random_init(&client->random, client->seed);
     err = echo->place == NULL ? weir_tcp_create(&options, &client->channel)
                               : weir_unix_create(echo->kind, &options, &client->channel);
+    if (err == 0)
+        err = prepare(echo, weir_channel_pipeline(client->channel), false);
     if (err == 0)
         err =
             weir_pipeline_add_last(weir_channel_pipeline(client->channel), &client_handler, client);

@@ -30,6 +30,8 @@ struct echo {
     int socket_buffer; /* of both sides: a small one makes the system no place to put much */
     bool pauses;       /* clients stop reading now and then */
     uint64_t seed;
+    int (*prepare)(weir_pipeline *pipeline, bool is_server, void *arg); /* adds what comes first */
+    void *prepare_arg;
 
     weir_group *far;
     weir_group *near;

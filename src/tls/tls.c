@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TLS handler: a decoder of records in one direction, a queue of writes in the other.
+ *
+ *      stage from               to        by                       when
+ *      -                        WAITING   init                     its session is made
+ *      WAITING                  SHAKING   weir__tls_begin          the channel is active; of a
+ *                                                                  start-TLS, its first message is
+ *                                                                  on its way
+ *      SHAKING                  OPEN      succeed                  the handshake is over
+ *      OPEN                     ENDING    end_output               a close was asked for, by us or
+ *                                                                  by the peer's end of TLS, and
+ * all writes are sealed WAITING, SHAKING         OVER      close_early              a close, and
+ * nothing to be sent WAITING, SHAKING, OPEN,  OVER      weir__tls_give_up           the session,
+ * the memory, the time ENDING                             on_inactive, on_removed
+ *
+ * What holds in them:
+ *
+ *      WAITING   Bytes that come are kept. Writes are held, but for the first of a start-TLS.
+ *      SHAKING   Bytes go to the session. Writes are held, and a close waits for them. The session
+ *                may be elsewhere, or wait for a choice (`awaits`): then bytes are kept, up to
+ *                WEIR__TLS_KEPT_MAX of them.
+ *      OPEN      Bytes go to the session and come out plain; those behind have heard of the
+ *                handshake before the first of them. Writes are held until they are flushed.
+ *      ENDING    The end of TLS is the last that we have written. Bytes still come out plain. A
+ *                close waits for the peer's end, if it is to, or has been passed on.
+ *      OVER      Bytes are dropped, writes fail, a close passes by.
+ *
+ * Invariants:
+ *   - How the handshake went is told once, whatever happens: weir__tls_tell.
+ *   - Between the making of a record and its weir_write nothing else runs: records are written in
+ *     the order in which they were made.
+ *   - What is fired may do anything to us. After it the stage is looked at again; the state's
+ * memory is there until the next turn, also when we were removed.
+ */
+#include "tls/tls.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/channel.h>
+#include <weir/events.h>
+
+#include "base/options.h"
+
+#define HANDSHAKE_TIMEOUT_NS weir_seconds(10)
+#define CLOSE_TIMEOUT_NS weir_seconds(3)
+
+/* ---- what many do ---- */
+
+void weir__tls_send(weir_ctx *ctx, weir_buf *records)
+{
+    if (records == NULL)
+        return;
+    weir__tls_of(ctx)->needs_flush = true;
+    weir_write(ctx, weir_buf_msg(records), NULL);
+}
+
+void weir__tls_flush(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (!tls->needs_flush)
+        return;
+    tls->needs_flush = false;
+    weir_flush(ctx);
+}
+
+/* From here on nothing comes of what is under way. */
+static void become_over(weir__tls *tls)
+{
+    tls->stage = WEIR__TLS_OVER;
+    (void)weir_timer_stop(&tls->timer);
+}
+
+void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_OVER)
+        return;
+    become_over(tls);
+    weir__tls_flush(ctx); /* the alert */
+    weir__tls_fail_writes(ctx, err, detail);
+    weir__tls_tell(ctx, err, detail);
+    weir_fire_error(ctx, err, detail);
+    if (tls->writes.closes)
+        weir_pending_writes_settle(ctx, &tls->writes);
+    else
+        weir_close(ctx, NULL);
+}
+
+/* ---- reading ---- */
+
+static int drop(weir_buf *in)
+{
+    (void)weir_buf_skip(in, weir_buf_readable(in));
+    return 1;
+}
+
+/* Nothing can be done with bytes now: they are looked at again when something can, or when there
+ * are too many. */
+static int keep(weir_ctx *ctx, weir_buf *in)
+{
+    if (weir_buf_readable(in) <= WEIR__TLS_KEPT_MAX)
+        return weir_decoder_need(ctx, WEIR__TLS_KEPT_MAX + 1);
+    weir__tls_give_up(ctx, WEIR_ETOOLONG,
+                      "the peer goes on sending in the middle of the handshake");
+    return drop(in);
+}
+
+/* All of it fits, with what the session has of a record already: plain bytes are fewer. */
+static int create_plain(weir__tls *tls, const weir_buf *in, weir_buf **ret_plain)
+{
+    size_t room = weir_buf_readable(in);
+
+    if (tls->session->engine->is_amid_record(tls->session))
+        room += WEIR__TLS_RECORD_MAX;
+    return weir_buf_create(room, 0, ret_plain);
+}
+
+/* Opens what there is: MORE, ENDED or an error; what comes out is in `plain`. */
+static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir__tls_io io = {.in = in};
+    int result;
+
+    do {
+        result = weir_buf_writable(plain) > 0 ? 0 : weir_buf_reserve(plain, WEIR__TLS_RECORD_MAX);
+        if (result == 0)
+            result = tls->session->engine->open(tls->session, &io, plain);
+    } while (result == WEIR__TLS_DONE);
+    weir__tls_send(ctx, io.out);
+    return result;
+}
+
+static void end_of_records(weir_ctx *ctx, int result)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (result == WEIR__TLS_ENDED)
+        tls->has_peer_ended = true; /* told when what came before has been dealt with */
+    else if (result < 0)
+        weir__tls_give_up(ctx, result,
+                          result == -ENOMEM ? "there is no memory" : tls->session->reason);
+}
+
+/*
+ * What came before an error, or before the end, goes on before they are told: decode passes on one
+ * message, and that when it has returned. So it is passed on here.
+ */
+static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir_buf *plain;
+    int result = create_plain(tls, in, &plain);
+
+    if (result < 0) {
+        weir__tls_give_up(ctx, result, "there is no memory");
+        return drop(in);
+    }
+    result = open_records(ctx, in, plain);
+    if (weir_buf_readable(plain) == 0) {
+        weir_buf_release(plain);
+    } else if (result == WEIR__TLS_MORE) {
+        *ret_msg = weir_buf_msg(plain);
+    } else {
+        weir_fire_read(ctx, weir_buf_msg(plain));
+    }
+    if (result != WEIR__TLS_MORE && tls->stage != WEIR__TLS_OVER)
+        end_of_records(ctx, result);
+    return result == WEIR__TLS_MORE ? 1 : drop(in);
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_OVER || tls->has_peer_ended)
+        return drop(in);
+    if (tls->stage == WEIR__TLS_WAITING || tls->awaits != WEIR__TLS_NOTHING)
+        return keep(ctx, in);
+    if (tls->taken > 0) {
+        (void)weir_buf_skip(in, tls->taken);
+        tls->taken = 0;
+        return 1;
+    }
+    if (tls->stage == WEIR__TLS_SHAKING)
+        return weir__tls_shake(ctx, in);
+    return open_all(ctx, in, ret_msg);
+}
+
+/* What has come has been dealt with. */
+static void finish_reading(weir_ctx *ctx)
+{
+    weir__tls_flush(ctx);
+    if (weir__tls_of(ctx)->has_peer_ended)
+        weir__tls_peer_ended(ctx);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    weir_decoder_read_complete(ctx);
+    finish_reading(ctx);
+}
+
+void weir__tls_resume(weir_ctx *ctx)
+{
+    weir_decoder_resume(ctx);
+    finish_reading(ctx);
+}
+
+/* ---- writing ---- */
+
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    int err = 0;
+
+    if (tls->is_start_tls) {
+        tls->is_start_tls = false;
+        tls->has_passed_first = true;
+        weir_write(ctx, msg, done);
+        return;
+    }
+    if (tls->stage >= WEIR__TLS_ENDING || tls->writes.closes)
+        err = WEIR_ECLOSED;
+    else if (weir_buf_of(msg) == NULL && weir_composite_of(msg) == NULL)
+        err = -EINVAL;
+    if (err == 0) {
+        (void)weir_pending_writes_add(ctx, &tls->writes, msg, done);
+        return;
+    }
+    weir_msg_release(msg);
+    weir_ctx_report(ctx, done, err, err == -EINVAL ? "only bytes can be sent by TLS" : NULL);
+}
+
+static void on_flush(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    weir_pending_writes_flush(&tls->writes);
+    tls->needs_flush = true;
+    weir__tls_pump(ctx);
+    if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
+        weir__tls_begin(ctx);
+}
+
+/* ---- coming and going ---- */
+
+static void begin_if_active(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_WAITING && !tls->is_start_tls && !tls->has_passed_first &&
+        weir_channel_is_active(weir_ctx_channel(ctx)))
+        weir__tls_begin(ctx);
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    begin_if_active(ctx);
+    weir_fire_active(ctx);
+}
+
+/* On another loop: the timer has been stopped. */
+static void on_registered(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_SHAKING)
+        weir__tls_limit_handshake(ctx);
+    else if (tls->stage == WEIR__TLS_ENDING)
+        weir__tls_limit_close(ctx);
+    weir_fire_registered(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->has_peer_ended)
+        weir__tls_peer_ended(ctx);
+    if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
+        weir__tls_input_ended(ctx);
+    become_over(tls);
+    weir__tls_tell(ctx, tls->lost < 0 ? tls->lost : WEIR_ECLOSED,
+                   tls->lost < 0 ? "the connection was lost before the handshake was over"
+                                 : "the channel was closed before the handshake was over");
+    weir__tls_fail_writes(ctx, WEIR_ECLOSED, NULL);
+    weir_pending_writes_settle(ctx, &tls->writes);
+    weir_decoder_inactive(ctx);
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    static const char *const words = "the TLS handler was removed";
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->stage = WEIR__TLS_OVER; /* the timers have been stopped */
+    weir__tls_forget_last_write(tls);
+    weir__tls_tell(ctx, WEIR_ECLOSED, words);
+    weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
+    weir_pending_writes_settle(ctx, &tls->writes);
+}
+
+/* A reset by a peer that has heard our end of TLS does no harm. */
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (err == -ECONNRESET || err == -EPIPE) {
+        tls->lost = err;
+        if (tls->stage == WEIR__TLS_ENDING)
+            return;
+    }
+    weir_fire_error(ctx, err, detail);
+}
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir_tls_choice *choice = weir__tls_choice_of(event);
+
+    if (choice != NULL && choice->ctx == ctx) {
+        weir__tls_decided(ctx, choice);
+        return;
+    }
+    if (event == weir_event_input_closed() && weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
+        weir__tls_input_ended(ctx);
+    weir_decoder_event(ctx, event);
+}
+
+/* ---- making one ---- */
+
+struct setup {
+    weir_tls_context *context;
+    const weir_tls_options *options;
+};
+
+static int create_session(weir_tls_context *context, const char *server_name,
+                          weir__tls_session **ret_session)
+{
+    const weir__tls_engine *engine = &weir__tls_openssl;
+    bool is_server = weir__tls_context_is_server(context);
+    weir__tls_settings *settings = weir__tls_context_settings(context);
+    weir__tls_peer peer = {
+        .server_name = is_server ? NULL : server_name,
+        .cache_key = is_server ? NULL : server_name,
+        .asks = is_server && weir__tls_context_asks(context),
+    };
+    int err = -EINVAL;
+
+    if (is_server || server_name != NULL || !engine->settings_verify_names(settings))
+        err = engine->session_create(settings, &peer, ret_session);
+    engine->settings_release(settings);
+    return err;
+}
+
+static int init(void *state, const void *setup_)
+{
+    const struct setup *setup = setup_;
+    const weir_tls_options *options = setup->options;
+    weir__tls *tls = state;
+    int err = create_session(setup->context, options->server_name, &tls->session);
+
+    if (err < 0)
+        return err;
+    tls->context = weir_tls_context_retain(setup->context);
+    tls->offload = options->offload != NULL ? weir_group_retain(options->offload) : NULL;
+    tls->handshake = options->handshake != NULL ? weir_promise_retain(options->handshake) : NULL;
+    tls->handshake_timeout_ns = options->handshake_timeout_ns;
+    tls->close_timeout_ns = options->close_timeout_ns;
+    tls->peer_close_timeout_ns = options->peer_close_timeout_ns;
+    tls->is_start_tls = options->start_tls;
+    return 0;
+}
+
+static void deinit(void *state)
+{
+    weir__tls *tls = state;
+
+    if (tls->session != NULL)
+        tls->session->engine->session_release(tls->session);
+    if (tls->handshake != NULL) /* it was never added */
+        (void)weir_promise_fail(tls->handshake, WEIR_ECLOSED, NULL);
+    weir_promise_release(tls->handshake);
+    if (tls->choice != NULL)
+        weir_msg_release(&tls->choice->msg);
+    weir_group_release(tls->offload);
+    weir_tls_context_release(tls->context);
+}
+
+const weir_decoder weir__tls_handler = {
+    .handler =
+        {
+            .name = "tls",
+            .state_size = sizeof(weir__tls),
+            .init = init,
+            .deinit = deinit,
+            .added = begin_if_active,
+            .removed = weir_decoder_removed,
+            .registered = on_registered,
+            .active = on_active,
+            .inactive = on_inactive,
+            .read = weir_decoder_read,
+            .read_complete = on_read_complete,
+            .event = on_event,
+            .error = on_error,
+            .disconnect = weir__tls_close,
+            .close = weir__tls_close,
+            .write = on_write,
+            .flush = on_flush,
+        },
+    .decode = decode,
+    .removed = on_removed,
+};
+
+void weir_tls_options_init(weir_tls_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* 0 is the default, WEIR_OFF none. */
+static int read_timeout(int64_t *timeout_ns, int64_t default_ns)
+{
+    if (*timeout_ns < WEIR_OFF)
+        return -EINVAL;
+    if (*timeout_ns == 0)
+        *timeout_ns = default_ns;
+    return 0;
+}
+
+int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
+                      const weir_tls_options *options)
+{
+    weir_tls_options own;
+    int err = weir__options_read(&own, sizeof(own), options);
+
+    if (err == 0 && context == NULL)
+        err = -EINVAL;
+    if (err == 0)
+        err = read_timeout(&own.handshake_timeout_ns, HANDSHAKE_TIMEOUT_NS);
+    if (err == 0)
+        err = read_timeout(&own.close_timeout_ns, CLOSE_TIMEOUT_NS);
+    if (err == 0)
+        err = read_timeout(&own.peer_close_timeout_ns, 0);
+    if (err < 0)
+        return err;
+    return weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
+                             &(const struct setup){.context = context, .options = &own});
+}
+
+int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context)
+{
+    return weir_tls_add_with(pipeline, context, NULL);
+}

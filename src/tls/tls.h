@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TLS handler: what its files know of each other. tls.c says what it is in which stage.
+ *
+ *      tls.c             the handler: its slots, reading
+ *      tls_shaking.c     the handshake
+ *      tls_offload.c     a step of it on another executor
+ *      tls_writes.c      writing: plain bytes become records
+ *      tls_closing.c     both ends of TLS
+ *      tls_handshake.c   how the handshake went, as a message
+ */
+#ifndef WEIR_TLS_TLS_H
+#define WEIR_TLS_TLS_H
+
+#include <weir/decoder.h>
+#include <weir/pending_writes.h>
+#include <weir/tls.h>
+
+#include "tls/engine.h"
+#include "tls/tls_choice.h"
+#include "tls/tls_context.h"
+
+/* What is kept of a peer's bytes while they cannot be looked at. */
+#define WEIR__TLS_KEPT_MAX (128 * 1024)
+
+enum weir__tls_stage {
+    WEIR__TLS_WAITING,
+    WEIR__TLS_SHAKING,
+    WEIR__TLS_OPEN,
+    WEIR__TLS_ENDING,
+    WEIR__TLS_OVER,
+};
+
+/* What a handshake waits for, besides bytes. */
+enum weir__tls_awaited {
+    WEIR__TLS_NOTHING,
+    WEIR__TLS_JOB,    /* a step is done elsewhere, and the session is there */
+    WEIR__TLS_CHOICE, /* somebody decides what the client gets */
+};
+
+typedef struct weir__tls_last_write weir__tls_last_write;
+
+typedef struct weir__tls {
+    weir_decoder_state decoder; /* first */
+    weir_pending_writes writes;
+    weir_tls_context *context;  /* kept */
+    weir__tls_session *session; /* NULL while a job has it */
+    weir_group *offload;        /* kept; or NULL */
+    weir_promise *handshake;    /* kept; NULL once it is complete, or nobody waits */
+    weir_tls_choice *choice;    /* kept, while it is awaited, and if it was a refusal */
+    weir__tls_last_write *last_write;
+    weir_timer timer; /* the handshake's, then the close's */
+    int64_t handshake_timeout_ns;
+    int64_t close_timeout_ns;
+    int64_t peer_close_timeout_ns;
+    int64_t unsent; /* bytes, when the timer of a close was started */
+    size_t taken;   /* a job has taken so many of the bytes that are kept */
+    size_t sealed;  /* of `writes`, from the front: in records that are just being written */
+    int lost;       /* the error that the connection was lost with, or 0 */
+    uint8_t stage;
+    uint8_t awaits;
+    bool is_start_tls;     /* and nothing was written yet, */
+    bool has_passed_first; /* or the first message was, which goes out in clear */
+    bool is_told;          /* how the handshake went */
+    bool is_choosing;      /* the chooser is on the stack */
+    bool is_sealing;       /* somebody further out on the stack */
+    bool needs_flush;      /* there are records that nobody has flushed */
+    bool has_peer_ended;   /* TLS, properly; */
+    bool is_end_told;      /* those behind know it; or that it was not properly */
+} weir__tls;
+
+static inline weir__tls *weir__tls_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+extern const weir_decoder weir__tls_handler;
+
+/* ---- tls.c ---- */
+
+/* Writes records, which are flushed later; NULL is fine. Takes: records. */
+void weir__tls_send(weir_ctx *ctx, weir_buf *records);
+
+/* Sends what nobody has flushed. */
+void weir__tls_flush(weir_ctx *ctx);
+
+/* Looks at the bytes that were kept, and sends what is to be sent. */
+void weir__tls_resume(weir_ctx *ctx);
+
+/* It cannot go on: everybody who waits hears of it, then it is closed. */
+void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail);
+
+/* ---- tls_shaking.c ---- */
+
+void weir__tls_begin(weir_ctx *ctx);
+
+/* With the bytes that have come: as a decode_fn. */
+int weir__tls_shake(weir_ctx *ctx, weir_buf *in);
+
+/* What is to be done when a step has been: it is over, has failed, or needs something. Takes: out.
+ */
+void weir__tls_stepped(weir_ctx *ctx, int result, weir_buf *out);
+
+/* A choice has come back. Takes: choice. */
+void weir__tls_decided(weir_ctx *ctx, weir_tls_choice *choice);
+
+/* Tells how the handshake went, unless that was told; `err` is 0 if it is over. */
+void weir__tls_tell(weir_ctx *ctx, int err, const char *detail);
+
+/* The handshake may last so long from now on. */
+void weir__tls_limit_handshake(weir_ctx *ctx);
+
+/* ---- tls_offload.c ---- */
+
+/* The next step, with the bytes of `in` (or NULL), elsewhere. False: it has to be done here. */
+bool weir__tls_offload(weir_ctx *ctx, weir_buf *in);
+
+/* ---- tls_writes.c ---- */
+
+/* Seals and sends what is flushed. */
+void weir__tls_pump(weir_ctx *ctx);
+
+/* Fails what is held. Who does not wait does not hear of it either. */
+void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
+
+/* ---- tls_closing.c ---- */
+
+void weir__tls_close(weir_ctx *ctx, weir_promise *done);
+
+/* Goes on with a close that has been asked for, if it can. */
+void weir__tls_go_on_closing(weir_ctx *ctx);
+
+/* Those behind hear that the peer has ended TLS, if they have not, and the rest is done. */
+void weir__tls_peer_ended(weir_ctx *ctx);
+
+/* The peer has ended its stream: it is an error if TLS was not ended before. */
+void weir__tls_input_ended(weir_ctx *ctx);
+
+/* A close may wait so long for a peer that takes nothing. */
+void weir__tls_limit_close(weir_ctx *ctx);
+
+/* The handler goes: nobody comes back to it. */
+void weir__tls_forget_last_write(weir__tls *tls);
+
+/* ---- tls_handshake.c ---- */
+
+/* NULL facts: it has failed. Keeps: peer. Always gives one: without memory, one that says so. */
+weir_msg *weir__tls_handshake_create(int err, const char *detail, const weir__tls_facts *facts,
+                                     weir_tls_certificate *peer);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Both ends of TLS. Ours is sent by a close, behind all that was written before it; then the close
+ * goes on to the transport, which sends all of this in its own time. Or it waits before that for
+ * the peer's end. The peer's end closes the channel, unless that has half closure.
+ *
+ * The timer is asked twice: a peer that takes nothing of what is to be sent is given up; one that
+ * was to end TLS is not waited for any longer.
+ */
+#include <errno.h>
+
+#include <weir/channel.h>
+#include <weir/error.h>
+#include <weir/memory.h>
+
+#include "tls/tls.h"
+
+/* ---- the event ---- */
+
+static void never(weir_msg *msg)
+{
+    (void)msg;
+    assert(!"the event was released more often than it was fired");
+}
+
+weir_msg *weir_event_tls_closed(void)
+{
+    static const weir_msg_type type = {.name = "tls-closed", .destroy = never};
+    static weir_msg event = {.type = &type, .refs = 1};
+
+    return &event;
+}
+
+/* ---- waiting ---- */
+
+static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    int64_t unsent = weir_channel_pending_bytes(weir_ctx_channel(ctx));
+
+    (void)timer;
+    if (unsent == 0)
+        return; /* the transport waits for the peer's end of stream, for its own time */
+    if (unsent < tls->unsent)
+        weir__tls_limit_close(ctx);
+    else
+        weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+void weir__tls_limit_close(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->unsent = weir_channel_pending_bytes(weir_ctx_channel(ctx));
+    if (tls->close_timeout_ns != WEIR_OFF && tls->unsent > 0)
+        (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_close_timer);
+}
+
+static void on_peer_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    weir_pending_writes_settle(ctx, &weir__tls_of(ctx)->writes);
+}
+
+/* Our end of TLS, when the peer's is to be waited for: from the moment that it has been sent. */
+struct weir__tls_last_write {
+    weir_listener listener;
+    weir_ctx *ctx; /* NULL = nobody waits any more */
+};
+
+static void on_last_sent(weir_promise *promise, void *user_data)
+{
+    weir__tls_last_write *last = user_data;
+    weir_ctx *ctx = last->ctx;
+    weir__tls *tls;
+
+    weir_memory_free(last);
+    if (ctx == NULL)
+        return;
+    tls = weir__tls_of(ctx);
+    tls->last_write = NULL;
+    if (!tls->writes.closes)
+        return;
+    if (weir_promise_result(promise) < 0 ||
+        weir_ctx_timer_start(ctx, &tls->timer, tls->peer_close_timeout_ns, on_peer_timer) < 0)
+        weir_pending_writes_settle(ctx, &tls->writes);
+}
+
+void weir__tls_forget_last_write(weir__tls *tls)
+{
+    if (tls->last_write != NULL)
+        tls->last_write->ctx = NULL;
+}
+
+/* Gives a promise that tells when to wait for the peer; NULL: it is not waited for. */
+static weir_promise *watch_last_write(weir_ctx *ctx)
+{
+    weir__tls_last_write *last = weir_memory_alloc(sizeof(*last));
+    weir_promise *promise;
+
+    if (last == NULL)
+        return NULL;
+    if (weir_promise_create(weir_ctx_executor(ctx), &promise) < 0) {
+        weir_memory_free(last);
+        return NULL;
+    }
+    *last = (weir__tls_last_write){.ctx = ctx};
+    last->listener = (weir_listener){.fn = on_last_sent, .user_data = last};
+    weir__tls_of(ctx)->last_write = last;
+    weir_promise_listen(promise, &last->listener);
+    return promise;
+}
+
+/* ---- our end ---- */
+
+static bool waits_for_peer(const weir__tls *tls)
+{
+    return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
+}
+
+static void end_output(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir_promise *promise = waits_for_peer(tls) ? watch_last_write(ctx) : NULL;
+    weir__tls_io io = {0};
+
+    tls->stage = WEIR__TLS_ENDING;
+    tls->session->engine->end(tls->session, &io);
+    if (io.out != NULL)
+        weir_write_and_flush(ctx, weir_buf_msg(io.out), promise);
+    if (promise == NULL)
+        weir_pending_writes_settle(ctx, &tls->writes);
+    weir__tls_limit_close(ctx);
+    weir_promise_release(promise);
+}
+
+void weir__tls_go_on_closing(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (!tls->writes.closes || tls->is_sealing || tls->stage != WEIR__TLS_OPEN)
+        return;
+    weir__tls_pump(ctx);
+    if (tls->writes.count == 0 && tls->stage == WEIR__TLS_OPEN)
+        end_output(ctx);
+}
+
+/* Nothing of ours would be lost, and there is nothing yet that could be ended. */
+static void close_early(weir_ctx *ctx, weir_promise *done)
+{
+    static const char *const words = "the channel was closed before the handshake was over";
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->stage = WEIR__TLS_OVER;
+    (void)weir_timer_stop(&tls->timer);
+    weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
+    weir__tls_tell(ctx, WEIR_ECLOSED, words);
+    weir_close(ctx, done);
+}
+
+void weir__tls_close(weir_ctx *ctx, weir_promise *done)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->writes.closes) {
+        weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+    } else if (tls->stage == WEIR__TLS_OVER || tls->stage == WEIR__TLS_ENDING) {
+        weir_close(ctx, done);
+    } else if (tls->stage == WEIR__TLS_WAITING ||
+               (tls->stage == WEIR__TLS_SHAKING && tls->writes.count == 0)) {
+        close_early(ctx, done);
+    } else {
+        weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+        weir__tls_go_on_closing(ctx);
+    }
+}
+
+/* ---- the peer's ---- */
+
+static bool has_half_closure(weir_ctx *ctx)
+{
+    weir_channel_options options;
+
+    weir_channel_get_options(weir_ctx_channel(ctx), &options);
+    return options.half_closure;
+}
+
+void weir__tls_peer_ended(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->is_end_told)
+        return;
+    tls->is_end_told = true;
+    weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
+    if (tls->stage == WEIR__TLS_ENDING)
+        weir_pending_writes_settle(ctx, &tls->writes); /* it was waited for */
+    else if (tls->stage == WEIR__TLS_OPEN && !has_half_closure(ctx))
+        weir__tls_close(ctx, NULL);
+}
+
+void weir__tls_input_ended(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->has_peer_ended)
+        weir__tls_peer_ended(ctx);
+    if (tls->stage == WEIR__TLS_SHAKING)
+        weir__tls_give_up(ctx, WEIR_ECUTOFF,
+                          "the peer ended the connection before the handshake was over");
+    if (tls->stage != WEIR__TLS_OPEN || tls->is_end_told || tls->lost < 0)
+        return;
+    tls->is_end_told = true;
+    weir_fire_error(ctx, WEIR_ECUTOFF, NULL);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Plain bytes become records when they are flushed: as many writes as fit into one buffer at a
+ * time, until none is left, then one flush sends them all.
+ *
+ *      writes:   [ 70 KB                    ] [a] [b] [c]
+ *      records:  | 16 | 16 | 16 | 16 | 6 | abc |
+ *
+ * Large ones are sealed from where they lie. Small neighbours are put together first, since a
+ * record costs more than a copy of a few bytes.
+ *
+ * A write counts against the marks until the buffer with its last byte has been written, and counts
+ * there: so the channel does not seem to be writable in between. Its promise completes with that
+ * buffer.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/memory.h>
+
+#include "tls/tls.h"
+
+#define BATCH_MAX ((size_t)7 * WEIR__TLS_RECORD_MAX) /* with what is around it, below 128 KiB */
+#define LARGE 4096 /* from here on a record of its own costs less than a copy */
+#define VECTORS 16
+
+/* What becomes one buffer: the first writes, the last of them perhaps not to its end. */
+struct batch {
+    size_t plain;    /* bytes */
+    size_t records;  /* at the most */
+    size_t whole;    /* writes that end here */
+    size_t promises; /* of these */
+};
+
+/* ---- promises ---- */
+
+/* Several that complete with one buffer. */
+struct sharers {
+    weir_listener listener;
+    size_t count;
+    weir_promise *promises[]; /* kept */
+};
+
+static void on_sent(weir_promise *promise, void *user_data)
+{
+    struct sharers *sharers = user_data;
+    int err = weir_promise_result(promise);
+
+    for (size_t i = 0; i < sharers->count; i++) {
+        if (err < 0)
+            (void)weir_promise_fail(sharers->promises[i], err, weir_promise_detail(promise));
+        else
+            (void)weir_promise_succeed(sharers->promises[i], NULL);
+        weir_promise_release(sharers->promises[i]);
+    }
+    weir_memory_free(sharers);
+}
+
+static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise)
+{
+    const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
+    struct sharers *sharers =
+        weir_memory_alloc(sizeof(*sharers) + batch->promises * sizeof(sharers->promises[0]));
+    int err;
+
+    if (sharers == NULL)
+        return -ENOMEM;
+    err = weir_promise_create(weir_ctx_executor(ctx), ret_promise);
+    if (err < 0) {
+        weir_memory_free(sharers);
+        return err;
+    }
+    sharers->listener = (weir_listener){.fn = on_sent, .user_data = sharers};
+    sharers->count = 0;
+    for (; sharers->count < batch->promises; write = write->next)
+        if (write->done != NULL)
+            sharers->promises[sharers->count++] = weir_promise_retain(write->done);
+    weir_promise_listen(*ret_promise, &sharers->listener);
+    return 0;
+}
+
+/* The one that completes with a buffer; NULL if nobody waits. The caller's to release. */
+static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise)
+{
+    const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
+
+    *ret_promise = NULL;
+    if (batch->promises > 1)
+        return share_promise(ctx, batch, ret_promise);
+    if (batch->promises == 1) {
+        while (write->done == NULL)
+            write = write->next;
+        *ret_promise = weir_promise_retain(write->done);
+    }
+    return 0;
+}
+
+/* ---- what becomes one buffer ---- */
+
+static size_t length_of(weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    return buf != NULL ? weir_buf_readable(buf) : weir_composite_readable(weir_composite_of(msg));
+}
+
+static void skip(weir_msg *msg, size_t length)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf != NULL)
+        (void)weir_buf_skip(buf, length);
+    else
+        (void)weir_composite_skip(weir_composite_of(msg), length);
+}
+
+/* How many records of its own a write may take. */
+static size_t records_of(weir_msg *msg, size_t length)
+{
+    weir_composite *composite = weir_composite_of(msg);
+    size_t pieces = composite != NULL ? weir_composite_count(composite) : 1;
+
+    return length >= LARGE ? length / WEIR__TLS_RECORD_MAX + 2 * pieces : 0;
+}
+
+/* Who was cancelled before has nothing to send. */
+static void forget_if_cancelled(const weir_pending_write *write)
+{
+    if (write->done != NULL && !weir_promise_set_uncancellable(write->done))
+        skip(write->msg, length_of(write->msg));
+}
+
+static struct batch plan(const weir_pending_writes *writes)
+{
+    const weir_pending_write *write = writes->first;
+    struct batch batch = {0};
+    size_t length, rest;
+
+    while (batch.whole < writes->flushed && batch.plain < BATCH_MAX) {
+        forget_if_cancelled(write);
+        length = length_of(write->msg);
+        rest = BATCH_MAX - batch.plain;
+        batch.records += records_of(write->msg, length < rest ? length : rest);
+        batch.plain += length < rest ? length : rest;
+        if (length > rest)
+            break;
+        batch.whole++;
+        batch.promises += write->done != NULL;
+        write = write->next;
+    }
+    batch.records += batch.plain / WEIR__TLS_RECORD_MAX + 1;
+    return batch;
+}
+
+/* ---- sealing ---- */
+
+struct sealer {
+    weir__tls_session *session;
+    weir__tls_io io;
+    size_t left;   /* plain bytes, with those that are gathered */
+    size_t length; /* gathered: small ones that become a record together */
+    uint8_t gathered[WEIR__TLS_RECORD_MAX];
+};
+
+static int seal(struct sealer *sealer, const uint8_t *bytes, size_t length)
+{
+    int err = sealer->session->engine->seal(sealer->session, &sealer->io, bytes, length);
+
+    sealer->left -= length;
+    return err;
+}
+
+static int seal_gathered(struct sealer *sealer)
+{
+    size_t length = sealer->length;
+
+    sealer->length = 0;
+    return length > 0 ? seal(sealer, sealer->gathered, length) : 0;
+}
+
+static int gather(struct sealer *sealer, const uint8_t *bytes, size_t length)
+{
+    memcpy(sealer->gathered + sealer->length, bytes, length);
+    sealer->length += length;
+    return sealer->length == sizeof(sealer->gathered) || sealer->length == sealer->left
+               ? seal_gathered(sealer)
+               : 0;
+}
+
+/* Takes some of the bytes: returns how many, or an error. */
+static ssize_t seal_some(struct sealer *sealer, const uint8_t *bytes, size_t length)
+{
+    size_t room = sizeof(sealer->gathered) - sealer->length;
+    bool is_all = sealer->length == 0 && length == sealer->left;
+    int err;
+
+    if (length > WEIR__TLS_RECORD_MAX)
+        length = WEIR__TLS_RECORD_MAX;
+    if (length >= LARGE || is_all) {
+        err = seal_gathered(sealer);
+        if (err == 0)
+            err = seal(sealer, bytes, length);
+    } else {
+        length = length < room ? length : room;
+        err = gather(sealer, bytes, length);
+    }
+    return err < 0 ? err : (ssize_t)length;
+}
+
+static int seal_span(struct sealer *sealer, const uint8_t *bytes, size_t length)
+{
+    ssize_t count;
+
+    for (; length > 0; length -= (size_t)count) {
+        count = seal_some(sealer, bytes, length);
+        if (count < 0)
+            return (int)count;
+        bytes += count;
+    }
+    return 0;
+}
+
+/* The next `length` bytes of a composite. */
+static int seal_composite(struct sealer *sealer, weir_composite *composite, size_t length)
+{
+    struct iovec vectors[VECTORS];
+    size_t count, size;
+    int err = 0;
+
+    while (err == 0 && length > 0) {
+        count = weir_composite_iovecs(composite, vectors, VECTORS);
+        for (size_t i = 0; err == 0 && length > 0 && i < count; i++) {
+            size = vectors[i].iov_len < length ? vectors[i].iov_len : length;
+            err = seal_span(sealer, vectors[i].iov_base, size);
+            (void)weir_composite_skip(composite, size);
+            length -= size;
+        }
+    }
+    return err;
+}
+
+static int seal_msg(struct sealer *sealer, weir_msg *msg, size_t length)
+{
+    weir_buf *buf = weir_buf_of(msg);
+    int err;
+
+    if (buf == NULL)
+        return seal_composite(sealer, weir_composite_of(msg), length);
+    err = seal_span(sealer, weir_buf_bytes(buf), length);
+    (void)weir_buf_skip(buf, length);
+    return err;
+}
+
+static int seal_batch(weir__tls *tls, const struct batch *batch, weir_buf **ret_records)
+{
+    const weir_pending_write *write = tls->writes.first;
+    struct sealer sealer;
+    size_t length, left = batch->plain;
+    int err;
+
+    sealer.session = tls->session;
+    sealer.io = (weir__tls_io){0};
+    sealer.left = left;
+    sealer.length = 0;
+    err = weir_buf_create(left + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &sealer.io.out);
+    for (; err == 0 && left > 0; write = write->next) {
+        length = length_of(write->msg);
+        length = length < left ? length : left;
+        left -= length;
+        err = seal_msg(&sealer, write->msg, length);
+    }
+    if (err < 0)
+        weir_buf_release(sealer.io.out);
+    else
+        *ret_records = sealer.io.out;
+    return err;
+}
+
+/* ---- sending ---- */
+
+/* They are in records. */
+static void let_go_of_sealed(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir_promise *done;
+
+    while (tls->sealed > 0) {
+        tls->sealed--;
+        weir_msg_release(weir_pending_writes_take(ctx, &tls->writes, &done));
+        weir_promise_release(done);
+    }
+}
+
+/* Nothing is in them: they pass, in their order. */
+static void pass_empty(weir_ctx *ctx, size_t count)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    for (; count > 0 && tls->writes.flushed > 0; count--)
+        weir_pending_writes_pass(ctx, &tls->writes);
+}
+
+static int send_batch(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    struct batch batch = plan(&tls->writes);
+    weir_promise *promise;
+    weir_buf *records;
+    int err;
+
+    tls->needs_flush = true;
+    if (batch.plain == 0) {
+        pass_empty(ctx, batch.whole);
+        return 0;
+    }
+    err = promise_of(ctx, &batch, &promise);
+    if (err < 0)
+        return err;
+    err = seal_batch(tls, &batch, &records);
+    if (err == 0) {
+        tls->sealed = batch.whole;
+        weir_write(ctx, weir_buf_msg(records), promise);
+        let_go_of_sealed(ctx);
+    }
+    weir_promise_release(promise);
+    return err;
+}
+
+void weir__tls_pump(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    int err = 0;
+
+    if (tls->is_sealing)
+        return;
+    tls->is_sealing = true;
+    while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0)
+        err = send_batch(ctx);
+    tls->is_sealing = false;
+    if (err < 0)
+        weir__tls_give_up(
+            ctx, err, tls->session->reason != NULL ? tls->session->reason : weir_error_text(err));
+    else
+        weir__tls_flush(ctx);
+}
+
+void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir_promise *done;
+
+    let_go_of_sealed(ctx);
+    while (tls->writes.count > 0) {
+        weir_msg_release(weir_pending_writes_take(ctx, &tls->writes, &done));
+        if (done != NULL)
+            weir_ctx_report(ctx, done, err, detail);
+        weir_promise_release(done);
+    }
+}

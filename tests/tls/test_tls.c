@@ -1,0 +1,755 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The TLS handler between two embedded channels: the handshake, reading and writing. SslHandlerTest
+ * of Netty, and more; the ends are in test_tls_closing.c.
+ */
+#include <weir/tls.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/composite.h>
+#include <weir/error.h>
+
+#include "support/memory.h"
+#include "support/tls/duet.h"
+#include "support/tls/pki.h"
+#include "tls/tls.h"
+
+static void begin(struct duet *duet)
+{
+    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+}
+
+/* ---- the handshake ---- */
+
+TEST(tls, shakes_hands_and_brings_words)
+{
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "read(hello)");
+    duet_say(&duet.server, "you too");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "read(you too)");
+    duet_close(&duet);
+}
+
+TEST(tls, does_the_same_one_byte_at_a_time)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.piece = 1;
+    begin(&duet);
+    duet_play(&duet);
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    duet_close(&duet);
+}
+
+TEST(tls, begins_when_it_is_added_to_a_channel_that_is_active)
+{
+    weir_tls_context *context = NULL;
+    weir_embedded *embedded = NULL;
+    weir_msg *hello;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
+    assert_int_equal(weir_tls_add_with(weir_embedded_pipeline(embedded), context,
+                                       WEIR_TLS_OPTIONS(.server_name = "localhost")),
+                     0);
+    hello = weir_embedded_read_outbound(embedded);
+    assert_non_null(hello);
+    assert_int_equal(weir_buf_bytes(weir_buf_of(hello))[0], 0x16);
+    weir_msg_release(hello);
+    weir_embedded_release(embedded);
+    weir_tls_context_release(context);
+}
+
+static char agreed[256];
+
+static void write_down_what_was_agreed(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    weir_tls_certificate *peer = weir_tls_handshake_peer(handshake);
+
+    (void)ctx;
+    (void)snprintf(agreed, sizeof(agreed), "%s %s '%s' %s %s %s",
+                   weir_tls_handshake_version(handshake), weir_tls_handshake_cipher(handshake),
+                   weir_tls_handshake_alpn(handshake), weir_tls_handshake_server_name(handshake),
+                   peer != NULL ? "peer" : "nobody", weir_tls_handshake_detail(handshake));
+}
+
+TEST(tls, tells_what_was_agreed_upon)
+{
+    struct duet duet;
+    weir_msg *later;
+
+    duet_prepare(&duet, NULL);
+    duet.server.on_shaken = write_down_what_was_agreed;
+    begin(&duet);
+    duet_play(&duet);
+    assert_string_equal(agreed, "TLSv1.3 TLS_AES_256_GCM_SHA384 '' localhost nobody ");
+    later = weir_tls_read_handshake(duet.client.pipeline);
+    assert_non_null(later);
+    write_down_what_was_agreed(NULL, weir_tls_handshake_of(later));
+    assert_string_equal(agreed, "TLSv1.3 TLS_AES_256_GCM_SHA384 '' localhost peer ");
+    weir_msg_release(later);
+    duet_close(&duet);
+}
+
+TEST(tls, has_no_handshake_to_tell_of_before_it_is_over)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    assert_null(weir_tls_read_handshake(duet.client.pipeline));
+    begin(&duet);
+    assert_null(weir_tls_read_handshake(duet.client.pipeline));
+    duet_close(&duet);
+}
+
+TEST(tls, completes_the_promise_of_the_handshake)
+{
+    weir_promise *promise = NULL;
+    struct duet duet;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){
+                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
+    begin(&duet);
+    assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
+    duet_play(&duet);
+    assert_int_equal(weir_promise_result(promise), 0);
+    weir_promise_release(promise);
+    duet_close(&duet);
+}
+
+TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
+{
+    weir_tls_context *context = NULL;
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
+    assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), context), -EINVAL);
+    assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), NULL), -EINVAL);
+    assert_int_equal(
+        weir_tls_add_with(weir_embedded_pipeline(embedded), context,
+                          WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = -2)),
+        -EINVAL);
+    assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 0);
+    weir_embedded_release(embedded);
+    weir_tls_context_release(context);
+}
+
+/* ---- handshakes that fail ---- */
+
+TEST(tls, tells_both_when_the_certificate_is_not_believed)
+{
+    struct duet duet;
+
+    duet_open(&duet, &(const struct duet_options){
+                         .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->strange_ca)});
+    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_diary(&duet.server.diary, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_non_null(strstr(duet.client.detail, "certificate"));
+    assert_non_null(strstr(duet.server.detail, "the peer refused"));
+    assert_false(weir_channel_is_open(duet.client.channel));
+    assert_false(weir_channel_is_open(duet.server.channel));
+    duet_close(&duet);
+}
+
+TEST(tls, tells_of_bytes_that_are_not_tls)
+{
+    struct duet duet;
+    weir_buf *request = NULL;
+
+    duet_prepare(&duet, NULL);
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    assert_int_equal(weir_buf_create_from("GET / HTTP/1.1\r\n\r\n", 18, &request), 0);
+    (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(request));
+    assert_diary(&duet.server.diary, "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+    duet_close(&duet);
+}
+
+TEST(tls, gives_a_handshake_ten_seconds)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    begin(&duet);
+    duet_advance(&duet, weir_seconds(10) - 1);
+    assert_diary(&duet.client.diary, "");
+    duet_advance(&duet, 1);
+    assert_diary(&duet.client.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_string_equal(duet.client.detail, "the handshake was not over after 10000 ms");
+    duet_close(&duet);
+}
+
+TEST(tls, gives_a_handshake_the_time_that_it_is_told_to)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, &(const struct duet_options){
+                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                       .handshake_timeout_ns = WEIR_OFF),
+                            .server = WEIR_TLS_OPTIONS(.handshake_timeout_ns = weir_ms(20))});
+    begin(&duet);
+    duet_advance(&duet, weir_ms(20));
+    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    duet_advance(&duet, weir_seconds(3600));
+    assert_diary(&duet.client.diary, "");
+    duet_close(&duet);
+}
+
+TEST(tls, does_not_limit_the_time_after_the_handshake)
+{
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    duet_advance(&duet, weir_seconds(3600));
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+}
+
+TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
+{
+    weir_promise *promise = NULL;
+    struct duet duet;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){
+                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
+    begin(&duet);
+    weir_embedded_end_input(duet.client.embedded);
+    assert_diary(&duet.client.diary, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    assert_int_equal(weir_promise_result(promise), WEIR_ECUTOFF);
+    weir_promise_release(promise);
+    duet_close(&duet);
+}
+
+TEST(tls, tells_when_it_is_aborted_or_removed_before_the_handshake_is_over)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    begin(&duet);
+    duet_write(&duet.client, duet_bytes(3), "w");
+    weir_channel_abort(duet.client.channel, NULL);
+    weir_embedded_run(duet.client.embedded);
+    assert_diary(&duet.client.diary, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED inactive");
+    duet_write(&duet.server, duet_bytes(3), "w");
+    assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED");
+    assert_true(weir_channel_is_open(duet.server.channel));
+    duet_close(&duet);
+}
+
+TEST(tls, completes_its_promise_when_it_was_never_added)
+{
+    weir_promise *promise = NULL;
+    struct duet duet;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){
+                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
+    duet_close(&duet);
+    assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
+    weir_promise_release(promise);
+}
+
+/* ---- writing ---- */
+
+TEST(tls, holds_what_is_written_before_the_handshake_is_over)
+{
+    struct duet duet;
+
+    duet_prepare(
+        &duet, &(const struct duet_options){
+                   .client_channel =
+                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 500,
+                                                                             .high_mark = 1000))});
+    begin(&duet);
+    duet_write(&duet.client, duet_bytes(600), "a");
+    assert_diary(&duet.client.diary, "");
+    duet_write(&duet.client, duet_bytes(600), "b");
+    assert_diary(&duet.client.diary, "writable(no)");
+    weir_channel_flush(duet.client.channel);
+    duet_write(&duet.client, duet_bytes(200), "c"); /* not flushed */
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) a=ok b=ok writable(yes)");
+    assert_diary(&duet.server.diary, "shaken(ok) read(1200)");
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "c=ok");
+    assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
+    duet_close(&duet);
+}
+
+TEST(tls, sends_nothing_but_bytes)
+{
+    static const weir_msg_type odd_type = {.name = "odd"};
+    static weir_msg odd = {.type = &odd_type, .refs = 2};
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    duet_write(&duet.client, &odd, "odd");
+    assert_diary(&duet.client.diary, "shaken(ok) odd=EINVAL");
+    assert_int_equal(weir_msg_refs(&odd), 1);
+    duet_close(&duet);
+}
+
+TEST(tls, coalesces_small_writes_into_one_record)
+{
+    struct duet duet;
+    uint64_t before;
+
+    duet_open(&duet, NULL);
+    before = duet.client.sent;
+    for (int i = 0; i < 100; i++)
+        duet_write(&duet.client, duet_bytes(10), NULL);
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) read(1000)");
+    assert_int_equal(duet.client.sent - before, 1000 + 22);
+    duet_close(&duet);
+}
+
+static uint8_t received_bytes[1 << 20];
+static size_t received_length;
+
+static void keep_bytes(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    (void)ctx;
+    assert_true(received_length + weir_buf_readable(buf) <= sizeof(received_bytes));
+    memcpy(received_bytes + received_length, weir_buf_bytes(buf), weir_buf_readable(buf));
+    received_length += weir_buf_readable(buf);
+    weir_msg_release(msg);
+}
+
+static void append_expected(uint8_t *expected, size_t *length, weir_msg *msg)
+{
+    memcpy(expected + *length, weir_buf_bytes(weir_buf_of(msg)),
+           weir_buf_readable(weir_buf_of(msg)));
+    *length += weir_buf_readable(weir_buf_of(msg));
+}
+
+/* Lengths around the borders of records, of what is copied, and of what becomes one buffer. */
+TEST(tls, brings_every_byte_of_messages_of_any_length)
+{
+    static const size_t lengths[] = {1,     4095,  4096,  4097,   1,      16383, 16384, 16385, 5,
+                                     5,     16380, 100,   114688, 114689, 3,     0,     32768, 2,
+                                     70000, 9,     16384, 0,      200000, 4096,  4096,  12,    1};
+    static uint8_t expected[sizeof(received_bytes)];
+    size_t length = 0;
+    struct duet duet;
+    weir_msg *msg;
+
+    duet_open(&duet, NULL);
+    received_length = 0;
+    duet.server.on_read = keep_bytes;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        msg = duet_bytes(lengths[i]);
+        append_expected(expected, &length, msg);
+        duet_write(&duet.client, msg, i == 3 || i == 12 ? "w" : NULL);
+    }
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_int_equal(received_length, length);
+    assert_memory_equal(received_bytes, expected, length);
+    assert_int_equal(diary_count(&duet.client.diary, "w=ok"), 2);
+    assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
+    duet_close(&duet);
+}
+
+TEST(tls, sends_composites)
+{
+    static uint8_t expected[sizeof(received_bytes)];
+    weir_composite *composite = NULL;
+    size_t length = 0;
+    struct duet duet;
+    weir_msg *msg;
+
+    duet_open(&duet, NULL);
+    received_length = 0;
+    duet.server.on_read = keep_bytes;
+    assert_int_equal(weir_composite_create(SIZE_MAX, &composite), 0);
+    for (size_t i = 0; i < 40; i++) {
+        msg = duet_bytes(i % 5 == 0 ? 20000 : i);
+        append_expected(expected, &length, msg);
+        assert_int_equal(weir_composite_add(composite, msg), 0);
+    }
+    duet_write(&duet.client, weir_composite_msg(composite), "c");
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_int_equal(received_length, length);
+    assert_memory_equal(received_bytes, expected, length);
+    assert_diary(&duet.client.diary, "shaken(ok) writable(no) c=ok writable(yes)");
+    duet_close(&duet);
+}
+
+TEST(tls, completes_promises_in_order_when_their_last_byte_has_been_sent)
+{
+    struct duet duet;
+
+    duet_open(&duet, &(const struct duet_options){
+                         .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 10000)});
+    diary_clear(&duet.client.diary);
+    duet_write(&duet.client, duet_bytes(10), "a");
+    duet_write(&duet.client, duet_bytes(0), "b");
+    duet_write(&duet.client, duet_bytes(20), NULL);
+    duet_write(&duet.client, duet_bytes(150000), "c");
+    duet_write(&duet.client, duet_bytes(30), "d");
+    duet_write(&duet.client, duet_bytes(0), "e");
+    weir_channel_flush(duet.client.channel);
+    assert_int_equal(diary_count(&duet.client.diary, "a="), 0); /* with the first 114688 bytes */
+    weir_embedded_make_space(duet.client.embedded, 115000);
+    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
+    assert_int_equal(diary_count(&duet.client.diary, "b=ok"), 1);
+    assert_int_equal(diary_count(&duet.client.diary, "c="), 0);
+    weir_embedded_make_space(duet.client.embedded, 100000);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "writable(no) a=ok b=ok c=ok d=ok e=ok writable(yes)");
+    assert_int_equal(duet.server.received, 150060);
+    duet_close(&duet);
+}
+
+TEST(tls, completes_empty_writes_that_are_alone)
+{
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    duet_write(&duet.client, duet_bytes(0), "a");
+    duet_write(&duet.client, duet_bytes(0), "b");
+    weir_channel_flush(duet.client.channel);
+    assert_diary(&duet.client.diary, "shaken(ok) a=ok b=ok");
+    duet_close(&duet);
+}
+
+TEST(tls, does_not_send_what_was_cancelled_before_the_flush)
+{
+    struct duet duet;
+    weir_promise *promise;
+
+    duet_open(&duet, NULL);
+    promise = duet_promise(&duet.client, "b");
+    duet_write(&duet.client, duet_bytes(3), "a");
+    weir_channel_write(duet.client.channel, duet_bytes(1000), promise);
+    duet_write(&duet.client, duet_bytes(3), "c");
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) b=WEIR_ECANCELED a=ok c=ok");
+    assert_int_equal(duet.server.received, 6);
+    weir_promise_release(promise);
+    duet_close(&duet);
+}
+
+/* D: marks hold through TLS. What is held counts, then what is sealed does: nothing in between. */
+TEST(tls, counts_against_the_marks_without_a_gap)
+{
+    struct duet duet;
+
+    duet_open(&duet,
+              &(const struct duet_options){
+                  .client_channel =
+                      WEIR_EMBEDDED_OPTIONS(.socket_space = 2000,
+                                            .channel = WEIR_CHANNEL_OPTIONS(.low_mark = 5000,
+                                                                            .high_mark = 10000))});
+    diary_clear(&duet.client.diary);
+    duet_write(&duet.client, duet_bytes(9000), NULL);
+    assert_diary(&duet.client.diary, "");
+    duet_write(&duet.client, duet_bytes(9000), NULL);
+    assert_diary(&duet.client.diary, "writable(no)");
+    weir_channel_flush(duet.client.channel);
+    weir_embedded_run(duet.client.embedded);
+    assert_diary(&duet.client.diary, "");
+    assert_true(weir_channel_pending_bytes(duet.client.channel) > 16000);
+    weir_embedded_make_space(duet.client.embedded, 100000);
+    assert_diary(&duet.client.diary, "writable(yes)");
+    assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
+    duet_close(&duet);
+}
+
+/* ---- reading ---- */
+
+static void count_complete(weir_ctx *ctx)
+{
+    diary_write(&duettist_of(ctx)->diary, "complete");
+}
+
+TEST(tls, passes_all_records_of_one_read_on_as_one_message)
+{
+    struct duet duet;
+    weir_msg *msg;
+    weir_buf *all = NULL;
+
+    duet_open(&duet, NULL);
+    duet_play(&duet);
+    diary_clear(&duet.server.diary);
+    duet.server.on_read_complete = count_complete;
+    assert_int_equal(weir_buf_create(0, 0, &all), 0);
+    for (int i = 0; i < 5; i++) {
+        duet_say(&duet.client, "abc");
+        msg = weir_embedded_read_outbound(duet.client.embedded);
+        assert_int_equal(weir_buf_reserve(all, 100), 0);
+        memcpy(weir_buf_space(all), weir_buf_bytes(weir_buf_of(msg)),
+               weir_buf_readable(weir_buf_of(msg)));
+        (void)weir_buf_advance(all, weir_buf_readable(weir_buf_of(msg)));
+        weir_msg_release(msg);
+    }
+    assert_int_equal(weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(all)), 0);
+    assert_diary(&duet.server.diary, "read(abcabcabcabcabc) complete");
+    duet_close(&duet);
+}
+
+TEST(tls, reads_on_demand)
+{
+    struct duet duet;
+
+    duet_open(&duet, &(const struct duet_options){
+                         .server_channel =
+                             WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand =
+                                                                                       true))});
+    assert_diary(&duet.server.diary, "shaken(ok)"); /* for which nobody asks */
+    duet.piece = 10;
+    weir_channel_request_read(duet.server.channel);
+    duet_say(&duet.client, "hello");
+    duet_say(&duet.client, "again");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "read(hello)");
+    weir_channel_request_read(duet.server.channel);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "read(again)");
+    duet_close(&duet);
+}
+
+/* A bit is wrong: who reads it says so, and the other hears that. */
+TEST(tls, tells_both_of_a_record_that_was_changed)
+{
+    struct duet duet;
+    weir_msg *msg;
+
+    duet_open(&duet, NULL);
+    duet_say(&duet.client, "fine");
+    duet_play(&duet);
+    duet_say(&duet.client, "hello");
+    msg = weir_embedded_read_outbound(duet.client.embedded);
+    weir_buf_of(msg)->data[weir_buf_of(msg)->read + 9] ^= 1;
+    (void)weir_embedded_write_inbound(duet.server.embedded, msg);
+    duet_write(&duet.server, duet_bytes(1), "w");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary,
+                 "shaken(ok) read(fine) error(WEIR_ETLS) inactive w=WEIR_ECLOSED");
+    assert_diary(&duet.client.diary, "shaken(ok) error(WEIR_ETLSREFUSED) inactive");
+    duet_close(&duet);
+}
+
+/* ---- handlers that do things meanwhile ---- */
+
+static void write_at_once(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    (void)handshake;
+    weir_write_and_flush(ctx, duet_bytes(5), NULL);
+}
+
+TEST(tls, takes_writes_of_who_hears_of_the_handshake)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.client.on_shaken = write_at_once;
+    duet.server.on_shaken = write_at_once;
+    duet.client.is_long = duet.server.is_long = true;
+    begin(&duet);
+    duet_play(&duet);
+    assert_int_equal(duet.server.received, 5);
+    assert_int_equal(duet.client.received, 5);
+    duet_close(&duet);
+}
+
+static void close_at_once(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    (void)handshake;
+    weir_close(ctx, NULL);
+}
+
+TEST(tls, may_be_closed_by_who_hears_of_the_handshake)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.client.on_shaken = close_at_once;
+    begin(&duet);
+    duet_write(&duet.client, duet_bytes(1000), "w"); /* not flushed, but before the close */
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) w=ok inactive");
+    assert_diary(&duet.server.diary, "shaken(ok) read(1000) ended inactive");
+    duet_close(&duet);
+}
+
+static void close_if_failed(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    if (weir_tls_handshake_result(handshake) < 0)
+        weir_close(ctx, NULL);
+}
+
+TEST(tls, may_be_closed_by_who_hears_of_its_failure)
+{
+    struct duet duet;
+
+    duet_prepare(&duet,
+                 &(const struct duet_options){
+                     .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->strange_ca)});
+    duet.client.on_shaken = close_if_failed;
+    begin(&duet);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    duet_close(&duet);
+}
+
+static void echo(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, NULL);
+}
+
+TEST(tls, takes_writes_of_who_reads)
+{
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    duet.server.on_read = echo;
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) read(hello)");
+    duet_close(&duet);
+}
+
+static void remove_tls(weir_ctx *ctx, weir_msg *msg)
+{
+    diary_write(&duettist_of(ctx)->diary, "removing(%.*s)",
+                (int)weir_buf_readable(weir_buf_of(msg)),
+                (const char *)weir_buf_bytes(weir_buf_of(msg)));
+    duettist_of(ctx)->on_read = NULL;
+    weir_msg_release(msg);
+    (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "tls", NULL);
+}
+
+/* What comes after it is the next handler's, as it came. */
+TEST(tls, may_be_removed_by_who_reads)
+{
+    struct duet duet;
+    weir_buf *plain = NULL;
+
+    duet_open(&duet, NULL);
+    duet.server.on_read = remove_tls;
+    duet_write(&duet.server, duet_bytes(3), "w");
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) removing(hello) w=WEIR_ECLOSED");
+    assert_int_equal(weir_buf_create_from("plain", 5, &plain), 0);
+    (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(plain));
+    assert_diary(&duet.server.diary, "read(plain)");
+    duet_close(&duet);
+}
+
+/* ALPN does this: who hears of the handshake adds a handler, which gets all bytes behind it. */
+static void upper_case(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    for (uint8_t *at = buf->data + buf->read; at < weir_buf_space(buf); at++)
+        *at = (uint8_t)(*at - 'a' + 'A');
+    weir_fire_read(ctx, msg);
+}
+
+static void add_upper_case(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    static const weir_handler handler = {.name = "upper", .read = upper_case};
+
+    (void)handshake;
+    assert_int_equal(
+        weir_pipeline_add_before(weir_ctx_pipeline(ctx), weir_ctx_name(ctx), &handler, NULL), 0);
+}
+
+TEST(tls, lets_who_hears_of_the_handshake_change_the_pipeline)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.server.on_shaken = add_upper_case;
+    begin(&duet);
+    duet_say(&duet.client, "hello"); /* comes together with the end of the handshake */
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) read(HELLO)");
+    duet_close(&duet);
+}
+
+/* ---- start-TLS ---- */
+
+TEST(tls, sends_the_first_message_in_clear_if_it_is_to)
+{
+    struct duet duet;
+    weir_buf *go_ahead = NULL;
+    weir_msg *msg;
+
+    duet_prepare(&duet,
+                 &(const struct duet_options){.server = WEIR_TLS_OPTIONS(.start_tls = true)});
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    duet_advance(&duet, weir_seconds(3600)); /* there is no handshake yet that could be late */
+    assert_int_equal(weir_buf_create_from("220 go ahead", 12, &go_ahead), 0);
+    duet_write(&duet.server, weir_buf_msg(go_ahead), "first");
+    duet_write(&duet.server, duet_bytes(4), "second");
+    assert_null(weir_embedded_read_outbound(duet.server.embedded));
+    weir_channel_flush(duet.server.channel);
+    weir_embedded_run(duet.server.embedded);
+    msg = weir_embedded_read_outbound(duet.server.embedded);
+    assert_memory_equal(weir_buf_bytes(weir_buf_of(msg)), "220 go ahead", 12);
+    weir_msg_release(msg);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "first=ok shaken(ok) second=ok");
+    assert_int_equal(duet.client.received, 4);
+    duet_close(&duet);
+}
+
+/* A client that does not wait for the go-ahead: its hello is kept. */
+TEST(tls, keeps_what_comes_before_the_first_message)
+{
+    struct duet duet;
+    weir_msg *msg;
+
+    duet_prepare(&duet,
+                 &(const struct duet_options){.server = WEIR_TLS_OPTIONS(.start_tls = true)});
+    begin(&duet);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "");
+    duet_write(&duet.server, duet_bytes(4), "first");
+    weir_channel_flush(duet.server.channel);
+    weir_embedded_run(duet.server.embedded);
+    msg = weir_embedded_read_outbound(duet.server.embedded);
+    assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 4);
+    weir_msg_release(msg);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "first=ok shaken(ok)");
+    duet_close(&duet);
+}
