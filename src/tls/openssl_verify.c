@@ -35,7 +35,7 @@ static bool is_address(const char *text)
 
     (void)snprintf(with_port, sizeof(with_port), strchr(text, ':') != NULL ? "[%s]:0" : "%s:0",
                    text);
-    return weir_address_parse(with_port, &address) == 0;
+    return text[0] != '\0' && weir_address_parse(with_port, &address) == 0;
 }
 
 static bool is_name(const char *text)

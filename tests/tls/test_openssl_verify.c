@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom a session believes, what it says otherwise, and what the other side hears of it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/tls_certificate.h>
+
+#include "support/test.h"
+#include "support/tls/pki.h"
+#include "support/tls/talk.h"
+
+static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
+
+static weir__tls_settings *server_of(const struct pki_leaf *leaf)
+{
+    return talk_settings(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key), true);
+}
+
+static weir__tls_settings *server_that_verifies(enum weir_tls_verify verify,
+                                                enum weir_tls_version version)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                  .key_pem = pki()->server.key, .ca_pem = pki()->ca,
+                                                  .verify = verify, .max_version = version),
+                         true);
+}
+
+static weir__tls_settings *client_with(const struct pki_leaf *leaf)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                                  .certificate_pem = leaf->certificate,
+                                                  .key_pem = leaf->key),
+                         false);
+}
+
+static bool is_over(weir__tls_settings *client, weir__tls_settings *server, const char *name)
+{
+    struct talk talk;
+    bool over;
+
+    talk_begin(&talk, client, server, name);
+    over = talk_handshake(&talk);
+    talk_end(&talk);
+    return over;
+}
+
+/* The client refuses: it says why, and the server hears this alert. */
+static void assert_refused(weir__tls_settings *client, weir__tls_settings *server, const char *name,
+                           const char *words, const char *heard)
+{
+    struct talk talk;
+
+    talk_begin(&talk, client, server, name);
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+    assert_string_equal(talk.client.session->reason, words);
+    assert_int_equal(talk.server.status, WEIR_ETLSREFUSED);
+    assert_string_equal(talk.server.session->reason, heard);
+    assert_int_equal(talk_step(&talk.client), WEIR_EUNTRUSTED); /* for good */
+    talk_end(&talk);
+}
+
+/* ---- names ---- */
+
+TEST(openssl_verify, a_server_may_have_several_names_and_addresses)
+{
+    static const char *const names[] = {"example.test", "EXAMPLE.test", "example.test.",
+                                        "localhost",    "127.0.0.1",    "::1"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_true(is_over(talk_client(0), talk_server(0), names[i]));
+}
+
+TEST(openssl_verify, an_address_is_not_asked_for)
+{
+    static const char *const addresses[] = {"127.0.0.1", "::1"};
+    weir__tls_facts facts;
+    struct talk talk;
+
+    for (size_t i = 0; i < 2; i++) {
+        talk_begin(&talk, talk_client(0), talk_server(0), addresses[i]);
+        assert_true(talk_handshake(&talk));
+        talk.server.session->engine->facts(talk.server.session, &facts);
+        assert_string_equal(facts.server_name, "");
+        talk_end(&talk);
+    }
+}
+
+TEST(openssl_verify, a_wildcard_is_one_label)
+{
+    assert_true(is_over(talk_client(0), server_of(&pki()->other), "a.wild.test"));
+    assert_false(is_over(talk_client(0), server_of(&pki()->other), "a.b.wild.test"));
+    assert_false(is_over(talk_client(0), server_of(&pki()->other), "wild.test"));
+}
+
+TEST(openssl_verify, what_is_no_name_is_refused_at_once)
+{
+    static const char *const names[] = {"",          ".",        "with space", "a/b",
+                                        "user@host", "host:443", "[::1]",      ".example.test",
+                                        "tab\there"};
+    weir__tls_settings *settings = talk_client(0);
+    weir__tls_session *session;
+    char long_name[300];
+
+    memset(long_name, 'a', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_int_equal(weir__tls_openssl.session_create(
+                             settings, &(weir__tls_peer){.server_name = names[i]}, &session),
+                         -EINVAL);
+    assert_int_equal(weir__tls_openssl.session_create(
+                         settings, &(weir__tls_peer){.server_name = long_name}, &session),
+                     -EINVAL);
+    weir__tls_openssl.settings_release(settings);
+}
+
+TEST(openssl_verify, a_server_of_another_name_is_refused)
+{
+    assert_refused(talk_client(0), server_of(&pki()->wrong_host), "example.test",
+                   "the peer's certificate was refused: hostname mismatch (CN=wrong.test)",
+                   "the peer refused: bad certificate (alert 42)");
+    assert_refused(talk_client(0), server_of(&pki()->wrong_host), "127.0.0.1",
+                   "the peer's certificate was refused: IP address mismatch (CN=wrong.test)",
+                   "the peer refused: bad certificate (alert 42)");
+}
+
+/* ---- authorities ---- */
+
+TEST(openssl_verify, what_is_wrong_with_a_certificate_is_said_to_both_sides)
+{
+    assert_refused(talk_client(0), server_of(&pki()->expired), "localhost",
+                   "the peer's certificate was refused: certificate has expired (CN=localhost)",
+                   "the peer refused: certificate expired (alert 45)");
+    assert_refused(talk_client(0), server_of(&pki()->future), "localhost",
+                   "the peer's certificate was refused: certificate is not yet valid "
+                   "(CN=localhost)",
+                   "the peer refused: bad certificate (alert 42)");
+    assert_refused(talk_client(0), server_of(&pki()->self_signed), "localhost",
+                   "the peer's certificate was refused: self-signed certificate (CN=localhost)",
+                   "the peer refused: unknown CA (alert 48)");
+}
+
+TEST(openssl_verify, a_strange_authority_is_not_believed)
+{
+    struct talk talk;
+
+    talk_begin(&talk, talk_client(0), server_of(&pki()->stranger), "localhost");
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+    assert_int_equal(talk.server.status, WEIR_ETLSREFUSED);
+    assert_string_equal(talk.server.session->reason, "the peer refused: unknown CA (alert 48)");
+    talk_end(&talk);
+}
+
+TEST(openssl_verify, a_client_s_certificate_is_none_of_a_server)
+{
+    struct talk talk;
+
+    talk_begin(&talk, talk_client(0), server_of(&pki()->client), NULL);
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+    talk_end(&talk);
+}
+
+TEST(openssl_verify, who_does_not_verify_takes_anybody)
+{
+    weir__tls_settings *client =
+        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_NONE), false);
+
+    assert_false(weir__tls_openssl.settings_verify_names(client));
+    assert_true(is_over(client, server_of(&pki()->stranger), "example.test"));
+}
+
+/* ---- clients' certificates ---- */
+
+TEST(openssl_verify, a_server_reads_the_client_s_certificate)
+{
+    weir_tls_certificate *certificate;
+    struct talk talk;
+
+    for (size_t i = 0; i < 2; i++) {
+        talk_begin(&talk, client_with(&pki()->client),
+                   server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]), "example.test");
+        assert_true(talk_handshake(&talk));
+        certificate = talk.server.session->engine->peer_certificate(talk.server.session);
+        assert_non_null(certificate);
+        assert_string_equal(weir_tls_certificate_subject(certificate), "CN=client");
+        weir_tls_certificate_release(certificate);
+        talk_end(&talk);
+    }
+}
+
+/* With 1.3 the client is through before the server has seen what it shows. */
+TEST(openssl_verify, a_client_without_a_certificate_is_refused)
+{
+    struct talk talk;
+    int status;
+
+    for (size_t i = 0; i < 2; i++) {
+        talk_begin(&talk, talk_client(0),
+                   server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]), "example.test");
+        assert_false(talk_handshake(&talk));
+        assert_int_equal(talk.server.status, WEIR_EUNTRUSTED);
+        assert_string_equal(talk.server.session->reason, "the peer has not shown a certificate");
+        status =
+            talk.client.status == WEIR__TLS_DONE ? talk_hear(&talk.client) : talk.client.status;
+        assert_int_equal(status, WEIR_ETLSREFUSED);
+        assert_non_null(strstr(talk.client.session->reason, "the peer refused: "));
+        talk_end(&talk);
+    }
+}
+
+TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
+{
+    static const enum weir_tls_verify modes[] = {WEIR_TLS_VERIFY_OPTIONAL,
+                                                 WEIR_TLS_VERIFY_REQUIRED};
+    struct talk talk;
+
+    for (size_t i = 0; i < 2; i++) {
+        talk_begin(&talk, client_with(&pki()->strange_client),
+                   server_that_verifies(modes[i], WEIR_TLS_VERSION_DEFAULT), "example.test");
+        assert_false(talk_handshake(&talk));
+        assert_int_equal(talk.server.status, WEIR_EUNTRUSTED);
+        assert_non_null(strstr(talk.server.session->reason, "the peer's certificate was refused"));
+        assert_int_equal(talk_hear(&talk.client), WEIR_ETLSREFUSED);
+        talk_end(&talk);
+    }
+}
+
+TEST(openssl_verify, a_certificate_may_be_optional)
+{
+    struct talk talk;
+
+    talk_begin(&talk, talk_client(0), server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0),
+               "example.test");
+    assert_true(talk_handshake(&talk));
+    assert_null(talk.server.session->engine->peer_certificate(talk.server.session));
+    talk_end(&talk);
+    assert_true(is_over(client_with(&pki()->client),
+                        server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0), "example.test"));
+}
