@@ -102,8 +102,18 @@ static const char *other_words(const weir__openssl_session *session)
     return "something else";
 }
 
+/* What our own callback has found in a client's hello, OpenSSL has no words for. */
+static const char *hello_words(const weir__openssl_session *session)
+{
+    return session->choice == WEIR__OPENSSL_CHOICE_REFUSED
+               ? "nobody here has the name that the client asks for"
+               : "the client's hello makes no sense";
+}
+
 static int fail_by_ourselves(weir__openssl_session *session, unsigned long error)
 {
+    const char *words =
+        ERR_GET_REASON(error) == SSL_R_CALLBACK_FAILED ? hello_words(session) : error_words(error);
     int alert = session->alert_sent;
 
     if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) /* there was no memory for more */
@@ -113,9 +123,9 @@ static int fail_by_ourselves(weir__openssl_session *session, unsigned long error
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
                                           "the peer has not shown a certificate");
     if (alert == WEIR__OPENSSL_NO_ALERT)
-        return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s", error_words(error));
-    return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d: %s)",
-                                      error_words(error), alert, SSL_alert_desc_string_long(alert));
+        return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s", words);
+    return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d: %s)", words,
+                                      alert, SSL_alert_desc_string_long(alert));
 }
 
 int weir__openssl_session_error(weir__openssl_session *session)

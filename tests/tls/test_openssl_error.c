@@ -7,6 +7,7 @@
 #include <weir/bytes.h>
 
 #include "support/test.h"
+#include "support/tls/pki.h"
 #include "support/tls/talk.h"
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
@@ -80,6 +81,64 @@ TEST(openssl_error, a_server_may_speak_something_else)
         assert_string_equal(talk.client.session->reason, others[i][1]);
         talk_end(&talk);
     }
+}
+
+/* ---- no agreement ---- */
+
+TEST(openssl_error, versions_that_do_not_meet)
+{
+    struct talk talk;
+
+    talk_begin(&talk, talk_client(WEIR_TLS_VERSION_1_2),
+               talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                      .key_pem = pki()->server.key,
+                                                      .min_version = WEIR_TLS_VERSION_1_3),
+                             true),
+               "example.test");
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.server.status, WEIR_ETLS);
+    assert_string_equal(talk.server.session->reason,
+                        "we refused: unsupported protocol (alert 70: protocol version)");
+    assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
+    assert_string_equal(talk.client.session->reason,
+                        "the peer refused: protocol version (alert 70)");
+    talk_end(&talk);
+}
+
+static weir__tls_settings *server_of_protocols(const char *protocols)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                  .key_pem = pki()->server.key, .alpn = protocols),
+                         true);
+}
+
+static weir__tls_settings *client_of_protocols(const char *protocols)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .alpn = protocols), false);
+}
+
+TEST(openssl_error, protocols_that_do_not_meet)
+{
+    weir__tls_facts facts;
+    struct talk talk;
+
+    talk_begin(&talk, client_of_protocols("spdy/3"), server_of_protocols("h2,http/1.1"),
+               "example.test");
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.server.status, WEIR_ETLS);
+    assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
+    assert_string_equal(talk.client.session->reason,
+                        "the peer refused: no application protocol (alert 120)");
+    talk_end(&talk);
+
+    talk_begin(&talk, client_of_protocols("http/1.1,h2"), server_of_protocols("h2,http/1.1"),
+               "example.test");
+    assert_true(talk_handshake(&talk));
+    talk.client.session->engine->facts(talk.client.session, &facts);
+    assert_string_equal(facts.alpn, "h2");
+    talk.server.session->engine->facts(talk.server.session, &facts);
+    assert_string_equal(facts.alpn, "h2");
+    talk_end(&talk);
 }
 
 /* ---- bytes on their way ---- */

@@ -3,6 +3,7 @@
  * Whom a session believes, what it says otherwise, and what the other side hears of it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/tls_certificate.h>
@@ -241,4 +242,72 @@ TEST(openssl_verify, a_certificate_may_be_optional)
     talk_end(&talk);
     assert_true(is_over(client_with(&pki()->client),
                         server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0), "example.test"));
+}
+
+/* ---- pins ---- */
+
+static const char *pin_of(const struct pki_leaf *leaf, char ret_pin[WEIR_TLS_PIN_SIZE])
+{
+    weir_tls_certificate *certificate;
+
+    assert_int_equal(weir_tls_certificate_parse(leaf->certificate, &certificate), 0);
+    memcpy(ret_pin, weir_tls_certificate_pin(certificate), WEIR_TLS_PIN_SIZE);
+    weir_tls_certificate_release(certificate);
+    return ret_pin;
+}
+
+static weir__tls_settings *client_of_pins(enum weir_tls_verify verify, const char *pins)
+{
+    return talk_settings(
+        WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .verify = verify, .pins = pins), false);
+}
+
+TEST(openssl_verify, a_pin_is_enough_where_it_decides)
+{
+    char pins[2 * WEIR_TLS_PIN_SIZE], pin[WEIR_TLS_PIN_SIZE];
+
+    (void)snprintf(pins, sizeof(pins), "%s,", pin_of(&pki()->server, pin));
+    (void)snprintf(pins + strlen(pins), sizeof(pins) - strlen(pins), "%s",
+                   pin_of(&pki()->self_signed, pin));
+    assert_true(is_over(client_of_pins(WEIR_TLS_VERIFY_PINS, pins), server_of(&pki()->self_signed),
+                        "whatever.test"));
+    assert_true(is_over(client_of_pins(WEIR_TLS_VERIFY_NONE, pins), server_of(&pki()->self_signed),
+                        "whatever.test"));
+}
+
+TEST(openssl_verify, a_pin_is_demanded_besides)
+{
+    static const char words[] =
+        "the peer's certificate was refused: its key has none of the pins (CN=localhost)";
+    static const char heard[] = "the peer refused: bad certificate (alert 42)";
+    char pin[WEIR_TLS_PIN_SIZE];
+
+    assert_true(
+        is_over(client_of_pins(0, pin_of(&pki()->server, pin)), talk_server(0), "example.test"));
+    assert_refused(client_of_pins(0, pin_of(&pki()->renewed, pin)), talk_server(0), "example.test",
+                   words, heard);
+    assert_refused(client_of_pins(WEIR_TLS_VERIFY_PINS, pin), talk_server(0), "example.test", words,
+                   heard);
+    assert_refused(client_of_pins(WEIR_TLS_VERIFY_NONE, pin), talk_server(0), "example.test", words,
+                   heard);
+    assert_false(is_over(client_of_pins(0, pin_of(&pki()->expired, pin)),
+                         server_of(&pki()->expired), "localhost"));
+}
+
+TEST(openssl_verify, a_server_knows_clients_by_their_pins)
+{
+    char pin[WEIR_TLS_PIN_SIZE];
+    const weir_tls_context_options options = {
+        .size = sizeof(options),
+        .certificate_pem = pki()->server.certificate,
+        .key_pem = pki()->server.key,
+        .verify = WEIR_TLS_VERIFY_PINS,
+        .pins = pin_of(&pki()->strange_client, pin),
+    };
+
+    assert_true(is_over(client_with(&pki()->strange_client), talk_settings(&options, true),
+                        "example.test"));
+    assert_false(
+        is_over(client_with(&pki()->client), talk_settings(&options, true), "example.test"));
+    assert_false(is_over(talk_client(0), talk_settings(&options, true), "example.test"));
 }

@@ -33,10 +33,8 @@ weir__tls_settings *talk_client(enum weir_tls_version version)
 }
 
 static void begin(struct talker *talker, struct talker *other, weir__tls_settings *settings,
-                  const char *server_name)
+                  const weir__tls_peer *peer)
 {
-    weir__tls_peer peer = {.server_name = server_name};
-
     *talker = (struct talker){
         .other = other,
         .piece = SIZE_MAX,
@@ -44,7 +42,7 @@ static void begin(struct talker *talker, struct talker *other, weir__tls_setting
         .cut_at = SIZE_MAX,
         .status = WEIR__TLS_MORE,
     };
-    assert_int_equal(weir__tls_openssl.session_create(settings, &peer, &talker->session), 0);
+    assert_int_equal(weir__tls_openssl.session_create(settings, peer, &talker->session), 0);
     assert_int_equal(weir_buf_create(64, 0, &talker->heard), 0);
     weir__tls_openssl.settings_release(settings);
 }
@@ -52,8 +50,24 @@ static void begin(struct talker *talker, struct talker *other, weir__tls_setting
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name)
 {
-    begin(&talk->client, &talk->server, client, server_name);
-    begin(&talk->server, &talk->client, server, NULL);
+    begin(&talk->client, &talk->server, client, &(weir__tls_peer){.server_name = server_name});
+    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = false});
+}
+
+void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                       const char *server_name)
+{
+    begin(&talk->client, &talk->server, client, &(weir__tls_peer){.server_name = server_name});
+    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = true});
+}
+
+void talk_choose(struct talk *talk, weir__tls_settings *settings)
+{
+    assert_int_equal(talk->server.status, WEIR__TLS_CHOOSE);
+    weir__tls_openssl.choose(talk->server.session, settings);
+    if (settings != NULL)
+        weir__tls_openssl.settings_release(settings);
+    (void)talk_step(&talk->server);
 }
 
 void talk_end_one(struct talker *talker)

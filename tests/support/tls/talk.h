@@ -45,6 +45,9 @@ weir__tls_settings *talk_client(enum weir_tls_version version);
 /* Releases both settings, which the sessions keep. */
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name);
+/* The same with a server that asks whom the client wants: CHOOSE. */
+void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                       const char *server_name);
 void talk_end(struct talk *talk);
 void talk_end_one(struct talker *talker);
 
@@ -56,6 +59,9 @@ bool talk_fetch(struct talker *talker);
 
 /* One step of the handshake, with the next piece if there is one: 0 or the error. */
 int talk_step(struct talker *talker);
+
+/* After CHOOSE: the server's settings, which are released, or NULL. */
+void talk_choose(struct talk *talk, weir__tls_settings *settings);
 
 /* As far as it gets: true if it is over for both. */
 bool talk_handshake(struct talk *talk);
