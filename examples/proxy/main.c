@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP proxy: relays what it accepts to another server (relay.c). Netty's HexDumpProxy, without
- * the dump.
+ * A TCP proxy: relays what it accepts to another server (support/relay.c). Netty's HexDumpProxy,
+ * without the dump.
  *     proxy --to 127.0.0.1:8007 [--port 8443] [--io auto|epoll|uring|poll] [--threads N]
  *           [--boss-threads N]
  */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <weir/weir.h>
 
-#include "relay.h"
+#include "support/relay.h"
 #include "support/settings.h"
 
 int main(int argc, char **argv)

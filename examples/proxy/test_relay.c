@@ -2,7 +2,7 @@
 /*
  * The proxy between real peers: what it holds, what it passes on, and how it ends.
  */
-#include "relay.h"
+#include "support/relay.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,10 +4,10 @@
  *
  *      client <-> front  [relay] <-> [relay]  back <-> target
  *
- * Nothing is read from the client before the target has answered. Who is slow to take what comes
- * slows down who sends it: no more is held than the mark of a channel and one read. The end of a
- * stream is passed on, and leaves the other direction open. When one connection has closed, so does
- * the other, once it has sent what there is.
+ * Nothing more is read from the client before the target has answered. Who is slow to take what
+ * comes slows down who sends it: no more is held than the mark of a channel and one read. The end
+ * of a stream is passed on, and leaves the other direction open. When one connection has closed, so
+ * does the other, once it has sent what there is.
  */
 #ifndef EXAMPLES_RELAY_H
 #define EXAMPLES_RELAY_H
@@ -23,7 +23,8 @@
                          .half_closure = true, .high_mark = RELAY_MARK,     \
                          .receive_max = RELAY_MARK / 4)
 
-/* An initialiser of a server: relays to an address, which is its user_data, a text. */
+/* An initialiser of a server: relays to an address, which is its user_data, a text. Or later, for
+ * who must read first to know the target: what has been read is then passed on to it. */
 int relay_init(weir_channel *channel, void *target);
 
 /* The other connection, borrowed; NULL if there is none yet. On their loop. */

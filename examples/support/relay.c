@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "relay.h"
+#include "support/relay.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 struct relay {
     const char *target;       /* NULL = this is the back */
     weir_promise *connecting; /* the front's */
     weir_channel *other;      /* kept; the front has none before it is connected */
+    weir_composite *early;    /* what has come before; NULL = nothing */
     bool input_ended;
     bool output_ended;
 };
@@ -28,10 +30,24 @@ static void deinit(void *state)
     struct relay *self = state;
 
     weir_promise_release(self->connecting);
+    weir_composite_release(self->early);
     weir_channel_release(self->other);
 }
 
 /* ---- the front connects ---- */
+
+/* What has come before goes first. */
+static void join(struct relay *self, weir_channel *front, weir_channel *back)
+{
+    self->other = weir_channel_retain(back);
+    if (self->early != NULL)
+        weir_channel_write_and_flush(back, weir_composite_msg(self->early), NULL);
+    self->early = NULL;
+    if (self->input_ended)
+        weir_channel_shutdown_output(back, NULL);
+    weir_channel_set_auto_read(front, true);
+    weir_channel_set_auto_read(back, true);
+}
 
 /* On the loop of both. */
 static void on_connected(weir_promise *connecting, void *user_data)
@@ -40,14 +56,13 @@ static void on_connected(weir_promise *connecting, void *user_data)
     weir_ctx *ctx = weir_pipeline_find_handler(weir_channel_pipeline(front), &relay);
 
     if (ctx != NULL && back != NULL) {
-        ((struct relay *)weir_ctx_state(ctx))->other = weir_channel_retain(back);
-        weir_channel_set_auto_read(front, true);
-        weir_channel_set_auto_read(back, true);
+        join(weir_ctx_state(ctx), front, back);
     } else if (back != NULL) {
         weir_channel_close(back, NULL); /* nobody is left to relay for */
     } else {
         if (weir_channel_is_open(front))
-            fprintf(stderr, "proxy: %s\n", weir_promise_detail(connecting));
+            fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+                    weir_promise_detail(connecting));
         weir_channel_close(front, NULL);
     }
     weir_channel_release(front);
@@ -60,7 +75,7 @@ static int init_back(weir_channel *channel, void *front)
 }
 
 /* doc:begin connect */
-static void on_active(weir_ctx *ctx)
+static void connect_back(weir_ctx *ctx)
 {
     struct relay *self = weir_ctx_state(ctx);
     weir_channel *front = weir_ctx_channel(ctx);
@@ -79,17 +94,45 @@ static void on_active(weir_ctx *ctx)
 }
 /* doc:end */
 
+static void on_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+        connect_back(ctx);
+}
+
+/* Some of the stream had to be read to know the target. */
+static void keep(weir_ctx *ctx, weir_msg *msg)
+{
+    struct relay *self = weir_ctx_state(ctx);
+    int err = self->early == NULL ? weir_composite_create(SIZE_MAX, &self->early) : 0;
+
+    if (err)
+        weir_msg_release(msg);
+    else
+        err = weir_composite_add(self->early, msg);
+    if (err)
+        weir_fire_error(ctx, err, NULL);
+}
+
 /* ---- both relay ---- */
 
 /* doc:begin relay */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_channel_write(((struct relay *)weir_ctx_state(ctx))->other, msg, NULL);
+    struct relay *self = weir_ctx_state(ctx);
+
+    if (self->other != NULL)
+        weir_channel_write(self->other, msg, NULL);
+    else
+        keep(ctx, msg);
 }
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    weir_channel_flush(((struct relay *)weir_ctx_state(ctx))->other);
+    struct relay *self = weir_ctx_state(ctx);
+
+    if (self->other != NULL)
+        weir_channel_flush(self->other);
 }
 
 /* Who takes no more is not sent more: the other one stops reading, and its peer sending. */
@@ -105,8 +148,10 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
     if (event == weir_event_input_drained()) {
         self->input_ended = true;
-        weir_channel_flush(self->other);
-        weir_channel_shutdown_output(self->other, NULL);
+        if (self->other != NULL) {
+            weir_channel_flush(self->other);
+            weir_channel_shutdown_output(self->other, NULL);
+        }
     } else if (event == weir_event_output_closed()) {
         self->output_ended = true;
     }
@@ -137,7 +182,8 @@ static const weir_handler relay = {
     .state_size = sizeof(struct relay),
     .init = init,
     .deinit = deinit,
-    .active = on_active,
+    .added = on_added,
+    .active = connect_back,
     .read = on_read,
     .read_complete = on_read_complete,
     .writability = on_writability,

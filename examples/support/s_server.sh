@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# For the smoke scripts of examples in front of servers of openssl's, after smoke.sh: certificates,
+# s_server and s_client. Without openssl the script ends here, with success unless WEIR_REQUIRE=all.
+if ! command -v openssl >/dev/null; then
+    echo "smoke: there is no openssl here" >&2
+    [ "${WEIR_REQUIRE:-}" != all ]
+    exit
+fi
+
+# NAME [OPTIONS]: a certificate for that name, its own authority: $dir/NAME.pem, $dir/NAME.key
+make_certificate() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" \
+        -addext "subjectAltName=DNS:$1" -keyout "$dir/$1.key" -out "$dir/$1.pem" "${@:2}" \
+        2>/dev/null
+}
+
+# NAME [OPTIONS]: a server with that certificate, on $s_port; it sends lines back, reversed
+start_s_server() {
+    : >"$dir/s_server-$1"
+    openssl s_server -accept 127.0.0.1:0 -cert "$dir/$1.pem" -key "$dir/$1.key" -rev "${@:2}" \
+        >"$dir/s_server-$1" 2>&1 </dev/null &
+    others+=($!)
+    until_true grep -q '^ACCEPT .*:[1-9]' "$dir/s_server-$1"
+    s_port=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' "$dir/s_server-$1")
+}
+
+# PORT NAME TEXT [OPTIONS]: what a server with NAME's certificate answers to a line
+ask_s_server() {
+    printf '%s\nCLOSE\n' "$3" | openssl s_client -quiet -connect "127.0.0.1:$1" -servername "$2" \
+        -verify_return_error -CAfile "$dir/$2.pem" -verify_hostname "$2" "${@:4}" 2>/dev/null ||
+        true
+}
