@@ -56,10 +56,17 @@ void weir__openssl_prepare(weir__tls_settings *settings)
 
 /* ---- life ---- */
 
+/*
+ * To OpenSSL a session whose connection goes without the end of TLS is bad, and must not be taken
+ * up again, as the first versions of TLS had it. Nobody cares any more: clients just leave. One
+ * that has failed stays bad.
+ */
 static void session_release(weir__tls_session *session)
 {
     weir__openssl_session *self = session_of(session);
 
+    if (self->ssl != NULL && self->is_over && self->failed == 0)
+        SSL_set_shutdown(self->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); /* see above */
     SSL_free(self->ssl);
     weir__openssl_settings_release(self->settings);
     weir_memory_free(self->cache_key);
@@ -195,6 +202,7 @@ static int handshake(weir__tls_session *session, weir__tls_io *io)
     result = SSL_do_handshake(self->ssl);
     if (result == 1) {
         self->is_over = self->is_between = true;
+        weir__openssl_sessions_keep_renewed(self);
         release_buffers(self);
         return leave(self, WEIR__TLS_DONE);
     }

@@ -223,4 +223,7 @@ SSL_SESSION *weir__openssl_sessions_take(weir__openssl_sessions *sessions, const
 /* A client's session takes one up that it remembers, if there is one. */
 void weir__openssl_sessions_resume(weir__openssl_session *session);
 
+/* The handshake is over: what was taken up may have been renewed. */
+void weir__openssl_sessions_keep_renewed(weir__openssl_session *session);
+
 #endif

@@ -248,3 +248,16 @@ void weir__openssl_sessions_resume(weir__openssl_session *self)
     (void)SSL_set_session(self->ssl, session);
     SSL_SESSION_free(session);
 }
+
+/* Of a session of TLS 1.2 that was taken up, and got a new ticket, OpenSSL does not tell. */
+void weir__openssl_sessions_keep_renewed(weir__openssl_session *self)
+{
+    SSL_SESSION *session;
+
+    if (self->settings->sessions == NULL || self->cache_key == NULL ||
+        SSL_session_reused(self->ssl) == 0 || SSL_version(self->ssl) >= TLS1_3_VERSION)
+        return;
+    session = SSL_get1_session(self->ssl);
+    if (session != NULL && on_new_session(self->ssl, session) == 0)
+        SSL_SESSION_free(session);
+}

@@ -50,7 +50,13 @@ static void begin(struct talker *talker, struct talker *other, weir__tls_setting
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name)
 {
-    begin(&talk->client, &talk->server, client, &(weir__tls_peer){.server_name = server_name});
+    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name});
+}
+
+void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                   const weir__tls_peer *client_peer)
+{
+    begin(&talk->client, &talk->server, client, client_peer);
     begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = false});
 }
 
