@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 
 #include "tls/openssl.h"
@@ -105,6 +106,14 @@ static int on_passphrase(char *buffer, int size, int is_writing, void *arg)
     return (int)length;
 }
 
+/* Nothing in all of the PEM was a key of a kind that OpenSSL knows. */
+static bool is_no_key(void)
+{
+    unsigned long error = ERR_peek_last_error();
+
+    return ERR_GET_LIB(error) == ERR_LIB_OSSL_DECODER && ERR_GET_REASON(error) == ERR_R_UNSUPPORTED;
+}
+
 static int refuse_key(weir__openssl_making *making, const char *name,
                       const struct passphrase *passphrase)
 {
@@ -115,8 +124,9 @@ static int refuse_key(weir__openssl_making *making, const char *name,
             making, -EINVAL, "%s: the key is encrypted, and there is no passphrase", name);
     if (passphrase->was_asked)
         return weir__openssl_making_fail(making, -EINVAL, "%s: wrong passphrase", name);
-    if (weir__openssl_is_end_of_pem())
-        return weir__openssl_making_fail(making, WEIR_ETLS, "%s: there is no key in it", name);
+    if (weir__openssl_is_end_of_pem() || is_no_key())
+        return weir__openssl_making_fail(making, WEIR_ETLS,
+                                         "%s: there is no key in it that can be read", name);
     return weir__openssl_making_error(making, name);
 }
 

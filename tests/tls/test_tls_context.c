@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/tls_certificate.h>
+#include <weir/tls_tickets.h>
+
+#include "base/thread.h"
+#include "support/executor/messages.h"
+#include "support/memory.h"
+#include "support/test.h"
+#include "support/tls/pki.h"
+#include "support/tls/visit.h"
+#include "tls/tls_context.h"
+
+/* ---- options that are wrong ---- */
+
+struct wrong {
+    weir_tls_context_options options;
+    int err;
+    const char *words; /* that are in the reason */
+};
+
+static void assert_wrong(const struct wrong *wrong, bool is_server)
+{
+    weir_tls_context_options options = wrong->options;
+    weir_tls_context *context = NULL;
+    int err;
+
+    options.size = sizeof(options);
+    err = is_server ? weir_tls_server_create(&options, &context)
+                    : weir_tls_client_create(&options, &context);
+    if (err != wrong->err || strstr(weir_tls_reason(), wrong->words) == NULL)
+        fail_msg("%s, \"%s\" instead of %s, \"%s\"", weir_error_name(err), weir_tls_reason(),
+                 weir_error_name(wrong->err), wrong->words);
+    assert_null(context);
+    assert_true(messages_last_contains(wrong->words));
+}
+
+#define OURS .certificate_pem = pki()->server.certificate, .key_pem = pki()->server.key
+
+static void choose_nothing(weir_tls_choice *choice, void *user_data)
+{
+    (void)choice;
+    (void)user_data;
+}
+
+TEST(tls_context, a_servers_wrong_options_are_told_in_words)
+{
+    const struct wrong rows[] = {
+        {{0}, -EINVAL, "a server needs a certificate"},
+        {{OURS, .certificate_file = "x"}, -EINVAL, "certificate_file and certificate_pem"},
+        {{OURS, .self_signed_for = "x"}, -EINVAL, "certificate_pem and self_signed_for"},
+        {{OURS, .key_file = "x"}, -EINVAL, "key_file and key_pem"},
+        {{.key_pem = "x"}, -EINVAL, "no certificate for it"},
+        {{.certificate_file = "/nowhere/server.pem"}, -ENOENT, "/nowhere/server.pem: No such file"},
+        {{.certificate_pem = pki()->server.certificate, .key_file = "/nowhere/server.key"},
+         -ENOENT,
+         "/nowhere/server.key: No such file"},
+        {{.certificate_pem = "hello"}, WEIR_ETLS, "certificate_pem: there is no certificate"},
+        {{.certificate_pem = pki()->server.key}, WEIR_ETLS, "there is no certificate in it"},
+        {{.certificate_pem = pki()->server.certificate},
+         WEIR_ETLS,
+         "certificate_pem: there is no key in it"},
+        {{.certificate_pem = pki()->server.certificate, .key_pem = "hello"},
+         WEIR_ETLS,
+         "key_pem: there is no key in it"},
+        {{.certificate_pem = pki()->server.certificate, .key_pem = pki()->renewed.key},
+         -EINVAL,
+         "the key does not belong to the certificate"},
+        {{.certificate_pem = pki_rsa()->certificate, .key_pem = pki()->server.key},
+         -EINVAL,
+         "the key does not belong to the certificate"},
+        {{.certificate_pem = pki()->encrypted.certificate, .key_pem = pki()->encrypted.key},
+         -EINVAL,
+         "the key is encrypted, and there is no passphrase"},
+        {{.certificate_file = pki()->encrypted.certificate_file,
+          .key_file = pki()->encrypted.key_file,
+          .passphrase = "wrong horse"},
+         -EINVAL,
+         ": wrong passphrase"},
+        {{OURS, .ca_file = "/nowhere/ca.pem"}, -ENOENT, "/nowhere/ca.pem: No such file"},
+        {{OURS, .ca_pem = "hello"}, WEIR_ETLS, "ca_pem: there is no certificate in it"},
+        {{OURS, .verify = (enum weir_tls_verify)9}, -EINVAL, "verify: there is no such kind (9)"},
+        {{OURS, .verify = WEIR_TLS_VERIFY_PINS}, -EINVAL, "verify: there are no pins"},
+        {{OURS, .pins = "sha256/short"}, -EINVAL, "\"sha256/short\" is no pin"},
+        {{OURS, .pins = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=,"},
+         -EINVAL,
+         "\"\" is no"},
+        {{OURS, .pins = "sha1/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, -EINVAL, "is no pin"},
+        {{OURS, .min_version = WEIR_TLS_VERSION_1_3, .max_version = WEIR_TLS_VERSION_1_2},
+         -EINVAL,
+         "min_version is above max_version"},
+        {{OURS, .min_version = (enum weir_tls_version)7}, -EINVAL, "no such version"},
+        {{OURS, .ciphers = "FOO"}, -EINVAL, "no cipher of \"FOO\" is known"},
+        {{OURS, .cipher_suites = "FOO"}, -EINVAL, "no cipher suite of \"FOO\" is known"},
+        {{OURS, .groups = "FOO"}, -EINVAL, "no group of \"FOO\" is known"},
+        {{OURS, .alpn = "h2,"}, -EINVAL, "\"h2,\" has an empty protocol"},
+        {{OURS, .alpn = ""}, -EINVAL, "\"\" has an empty protocol"},
+        {{OURS, .session_lifetime_ns = -1}, -EINVAL, "session_lifetime_ns is negative"},
+        {{OURS, .ocsp_file = "/nowhere/staple"}, -ENOENT, "/nowhere/staple: No such file"},
+        {{OURS, .ocsp_file = pki()->ca_file}, WEIR_ETLS, pki()->ca_file},
+        {{OURS, .key_log_file = "/nowhere/keys"}, -ENOENT, "/nowhere/keys: No such file"},
+        {{.self_signed_for = ""}, -EINVAL, "\"\" is neither a name nor an address"},
+        {{.self_signed_for = "a.test,b c"}, -EINVAL, "\"b c\" is neither"},
+    };
+
+    messages_catch();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_wrong(&rows[i], true);
+}
+
+TEST(tls_context, a_clients_wrong_options_are_told_in_words)
+{
+    weir_tls_tickets *tickets;
+
+    assert_int_equal(weir_tls_tickets_create(0, &tickets), 0);
+    {
+        const struct wrong rows[] = {
+            {{.verify = WEIR_TLS_VERIFY_OPTIONAL}, -EINVAL, "cannot be optional"},
+            {{.tickets = tickets}, -EINVAL, "a client has no keys of tickets"},
+            {{.choose = choose_nothing}, -EINVAL, "a client does not choose"},
+            {{.ocsp_file = "x"}, -EINVAL, "only a server staples"},
+            {{.key_pem = pki()->client.key}, -EINVAL, "no certificate for it"},
+        };
+
+        messages_catch();
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+            assert_wrong(&rows[i], false);
+    }
+    weir_tls_tickets_release(tickets);
+}
+
+TEST(tls_context, options_of_an_unknown_version_are_refused)
+{
+    struct {
+        weir_tls_context_options known;
+        uint64_t newer;
+    } options = {.known.size = sizeof(options), .newer = 1};
+    weir_tls_context *context;
+
+    messages_catch();
+    assert_int_equal(weir_tls_client_create(&options.known, &context), -EINVAL);
+    options.newer = 0;
+    assert_int_equal(weir_tls_client_create(&options.known, &context), 0);
+    weir_tls_context_release(context);
+}
+
+TEST(tls_context, a_client_needs_no_options)
+{
+    weir_tls_context *context;
+
+    assert_int_equal(weir_tls_client_create(NULL, &context), 0);
+    assert_null(weir_tls_context_certificate(context));
+    weir_tls_context_release(weir_tls_context_retain(context));
+    weir_tls_context_release(context);
+    weir_tls_context_release(NULL);
+}
+
+/* ---- who we are ---- */
+
+static void assert_subject(weir_tls_context *context, const struct pki_leaf *leaf)
+{
+    weir_tls_certificate *ours = weir_tls_context_certificate(context), *expected;
+
+    assert_int_equal(weir_tls_certificate_parse(leaf->certificate, &expected), 0);
+    assert_non_null(ours);
+    assert_string_equal(weir_tls_certificate_pin(ours), weir_tls_certificate_pin(expected));
+    weir_tls_certificate_release(ours);
+    weir_tls_certificate_release(expected);
+}
+
+static weir_tls_context *server_with(const weir_tls_context_options *options)
+{
+    weir_tls_context *context;
+
+    if (weir_tls_server_create(options, &context) < 0)
+        fail_msg("%s", weir_tls_reason());
+    return context;
+}
+
+static weir_tls_context *client_with(const weir_tls_context_options *options)
+{
+    weir_tls_context *context;
+
+    if (weir_tls_client_create(options, &context) < 0)
+        fail_msg("%s", weir_tls_reason());
+    return context;
+}
+
+static void assert_serves(weir_tls_context *server, const struct pki_leaf *leaf)
+{
+    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+
+    assert_false(visit_resumes(client, server));
+    assert_subject(server, leaf);
+    weir_tls_context_release(client);
+}
+
+TEST(tls_context, certificates_come_from_files_and_texts)
+{
+    const struct pki_leaf *leaf = &pki()->server, *encrypted = &pki()->encrypted;
+    char both[16384];
+    const struct {
+        weir_tls_context_options options;
+        const struct pki_leaf *leaf;
+    } rows[] = {
+        {{OURS}, leaf},
+        {{.certificate_file = leaf->certificate_file, .key_file = leaf->key_file}, leaf},
+        {{.certificate_file = leaf->certificate_file, .key_pem = leaf->key}, leaf},
+        {{.certificate_pem = both}, leaf},
+        {{.certificate_pem = encrypted->certificate,
+          .key_pem = encrypted->key,
+          .passphrase = PKI_PASSPHRASE},
+         encrypted},
+        {{.certificate_pem = pki_rsa()->certificate, .key_pem = pki_rsa()->key}, pki_rsa()},
+    };
+
+    assert_true(snprintf(both, sizeof(both), "%s%s", leaf->key, leaf->certificate) <
+                (int)sizeof(both));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        weir_tls_context_options options = rows[i].options;
+        weir_tls_context *server;
+
+        options.size = sizeof(options);
+        server = server_with(&options);
+        assert_serves(server, rows[i].leaf);
+        weir_tls_context_release(server);
+    }
+}
+
+TEST(tls_context, options_are_copied)
+{
+    char certificate[16384], key[4096];
+    weir_tls_context *server;
+
+    (void)snprintf(certificate, sizeof(certificate), "%s", pki()->server.certificate);
+    (void)snprintf(key, sizeof(key), "%s", pki()->server.key);
+    server = server_with(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = certificate, .key_pem = key));
+    memset(certificate, 'x', sizeof(certificate) - 1);
+    memset(key, 'x', sizeof(key) - 1);
+    assert_int_equal(weir_tls_context_reload(server), 0);
+    assert_serves(server, &pki()->server);
+    weir_tls_context_release(server);
+}
+
+TEST(tls_context, a_self_signed_certificate_is_believed_by_who_has_it)
+{
+    static const char *const names[] = {"example.test", "*.wild.test", "127.0.0.1"};
+    weir_tls_context *server = server_with(
+        WEIR_TLS_CONTEXT_OPTIONS(.self_signed_for = "example.test, *.wild.test,127.0.0.1"));
+    weir_tls_certificate *certificate = weir_tls_context_certificate(server);
+    weir_tls_context *client =
+        client_with(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = weir_tls_certificate_pem(certificate)));
+    weir_tls_context *stranger = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    int64_t valid_s =
+        weir_tls_certificate_not_after(certificate) - weir_tls_certificate_not_before(certificate);
+    struct talk talk;
+
+    assert_string_equal(weir_tls_certificate_subject(certificate), "CN=example.test");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_string_equal(weir_tls_certificate_name(certificate, i), names[i]);
+    assert_in_range(valid_s, 30 * 86400, 30 * 86400 + 3601);
+    assert_false(visit_resumes(client, server));
+    assert_false(visit_begin(&talk, stranger, server));
+    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+    talk_end(&talk);
+    weir_tls_certificate_release(certificate);
+    weir_tls_context_release(stranger);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+/* ---- other settings ---- */
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+struct files {
+    char certificate[256];
+    char key[256];
+};
+
+static void put_leaf(struct files *files, const struct pki_leaf *leaf)
+{
+    (void)snprintf(files->certificate, sizeof(files->certificate), "%s/swap.pem", pki()->folder);
+    (void)snprintf(files->key, sizeof(files->key), "%s/swap.key", pki()->folder);
+    write_file(files->certificate, leaf->certificate);
+    write_file(files->key, leaf->key);
+}
+
+static uint64_t reloads_of(weir_tls_context *context)
+{
+    weir_tls_context_stats stats;
+
+    weir_tls_context_read_stats(context, &stats);
+    return stats.reloads;
+}
+
+TEST(tls_context, a_reload_reads_the_files_again_and_live_sessions_go_on)
+{
+    weir_tls_context *server, *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    struct files files;
+    struct talk talk;
+
+    put_leaf(&files, &pki()->server);
+    server = server_with(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = files.certificate, .key_file = files.key));
+    assert_true(visit_begin(&talk, client, server));
+    put_leaf(&files, &pki()->renewed);
+    assert_subject(server, &pki()->server);
+    assert_int_equal(weir_tls_context_reload(server), 0);
+    assert_serves(server, &pki()->renewed);
+    assert_int_equal(reloads_of(server), 1);
+    weir_tls_context_release(server);
+    assert_int_equal(talk_seal(&talk.client, "still here", 10), 0);
+    talk_expect(&talk.server, "still here", 10);
+    talk_end(&talk);
+    weir_tls_context_release(client);
+}
+
+TEST(tls_context, a_reload_that_fails_leaves_all_as_it_was)
+{
+    const struct pki_leaf *leaf = &pki()->server;
+    weir_tls_context *server;
+    struct files files;
+
+    messages_catch();
+    put_leaf(&files, leaf);
+    server = server_with(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = files.certificate, .key_file = files.key));
+    write_file(files.key, pki()->renewed.key);
+    assert_int_equal(weir_tls_context_reload(server), -EINVAL);
+    assert_string_equal(weir_tls_reason(), "the key does not belong to the certificate");
+    assert_serves(server, leaf);
+    write_file(files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    assert_int_equal(weir_tls_context_reload(server), WEIR_ETLS);
+    assert_serves(server, leaf);
+    assert_int_equal(remove(files.certificate), 0);
+    assert_int_equal(weir_tls_context_reload(server), -ENOENT);
+    assert_serves(server, leaf);
+    assert_int_equal(weir_tls_context_replace(server, WEIR_TLS_CONTEXT_OPTIONS(OURS, .alpn = ",")),
+                     -EINVAL);
+    assert_serves(server, leaf);
+    assert_int_equal(reloads_of(server), 0);
+    put_leaf(&files, &pki()->renewed);
+    assert_int_equal(weir_tls_context_reload(server), 0); /* of the files, not of what failed */
+    assert_serves(server, &pki()->renewed);
+    weir_tls_context_release(server);
+}
+
+/* ---- names ---- */
+
+static void assert_found(weir_tls_context *context, const char *name, weir_tls_context *expected)
+{
+    weir_tls_context *found = weir__tls_context_find(context, name);
+
+    assert_ptr_equal(found, expected);
+    weir_tls_context_release(found);
+}
+
+TEST(tls_context, names_stand_for_other_contexts)
+{
+    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *other =
+        server_with(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->other.certificate,
+                                             .key_pem = pki()->other.key));
+
+    assert_false(weir__tls_context_asks(server));
+    assert_int_equal(weir_tls_context_add_name(server, "other.test", other), 0);
+    assert_int_equal(weir_tls_context_add_name(server, "*.wild.test", other), 0);
+    assert_int_equal(weir_tls_context_add_name(server, "me.wild.test", server), 0);
+    weir_tls_context_release(other); /* the names keep it */
+    assert_true(weir__tls_context_asks(server));
+    assert_found(server, "OTHER.test", other);
+    assert_found(server, "a.wild.test", other);
+    assert_found(server, "me.wild.test", server);
+    assert_found(server, "nobody.test", server);
+    assert_found(server, "", server);
+    assert_int_equal(weir_tls_context_add_name(server, "*.wild.test", NULL), 0);
+    assert_found(server, "a.wild.test", server);
+    weir_tls_context_release(server);
+}
+
+TEST(tls_context, names_that_cannot_be_are_refused)
+{
+    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+
+    assert_int_equal(weir_tls_context_add_name(server, "a..b", server), -EINVAL);
+    assert_string_equal(weir_tls_reason(), "\"a..b\" cannot be a server's name");
+    assert_int_equal(weir_tls_context_add_name(server, NULL, server), -EINVAL);
+    assert_int_equal(weir_tls_context_add_name(server, "a.test", client), -EINVAL);
+    assert_int_equal(weir_tls_context_add_name(client, "a.test", server), -EINVAL);
+    assert_int_equal(weir_tls_context_add_name(server, "a.test", NULL), -ENOENT);
+    assert_string_equal(weir_tls_reason(), "there is no name \"a.test\" to be forgotten");
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+TEST(tls_context, a_chooser_makes_a_server_ask)
+{
+    weir_tls_context *server = server_with(
+        WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing, .choose_data = &server));
+    void *user_data;
+
+    assert_true(weir__tls_context_asks(server));
+    assert_true(weir__tls_context_chooser(server, &user_data) == choose_nothing);
+    assert_ptr_equal(user_data, &server);
+    assert_int_equal(weir_tls_context_replace(server, WEIR_TLS_CONTEXT_OPTIONS(OURS)), 0);
+    assert_false(weir__tls_context_asks(server));
+    weir_tls_context_release(server);
+}
+
+/* ---- what is spoken ---- */
+
+/* What a handshake between them agrees upon: "" for no protocol; NULL if it fails. */
+static const char *agreed_alpn(const char *of_client, const char *of_server, weir__tls_facts *facts)
+{
+    weir_tls_context *client =
+        client_with(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .alpn = of_client));
+    weir_tls_context *server = server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .alpn = of_server));
+    struct talk talk;
+    bool is_ok = visit_begin(&talk, client, server);
+
+    if (is_ok)
+        weir__tls_openssl.facts(talk.client.session, facts);
+    else
+        assert_non_null(strstr(talk.client.session->reason, "(alert 120)"));
+    talk_end(&talk);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+    return is_ok ? facts->alpn : NULL;
+}
+
+TEST(tls_context, the_server_takes_the_protocol_that_it_likes_best)
+{
+    weir__tls_facts facts;
+
+    assert_string_equal(agreed_alpn("http/1.1,h2", "h2,http/1.1", &facts), "h2");
+    assert_string_equal(agreed_alpn("http/1.1", "h2,http/1.1", &facts), "http/1.1");
+    assert_string_equal(agreed_alpn(NULL, "h2", &facts), "");
+    assert_string_equal(agreed_alpn("h2", NULL, &facts), "");
+    assert_null(agreed_alpn("http/1.0,spdy/3", "h2,http/1.1", &facts));
+}
+
+TEST(tls_context, versions_ciphers_and_groups_are_those_of_the_options)
+{
+    const struct {
+        weir_tls_context_options server;
+        const char *version;
+        const char *cipher;
+    } rows[] = {
+        {{OURS, .cipher_suites = "TLS_CHACHA20_POLY1305_SHA256", .groups = "P-384"},
+         "TLSv1.3",
+         "TLS_CHACHA20_POLY1305_SHA256"},
+        {{OURS, .max_version = WEIR_TLS_VERSION_1_2, .ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"},
+         "TLSv1.2",
+         "ECDHE-ECDSA-AES128-GCM-SHA256"},
+        {{OURS, .min_version = WEIR_TLS_VERSION_1_3}, "TLSv1.3", "TLS_AES_256_GCM_SHA384"},
+    };
+    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        weir_tls_context_options options = rows[i].server;
+        weir_tls_context *server;
+        weir__tls_facts facts;
+        struct talk talk;
+
+        options.size = sizeof(options);
+        server = server_with(&options);
+        assert_true(visit_begin(&talk, client, server));
+        weir__tls_openssl.facts(talk.server.session, &facts);
+        assert_string_equal(facts.version, rows[i].version);
+        assert_string_equal(facts.cipher, rows[i].cipher);
+        talk_end(&talk);
+        weir_tls_context_release(server);
+    }
+    weir_tls_context_release(client);
+}
+
+TEST(tls_context, a_client_without_a_common_version_is_refused)
+{
+    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_1_2);
+    weir_tls_context *server =
+        server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .min_version = WEIR_TLS_VERSION_1_3));
+    struct talk talk;
+
+    assert_false(visit_begin(&talk, client, server));
+    assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
+    talk_end(&talk);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+/* ---- figures ---- */
+
+TEST(tls_context, handshakes_are_counted)
+{
+    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context_stats stats;
+
+    weir__tls_context_count(server, 0, false);
+    weir__tls_context_count(server, 0, true);
+    weir__tls_context_count(server, WEIR_ETLS, false);
+    weir_tls_context_read_stats(server, &stats);
+    assert_int_equal(stats.handshakes, 2);
+    assert_int_equal(stats.resumed, 1);
+    assert_int_equal(stats.failed, 1);
+    weir_tls_context_release(server);
+}
+
+/* ---- faults ---- */
+
+TEST(tls_context, making_one_survives_without_memory)
+{
+    weir_tls_context *context;
+
+    messages_catch();
+    for (unsigned n = 1;; n++) {
+        bool failed;
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir_tls_server_create(
+            WEIR_TLS_CONTEXT_OPTIONS(OURS, .ca_pem = pki()->ca, .alpn = "h2", .groups = "X25519",
+                                     .verify = WEIR_TLS_VERIFY_REQUIRED,
+                                     .pins = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="),
+            &context);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_int_equal(err, failed ? -ENOMEM : 0);
+        if (!failed)
+            break;
+        assert_string_equal(weir_tls_reason(), weir_error_text(-ENOMEM));
+    }
+    weir_tls_context_release(context);
+}
+
+TEST(tls_context, a_reload_without_memory_leaves_all_as_it_was)
+{
+    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed; n++) {
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir_tls_context_replace(
+            server, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->renewed.certificate,
+                                             .key_pem = pki()->renewed.key));
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_int_equal(err, failed ? -ENOMEM : 0);
+        assert_subject(server, failed ? &pki()->server : &pki()->renewed);
+    }
+    weir_tls_context_release(server);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 3
+#define SWAPS 1000
+
+struct crowd {
+    weir_tls_context *server;
+    weir_tls_context *client;
+    atomic_bool is_over;
+    atomic_uint visits;
+    atomic_uint failures;
+};
+
+static void visit_until_over(void *arg)
+{
+    struct crowd *crowd = arg;
+    struct talk talk;
+
+    while (!atomic_load(&crowd->is_over)) {
+        if (!visit_begin(&talk, crowd->client, crowd->server))
+            atomic_fetch_add(&crowd->failures, 1);
+        talk_end(&talk);
+        atomic_fetch_add(&crowd->visits, 1);
+    }
+}
+
+static void swap_many_times(weir_tls_context *server)
+{
+    const struct pki_leaf *leaves[] = {&pki()->server, &pki()->renewed};
+
+    for (int i = 0; i < SWAPS; i++) {
+        const struct pki_leaf *leaf = leaves[i % 2];
+
+        assert_int_equal(weir_tls_context_replace(
+                             server, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                              .key_pem = leaf->key)),
+                         0);
+        assert_int_equal(weir_tls_context_add_name(server, "a.test", i % 2 == 0 ? server : NULL),
+                         0);
+    }
+}
+
+TEST(tls_context, settings_are_swapped_while_threads_shake_hands)
+{
+    struct crowd crowd = {.server = visit_server(WEIR_TLS_VERSION_DEFAULT),
+                          .client = visit_client(WEIR_TLS_VERSION_DEFAULT)};
+    weir__thread threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "visitor", visit_until_over, &crowd), 0);
+    swap_many_times(crowd.server);
+    atomic_store(&crowd.is_over, true);
+    for (int i = 0; i < THREADS; i++)
+        weir__thread_join(&threads[i]);
+    assert_int_equal(atomic_load(&crowd.failures), 0);
+    assert_true(atomic_load(&crowd.visits) > 0);
+    assert_int_equal(reloads_of(crowd.server), SWAPS);
+    weir_tls_context_release(crowd.client);
+    weir_tls_context_release(crowd.server);
+}
