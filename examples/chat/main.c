@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A room to chat in, by telnet or nc: a channel group of everybody who has said a name.
- *     chat [--port 8023] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
+ * A room to chat in, by telnet or nc, or `openssl s_client` with --tls: a channel group of
+ * everybody who has said a name. chat [--port 8023] [--io auto|epoll|uring|poll] [--threads N]
+ * [--boss-threads N]
+ *          [--tls] [--cert FILE] [--key FILE]
  *
  * Each line is said to all others; /who lists them, /quit leaves.
  */
@@ -206,7 +208,7 @@ static int init_child(weir_channel *channel, void *user_data)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8023);
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8023);
     int result;
 
     if (weir_channel_group_create(WEIR_CHANNEL_GROUP_OPTIONS(.name = "room"), &room) < 0)

@@ -2,7 +2,7 @@
 /*
  * Throws away what it gets (RFC 863), and says how much that was.
  *     discard [--port 8009] [--io auto|epoll|uring|poll|blocking] [--threads N]
- *             [--boss-threads N] [--adaptive]
+ *             [--boss-threads N] [--adaptive] [--tls] [--cert FILE] [--key FILE]
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static int init_child(weir_channel *channel, void *user_data)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8009);
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8009);
 
     return serve(&settings, init_child);
 }

@@ -3,6 +3,7 @@
  * Sends a message to an echo server, and back again what comes, until a megabyte has gone round:
  * Netty's EchoClient, with an end.
  *     echo-client [--host 127.0.0.1] [--port 8007] [--io auto|epoll|uring|poll|blocking]
+ *                 [--tls] [--ca FILE] [--insecure]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,17 +72,14 @@ static int init_channel(weir_channel *channel, void *received)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = settings_read(argc, argv, "127.0.0.1", 8007);
+    struct settings settings = settings_read_tls(argc, argv, "127.0.0.1", 8007);
     weir_group *group = NULL;
     weir_channel *channel = NULL;
     size_t received = 0;
     int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = settings.io), &group);
 
     if (!err)
-        err = weir_client_connect_sync(
-            WEIR_CLIENT_OPTIONS(.group = group, .address = settings.address, .init = init_channel,
-                                .user_data = &received),
-            &channel);
+        err = connect_to(&settings, group, init_channel, &received, &channel);
     if (!err)
         err = weir_channel_await_closed(channel, WEIR_NEVER);
     if (err)

@@ -2,13 +2,14 @@
 /*
  * Sends back what it gets, until SIGINT or SIGTERM: Netty's EchoServer.
  *     echo [--port 8007] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
- *          [--adaptive]
+ *          [--adaptive] [--tls] [--cert FILE] [--key FILE]
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <weir/weir.h>
 
 #include "support/settings.h"
+#include "support/tls.h"
 
 /* doc:begin read */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -38,24 +39,29 @@ static const weir_handler echo = {
 };
 /* doc:end */
 
-static int init_child(weir_channel *channel, void *user_data)
+static int init_child(weir_channel *channel, void *tls)
 {
-    (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    int err = tls_add(pipeline, tls); /* NULL without --tls: then nothing is added */
+
+    return err ? err : weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 
 int main(int argc, char **argv)
 {
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8007);
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8007);
     weir_group *boss = NULL, *workers = NULL;
     weir_channel *server = NULL;
+    weir_tls_context *tls = NULL;
     int err = settings_make_groups(&settings, &boss, &workers);
 
+    if (!err)
+        err = tls_make_server(&settings, &tls);
     if (!err)
         err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
                                                     .address = settings.address, .backlog = 100,
                                                     .acceptors = settings.boss_threads,
-                                                    .init_child = init_child),
+                                                    .init_child = init_child, .user_data = tls),
                                 &server);
     if (!err) {
         print_address(server);
@@ -66,5 +72,6 @@ int main(int argc, char **argv)
     weir_channel_release(server); /* NULL is fine, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
+    tls_release(tls);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

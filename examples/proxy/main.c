@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A TCP proxy: relays what it accepts to another server (support/relay.c). Netty's HexDumpProxy,
- * without the dump.
+ * without the dump. With --tls it speaks TLS with its clients, and plainly with the server.
  *     proxy --to 127.0.0.1:8007 [--port 8443] [--io auto|epoll|uring|poll] [--threads N]
- *           [--boss-threads N]
+ *           [--boss-threads N] [--tls] [--cert FILE] [--key FILE]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,25 +11,41 @@
 
 #include "support/relay.h"
 #include "support/settings.h"
+#include "support/tls.h"
+
+struct proxy {
+    weir_tls_context *tls; /* NULL = none */
+    char *target;
+};
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    const struct proxy *proxy = user_data;
+    int err = tls_add(weir_channel_pipeline(channel), proxy->tls);
+
+    return err ? err : relay_init(channel, proxy->target);
+}
 
 int main(int argc, char **argv)
 {
-    char *target = settings_take(&argc, argv, "--to");
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8443);
+    struct proxy proxy = {.target = settings_take(&argc, argv, "--to")};
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8443);
     weir_group *boss = NULL, *workers = NULL;
     weir_channel *server = NULL;
     int err;
 
-    if (target == NULL) {
+    if (proxy.target == NULL) {
         fprintf(stderr, "proxy: where to? --to ADDRESS:PORT\n");
         return 2;
     }
     err = settings_make_groups(&settings, &boss, &workers);
     if (!err)
+        err = tls_make_server(&settings, &proxy.tls);
+    if (!err)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings.address,
-                                .acceptors = settings.boss_threads, .init_child = relay_init,
-                                .user_data = target, .child_options = RELAY_OPTIONS),
+                                .acceptors = settings.boss_threads, .init_child = init_child,
+                                .user_data = &proxy, .child_options = RELAY_OPTIONS),
             &server);
     if (!err) {
         print_address(server);
@@ -40,5 +56,6 @@ int main(int argc, char **argv)
     weir_channel_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
+    tls_release(proxy.tls);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,6 +3,7 @@
  * Reads commands, a line each, sends them to a Redis server without waiting, and prints the replies
  * as they come: redis-cli, for those who type fast.
  *     redis-client [--redis 127.0.0.1:6379] [--io auto|epoll|uring|poll|blocking]
+ *     redis-client --tls [--host 127.0.0.1] [--port 6379] [--ca FILE] [--insecure] [--io ...]
  *
  * After a command SUBSCRIBE or PSUBSCRIBE it listens until the server ends, or it is interrupted.
  */
@@ -148,16 +149,15 @@ static int talk(weir_channel *channel)
 int main(int argc, char **argv)
 {
     const char *redis = settings_take(&argc, argv, "--redis");
-    struct settings settings = settings_read(argc, argv, "127.0.0.1", 6379);
+    struct settings settings = settings_read_tls(argc, argv, "127.0.0.1", 6379);
     weir_group *group = NULL;
     weir_channel *channel = NULL;
     int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = settings.io), &group);
 
+    if (redis != NULL)
+        (void)snprintf(settings.address, sizeof(settings.address), "%s", redis);
     if (!err)
-        err = weir_client_connect_sync(
-            WEIR_CLIENT_OPTIONS(.group = group, .address = redis ? redis : settings.address,
-                                .init = init),
-            &channel);
+        err = connect_to(&settings, group, init, NULL, &channel);
     if (!err)
         err = talk(channel);
     if (err)

@@ -3,7 +3,7 @@
  * Rooms to chat in, by telnet or nc, that span all processes with the same Redis server: what is
  * said in one is published there, and each process tells those of its guests who are in the room.
  *     rooms [--redis 127.0.0.1:6379] [--port 8024] [--io auto|epoll|uring|poll] [--threads N]
- *           [--boss-threads N]
+ *           [--boss-threads N] [--tls] [--cert FILE] [--key FILE]
  *
  * The first line says who one is and where: "ann kitchen"; /quit leaves.
  */
@@ -197,7 +197,7 @@ static int init_child(weir_channel *channel, void *user_data)
 int main(int argc, char **argv)
 {
     const char *address = settings_take(&argc, argv, "--redis");
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8024);
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8024);
     weir_group *group = NULL;
     int result = EXIT_FAILURE;
     int err = weir_channel_group_create(WEIR_CHANNEL_GROUP_OPTIONS(.name = "rooms"), &guests);

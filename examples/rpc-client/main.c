@@ -3,7 +3,7 @@
  * Makes many remote calls to rpc without waiting for the results, which come in any order: each is
  * a promise.
  *     rpc-client [--calls 10000] [--host 127.0.0.1] [--port 8025]
- *                [--io auto|epoll|uring|poll|blocking]
+ *                [--io auto|epoll|uring|poll|blocking] [--tls] [--ca FILE] [--insecure]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ static int await_results(weir_promise **results, size_t count)
 int main(int argc, char **argv)
 {
     const char *calls = settings_take(&argc, argv, "--calls");
-    struct settings settings = settings_read(argc, argv, "127.0.0.1", 8025);
+    struct settings settings = settings_read_tls(argc, argv, "127.0.0.1", 8025);
     size_t count = calls ? strtoul(calls, NULL, 10) : 10000;
     weir_promise **results = calloc(count + 1, sizeof(*results));
     weir_group *group = NULL;
@@ -188,9 +188,7 @@ int main(int argc, char **argv)
     if (!err)
         err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = settings.io), &group);
     if (!err)
-        err = weir_client_connect_sync(
-            WEIR_CLIENT_OPTIONS(.group = group, .address = settings.address, .init = init),
-            &channel);
+        err = connect_to(&settings, group, init, NULL, &channel);
     if (!err)
         err = make_calls(channel, results, count);
     if (!err)

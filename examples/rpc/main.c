@@ -3,6 +3,7 @@
  * Answers remote calls: small ones at once, large ones when threads of their own have found the
  * answer, so that they hold nobody up. rpc-client asks it.
  *     rpc [--port 8025] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
+ *         [--tls] [--cert FILE] [--key FILE]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static int init_child(weir_channel *channel, void *user_data)
 
 int main(int argc, char **argv)
 {
-    struct settings settings = settings_read(argc, argv, "0.0.0.0", 8025);
+    struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8025);
     int result;
 
     if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE), &thinkers) < 0)

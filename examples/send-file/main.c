@@ -4,6 +4,7 @@
  * them together.
  *     send-file --file FILE [--rate BYTES-PER-SECOND] [--total-rate BYTES-PER-SECOND] [--port 8026]
  *               [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
+ *               [--tls] [--cert FILE] [--key FILE]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
     int result, err;
 
     file = settings_take(&argc, argv, "--file");
-    settings = settings_read(argc, argv, "0.0.0.0", 8026);
+    settings = settings_read_tls(argc, argv, "0.0.0.0", 8026);
     if (file == NULL || access(file, R_OK) < 0) {
         fprintf(stderr, "send-file: there is no such file: %s\n", file ? file : "(--file FILE)");
         return 2;

@@ -8,12 +8,7 @@ if ! command -v openssl >/dev/null; then
     exit
 fi
 
-# NAME [OPTIONS]: a certificate for that name, its own authority: $dir/NAME.pem, $dir/NAME.key
-make_certificate() {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" \
-        -addext "subjectAltName=DNS:$1" -keyout "$dir/$1.key" -out "$dir/$1.pem" "${@:2}" \
-        2>/dev/null
-}
+. "$(dirname "${BASH_SOURCE[0]}")/certificate.sh"
 
 # NAME [OPTIONS]: a server with that certificate, on $s_port; it sends lines back, reversed
 start_s_server() {

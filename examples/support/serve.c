@@ -3,9 +3,10 @@
 #include <stdlib.h>
 
 #include "support/settings.h"
+#include "support/tls.h"
 
 /* doc:begin serve */
-int serve(const struct settings *settings, weir_init_fn *init_child)
+static int serve_with(const struct settings *settings, weir_init_fn *init_child, void *user_data)
 {
     weir_group *boss = NULL, *workers = NULL;
     weir_channel *server = NULL;
@@ -14,7 +15,8 @@ int serve(const struct settings *settings, weir_init_fn *init_child)
     if (!err)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings->address,
-                                .acceptors = settings->boss_threads, .init_child = init_child),
+                                .acceptors = settings->boss_threads, .init_child = init_child,
+                                .user_data = user_data),
             &server);
     if (!err) {
         print_address(server);
@@ -28,6 +30,30 @@ int serve(const struct settings *settings, weir_init_fn *init_child)
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 /* doc:end */
+
+struct serving {
+    weir_tls_context *tls; /* NULL = none */
+    weir_init_fn *init_child;
+};
+
+static int init_with_tls(weir_channel *channel, void *user_data)
+{
+    const struct serving *serving = user_data;
+    int err = tls_add(weir_channel_pipeline(channel), serving->tls);
+
+    return err ? err : serving->init_child(channel, NULL);
+}
+
+int serve(const struct settings *settings, weir_init_fn *init_child)
+{
+    struct serving serving = {.init_child = init_child};
+    int result = EXIT_FAILURE;
+
+    if (tls_make_server(settings, &serving.tls) == 0)
+        result = serve_with(settings, init_with_tls, &serving);
+    tls_release(serving.tls);
+    return result;
+}
 
 /* doc:begin serve-datagrams */
 int serve_datagrams(const struct settings *settings, weir_init_fn *init_server)

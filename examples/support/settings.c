@@ -33,6 +33,20 @@ static bool read_number(const char *text, int max, int *ret_number)
     return true;
 }
 
+static bool read_tls_setting(struct settings *settings, const char *name, const char *value)
+{
+    if (strcmp(name, "--cert") == 0)
+        settings->cert = value;
+    else if (strcmp(name, "--key") == 0)
+        settings->key = value;
+    else if (strcmp(name, "--ca") == 0)
+        settings->ca = value;
+    else
+        return false;
+    return true;
+}
+
+/* One with a value. */
 static bool read_setting(struct settings *settings, const char *name, const char *value)
 {
     if (strcmp(name, "--host") == 0)
@@ -46,6 +60,20 @@ static bool read_setting(struct settings *settings, const char *name, const char
     else if (strcmp(name, "--boss-threads") == 0)
         return read_number(value, 1024, &settings->boss_threads);
     else
+        return settings->offers_tls && read_tls_setting(settings, name, value);
+    return true;
+}
+
+/* One without. */
+static bool read_switch(struct settings *settings, const char *name)
+{
+    if (strcmp(name, "--adaptive") == 0)
+        settings->strategy = WEIR_STRATEGY_ADAPTIVE;
+    else if (settings->offers_tls && strcmp(name, "--tls") == 0)
+        settings->tls = true;
+    else if (settings->offers_tls && strcmp(name, "--insecure") == 0)
+        settings->insecure = true;
+    else
         return false;
     return true;
 }
@@ -54,8 +82,11 @@ static void explain_and_exit(const struct settings *settings)
 {
     fprintf(stderr,
             "usage: %s [--host ADDRESS] [--port N] [--io auto|epoll|uring|poll|blocking]\n"
-            "       [--threads N] [--boss-threads N] [--adaptive]\n",
-            settings->program);
+            "       [--threads N] [--boss-threads N] [--adaptive]\n%s",
+            settings->program,
+            settings->offers_tls
+                ? "       [--tls] [--cert FILE] [--key FILE] [--ca FILE] [--insecure]\n"
+                : "");
     exit(2);
 }
 
@@ -74,21 +105,35 @@ char *settings_take(int *argc, char **argv, const char *name)
     return NULL;
 }
 
+static void read_all(struct settings *settings, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (read_switch(settings, argv[i]))
+            continue;
+        if (i + 1 < argc && read_setting(settings, argv[i], argv[i + 1]))
+            i++;
+        else
+            explain_and_exit(settings);
+    }
+    (void)snprintf(settings->address, sizeof(settings->address),
+                   strchr(settings->host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings->host,
+                   settings->port);
+}
+
 struct settings settings_read(int argc, char **argv, const char *host, int port)
 {
     struct settings settings = {.program = argv[0], .host = host, .port = port, .boss_threads = 1};
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--adaptive") == 0)
-            settings.strategy = WEIR_STRATEGY_ADAPTIVE;
-        else if (i + 1 < argc && read_setting(&settings, argv[i], argv[i + 1]))
-            i++;
-        else
-            explain_and_exit(&settings);
-    }
-    (void)snprintf(settings.address, sizeof(settings.address),
-                   strchr(settings.host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings.host,
-                   settings.port);
+    read_all(&settings, argc, argv);
+    return settings;
+}
+
+struct settings settings_read_tls(int argc, char **argv, const char *host, int port)
+{
+    struct settings settings = {
+        .program = argv[0], .host = host, .port = port, .boss_threads = 1, .offers_tls = true};
+
+    read_all(&settings, argc, argv);
     return settings;
 }
 

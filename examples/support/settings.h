@@ -5,6 +5,7 @@
  *      --host ADDRESS    --port N    --io auto|epoll|uring|poll|blocking    --adaptive
  *      --threads N       0 = as many as weir likes; blocking: as many as channels
  *      --boss-threads N  0 = the workers accept for themselves
+ *      --tls             and what belongs to it: support/tls.h
  */
 #ifndef EXAMPLES_SETTINGS_H
 #define EXAMPLES_SETTINGS_H
@@ -20,6 +21,12 @@ struct settings {
     enum weir_strategy strategy;
     int threads;
     int boss_threads;
+    bool offers_tls; /* the example does; the rest of it is in support/tls.h */
+    bool tls;
+    bool insecure;
+    const char *cert;
+    const char *key;
+    const char *ca;
 };
 
 /* An option of the example's own, before the others are read: its value, NULL if it is not there;
@@ -28,6 +35,9 @@ char *settings_take(int *argc, char **argv, const char *name);
 
 /* Ends the program with 2, and a line that says how it is used, if there is something else. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
+
+/* The same for examples that speak TLS if they are told to. */
+struct settings settings_read_tls(int argc, char **argv, const char *host, int port);
 
 /* Makes the groups that the settings ask for; `boss` stays NULL if the workers are to accept. NULL
  * for `ret_boss`: nobody accepts. */
@@ -44,5 +54,9 @@ int serve(const struct settings *settings, weir_init_fn *init_child);
 
 /* The same for datagrams: each loop has a socket of its own. */
 int serve_datagrams(const struct settings *settings, weir_init_fn *init_server);
+
+/* A client's connection, by TLS if that is asked for; its handlers are added by `init`. */
+int connect_to(const struct settings *settings, weir_group *group, weir_init_fn *init,
+               void *user_data, weir_channel **ret_channel);
 
 #endif

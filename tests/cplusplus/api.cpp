@@ -1663,6 +1663,7 @@ void use_pending_writes()
     weir_promise_release(done);
     weir_pending_writes_fail_first(ctx, pending_of(ctx), -EIO, nullptr);
     weir_pending_writes_fail(ctx, pending_of(ctx), -EIO, nullptr);
+    weir_pending_writes_put_off_close(ctx, pending_of(ctx), nullptr);
     weir_pending_writes_settle(ctx, pending_of(ctx));
     weir_embedded_release(embedded);
 }
