@@ -70,6 +70,7 @@ static void session_release(weir__tls_session *session)
     SSL_free(self->ssl);
     weir__openssl_settings_release(self->settings);
     weir_memory_free(self->cache_key);
+    weir_memory_free(self->wanted);
     weir_memory_free(self->words);
     weir_memory_free(self->refusal);
     weir_memory_free(self->wish);
@@ -152,11 +153,13 @@ static int session_create(weir__tls_settings *settings, const weir__tls_peer *pe
 
 /* ---- calls ---- */
 
-/* From here until `leave`, OpenSSL reads and writes these. */
+/* From here until `leave`, OpenSSL reads and writes these. To clear an empty queue takes longer
+ * than to see that it is. */
 static void enter(weir__openssl_session *self, weir__tls_io *io)
 {
     self->io = io;
-    ERR_clear_error();
+    if (ERR_peek_error() != 0)
+        ERR_clear_error();
 }
 
 static int leave(weir__openssl_session *self, int result)
@@ -202,6 +205,8 @@ static int handshake(weir__tls_session *session, weir__tls_io *io)
     result = SSL_do_handshake(self->ssl);
     if (result == 1) {
         self->is_over = self->is_between = true;
+        weir_memory_free(self->wanted);
+        self->wanted = NULL;
         weir__openssl_sessions_keep_renewed(self);
         release_buffers(self);
         return leave(self, WEIR__TLS_DONE);

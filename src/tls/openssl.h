@@ -91,6 +91,7 @@ typedef struct weir__openssl_session {
     SSL *ssl;
     weir__tls_io *io;     /* of the call that is being made */
     char *cache_key;      /* of a client, or NULL */
+    char *wanted;         /* of a client, until the handshake is over: who it must be, or NULL */
     char *words;          /* what session.reason points to, if it was allocated */
     char *refusal;        /* why the peer's certificate is not believed */
     weir__tls_wish *wish; /* while the choice is not made */
@@ -100,9 +101,10 @@ typedef struct weir__openssl_session {
     enum weir__openssl_choice choice;
     uint8_t first[WEIR__OPENSSL_FIRST_MAX];
     uint8_t first_length;
-    bool is_over;    /* the handshake */
-    bool is_ended;   /* by us */
-    bool is_between; /* records: OpenSSL has nothing of the next one */
+    bool wants_address; /* not a name */
+    bool is_over;       /* the handshake */
+    bool is_ended;      /* by us */
+    bool is_between;    /* records: OpenSSL has nothing of the next one */
 } weir__openssl_session;
 
 /* ---- openssl.c ---- */
@@ -134,7 +136,7 @@ void weir__openssl_choose(weir__tls_session *session, weir__tls_settings *settin
 /* Whom the sessions of a SSL_CTX believe. */
 void weir__openssl_verify_prepare(weir__tls_settings *settings);
 
-/* Whom a client asks for, and believes to be it. Fails: -ENOMEM, -EINVAL. */
+/* Whom a client asks for, if it is a name, and whom alone it believes. Fails: -ENOMEM, -EINVAL. */
 int weir__openssl_verify_server(weir__openssl_session *session, const char *name);
 
 /* ---- openssl_error.c ---- */

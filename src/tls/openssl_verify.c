@@ -4,7 +4,8 @@
  *
  * All of it is decided in the one step of the handshake in which OpenSSL asks, so that a peer that
  * is refused hears why. Names are looked for among the alternative names alone (RFC 9525); a
- * wildcard stands for a whole label.
+ * wildcard stands for a whole label. We look for them ourselves: OpenSSL, told whom to expect
+ * (SSL_set1_host), forgets it where it runs out of memory, and believes anybody.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -63,18 +64,19 @@ static int read_wanted(const char *name, struct wanted *ret_wanted)
 
 int weir__openssl_verify_server(weir__openssl_session *session, const char *name)
 {
-    X509_VERIFY_PARAM *param = SSL_get0_param(session->ssl);
     struct wanted wanted;
+    size_t size;
     int err = read_wanted(name, &wanted);
 
     if (err < 0)
         return err;
-    if (wanted.is_address)
-        return X509_VERIFY_PARAM_set1_ip_asc(param, wanted.text) == 1 ? 0 : -ENOMEM;
-    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
-                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    if (X509_VERIFY_PARAM_set1_host(param, wanted.text, 0) != 1 ||
-        SSL_set_tlsext_host_name(session->ssl, wanted.text) != 1)
+    size = strlen(wanted.text) + 1;
+    session->wanted = weir_memory_alloc(size);
+    if (session->wanted == NULL)
+        return -ENOMEM;
+    memcpy(session->wanted, wanted.text, size);
+    session->wants_address = wanted.is_address;
+    if (!wanted.is_address && SSL_set_tlsext_host_name(session->ssl, wanted.text) != 1)
         return -ENOMEM;
     return 0;
 }
@@ -101,6 +103,27 @@ static void refuse(weir__openssl_session *session, X509_STORE_CTX *store, const 
         memcpy(session->refusal, text, size);
 }
 
+static bool check_name(weir__openssl_session *session, X509_STORE_CTX *store)
+{
+    unsigned flags = X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
+    X509 *x509 = X509_STORE_CTX_get0_cert(store);
+    int error =
+        session->wants_address ? X509_V_ERR_IP_ADDRESS_MISMATCH : X509_V_ERR_HOSTNAME_MISMATCH;
+    int result;
+
+    if (session->wanted == NULL)
+        return true;
+    result = session->wants_address ? X509_check_ip_asc(x509, session->wanted, 0)
+                                    : X509_check_host(x509, session->wanted, 0, flags, NULL);
+    if (result == 1)
+        return true;
+    X509_STORE_CTX_set_error(store, result == 0 ? error : X509_V_ERR_OUT_OF_MEM);
+    X509_STORE_CTX_set_current_cert(store, x509);
+    if (result == 0)
+        refuse(session, store, X509_verify_cert_error_string(error));
+    return false;
+}
+
 static bool has_pin(const weir__tls_settings *settings, const uint8_t *pin)
 {
     for (size_t i = 0; i < settings->pin_count; i++)
@@ -120,6 +143,7 @@ static bool check_pins(weir__openssl_session *session, X509_STORE_CTX *store)
     if (has_pin(session->settings, pin))
         return true;
     X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED); /* the alert: bad certificate */
+    X509_STORE_CTX_set_current_cert(store, X509_STORE_CTX_get0_cert(store));
     refuse(session, store, "its key has none of the pins");
     return false;
 }
@@ -147,7 +171,7 @@ static int on_verify(X509_STORE_CTX *store, void *unused)
 
     (void)unused;
     X509_STORE_CTX_set_error(store, X509_V_OK);
-    if (by_chain && !check_chain(session, store))
+    if (by_chain && !(check_chain(session, store) && check_name(session, store)))
         return 0;
     return !by_pins || check_pins(session, store) ? 1 : 0;
 }

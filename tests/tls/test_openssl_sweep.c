@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every allocation fails in turn, ours and OpenSSL's, through the whole life of two sessions: the
+ * call says that there is no memory, and nothing is left behind. OpenSSL makes thousands, most of
+ * them in arithmetic: of these every 23rd fails, or all with WEIR_SWEEP=all in the environment.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/err.h>
+
+#include <weir/bytes.h>
+
+#include "support/memory.h"
+#include "support/test.h"
+#include "support/tls/openssl_memory.h"
+#include "support/tls/pki.h"
+#include "support/tls/talk.h"
+
+/* Sessions of both sides, and what passes between them. None of it may assert: memory is out. */
+struct life {
+    weir__tls_settings *client_settings;
+    weir__tls_settings *server_settings;
+    weir__tls_settings *chosen; /* NULL: nobody is asked */
+    weir__tls_session *client;
+    weir__tls_session *server;
+    weir__tls_io client_io;
+    weir__tls_io server_io;
+    int client_err;
+    int server_err;
+    bool is_whole;
+};
+
+static void release(struct life *life)
+{
+    if (life->client != NULL)
+        life->client->engine->session_release(life->client);
+    if (life->server != NULL)
+        life->server->engine->session_release(life->server);
+    weir_buf_release(life->client_io.in);
+    weir_buf_release(life->client_io.out);
+    weir_buf_release(life->server_io.in);
+    weir_buf_release(life->server_io.out);
+}
+
+/* What one has said the other hears: the same buffer. */
+static void hand_over(weir__tls_io *from, weir__tls_io *to)
+{
+    weir_buf_release(to->in);
+    to->in = from->out;
+    from->out = NULL;
+}
+
+static int step(struct life *life, weir__tls_session *session, weir__tls_io *io)
+{
+    int status = session->engine->handshake(session, io);
+
+    if (status == WEIR__TLS_CHOOSE) {
+        session->engine->choose(session, life->chosen);
+        status = session->engine->handshake(session, io);
+    }
+    return status;
+}
+
+static bool shake_hands(struct life *life)
+{
+    int client = 0, server = 0;
+
+    for (size_t turn = 0; turn < 4 && (client != WEIR__TLS_DONE || server != WEIR__TLS_DONE);
+         turn++) {
+        if (client == WEIR__TLS_MORE)
+            client = step(life, life->client, &life->client_io);
+        hand_over(&life->client_io, &life->server_io);
+        if (client >= 0 && server == WEIR__TLS_MORE)
+            server = step(life, life->server, &life->server_io);
+        if (client < 0 || server < 0)
+            break;
+        hand_over(&life->server_io, &life->client_io);
+    }
+    life->client_err = client < 0 ? client : 0;
+    life->server_err = server < 0 ? server : 0;
+    return client == WEIR__TLS_DONE && server == WEIR__TLS_DONE;
+}
+
+static int hear(weir__tls_session *session, weir__tls_io *io, const char *expected)
+{
+    weir_buf *plain;
+    int err = weir_buf_create(64, 64, &plain), status;
+
+    if (err < 0)
+        return err;
+    status = session->engine->open(session, io, plain);
+    if (status == WEIR__TLS_DONE &&
+        (weir_buf_readable(plain) != strlen(expected) ||
+         memcmp(weir_buf_bytes(plain), expected, strlen(expected)) != 0))
+        status = WEIR_EMALFORMED;
+    weir_buf_release(plain);
+    return status;
+}
+
+/* 0, or the error: whose it is does not matter. */
+static int chat(struct life *life)
+{
+    int err;
+
+    err = life->client->engine->seal(life->client, &life->client_io, (const uint8_t *)"ping", 4);
+    if (err < 0)
+        return err;
+    hand_over(&life->client_io, &life->server_io);
+    err = hear(life->server, &life->server_io, "ping");
+    if (err < 0)
+        return err;
+    err = life->server->engine->seal(life->server, &life->server_io, (const uint8_t *)"pong", 4);
+    if (err < 0)
+        return err;
+    life->server->engine->end(life->server, &life->server_io);
+    hand_over(&life->server_io, &life->client_io);
+    err = hear(life->client, &life->client_io, "pong");
+    return err < 0 ? err : 0;
+}
+
+static void live(struct life *life)
+{
+    weir__tls_peer client = {.server_name = "other.test", .cache_key = "key"};
+    weir__tls_peer server = {.asks = life->chosen != NULL};
+
+    life->client_err =
+        weir__tls_openssl.session_create(life->client_settings, &client, &life->client);
+    if (life->client_err == 0)
+        life->server_err =
+            weir__tls_openssl.session_create(life->server_settings, &server, &life->server);
+    if (life->client_err == 0 && life->server_err == 0 && shake_hands(life)) {
+        life->client_err = chat(life);
+        life->is_whole = life->client_err == 0;
+    }
+    release(life);
+}
+
+/* All of it, or an error: nobody waits for ever. */
+static void assert_survived(const struct life *life, unsigned n)
+{
+    if (!life->is_whole && life->client_err == 0 && life->server_err == 0)
+        fail_msg("allocation %u: it is not over, and nobody says why", n);
+}
+
+static weir__tls_settings *server_of(const struct pki_leaf *leaf, enum weir_tls_version version)
+{
+    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                  .key_pem = leaf->key, .ca_pem = pki()->ca,
+                                                  .verify = WEIR_TLS_VERIFY_REQUIRED,
+                                                  .max_version = version, .alpn = "h2"),
+                         true);
+}
+
+static struct life new_life(enum weir_tls_version version, bool asks)
+{
+    return (struct life){
+        .client_settings =
+            talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                                   .certificate_pem = pki()->client.certificate,
+                                                   .key_pem = pki()->client.key, .alpn = "h2"),
+                          false),
+        .server_settings = server_of(asks ? &pki()->server : &pki()->other, version),
+        .chosen = asks ? server_of(&pki()->other, version) : NULL,
+    };
+}
+
+static void end_life(struct life *life)
+{
+    weir__tls_openssl.settings_release(life->client_settings);
+    weir__tls_openssl.settings_release(life->server_settings);
+    if (life->chosen != NULL)
+        weir__tls_openssl.settings_release(life->chosen);
+}
+
+static const struct {
+    enum weir_tls_version version;
+    bool asks;
+} kinds[] = {
+    {WEIR_TLS_VERSION_1_2, false},
+    {WEIR_TLS_VERSION_1_3, false},
+    {WEIR_TLS_VERSION_1_2, true},
+    {WEIR_TLS_VERSION_1_3, true},
+};
+
+TEST(openssl_sweep, our_own_memory_may_fail)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct life life = new_life(kinds[i].version, kinds[i].asks);
+
+        for (unsigned n = 1;; n++) {
+            struct life one = life;
+
+            test_memory_fail_at(n);
+            live(&one);
+            if (!test_memory_failed()) {
+                assert_true(one.is_whole);
+                break;
+            }
+            assert_survived(&one, n);
+            assert_true(one.client_err == -ENOMEM || one.server_err == -ENOMEM);
+        }
+        test_memory_fail_at(0);
+        end_life(&life);
+    }
+}
+
+static unsigned next_after(unsigned n)
+{
+    const char *sweep = getenv("WEIR_SWEEP");
+    bool is_all = sweep != NULL && strcmp(sweep, "all") == 0;
+
+    return is_all || n < 300 ? n + 1 : n + 23;
+}
+
+/*
+ * OpenSSL does not always know that it was memory, but it has failed. It also keeps what it meets
+ * first, so only what is left behind each time is lost.
+ */
+static bool survive(const struct life *life, unsigned n)
+{
+    size_t before[3];
+    bool has_failed = false;
+
+    for (size_t i = 0; i < 3; i++) {
+        struct life one = *life;
+
+        ERR_clear_error(); /* it has copies of names */
+        before[i] = test_openssl_live();
+        test_openssl_fail_at(n);
+        live(&one);
+        has_failed = test_openssl_failed();
+        test_openssl_fail_at(0);
+        assert_survived(&one, n);
+        ERR_clear_error();
+        if (test_openssl_live() <= before[i])
+            return has_failed;
+    }
+    fail_msg("allocation %u: %zu blocks are left each time", n, test_openssl_live() - before[2]);
+    return false;
+}
+
+static void warm_up(const struct life *life)
+{
+    struct life one = *life;
+
+    live(&one);
+    assert_true(one.is_whole);
+}
+
+TEST(openssl_sweep, openssl_s_memory_may_fail)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct life life = new_life(kinds[i].version, kinds[i].asks);
+        unsigned n = 1;
+
+        warm_up(&life);
+        while (survive(&life, n))
+            n = next_after(n);
+        end_life(&life);
+    }
+}
+
+/* A check that cannot be made is not passed. */
+TEST(openssl_sweep, nobody_is_believed_for_lack_of_memory)
+{
+    struct life life = new_life(WEIR_TLS_VERSION_1_3, false);
+
+    weir__tls_openssl.settings_release(life.server_settings);
+    life.server_settings = server_of(&pki()->wrong_host, WEIR_TLS_VERSION_1_3);
+    for (unsigned n = 1;; n = next_after(n)) {
+        struct life one = life;
+
+        test_openssl_fail_at(n);
+        live(&one);
+        assert_true(one.client_err < 0 || one.server_err < 0);
+        assert_false(one.is_whole);
+        if (!test_openssl_failed())
+            break;
+    }
+    test_openssl_fail_at(0);
+    end_life(&life);
+}
