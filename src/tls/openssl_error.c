@@ -35,12 +35,6 @@ static bool is_no_memory(unsigned long error)
     return ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
 }
 
-/* Numbers of reasons mean something else in each library. */
-static bool is_of_tls(unsigned long error, int reason)
-{
-    return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
-}
-
 /* Of several errors the first is the cause; a lack of memory is it wherever it stands. */
 static unsigned long take_error(void)
 {
@@ -116,53 +110,54 @@ static const char *hello_words(const weir__openssl_session *session)
                : "the client's hello makes no sense";
 }
 
+/* OpenSSL 3 has no words for some of TLS 1.3's. */
+static const char *alert_words(int alert)
+{
+    switch (alert) {
+    case SSL_AD_MISSING_EXTENSION:
+        return "missing extension";
+    case SSL_AD_CERTIFICATE_REQUIRED:
+        return "certificate required";
+    case SSL_AD_NO_APPLICATION_PROTOCOL:
+        return "no application protocol";
+    default:
+        return SSL_alert_desc_string_long(alert);
+    }
+}
+
 static int fail_by_ourselves(weir__openssl_session *session, unsigned long error)
 {
     const char *words =
-        is_of_tls(error, SSL_R_CALLBACK_FAILED) ? hello_words(session) : error_words(error);
+        ERR_GET_REASON(error) == SSL_R_CALLBACK_FAILED ? hello_words(session) : error_words(error);
     int alert = session->alert_sent;
 
-    if (is_of_tls(error, SSL_R_CERTIFICATE_VERIFY_FAILED)) /* there was no memory for more */
+    if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) /* there was no memory for more */
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
                                           "the peer's certificate was refused");
-    if (is_of_tls(error, SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE))
+    if (ERR_GET_REASON(error) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
                                           "the peer has not shown a certificate");
     if (alert == WEIR__OPENSSL_NO_ALERT)
         return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s", words);
     return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d: %s)", words,
-                                      alert, SSL_alert_desc_string_long(alert));
-}
-
-/* OpenSSL tells so what it has heard. */
-static bool is_alert(unsigned long error, int *ret_alert)
-{
-    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
-
-    *ret_alert = alert;
-    return ERR_GET_LIB(error) == ERR_LIB_SSL && alert >= 0 && alert <= UINT8_MAX;
-}
-
-static bool is_out_of_memory(const weir__openssl_session *session, unsigned long error)
-{
-    return error == 0 || is_no_memory(error) ||
-           (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM);
+                                      alert, alert_words(alert));
 }
 
 int weir__openssl_session_error(weir__openssl_session *session)
 {
     unsigned long error = take_error();
-    int alert;
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET; /* so it tells what it has heard */
 
     if (session->io_err < 0)
         return weir__openssl_session_fail(session, session->io_err, "%s",
                                           weir_error_text(session->io_err));
-    if (is_out_of_memory(session, error))
-        return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
-    if (is_alert(error, &alert))
+    if (alert >= 0)
         return weir__openssl_session_fail(session, WEIR_ETLSREFUSED,
-                                          "the peer refused: %s (alert %d)",
-                                          SSL_alert_desc_string_long(alert), alert);
+                                          "the peer refused: %s (alert %d)", alert_words(alert),
+                                          alert);
+    if (error == 0 || is_no_memory(error) ||
+        (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM))
+        return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
     if (session->refusal != NULL)
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED, "%s", session->refusal);
     if (!looks_like_tls(session))
