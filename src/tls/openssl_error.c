@@ -35,6 +35,12 @@ static bool is_no_memory(unsigned long error)
     return ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
 }
 
+/* Numbers of reasons mean something else in each library. */
+static bool is_of_tls(unsigned long error, int reason)
+{
+    return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
+}
+
 /* Of several errors the first is the cause; a lack of memory is it wherever it stands. */
 static unsigned long take_error(void)
 {
@@ -128,13 +134,13 @@ static const char *alert_words(int alert)
 static int fail_by_ourselves(weir__openssl_session *session, unsigned long error)
 {
     const char *words =
-        ERR_GET_REASON(error) == SSL_R_CALLBACK_FAILED ? hello_words(session) : error_words(error);
+        is_of_tls(error, SSL_R_CALLBACK_FAILED) ? hello_words(session) : error_words(error);
     int alert = session->alert_sent;
 
-    if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) /* there was no memory for more */
+    if (is_of_tls(error, SSL_R_CERTIFICATE_VERIFY_FAILED)) /* there was no memory for more */
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
                                           "the peer's certificate was refused");
-    if (ERR_GET_REASON(error) == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+    if (is_of_tls(error, SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE))
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
                                           "the peer has not shown a certificate");
     if (alert == WEIR__OPENSSL_NO_ALERT)
@@ -143,21 +149,35 @@ static int fail_by_ourselves(weir__openssl_session *session, unsigned long error
                                       alert, alert_words(alert));
 }
 
+/* OpenSSL tells so what it has heard. */
+static bool is_alert(unsigned long error, int *ret_alert)
+{
+    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+
+    *ret_alert = alert;
+    return ERR_GET_LIB(error) == ERR_LIB_SSL && alert >= 0 && alert <= UINT8_MAX;
+}
+
+static bool is_out_of_memory(const weir__openssl_session *session, unsigned long error)
+{
+    return error == 0 || is_no_memory(error) ||
+           (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM);
+}
+
 int weir__openssl_session_error(weir__openssl_session *session)
 {
     unsigned long error = take_error();
-    int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET; /* so it tells what it has heard */
+    int alert;
 
     if (session->io_err < 0)
         return weir__openssl_session_fail(session, session->io_err, "%s",
                                           weir_error_text(session->io_err));
-    if (alert >= 0)
+    if (is_out_of_memory(session, error))
+        return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
+    if (is_alert(error, &alert))
         return weir__openssl_session_fail(session, WEIR_ETLSREFUSED,
                                           "the peer refused: %s (alert %d)", alert_words(alert),
                                           alert);
-    if (error == 0 || is_no_memory(error) ||
-        (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM))
-        return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
     if (session->refusal != NULL)
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED, "%s", session->refusal);
     if (!looks_like_tls(session))

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a connection with a real program goes on, and how it ends: by whom, and properly or not.
+ */
+#include <string.h>
+
+#include <weir/pipeline.h>
+
+#include "support/executor/group.h"
+#include "support/tls/counterpart.h"
+#include "support/tls/pki.h"
+
+/* ---- the end ---- */
+
+static void say_farewell(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    party_write(ctx, "farewell\n");
+    weir_close(ctx, NULL);
+}
+
+TEST_EACH_LOOP(programs, see_the_end_of_tls_when_our_server_closes)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    party->manner = say_farewell;
+    for (each_version(version)) {
+        struct program *client = s_client(party, version->flag);
+
+        program_say(client, "bye\n");
+        program_await(client, "farewell\n");
+        program_await(client, "closed\n");
+        assert_int_equal(program_end(client), 0);
+        assert_party(party, "handshake(OK) inactive");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, gnutls_cli_sees_the_end_of_tls)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "gnutls-cli");
+    party = party_listen_as_localhost(host);
+    party->manner = say_farewell;
+    client = gnutls_cli(party, "--verbose");
+    program_say(client, "bye\n");
+    program_await(client, "farewell\n");
+    program_await(client, "- Peer has closed the GnuTLS connection");
+    assert_false(program_printed(client, "non-properly terminated"));
+    (void)program_end(client);
+    assert_party(party, "handshake(OK) inactive");
+    party_end(party);
+}
+
+/* It has read all that was sent to it: so its end is no reset. */
+TEST_EACH_LOOP(programs, s_client_that_is_killed_has_cut_off)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    for (each_version(version)) {
+        struct program *client = s_client(party, version->flag, "-quiet");
+
+        program_say(client, "hello\n");
+        program_await(client, "hello\n");
+        program_release(client);
+        assert_party(party, "handshake(OK) error(WEIR_ECUTOFF) inactive");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_that_is_killed_has_cut_off)
+{
+    struct party *party;
+    struct program *server;
+    unsigned port;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    server = s_server(&port, "-rev");
+    party_connect(party, port);
+    party_say(party, "hello\n");
+    party_await_heard(party, "olleh\n");
+    program_release(server);
+    assert_party(party, "handshake(OK) error(WEIR_ECUTOFF) inactive");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_ends_tls_and_so_do_we)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    for (each_version(version)) {
+        unsigned port;
+        struct program *server = s_server(&port, version->flag, "-www");
+
+        party_connect(party, port);
+        party_say(party, "GET / HTTP/1.0\r\n\r\n");
+        assert_party(party, "handshake(OK) ended inactive");
+        party_await_heard(party, "HTTP/1.0 200 ok\r\n");
+        party_await_heard(party, "</pre>");
+        program_release(server);
+    }
+    party_end(party);
+}
+
+/* ---- on the way ---- */
+
+/* Who is asked for a new key has one before the next bytes. */
+#define KEY_UPDATE "<<< TLS 1.3, Handshake [length 0005], KeyUpdate"
+
+TEST_EACH_LOOP(programs, s_client_changes_its_key_in_mid_stream)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    client = s_client(party, "-tls1_3", "-msg");
+    program_say(client, "first\n");
+    program_await(client, "first\n");
+    program_say(client, "k\n");
+    program_await(client, "KEYUPDATE");
+    program_say(client, "second\n");
+    program_await(client, "second\n");
+    assert_false(program_printed(client, KEY_UPDATE));
+    program_say(client, "K\n");
+    program_await(client, "    18 00 00 01 01");
+    program_say(client, "third\n");
+    program_await(client, KEY_UPDATE);
+    program_await(client, "third\n");
+    assert_int_equal(program_end(client), 0);
+    assert_party(party, "handshake(OK) ended inactive");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_changes_its_key_in_mid_stream)
+{
+    struct party *party;
+    struct program *server;
+    unsigned port;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    server = s_server(&port, "-tls1_3", "-msg");
+    party_connect(party, port);
+    party_say(party, "first\n");
+    program_await(server, "first\n");
+    program_say(server, "K\n");
+    program_await(server, "    18 00 00 01 01");
+    program_say(server, "second\n");
+    party_await_heard(party, "second\n");
+    party_say(party, "third\n");
+    program_await(server, KEY_UPDATE);
+    program_await(server, "third\n");
+    party_leave(party);
+    program_release(server);
+    assert_party(party, "handshake(OK) inactive");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_client_shakes_hands_with_another_thread)
+{
+    weir_group *group;
+    struct party *party;
+
+    program_require(host, "openssl");
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    party = party_listen_as_localhost(host);
+    party->options.offload = group;
+    party->init = party_init; /* which the loop looks at first */
+    for (each_version(version)) {
+        struct program *client = s_client(party, version->flag);
+
+        program_say(client, "hello\n");
+        program_await(client, "hello\n");
+        assert_int_equal(program_end(client), 0);
+        assert_party(party, "handshake(OK) ended inactive");
+    }
+    party_end(party);
+    end_group(group);
+}
+
+TEST_EACH_LOOP(programs, s_client_may_not_renegotiate)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    client = s_client(party, "-tls1_2");
+    program_say(client, "hello\n");
+    program_await(client, "hello\n");
+    program_say(client, "R\n");
+    program_await(client, "no renegotiation");
+    assert_int_not_equal(program_end(client), 0);
+    party_await(party, "inactive");
+    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_may_not_renegotiate)
+{
+    struct party *party;
+    struct program *server;
+    unsigned port;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    server = s_server(&port, "-tls1_2");
+    party_connect(party, port);
+    party_say(party, "hello\n");
+    program_await(server, "hello\n");
+    program_say(server, "r\n");
+    party_await(party, "inactive");
+    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    program_release(server);
+    party_end(party);
+}

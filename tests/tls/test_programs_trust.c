@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whom real programs and we believe: certificates that are wrong, in both directions, and what
+ * either side says of them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "support/tls/counterpart.h"
+#include "support/tls/pki.h"
+
+/* ---- a server's certificate ---- */
+
+/* A server that should not be believed, and what is said of it. */
+struct flaw {
+    const struct pki_leaf *leaf;
+    const char *we_say;
+    const char *alert; /* that we send, and s_server prints */
+    const char *s_client_says;
+    const char *s_client_sends; /* an alert, in our words */
+    const char *gnutls_says;
+    const char *curl_says;
+};
+
+#define FLAWS 5
+
+static void list_flaws(struct flaw ret_flaws[FLAWS])
+{
+    const struct flaw flaws[FLAWS] = {
+        {&pki()->wrong_host, "hostname mismatch", "SSL alert number 42", "hostname mismatch",
+         "bad certificate (alert 42)", "does not match the expected", "no alternative"},
+        {&pki()->expired, "certificate has expired", "SSL alert number 45",
+         "certificate has expired", "certificate expired (alert 45)", "expired",
+         "certificate has expired"},
+        {&pki()->future, "certificate is not yet valid", "SSL alert number 42",
+         "certificate is not yet valid", "bad certificate (alert 42)", "not yet valid",
+         "certificate is not yet valid"},
+        {&pki()->self_signed, "self-signed certificate", "SSL alert number 48",
+         "self-signed certificate", "unknown CA (alert 48)", "The certificate is NOT trusted",
+         "self-signed certificate"},
+        {&pki()->stranger, "unable to get local issuer certificate", "SSL alert number 48",
+         "unable to get local issuer certificate", "unknown CA (alert 48)",
+         "The certificate issuer is unknown", "unable to get local issuer certificate"},
+    };
+
+    memcpy(ret_flaws, flaws, sizeof(flaws));
+}
+
+TEST_EACH_LOOP(programs, s_server_is_not_believed)
+{
+    struct flaw flaws[FLAWS];
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    list_flaws(flaws);
+    for (size_t i = 0; i < FLAWS; i++) {
+        const struct counterpart_version *version = &counterpart_versions[i % 2];
+        unsigned port;
+        struct program *server =
+            s_server(&port, version->flag, "-cert", flaws[i].leaf->certificate_file, "-cert_chain",
+                     flaws[i].leaf->certificate_file, "-key", flaws[i].leaf->key_file);
+
+        party_connect(party, port);
+        assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+        assert_words(party, flaws[i].we_say);
+        assert_string_equal(party_facts(party).detail, party->words);
+        program_await(server, flaws[i].alert);
+        program_release(server);
+    }
+    party_end(party);
+}
+
+static struct party *listen_as(struct host *host, const struct pki_leaf *leaf)
+{
+    return party_listen(
+        host, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key));
+}
+
+/* The next that comes gets this one. */
+static void change_to(struct party *party, const struct pki_leaf *leaf)
+{
+    assert_int_equal(weir_tls_context_replace(
+                         party->tls, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                              .key_pem = leaf->key)),
+                     0);
+}
+
+TEST_EACH_LOOP(programs, s_client_does_not_believe_our_server)
+{
+    struct flaw flaws[FLAWS];
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    list_flaws(flaws);
+    for (size_t i = 0; i < FLAWS; i++) {
+        struct program *client;
+
+        change_to(party, flaws[i].leaf);
+        client = s_client(party, counterpart_versions[i % 2].flag);
+        assert_int_not_equal(program_wait(client), 0);
+        assert_printed(client, flaws[i].s_client_says);
+        program_release(client);
+        assert_party(party, "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+        assert_words(party, flaws[i].s_client_sends);
+    }
+    party_end(party);
+}
+
+/* Both look at the certificate when the handshake is over, or tell us nothing before they go. */
+TEST_EACH_LOOP(programs, curl_and_gnutls_cli_do_not_believe_our_server)
+{
+    struct flaw flaws[FLAWS];
+    struct party *party;
+
+    program_require(host, "curl");
+    program_require(host, "gnutls-cli");
+    party = party_listen_as_localhost(host);
+    list_flaws(flaws);
+    for (size_t i = 0; i < FLAWS; i++) {
+        struct program *client;
+
+        change_to(party, flaws[i].leaf);
+        client = curl(party, "https", "--tls-max", counterpart_versions[i % 2].number);
+        assert_int_equal(program_wait(client), 60);
+        assert_printed(client, flaws[i].curl_says);
+        program_release(client);
+        client = gnutls_cli(party, "--priority", counterpart_versions[i % 2].priority);
+        assert_int_not_equal(program_wait(client), 0);
+        assert_printed(client, flaws[i].gnutls_says);
+        program_release(client);
+        notes_await(&party->diary, &party->notes, "inactive", 2 * ((unsigned)i + 1));
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_client_reaches_our_server_by_an_rsa_key)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "openssl");
+    party = listen_as(host, pki_rsa());
+    client = s_client(party, "-tls1_2", "-sigalgs", "RSA-PSS+SHA256");
+    program_say(client, "hello\n");
+    program_await(client, "hello\n");
+    program_await(client, "Verify return code: 0 (ok)");
+    program_await(client, "Peer signature type: RSA-PSS");
+    assert_int_equal(program_end(client), 0);
+    party_end(party);
+}
+
+/* For trying things out: who has the certificate may believe it. */
+TEST_EACH_LOOP(programs, s_client_may_believe_a_certificate_that_we_made_ourselves)
+{
+    struct party *party;
+    struct program *client;
+    weir_tls_certificate *certificate;
+    char path[256];
+    FILE *file;
+
+    program_require(host, "openssl");
+    party = party_listen(host, WEIR_TLS_CONTEXT_OPTIONS(.self_signed_for = "localhost,127.0.0.1"));
+    certificate = weir_tls_context_certificate(party->tls);
+    (void)snprintf(path, sizeof(path), "%s/own.pem", pki()->folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(weir_tls_certificate_pem(certificate), file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    weir_tls_certificate_release(certificate);
+    client = s_client(party, "-CAfile", path, "-verify_ip", "127.0.0.1");
+    program_say(client, "hello\n");
+    program_await(client, "hello\n");
+    program_await(client, "Verify return code: 0 (ok)");
+    assert_int_equal(program_end(client), 0);
+    assert_party(party, "handshake(OK) ended inactive");
+    party_end(party);
+}
+
+/* Of whatever authority: it is the key that counts. */
+static void visit_by_pin(struct host *host, const char *pin, const char *notes)
+{
+    struct party *party =
+        party_visit(host, WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_PINS, .pins = pin));
+    unsigned port;
+    struct program *server = s_server(&port, "-rev", "-cert", pki()->self_signed.certificate_file,
+                                      "-key", pki()->self_signed.key_file);
+
+    party_connect(party, port);
+    party_say(party, "hello\n");
+    if (strstr(notes, "OK") != NULL) {
+        party_await_heard(party, "olleh\n");
+        party_leave(party);
+    }
+    assert_party(party, notes);
+    program_release(server);
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_has_the_right_pin)
+{
+    weir_tls_certificate *certificate;
+
+    program_require(host, "openssl");
+    assert_int_equal(weir_tls_certificate_parse(pki()->self_signed.certificate, &certificate), 0);
+    visit_by_pin(host, weir_tls_certificate_pin(certificate), "handshake(OK) inactive");
+    weir_tls_certificate_release(certificate);
+}
+
+TEST_EACH_LOOP(programs, s_server_has_a_wrong_pin)
+{
+    weir_tls_certificate *certificate;
+
+    program_require(host, "openssl");
+    assert_int_equal(weir_tls_certificate_parse(pki()->server.certificate, &certificate), 0);
+    visit_by_pin(host, weir_tls_certificate_pin(certificate),
+                 "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    weir_tls_certificate_release(certificate);
+}
+
+/* ---- a client's certificate ---- */
+
+/* What s_client is told to be somebody. */
+#define AS(leaf)                                                                      \
+    "-cert", (leaf).certificate_file, "-cert_chain", (leaf).certificate_file, "-key", \
+        (leaf).key_file
+
+static struct party *listen_and_ask(struct host *host, enum weir_tls_verify verify)
+{
+    return party_listen(host, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                       .key_pem = pki()->server.key,
+                                                       .ca_pem = pki()->ca, .verify = verify));
+}
+
+TEST_EACH_LOOP(programs, s_client_has_to_show_a_certificate)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = listen_and_ask(host, WEIR_TLS_VERIFY_REQUIRED);
+    for (each_version(version)) {
+        bool is_1_3 = strcmp(version->name, "TLSv1.3") == 0;
+        struct program *client = s_client(party, version->flag);
+
+        assert_int_not_equal(program_wait(client), 0);
+        assert_printed(client, is_1_3 ? "SSL alert number 116" : "SSL alert number 40");
+        assert_printed(client, "Acceptable client certificate CA names");
+        program_release(client);
+        assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+        assert_words(party, "certificate");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_client_of_a_strange_authority_is_refused)
+{
+    static const enum weir_tls_verify demands[] = {WEIR_TLS_VERIFY_REQUIRED,
+                                                   WEIR_TLS_VERIFY_OPTIONAL};
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = listen_and_ask(host, demands[0]);
+    for (each_version(version)) {
+        struct program *client = s_client(party, version->flag, AS(pki()->strange_client));
+
+        assert_int_not_equal(program_wait(client), 0);
+        assert_printed(client, "SSL alert number 48");
+        program_release(client);
+        assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+        assert_words(party, "unable to get local issuer certificate");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_client_is_known_by_its_certificate)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = listen_and_ask(host, WEIR_TLS_VERIFY_REQUIRED);
+    for (each_version(version)) {
+        struct program *client =
+            s_client(party, version->flag, "-quiet", "-no_ign_eof", AS(pki()->client));
+
+        program_say(client, "hello\n");
+        program_await(client, "hello\n");
+        assert_int_equal(program_end(client), 0);
+        assert_party(party, "handshake(OK) ended inactive");
+        assert_string_equal(party_facts(party).peer, "CN=client");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_client_may_do_without_a_certificate_that_is_optional)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "openssl");
+    party = listen_and_ask(host, WEIR_TLS_VERIFY_OPTIONAL);
+    client = s_client(party, "-quiet", "-no_ign_eof");
+    program_say(client, "hello\n");
+    program_await(client, "hello\n");
+    assert_int_equal(program_end(client), 0);
+    assert_party(party, "handshake(OK) ended inactive");
+    assert_string_equal(party_facts(party).peer, "");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, gnutls_cli_is_known_by_its_certificate)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "gnutls-cli");
+    party = listen_and_ask(host, WEIR_TLS_VERIFY_REQUIRED);
+    client = gnutls_cli(party, "--x509certfile", pki()->client.certificate_file, "--x509keyfile",
+                        pki()->client.key_file);
+    program_say(client, "hello\n");
+    program_await(client, "hello\n");
+    assert_int_equal(program_end(client), 0);
+    assert_party(party, "handshake(OK) ended inactive");
+    assert_string_equal(party_facts(party).peer, "CN=client");
+    party_end(party);
+}
+
+/* ---- our certificate, as a client ---- */
+
+static struct party *visit_as(struct host *host, const struct pki_leaf *leaf)
+{
+    return party_visit(host, WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                                      .certificate_pem = leaf->certificate,
+                                                      .key_pem = leaf->key));
+}
+
+#define DEMANDING \
+    "-Verify", "3", "-verify_return_error", "-verify_quiet", "-CAfile", pki()->ca_file, "-rev"
+
+TEST_EACH_LOOP(programs, s_server_knows_us_by_our_certificate)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = visit_as(host, &pki()->client);
+    for (each_version(version)) {
+        unsigned port;
+        struct program *server = s_server(&port, version->flag, DEMANDING);
+
+        party_connect(party, port);
+        party_say(party, "hello\n");
+        party_await_heard(party, "olleh\n");
+        program_await(server, "Peer certificate: CN = client");
+        party_leave(party);
+        program_release(server);
+        assert_party(party, "handshake(OK) inactive");
+        assert_string_equal(party_facts(party).peer, "CN=localhost");
+    }
+    party_end(party);
+}
+
+/* In TLS 1.3 the client's part is over before the server has seen the certificate. */
+static void be_refused(struct party *party, const struct counterpart_version *version,
+                       const char *words)
+{
+    bool is_1_3 = strcmp(version->name, "TLSv1.3") == 0;
+    unsigned port;
+    struct program *server = s_server(&port, version->flag, DEMANDING);
+
+    party_connect(party, port);
+    assert_party(party, is_1_3 ? "handshake(OK) error(WEIR_ETLSREFUSED) inactive"
+                               : "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_words(party, words);
+    program_release(server);
+}
+
+TEST_EACH_LOOP(programs, s_server_refuses_us_without_a_certificate)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    be_refused(party, &counterpart_versions[0], "handshake failure (alert 40)");
+    be_refused(party, &counterpart_versions[1], "certificate required (alert 116)");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, s_server_refuses_us_of_a_strange_authority)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = visit_as(host, &pki()->strange_client);
+    for (each_version(version))
+        be_refused(party, version, "unknown CA (alert 48)");
+    party_end(party);
+}
+
+TEST_EACH_LOOP(programs, gnutls_serv_wants_our_certificate)
+{
+    struct party *party;
+    struct program *server;
+    unsigned port;
+
+    program_require(host, "gnutls-serv");
+    party = visit_as(host, &pki()->client);
+    server = gnutls_serv(&port, "--require-client-cert", "--verify-client-cert", "--x509cafile",
+                         pki()->ca_file);
+    party_connect(party, port);
+    party_say(party, "hello\n");
+    party_await_heard(party, "hello\n");
+    program_await(server, "- Client Signature: ");
+    party_leave(party);
+    program_release(server);
+    assert_party(party, "handshake(OK) inactive");
+    party_end(party);
+}
