@@ -283,7 +283,7 @@ TEST_EACH_LINE(tcp, knows_its_addresses_after_its_end)
 
 /* ---- with their loops ---- */
 
-/* D 22 */
+/* How soon is for the tests of bootstrap/ to say: D 22. */
 TEST_EACH_LINE(tcp, ends_a_loop_with_an_open_listener_soon)
 {
     int64_t start = weir__monotonic_now();
@@ -291,7 +291,7 @@ TEST_EACH_LINE(tcp, ends_a_loop_with_an_open_listener_soon)
     line_open(line, NULL);
     assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_group_await_termination(line->far.group, PATIENCE_NS), 0);
-    assert_true(weir__monotonic_now() - start < weir_ms(600));
+    assert_true(weir__monotonic_now() - start < PATIENCE_NS / 2);
     assert_false(weir_channel_is_open(line->listener));
     assert_heard(&line->server, "inactive unregistered");
     assert_heard(&line->client, "inactive unregistered");
