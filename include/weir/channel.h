@@ -201,6 +201,13 @@ WEIR_API int64_t weir_channel_bytes_before_writable(const weir_channel *channel)
 WEIR_API int64_t weir_channel_pending_bytes(const weir_channel *channel);
 
 /*
+ * When some bytes were last sent, by the clock of its loop: for who gives up when nothing moves. It
+ * is written down from the first call on, and 0 until some are sent; also without memory for it.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_channel_sent_at(weir_channel *channel);
+
+/*
  * One of 31 reasons of the user's own (1 to 31) why it is not writable.
  * Thread: any.  Fails: -EINVAL.
  */

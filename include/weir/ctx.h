@@ -170,6 +170,13 @@ WEIR_API void weir_set_auto_read(weir_ctx *ctx, bool on);
  */
 WEIR_API void weir_ctx_hold(weir_ctx *ctx, int64_t bytes);
 
+/*
+ * Writes a message in the place of `bytes` that the handler has held back until now: they do not
+ * count any more and the message does, with nothing in between that anybody could see.
+ * Thread: the handler's.  Takes: msg.  Keeps: done.
+ */
+WEIR_API void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes);
+
 /* ---- time, and work elsewhere ---- */
 
 /*

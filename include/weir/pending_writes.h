@@ -73,6 +73,16 @@ WEIR_API weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *
                                             weir_promise **ret_done);
 
 /*
+ * The same for what becomes part of something else: the first one is taken out, and still counts
+ * with ret_cost; or so many bytes of it are. What is written in their place takes the cost off
+ * (weir_write_held).
+ * Thread: the handler's.  Gives: the message, and done, which may be NULL.
+ */
+WEIR_API weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_promise **ret_done,
+                                           int64_t *ret_cost);
+WEIR_API void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes);
+
+/*
  * Fails the first one, which must be there; or all of them, and a close that waits is passed on.
  * Thread: the handler's.  Lends until it returns: detail.
  */

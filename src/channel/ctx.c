@@ -195,18 +195,34 @@ static int64_t *held_by(weir_ctx *ctx, bool takes)
     return &(*link)->bytes;
 }
 
-void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
+/* Notes that a handler holds so many bytes more, or fewer: returns what counts of that. What is not
+ * known cannot be taken off again. */
+static int64_t note_held(weir_ctx *ctx, int64_t bytes)
 {
-    int64_t *held;
+    int64_t *held =
+        weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
 
     assert(weir__ctx_is_here(ctx));
-    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
     if (held == NULL)
-        return; /* what is not known cannot be taken off again */
+        return 0;
     if (bytes < -*held)
         bytes = -*held; /* no more than it is known to hold */
     *held += bytes;
-    weir__outbound_hold(ctx->channel, bytes);
+    return bytes;
+}
+
+void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
+{
+    bytes = note_held(ctx, bytes);
+    if (bytes != 0)
+        weir__outbound_hold(ctx->channel, bytes);
+}
+
+void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes)
+{
+    weir__outbound_exchange(ctx->channel, note_held(ctx, -bytes));
+    weir_write(ctx, msg, done);
+    weir__outbound_hold(ctx->channel, 0); /* the marks, if the message was not queued */
 }
 
 void weir__ctx_let_go(weir_ctx *ctx)

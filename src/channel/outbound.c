@@ -154,15 +154,21 @@ void weir__outbound_turn_back(weir_channel *channel, int64_t bytes)
     weir__channel_make_due(channel, WEIR__DUE_MARKS);
 }
 
+void weir__outbound_exchange(weir_channel *channel, int64_t bytes)
+{
+    if (weir__channel_is_here(channel))
+        count_here(channel, bytes);
+    else
+        count_away(channel, bytes);
+}
+
 void weir__outbound_hold(weir_channel *channel, int64_t bytes)
 {
-    if (weir__channel_is_here(channel)) {
-        count_here(channel, bytes);
+    weir__outbound_exchange(channel, bytes);
+    if (weir__channel_is_here(channel))
         weir__outbound_look(channel);
-    } else {
-        count_away(channel, bytes);
+    else
         weir__channel_make_due(channel, WEIR__DUE_MARKS);
-    }
 }
 
 /* ---- entries ---- */

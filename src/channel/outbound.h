@@ -89,6 +89,9 @@ void weir__outbound_turn_back(weir_channel *channel, int64_t bytes);
 /* The loop: a handler holds back so many bytes more, or fewer. */
 void weir__outbound_hold(weir_channel *channel, int64_t bytes);
 
+/* The same if something else comes in their place at once: nobody looks at the marks. */
+void weir__outbound_exchange(weir_channel *channel, int64_t bytes);
+
 /* Any thread: all bytes that count. */
 int64_t weir__outbound_bytes(const weir_channel *channel);
 

@@ -22,6 +22,12 @@ int64_t weir__progress_of_bytes(const weir_channel *channel)
     return rare != NULL ? atomic_load_explicit(&rare->bytes_sent_at, memory_order_relaxed) : 0;
 }
 
+int64_t weir_channel_sent_at(weir_channel *channel)
+{
+    (void)weir__progress_watch(channel);
+    return weir__progress_of_bytes(channel);
+}
+
 int64_t weir__progress_of_messages(const weir_channel *channel)
 {
     const weir__rare *rare = weir__channel_rare_if_any(channel);

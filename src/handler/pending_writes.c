@@ -57,14 +57,28 @@ static weir_pending_write pop(weir_pending_writes *writes)
     return write;
 }
 
-/* It is written before it is no longer held: otherwise the channel would seem to be writable. */
 void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes)
 {
     weir_pending_write write = pop(writes);
 
-    weir_write(ctx, write.msg, write.done);
-    weir_ctx_hold(ctx, -write.cost);
+    weir_write_held(ctx, write.msg, write.done, write.cost);
     weir_promise_release(write.done);
+}
+
+weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_promise **ret_done,
+                                  int64_t *ret_cost)
+{
+    weir_pending_write write = pop(writes);
+
+    *ret_done = write.done;
+    *ret_cost = write.cost;
+    return write.msg;
+}
+
+void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes)
+{
+    writes->first->cost -= bytes;
+    writes->cost -= bytes;
 }
 
 weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,

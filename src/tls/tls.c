@@ -243,6 +243,7 @@ static void on_flush(weir_ctx *ctx)
     weir_pending_writes_flush(&tls->writes);
     tls->needs_flush = true;
     weir__tls_pump(ctx);
+    weir__tls_go_on_closing(ctx); /* if that was asked for meanwhile */
     if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
         weir__tls_begin(ctx);
 }

@@ -53,10 +53,9 @@ typedef struct weir__tls {
     int64_t handshake_timeout_ns;
     int64_t close_timeout_ns;
     int64_t peer_close_timeout_ns;
-    int64_t unsent; /* bytes, when the timer of a close was started */
-    size_t taken;   /* a job has taken so many of the bytes that are kept */
-    size_t sealed;  /* of `writes`, from the front: in records that are just being written */
-    int lost;       /* the error that the connection was lost with, or 0 */
+    int64_t sent_at; /* something was, last before the timer of a close was started */
+    size_t taken;    /* a job has taken so many of the bytes that are kept */
+    int lost;        /* the error that the connection was lost with, or 0 */
     uint8_t stage;
     uint8_t awaits;
     bool is_start_tls;     /* and nothing was written yet, */

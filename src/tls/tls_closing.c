@@ -35,25 +35,26 @@ weir_msg *weir_event_tls_closed(void)
 
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
-    weir__tls *tls = weir__tls_of(ctx);
-    int64_t unsent = weir_channel_pending_bytes(weir_ctx_channel(ctx));
+    weir_channel *channel = weir_ctx_channel(ctx);
 
     (void)timer;
-    if (unsent == 0)
-        return; /* the transport waits for the peer's end of stream, for its own time */
-    if (unsent < tls->unsent)
-        weir__tls_limit_close(ctx);
+    if (weir_channel_sent_at(channel) == weir__tls_of(ctx)->sent_at &&
+        weir_channel_pending_bytes(channel) > 0)
+        weir_channel_abort(channel, NULL);
     else
-        weir_channel_abort(weir_ctx_channel(ctx), NULL);
+        weir__tls_limit_close(ctx);
 }
 
+/* When all has been sent the transport waits for the peer's end of stream, for its own time. */
 void weir__tls_limit_close(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
+    weir_channel *channel = weir_ctx_channel(ctx);
 
-    tls->unsent = weir_channel_pending_bytes(weir_ctx_channel(ctx));
-    if (tls->close_timeout_ns != WEIR_OFF && tls->unsent > 0)
-        (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_close_timer);
+    if (tls->close_timeout_ns == WEIR_OFF || weir_channel_pending_bytes(channel) == 0)
+        return;
+    tls->sent_at = weir_channel_sent_at(channel);
+    (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_close_timer);
 }
 
 static void on_peer_timer(weir_ctx *ctx, weir_timer *timer)

@@ -9,9 +9,9 @@
  * Large ones are sealed from where they lie. Small neighbours are put together first, since a
  * record costs more than a copy of a few bytes.
  *
- * A write counts against the marks until the buffer with its last byte has been written, and counts
- * there: so the channel does not seem to be writable in between. Its promise completes with that
- * buffer.
+ * A write counts against the marks until it is in records, which do from then on: so the channel
+ * does not seem to be writable in between. Its promise completes with the buffer that has its last
+ * byte.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,6 +31,7 @@ struct batch {
     size_t plain;    /* bytes */
     size_t records;  /* at the most */
     size_t whole;    /* writes that end here */
+    size_t rest;     /* bytes of the one behind them */
     size_t promises; /* of these */
 };
 
@@ -136,18 +137,20 @@ static struct batch plan(const weir_pending_writes *writes)
 {
     const weir_pending_write *write = writes->first;
     struct batch batch = {0};
-    size_t length, rest;
+    size_t length, room;
 
     while (batch.whole < writes->flushed && batch.plain < BATCH_MAX) {
         forget_if_cancelled(write);
         length = length_of(write->msg);
-        rest = BATCH_MAX - batch.plain;
-        batch.records += records_of(write->msg, length < rest ? length : rest);
-        batch.plain += length < rest ? length : rest;
-        if (length > rest)
-            break;
-        batch.whole++;
-        batch.promises += write->done != NULL;
+        room = BATCH_MAX - batch.plain;
+        if (length > room) {
+            batch.rest = length = room;
+        } else {
+            batch.whole++;
+            batch.promises += write->done != NULL;
+        }
+        batch.records += records_of(write->msg, length);
+        batch.plain += length;
         write = write->next;
     }
     batch.records += batch.plain / WEIR__TLS_RECORD_MAX + 1;
@@ -280,17 +283,20 @@ static int seal_batch(weir__tls *tls, const struct batch *batch, weir_buf **ret_
 
 /* ---- sending ---- */
 
-/* They are in records. */
-static void let_go_of_sealed(weir_ctx *ctx)
+/* What is in records now is no longer held. Returns what it costs. */
+static int64_t let_go(weir__tls *tls, const struct batch *batch)
 {
-    weir__tls *tls = weir__tls_of(ctx);
+    int64_t cost, costs = (int64_t)batch->rest;
     weir_promise *done;
 
-    while (tls->sealed > 0) {
-        tls->sealed--;
-        weir_msg_release(weir_pending_writes_take(ctx, &tls->writes, &done));
+    for (size_t i = 0; i < batch->whole; i++) {
+        weir_msg_release(weir_pending_writes_pop(&tls->writes, &done, &cost));
         weir_promise_release(done);
+        costs += cost;
     }
+    if (batch->rest > 0)
+        weir_pending_writes_shorten(&tls->writes, (int64_t)batch->rest);
+    return costs;
 }
 
 /* Nothing is in them: they pass, in their order. */
@@ -319,11 +325,8 @@ static int send_batch(weir_ctx *ctx)
     if (err < 0)
         return err;
     err = seal_batch(tls, &batch, &records);
-    if (err == 0) {
-        tls->sealed = batch.whole;
-        weir_write(ctx, weir_buf_msg(records), promise);
-        let_go_of_sealed(ctx);
-    }
+    if (err == 0)
+        weir_write_held(ctx, weir_buf_msg(records), promise, let_go(tls, &batch));
     weir_promise_release(promise);
     return err;
 }
@@ -351,7 +354,6 @@ void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail)
     weir__tls *tls = weir__tls_of(ctx);
     weir_promise *done;
 
-    let_go_of_sealed(ctx);
     while (tls->writes.count > 0) {
         weir_msg_release(weir_pending_writes_take(ctx, &tls->writes, &done));
         if (done != NULL)

@@ -986,6 +986,7 @@ void use_channel(weir_channel *channel)
     EXPECT(weir_channel_bytes_before_unwritable(channel) > 0);
     EXPECT(weir_channel_bytes_before_writable(channel) == 0);
     EXPECT(weir_channel_pending_bytes(channel) == 0);
+    EXPECT(weir_channel_sent_at(channel) == 0);
     EXPECT(weir_channel_set_user_writable(channel, 1, true) == 0);
     weir_channel_write(channel, some_msg(), nullptr);
     weir_channel_write_and_flush(channel, some_msg(), nullptr);
@@ -1640,6 +1641,7 @@ weir_pending_writes *pending_of(weir_ctx *ctx)
 void use_pending_writes()
 {
     weir_embedded *embedded = nullptr;
+    int64_t cost = 0;
     weir_promise *done = nullptr;
     weir_handler keeper = {};
 
@@ -1654,10 +1656,14 @@ void use_pending_writes()
     };
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     EXPECT(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &keeper, nullptr) == 0);
-    for (int n = 0; n < 4; n++)
+    for (int n = 0; n < 5; n++)
         EXPECT(weir_embedded_write_outbound(embedded, some_msg()) == 0);
     weir_ctx *ctx = weir_pipeline_find(weir_embedded_pipeline(embedded), "keeper");
-    EXPECT(pending_of(ctx)->flushed == 4);
+    EXPECT(pending_of(ctx)->flushed == 5);
+    weir_pending_writes_shorten(pending_of(ctx), 1);
+    weir_msg_release(weir_pending_writes_pop(pending_of(ctx), &done, &cost));
+    weir_promise_release(done);
+    weir_write_held(ctx, some_msg(), nullptr, cost + 1);
     weir_pending_writes_pass(ctx, pending_of(ctx));
     weir_msg_release(weir_pending_writes_take(ctx, pending_of(ctx), &done));
     weir_promise_release(done);

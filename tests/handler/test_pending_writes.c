@@ -149,6 +149,35 @@ TEST(pending_writes, are_given_with_their_promise)
     rig_close(&rig);
 }
 
+/* Two and a half become one message: what they count as is that one's, without a gap. */
+TEST(pending_writes, may_become_part_of_something_else)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    int64_t cost, costs = 400;
+    weir_promise *done;
+
+    for (int i = 0; i < 3; i++)
+        weir_channel_write(rig.channel, sized_msg(1000), NULL);
+    assert_false(weir_channel_is_writable(rig.channel));
+    rig_add(&rig, "a");
+    for (int i = 0; i < 2; i++) {
+        weir_msg_release(weir_pending_writes_pop(writes, &done, &cost));
+        assert_null(done);
+        costs += cost;
+    }
+    weir_pending_writes_shorten(writes, 400);
+    assert_int_equal(writes->count, 1);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), costs + writes->cost);
+    weir_write_held(ctx, sized_msg(2500), NULL, costs);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2500 + 96 + writes->cost);
+    assert_int_equal(diary_count(&rig.diary, "a.writ"), 0);
+    weir_pending_writes_fail(ctx, writes, WEIR_ECLOSED, NULL);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2500 + 96);
+    rig_close(&rig);
+}
+
 TEST(pending_writes, fail_one_or_all)
 {
     struct rig rig;

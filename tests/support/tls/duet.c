@@ -204,9 +204,28 @@ static weir_msg *piece_of(weir_buf *buf, size_t length)
     return weir_buf_msg(copy);
 }
 
+/* All that was sent, or as much as was at once. */
+static weir_msg *take_sent(const struct duet *duet, struct duettist *from)
+{
+    weir_msg *msg = weir_embedded_read_outbound(from->embedded), *next;
+    weir_buf *all = NULL;
+
+    if (msg == NULL || !duet->is_joined)
+        return msg;
+    assert_int_equal(weir_buf_create(0, 0, &all), 0);
+    for (; msg != NULL; msg = next) {
+        next = weir_embedded_read_outbound(from->embedded);
+        assert_int_equal(weir_buf_write_bytes(all, weir_buf_bytes(weir_buf_of(msg)),
+                                              weir_buf_readable(weir_buf_of(msg))),
+                         0);
+        weir_msg_release(msg);
+    }
+    return weir_buf_msg(all);
+}
+
 bool duet_bring(struct duet *duet, struct duettist *from, struct duettist *to)
 {
-    weir_msg *msg = weir_embedded_read_outbound(from->embedded);
+    weir_msg *msg = take_sent(duet, from);
     weir_buf *buf;
 
     if (msg == NULL)

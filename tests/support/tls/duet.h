@@ -57,7 +57,8 @@ struct duet {
     struct duettist client;
     weir_tls_context *server_context;
     weir_tls_context *client_context;
-    size_t piece; /* bytes that are received at once; 0 = as they were sent */
+    size_t piece;   /* bytes that are received at once; 0 = as they were sent */
+    bool is_joined; /* all that was sent is received at once */
 };
 
 /* Makes both, the handshake not begun; and plays until it is over. */
