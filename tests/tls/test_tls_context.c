@@ -569,7 +569,7 @@ TEST(tls_context, a_reload_without_memory_leaves_all_as_it_was)
 
 /* ---- threads ---- */
 
-#define THREADS 3
+#define THREADS 2
 #define SWAPS 1000
 
 struct crowd {

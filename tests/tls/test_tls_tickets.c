@@ -299,6 +299,45 @@ TEST(tls_tickets, no_resumption_on_either_side)
     }
 }
 
+/* ---- by choice ---- */
+
+TEST(tls_tickets, the_keys_are_those_of_the_context_that_was_chosen)
+{
+    EACH_VERSION(i)
+    {
+        weir_tls_context *asked = visit_server(versions[i]), *chosen = visit_server(versions[i]);
+        weir_tls_context *other = visit_server(versions[i]), *client = visit_client(versions[i]);
+
+        assert_false(visit_resumes_chosen(client, asked, chosen));
+        assert_true(visit_resumes_chosen(client, asked, chosen));
+        assert_true(visit_resumes(client, chosen));
+        assert_false(visit_resumes_chosen(client, asked, other));
+        assert_false(visit_resumes(client, asked));
+        weir_tls_context_release(client);
+        weir_tls_context_release(other);
+        weir_tls_context_release(chosen);
+        weir_tls_context_release(asked);
+    }
+}
+
+TEST(tls_tickets, whether_there_is_resumption_is_for_the_chosen_to_say)
+{
+    EACH_VERSION(i)
+    {
+        weir_tls_context *with = visit_server(versions[i]), *without = server_without(versions[i]);
+        weir_tls_context *client = visit_client(versions[i]);
+
+        assert_false(visit_resumes_chosen(client, with, without));
+        assert_false(visit_resumes_chosen(client, with, without));
+        assert_false(visit_resumes_chosen(client, without, with));
+        assert_true(visit_resumes_chosen(client, without, with));
+        assert_false(visit_resumes_chosen(client, with, without)); /* has a ticket, of no use */
+        weir_tls_context_release(client);
+        weir_tls_context_release(without);
+        weir_tls_context_release(with);
+    }
+}
+
 /* ---- with a client's certificate ---- */
 
 static weir_tls_context_options mutual_server(const char *ca)

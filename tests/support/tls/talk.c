@@ -50,21 +50,20 @@ static void begin(struct talker *talker, struct talker *other, weir__tls_setting
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name)
 {
-    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name});
+    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name}, false);
 }
 
 void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
-                   const weir__tls_peer *client_peer)
+                   const weir__tls_peer *client_peer, bool asks)
 {
     begin(&talk->client, &talk->server, client, client_peer);
-    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = false});
+    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = asks});
 }
 
 void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                        const char *server_name)
 {
-    begin(&talk->client, &talk->server, client, &(weir__tls_peer){.server_name = server_name});
-    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = true});
+    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name}, true);
 }
 
 void talk_choose(struct talk *talk, weir__tls_settings *settings)

@@ -45,11 +45,12 @@ weir__tls_settings *talk_client(enum weir_tls_version version);
 /* Releases both settings, which the sessions keep. */
 void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                 const char *server_name);
-void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
-                   const weir__tls_peer *client_peer);
 /* The same with a server that asks whom the client wants: CHOOSE. */
 void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                        const char *server_name);
+/* Either, with all that a client can say of whom it wants. */
+void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
+                   const weir__tls_peer *client_peer, bool asks);
 void talk_end(struct talk *talk);
 void talk_end_one(struct talker *talker);
 

@@ -22,4 +22,8 @@ bool visit_begin(struct talk *talk, weir_tls_context *client, weir_tls_context *
 /* All of a visit, which succeeds: whether a session was taken up again. */
 bool visit_resumes(weir_tls_context *client, weir_tls_context *server);
 
+/* The same at a server that asks, and then goes on as `chosen`. */
+bool visit_resumes_chosen(weir_tls_context *client, weir_tls_context *server,
+                          weir_tls_context *chosen);
+
 #endif
