@@ -16,11 +16,6 @@
 
 /* ---- start-TLS ---- */
 
-static bool has_come(struct party *party, const char *word)
-{
-    return party->heard != NULL && strstr(party->heard, word) != NULL;
-}
-
 static void start_tls(weir_ctx *ctx, struct party *party)
 {
     weir_tls_options options = party->options;
@@ -39,9 +34,9 @@ static void speak_smtp(weir_ctx *ctx, weir_msg *msg)
     struct party *party = party_of(ctx);
 
     weir_msg_release(msg);
-    if (has_come(party, "STARTTLS\r\n")) {
+    if (party_has_heard(party, "STARTTLS\r\n")) {
         start_tls(ctx, party);
-    } else if (has_come(party, "EHLO ")) {
+    } else if (party_has_heard(party, "EHLO ")) {
         party_forget(party);
         party_write(ctx, "250-localhost\r\n250 STARTTLS\r\n");
     }

@@ -64,7 +64,7 @@ TEST_EACH_LOOP(programs, s_server_is_not_believed)
         party_connect(party, port);
         assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
         assert_words(party, flaws[i].we_say);
-        assert_string_equal(party_facts(party).detail, party->words);
+        assert_non_null(strstr(party_facts(party).detail, flaws[i].we_say));
         program_await(server, flaws[i].alert);
         program_release(server);
     }

@@ -118,9 +118,10 @@ static void keep(struct party *party, const weir_buf *buf)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct party *party = party_of(ctx);
+    party_manner *manner = party->manner;
 
     keep(party, weir_buf_of(msg));
-    party->manner(ctx, msg);
+    manner(ctx, msg);
     tally_add(&party->notes); /* party_await_heard */
 }
 
@@ -178,8 +179,9 @@ int party_init(struct party *party, weir_pipeline *pipeline)
 static int init_channel(weir_channel *channel, void *user_data)
 {
     struct party *party = user_data;
+    party_init_fn *init_pipeline = party->init;
 
-    return party->init(party, weir_channel_pipeline(channel));
+    return init_pipeline(party, weir_channel_pipeline(channel));
 }
 
 /* It has memory of its own: a test that fails leaves its loops running. */
@@ -307,12 +309,32 @@ void party_send(struct party *party, const void *bytes, size_t length)
 
 /* ---- hearing ---- */
 
+static bool has_heard_locked(const struct party *party, const char *text, size_t length)
+{
+    return party->heard_length >= length && (text == NULL || strstr(party->heard, text) != NULL);
+}
+
 static bool has_heard(struct party *party, const char *text, size_t length)
 {
     bool has;
 
     weir__mutex_lock(&party->lock);
-    has = party->heard_length >= length && (text == NULL || strstr(party->heard, text) != NULL);
+    has = has_heard_locked(party, text, length);
+    weir__mutex_unlock(&party->lock);
+    return has;
+}
+
+bool party_has_heard(struct party *party, const char *text)
+{
+    return has_heard(party, text, strlen(text));
+}
+
+bool party_has_heard_only(struct party *party, const void *bytes, size_t length)
+{
+    bool has;
+
+    weir__mutex_lock(&party->lock);
+    has = party->heard_length == length && memcmp(party->heard, bytes, length) == 0;
     weir__mutex_unlock(&party->lock);
     return has;
 }

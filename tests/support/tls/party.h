@@ -24,6 +24,8 @@
 
 #define PARTY_WORDS_SIZE 512
 
+struct party;
+
 /* How a handshake went, which may be the last of several. */
 struct party_facts {
     int result;
@@ -40,6 +42,9 @@ struct party_facts {
 /* What is done with bytes that have come, besides being kept; takes msg. */
 typedef void party_manner(weir_ctx *ctx, weir_msg *msg);
 
+/* Gives a connection its handlers. */
+typedef int party_init_fn(struct party *party, weir_pipeline *pipeline);
+
 struct party {
     struct host *host;
     weir_tls_context *tls;
@@ -51,7 +56,7 @@ struct party {
     weir_tls_options options;             /* of each connection's handler */
     weir_channel_options channel_options; /* of a client's channels */
     party_manner *_Atomic manner;
-    int (*_Atomic init)(struct party *party, weir_pipeline *pipeline); /* instead of party_init */
+    party_init_fn *_Atomic init;
 
     struct diary diary;
     struct tally notes;
@@ -107,6 +112,10 @@ void party_await_heard(struct party *party, const char *text);
 void party_await_length(struct party *party, size_t length);
 
 void party_forget(struct party *party);
+
+/* Whether this is among the bytes that have come; or is all of them. */
+bool party_has_heard(struct party *party, const char *text);
+bool party_has_heard_only(struct party *party, const void *bytes, size_t length);
 
 /* Waits for a note that begins with this word. */
 void party_await(struct party *party, const char *word);
