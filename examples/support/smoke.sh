@@ -17,7 +17,7 @@ report() { # each step once, where it was last: they may have been made in a loo
     local file
     echo "smoke: ended with status $1 after these steps:"
     tac "$dir/trace" | sed '1,/ at_end$/d; / exit 143$/d' | awk '!seen[$0]++ && ++shown <= 25' | tac
-    for file in "$dir"/{out,err,redis.log}; do
+    for file in "$dir"/{out,err,s_client,redis.log}; do
         [ ! -s "$file" ] || tail -n 10 -v "$file"
     done
 }

@@ -22,5 +22,5 @@ knows_tls() {
 # ARGUMENTS: talks to the server on $port that has this certificate, until its input ends.
 s_client() {
     openssl s_client -quiet -no_ign_eof -verify_return_error -CAfile "$dir/localhost.pem" \
-        -verify_hostname localhost -connect "127.0.0.1:$port" "$@" 2>"$dir/err"
+        -verify_hostname localhost -connect "127.0.0.1:$port" "$@" 2>"$dir/s_client"
 }
