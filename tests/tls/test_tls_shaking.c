@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handshakes that wait for somebody: for who chooses what a client gets, and for work that is done
+ * elsewhere.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/error.h>
+#include <weir/tls.h>
+#include <weir/tls_choice.h>
+
+#include "base/clock.h"
+#include "support/executor/group.h"
+#include "support/tls/duet.h"
+#include "support/tls/pki.h"
+#include "tls/tls.h"
+
+/* ---- choosing ---- */
+
+static weir_tls_choice *chosen_later;
+static weir_tls_context *other;
+static char asked_for[64];
+
+static void note_wish(const weir_tls_choice *choice)
+{
+    (void)snprintf(asked_for, sizeof(asked_for), "%s '%s'", weir_tls_choice_server_name(choice),
+                   weir_tls_choice_alpn(choice));
+}
+
+static void accept_now(weir_tls_choice *choice, void *user_data)
+{
+    note_wish(choice);
+    weir_tls_choice_accept(choice, user_data);
+}
+
+static void refuse_now(weir_tls_choice *choice, void *user_data)
+{
+    weir_tls_choice_refuse(choice, user_data);
+}
+
+static void choose_later(weir_tls_choice *choice, void *user_data)
+{
+    (void)user_data;
+    note_wish(choice);
+    chosen_later = choice;
+}
+
+static void open_other(void)
+{
+    assert_int_equal(
+        weir_tls_server_create(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->other.certificate,
+                                                        .key_pem = pki()->other.key),
+                               &other),
+        0);
+}
+
+static void prepare(struct duet *duet, weir_tls_choose_fn *choose, void *user_data)
+{
+    duet_prepare(
+        duet,
+        &(const struct duet_options){
+            .server_context = WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                       .key_pem = pki()->server.key,
+                                                       .choose = choose, .choose_data = user_data),
+            .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .alpn = "a,b"),
+            .client = WEIR_TLS_OPTIONS(.server_name = "other.test")});
+}
+
+static void begin(struct duet *duet)
+{
+    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+    duet_play(duet);
+}
+
+TEST(tls_shaking, asks_the_chooser_what_a_client_gets)
+{
+    struct duet duet;
+
+    open_other();
+    prepare(&duet, accept_now, other);
+    begin(&duet);
+    assert_string_equal(asked_for, "other.test 'a,b'");
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
+TEST(tls_shaking, gives_the_context_that_was_asked_if_none_is_chosen)
+{
+    struct duet duet;
+
+    prepare(&duet, accept_now, NULL);
+    begin(&duet); /* which has a certificate of another name */
+    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, waits_for_a_choice)
+{
+    struct duet duet;
+
+    open_other();
+    prepare(&duet, choose_later, NULL);
+    duet.piece = 7;
+    begin(&duet);
+    duet_write(&duet.server, duet_bytes(3), "w");
+    weir_channel_flush(duet.server.channel);
+    assert_diary(&duet.server.diary, "");
+    weir_tls_choice_accept(chosen_later, other);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) w=ok");
+    assert_int_equal(duet.client.received, 3);
+    duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
+TEST(tls_shaking, refuses_a_client_in_the_choosers_words)
+{
+    static char words[] = "we do not know that one";
+    struct duet duet;
+
+    prepare(&duet, refuse_now, words);
+    begin(&duet);
+    assert_int_equal(diary_count(&duet.server.diary, "shaken(WEIR_ETLS)"), 1);
+    assert_int_equal(diary_count(&duet.server.diary, "error(WEIR_ETLS)"), 1);
+    assert_string_equal(duet.server.detail, words);
+    assert_diary(&duet.client.diary, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_non_null(strstr(duet.client.detail, "unrecognized name"));
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, refuses_a_client_if_a_clients_context_was_chosen)
+{
+    struct duet duet;
+
+    assert_int_equal(weir_tls_client_create(NULL, &other), 0);
+    prepare(&duet, accept_now, other);
+    begin(&duet);
+    assert_string_equal(duet.server.detail, "a client's context was chosen");
+    duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
+TEST(tls_shaking, waits_for_a_choice_no_longer_than_a_handshake_may)
+{
+    struct duet duet;
+
+    prepare(&duet, choose_later, NULL);
+    begin(&duet);
+    duet_advance(&duet, weir_seconds(10));
+    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    weir_tls_choice_accept(chosen_later, NULL); /* too late, and no harm */
+    weir_embedded_run(duet.server.embedded);
+    assert_diary(&duet.server.diary, "");
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, survives_a_choice_after_its_handler_has_been_removed)
+{
+    struct duet duet;
+
+    prepare(&duet, choose_later, NULL);
+    begin(&duet);
+    assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
+    weir_tls_choice_refuse(chosen_later, NULL);
+    weir_embedded_run(duet.server.embedded);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED)");
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, survives_a_choice_after_the_channel_has_gone)
+{
+    struct duet duet;
+
+    prepare(&duet, choose_later, NULL);
+    begin(&duet);
+    weir_channel_abort(duet.server.channel, NULL);
+    weir_embedded_run(duet.server.embedded);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) inactive");
+    duet_close(&duet);
+    weir_tls_choice_accept(chosen_later, NULL);
+}
+
+/* A client that goes on sending is not listened to without end. */
+TEST(tls_shaking, keeps_no_more_than_it_must_while_it_waits)
+{
+    struct duet duet;
+    unsigned count = 0;
+
+    prepare(&duet, choose_later, NULL);
+    begin(&duet);
+    while (weir_channel_is_open(duet.server.channel) && count < 1000) {
+        (void)weir_embedded_write_inbound(duet.server.embedded, duet_bytes(1000));
+        count++;
+    }
+    assert_in_range(count, 128, 140);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
+    weir_tls_choice_accept(chosen_later, NULL);
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, finds_what_a_client_gets_by_its_name)
+{
+    struct duet duet;
+
+    open_other();
+    prepare(&duet, NULL, NULL);
+    duet_close(&duet);
+    prepare(&duet, NULL, NULL);
+    assert_int_equal(weir_tls_context_add_name(duet.server_context, "other.test", other), 0);
+    assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
+    assert_int_equal(weir_tls_add_with(duet.server.pipeline, duet.server_context,
+                                       WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.first = true))),
+                     0);
+    begin(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
+/* ---- elsewhere ---- */
+
+static weir_group *elsewhere;
+
+static void prepare_offload(struct duet *duet, weir_tls_choose_fn *choose)
+{
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    duet_prepare(duet,
+                 &(const struct duet_options){
+                     .server_context =
+                         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                  .key_pem = pki()->server.key, .choose = choose),
+                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .offload = elsewhere),
+                     .server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+}
+
+/* Plays until both have written so much down. */
+static void await(struct duet *duet, const char *client, const char *server)
+{
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    while (weir__monotonic_now() < deadline_ns &&
+           (strlen(duet->client.diary.text) < strlen(client) ||
+            strlen(duet->server.diary.text) < strlen(server))) {
+        duet_play(duet);
+        (void)sched_yield();
+    }
+    assert_diary(&duet->client.diary, client);
+    assert_diary(&duet->server.diary, server);
+}
+
+TEST(tls_shaking, may_be_done_elsewhere)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    begin(&duet);
+    duet_say(&duet.client, "hello"); /* waits for its end */
+    await(&duet, "shaken(ok)", "shaken(ok) read(hello)");
+    duet_say(&duet.server, "you too");
+    await(&duet, "read(you too)", "");
+    duet_close(&duet);
+    end_group(elsewhere);
+}
+
+TEST(tls_shaking, may_be_done_elsewhere_byte_by_byte)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    duet.piece = 1;
+    begin(&duet);
+    duet_say(&duet.client, "hello");
+    await(&duet, "shaken(ok)", "shaken(ok) read(hello)");
+    duet_close(&duet);
+    end_group(elsewhere);
+}
+
+TEST(tls_shaking, may_be_done_elsewhere_and_wait_for_a_choice)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, accept_now);
+    begin(&duet);
+    duet_say(&duet.client, "hello");
+    await(&duet, "shaken(ok)", "shaken(ok) read(hello)");
+    duet_close(&duet);
+    end_group(elsewhere);
+}
+
+TEST(tls_shaking, is_done_here_if_nobody_else_does_it)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    end_group(weir_group_retain(elsewhere));
+    begin(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+    weir_group_release(elsewhere);
+}
+
+/* The session comes back to nobody, and ends there. */
+TEST(tls_shaking, elsewhere_survives_the_removal_of_its_handler)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    assert_int_equal(weir_pipeline_remove(duet.client.pipeline, "tls", NULL), 0);
+    await(&duet, "shaken(WEIR_ECLOSED)", "");
+    end_group(elsewhere);
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, elsewhere_survives_the_end_of_its_channel)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    weir_channel_abort(duet.client.channel, NULL);
+    await(&duet, "shaken(WEIR_ECLOSED) inactive", "");
+    end_group(elsewhere);
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, elsewhere_survives_a_close_and_a_timeout)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    weir_channel_close(duet.client.channel, NULL);
+    weir_embedded_advance(duet.server.embedded, weir_seconds(10));
+    await(&duet, "shaken(WEIR_ECLOSED) inactive", "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    end_group(elsewhere);
+    duet_close(&duet);
+}
