@@ -743,3 +743,75 @@ TEST(tls, keeps_what_comes_before_the_first_message)
     assert_diary(&duet.server.diary, "first=ok shaken(ok)");
     duet_close(&duet);
 }
+
+/* ---- without memory ---- */
+
+TEST(tls, is_not_added_without_memory)
+{
+    weir_tls_context *context = NULL;
+    weir_embedded *embedded = NULL;
+    int err = -ENOMEM;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
+    for (unsigned n = 1; err < 0; n++) {
+        test_memory_fail_at(n);
+        err = weir_tls_add_with(weir_embedded_pipeline(embedded), context,
+                                WEIR_TLS_OPTIONS(.server_name = "localhost"));
+        if (err < 0)
+            assert_int_equal(err, -ENOMEM);
+        test_memory_fail_at(0);
+    }
+    weir_embedded_release(embedded);
+    weir_tls_context_release(context);
+}
+
+#define WRITES 6
+
+/* A whole life: whatever fails, everybody hears of everything once. */
+static bool live_without_memory(unsigned n)
+{
+    weir_promise *promises[WRITES];
+    weir_msg *msgs[WRITES];
+    struct duet duet;
+    bool failed, begun;
+
+    duet_prepare(&duet, NULL);
+    for (size_t i = 0; i < WRITES; i++) {
+        msgs[i] = duet_bytes(i == 4 ? 200000 : 10);
+        assert_int_equal(weir_promise_create(weir_executor_immediate(), &promises[i]), 0);
+    }
+    test_memory_fail_at(n);
+    begun = weir_embedded_register(duet.server.embedded) == 0 &&
+            weir_embedded_register(duet.client.embedded) == 0;
+    for (size_t i = 0; i < WRITES; i++)
+        weir_channel_write(duet.client.channel, msgs[i], promises[i]);
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    weir_channel_close(duet.client.channel, NULL);
+    duet_play(&duet);
+    duet_advance(&duet, weir_seconds(20));
+    duet_play(&duet);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    if (begun) {
+        assert_int_equal(diary_count(&duet.client.diary, "shaken("), 1);
+        assert_int_equal(diary_count(&duet.server.diary, "shaken("), 1);
+        assert_true(diary_count(&duet.client.diary, "error(") <= 1);
+    }
+    if (!failed)
+        assert_int_equal(duet.server.received, 200050);
+    duet_close(&duet);
+    for (size_t i = 0; i < WRITES; i++) {
+        assert_true(weir_promise_is_done(promises[i]));
+        weir_promise_release(promises[i]);
+    }
+    return failed;
+}
+
+TEST(tls, survives_every_lack_of_memory)
+{
+    for (unsigned n = 1; live_without_memory(n); n++)
+        ;
+}

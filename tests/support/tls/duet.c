@@ -233,6 +233,10 @@ bool duet_bring(struct duet *duet, struct duettist *from, struct duettist *to)
     buf = weir_buf_of(msg);
     assert_non_null(buf);
     from->sent += weir_buf_readable(buf);
+    if (duet->piece == 0) {
+        (void)weir_embedded_write_inbound(to->embedded, msg);
+        return true;
+    }
     while (weir_buf_readable(buf) > 0)
         (void)weir_embedded_write_inbound(to->embedded, piece_of(buf, duet->piece));
     weir_msg_release(msg);
