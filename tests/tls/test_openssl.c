@@ -7,6 +7,7 @@
 
 #include <weir/bytes.h>
 
+#include "base/thread.h"
 #include "support/test.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
@@ -313,4 +314,76 @@ TEST(openssl, an_idle_session_is_small)
             assert_in_range(bytes, 1, of_server ? IDLE_SERVER_MAX : IDLE_CLIENT_MAX);
         }
     }
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4
+#define TALKS 10
+
+/* What several threads share: both settings. Nothing is asserted there. */
+struct crowd {
+    weir__tls_settings *client;
+    weir__tls_settings *server;
+    _Atomic unsigned talks;
+};
+
+static bool is_over(struct talk *talk)
+{
+    int client, server;
+
+    do {
+        client = talk->client.session->engine->handshake(talk->client.session, &talk->client.io);
+        weir_buf_release(talk->server.io.in);
+        talk->server.io.in = talk->client.io.out;
+        talk->client.io.out = NULL;
+        server = talk->server.session->engine->handshake(talk->server.session, &talk->server.io);
+        weir_buf_release(talk->client.io.in);
+        talk->client.io.in = talk->server.io.out;
+        talk->server.io.out = NULL;
+    } while (client == WEIR__TLS_MORE && server == WEIR__TLS_MORE);
+    return client == WEIR__TLS_DONE || server == WEIR__TLS_DONE;
+}
+
+static void talk_on_thread(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (size_t i = 0; i < TALKS; i++) {
+        weir__tls_peer client = {.server_name = "example.test"}, server = {.asks = false};
+        struct talk talk = {0};
+
+        if (weir__tls_openssl.session_create(crowd->client, &client, &talk.client.session) == 0) {
+            if (weir__tls_openssl.session_create(crowd->server, &server, &talk.server.session) ==
+                0) {
+                crowd->talks += is_over(&talk);
+                talk_end_one(&talk.server);
+            }
+            talk_end_one(&talk.client);
+        }
+    }
+}
+
+static void run_crowd(struct crowd *crowd)
+{
+    weir__thread threads[THREADS];
+
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "crowd", talk_on_thread, crowd), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        weir__thread_join(&threads[i]);
+}
+
+TEST(openssl, threads_share_settings_and_leave_nothing_behind)
+{
+    struct crowd crowd = {.client = talk_client(0), .server = talk_server(0)};
+    size_t before;
+
+    run_crowd(&crowd);
+    before = test_openssl_live();
+    run_crowd(&crowd);
+    assert_int_equal(crowd.talks, 2 * THREADS * TALKS);
+    assert_true(test_openssl_live() <= before);
+    weir__tls_openssl.settings_release(crowd.client);
+    weir__tls_openssl.settings_release(crowd.server);
 }

@@ -9,6 +9,7 @@
 #include "support/test.h"
 #include "support/tls/pki.h"
 #include "support/tls/talk.h"
+#include "tls/openssl.h"
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
@@ -250,6 +251,44 @@ TEST(openssl_error, what_came_before_a_bad_record_is_delivered)
     assert_int_equal(weir_buf_readable(talk.server.heard), 4);
     assert_int_equal(talk_hear(&talk.server), WEIR_ETLS); /* for good */
     assert_int_equal(talk_seal(&talk.server, "more", 4), WEIR_ETLS);
+    talk_end(&talk);
+}
+
+/* ---- a second handshake ---- */
+
+static SSL *ssl_of(const struct talker *talker)
+{
+    return ((weir__openssl_session *)(void *)talker->session)->ssl;
+}
+
+/* The server goes on as it was, the client hears that it cannot have one. */
+TEST(openssl_error, keys_are_not_negotiated_again)
+{
+    struct talk talk;
+
+    begin_over(&talk, WEIR_TLS_VERSION_1_2);
+    SSL_clear_options(ssl_of(&talk.client), SSL_OP_NO_RENEGOTIATION);
+    assert_int_equal(SSL_renegotiate(ssl_of(&talk.client)), 1);
+    assert_int_equal(talk_step(&talk.client), 0);
+    assert_int_equal(talk.client.status, WEIR__TLS_MORE);
+    assert_int_equal(talk_hear(&talk.server), WEIR__TLS_MORE);
+    assert_int_equal(talk_step(&talk.client), WEIR_ETLS);
+    assert_string_equal(talk.client.session->reason,
+                        "we refused: no renegotiation (alert 40: handshake failure)");
+    assert_int_equal(talk_hear(&talk.server), WEIR_ETLSREFUSED);
+    talk_end(&talk);
+}
+
+TEST(openssl_error, a_server_cannot_demand_it_either)
+{
+    struct talk talk;
+
+    begin_over(&talk, WEIR_TLS_VERSION_1_2);
+    SSL_clear_options(ssl_of(&talk.server), SSL_OP_NO_RENEGOTIATION);
+    assert_int_equal(SSL_renegotiate(ssl_of(&talk.server)), 1);
+    assert_int_equal(talk_step(&talk.server), 0);
+    assert_int_equal(talk_seal(&talk.server, "and go on", 9), 0);
+    talk_expect(&talk.client, "and go on", 9);
     talk_end(&talk);
 }
 
