@@ -165,7 +165,7 @@ void weir__openssl_choice_prepare(weir__tls_settings *settings)
 /* ---- what it gets ---- */
 
 /* What a SSL has of the groups of its SSL_CTX cannot be taken back, only overwritten. */
-#define DEFAULT_GROUPS "X25519:P-256:X448:P-521:P-384"
+static char default_groups[] = "X25519:P-256:X448:P-521:P-384"; /* OpenSSL's macro takes no const */
 
 /*
  * SSL_set_SSL_CTX takes over the certificates, and what is looked up in the SSL_CTX each time: the
@@ -174,7 +174,7 @@ void weir__openssl_choice_prepare(weir__tls_settings *settings)
  */
 static bool take_over(SSL *ssl, const weir__tls_settings *settings)
 {
-    const char *groups = settings->groups != NULL ? settings->groups : DEFAULT_GROUPS;
+    char *groups = settings->groups != NULL ? settings->groups : default_groups;
     SSL_CTX *ctx = settings->ctx;
 
     if (SSL_set_SSL_CTX(ssl, ctx) == NULL)

@@ -114,7 +114,7 @@ static int use_groups(weir__openssl_making *making)
     if (making->settings->groups == NULL)
         return -ENOMEM;
     memcpy(making->settings->groups, groups, size);
-    return SSL_CTX_set1_groups_list(making->settings->ctx, groups) == 1
+    return SSL_CTX_set1_groups_list(making->settings->ctx, making->settings->groups) == 1
                ? 0
                : refuse_choice(making, "group", groups);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/tls/draft.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <openssl/ssl.h>
@@ -93,9 +94,11 @@ void draft_make_real(struct draft *ret_draft, const char *name, const char *alpn
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
     SSL *ssl = SSL_new(ctx);
+    char copy[256]; /* OpenSSL's macro takes no const */
 
+    (void)snprintf(copy, sizeof(copy), "%s", name != NULL ? name : "");
     assert_int_equal(SSL_set_max_proto_version(ssl, version), 1);
-    assert_true(name == NULL || SSL_set_tlsext_host_name(ssl, name) == 1);
+    assert_true(name == NULL || SSL_set_tlsext_host_name(ssl, copy) == 1);
     assert_int_equal(SSL_set_alpn_protos(ssl, (const uint8_t *)alpn, (unsigned)strlen(alpn)), 0);
     SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
     take(ssl, ret_draft);

@@ -242,8 +242,10 @@ static void make_leaves(void)
     struct plan expired = server_plan, future = server_plan;
     const struct signer itself = {0};
 
-    expired.from_days = -2, expired.to_days = -1;
-    future.from_days = 1, future.to_days = 2;
+    expired.from_days = -2;
+    expired.to_days = -1;
+    future.from_days = 1;
+    future.to_days = 2;
 #define MAKE(noun, plan, by, passphrase)                             \
     do {                                                             \
         made.pki.noun = leaf_of(&(plan), new_key(), by, passphrase); \

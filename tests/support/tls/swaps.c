@@ -143,11 +143,12 @@ static void say_goodbye(struct client *client, SSL *ssl)
 
 static void visit(struct client *client)
 {
+    char name[] = "localhost"; /* OpenSSL's macro takes no const */
     int fd = connect_socket(&client->scene->address);
     SSL *ssl = SSL_new(client->ctx);
 
     if (fd < 0 || ssl == NULL || SSL_set_fd(ssl, fd) != 1 ||
-        SSL_set_tlsext_host_name(ssl, "localhost") != 1 || SSL_set1_host(ssl, "localhost") != 1 ||
+        SSL_set_tlsext_host_name(ssl, name) != 1 || SSL_set1_host(ssl, name) != 1 ||
         (client->session != NULL && SSL_set_session(ssl, client->session) != 1))
         (void)fail(client, "connection");
     else if (converse(client, ssl))
