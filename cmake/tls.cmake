@@ -23,6 +23,12 @@ if(WEIR_WITH_TLS)
     find_package(OpenSSL 3 REQUIRED)
 endif()
 
+# What includes OpenSSL's headers: clang, other than gcc, warns of casts in their macros.
+function(weir_use_openssl target)
+    target_link_libraries(${target} PUBLIC OpenSSL::SSL OpenSSL::Crypto)
+    target_compile_options(${target} PUBLIC $<$<C_COMPILER_ID:Clang>:-Wno-cast-qual>)
+endfunction()
+
 # Programs that are named tls* cannot be linked without it: takes them out of a list of sources.
 macro(weir_keep_what_links list)
     if(NOT TARGET weir-tls)

@@ -161,7 +161,9 @@ static char *key_pem(EVP_PKEY *key, const char *passphrase)
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-    (void)status, (void)kind, (void)place;
+    (void)status;
+    (void)kind;
+    (void)place;
     return remove(path);
 }
 
