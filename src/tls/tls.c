@@ -205,10 +205,14 @@ static void on_read_complete(weir_ctx *ctx)
     finish_reading(ctx);
 }
 
+static void on_input_closed(weir_ctx *ctx);
+
 void weir__tls_resume(weir_ctx *ctx)
 {
     weir_decoder_resume(ctx);
     finish_reading(ctx);
+    if (weir__tls_of(ctx)->has_input_closed)
+        on_input_closed(ctx);
 }
 
 /* ---- writing ---- */
@@ -311,12 +315,24 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (err == -ECONNRESET || err == -EPIPE) {
-        tls->lost = err;
-        if (tls->stage == WEIR__TLS_ENDING)
-            return;
+    tls->lost = err;
+    if (tls->stage != WEIR__TLS_ENDING || (err != -ECONNRESET && err != -EPIPE))
+        weir_fire_error(ctx, err, detail);
+}
+
+/* The end of the input waits for what came before it. */
+static void on_input_closed(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_SHAKING && tls->awaits != WEIR__TLS_NOTHING) {
+        tls->has_input_closed = true;
+        return;
     }
-    weir_fire_error(ctx, err, detail);
+    tls->has_input_closed = false;
+    if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
+        weir__tls_input_ended(ctx);
+    weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -327,9 +343,12 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir__tls_decided(ctx, choice);
         return;
     }
-    if (event == weir_event_input_closed() && weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
-        weir__tls_input_ended(ctx);
-    weir_decoder_event(ctx, event);
+    if (event != weir_event_input_closed()) {
+        weir_decoder_event(ctx, event);
+        return;
+    }
+    weir_msg_release(event);
+    on_input_closed(ctx);
 }
 
 /* ---- making one ---- */

@@ -55,7 +55,7 @@ typedef struct weir__tls {
     int64_t peer_close_timeout_ns;
     int64_t sent_at; /* something was, last before the timer of a close was started */
     size_t taken;    /* a job has taken so many of the bytes that are kept */
-    int lost;        /* the error that the connection was lost with, or 0 */
+    int lost;        /* the last error of the connection, or 0 */
     uint8_t stage;
     uint8_t awaits;
     bool is_start_tls;     /* and nothing was written yet, */
@@ -64,6 +64,7 @@ typedef struct weir__tls {
     bool is_choosing;      /* the chooser is on the stack */
     bool is_sealing;       /* somebody further out on the stack */
     bool needs_flush;      /* there are records that nobody has flushed */
+    bool has_input_closed; /* while the handshake waited for something: not told yet */
     bool has_peer_ended;   /* TLS, properly; */
     bool is_end_told;      /* those behind know it; or that it was not properly */
 } weir__tls;

@@ -209,7 +209,7 @@ void weir__tls_input_ended(weir_ctx *ctx)
     if (tls->stage == WEIR__TLS_SHAKING)
         weir__tls_give_up(ctx, WEIR_ECUTOFF,
                           "the peer ended the connection before the handshake was over");
-    if (tls->stage != WEIR__TLS_OPEN || tls->is_end_told || tls->lost < 0)
+    if (tls->stage != WEIR__TLS_OPEN || tls->is_end_told)
         return;
     tls->is_end_told = true;
     weir_fire_error(ctx, WEIR_ECUTOFF, NULL);

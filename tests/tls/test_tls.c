@@ -16,6 +16,7 @@
 #include "support/memory.h"
 #include "support/tls/duet.h"
 #include "support/tls/pki.h"
+#include "tls/openssl.h"
 #include "tls/tls.h"
 
 static void begin(struct duet *duet)
@@ -530,6 +531,24 @@ TEST(tls, reads_on_demand)
     weir_channel_request_read(duet.server.channel);
     duet_play(&duet);
     assert_diary(&duet.server.diary, "read(again)");
+    duet_close(&duet);
+}
+
+/* The client takes new keys, and wants the server to. */
+TEST(tls, goes_on_with_new_keys)
+{
+    weir__openssl_session *session;
+    struct duet duet;
+
+    duet_open(&duet, NULL);
+    session = (weir__openssl_session *)(void *)duet_tls(&duet.client)->session;
+    assert_int_equal(SSL_key_update(session->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    duet_say(&duet.server, "you too");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) read(you too)");
     duet_close(&duet);
 }
 

@@ -308,6 +308,26 @@ TEST(tls_shaking, is_done_here_if_nobody_else_does_it)
     weir_group_release(elsewhere);
 }
 
+/* All that the client has to say comes while the last step is done elsewhere, and then its end. */
+TEST(tls_shaking, elsewhere_keeps_the_end_of_the_input_behind_what_came_before)
+{
+    struct duet duet;
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    duet_prepare(
+        &duet,
+        &(const struct duet_options){
+            .server = WEIR_TLS_OPTIONS(.offload = elsewhere),
+            .server_channel =
+                WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true))});
+    begin(&duet);
+    duet_write(&duet.client, duet_bytes(200), NULL);
+    weir_channel_close(duet.client.channel, NULL);
+    await(&duet, "shaken(ok) inactive", "shaken(ok) read(200) ended input-closed");
+    duet_close(&duet);
+    end_group(elsewhere);
+}
+
 /* The session comes back to nobody, and ends there. */
 TEST(tls_shaking, elsewhere_survives_the_removal_of_its_handler)
 {

@@ -5,6 +5,7 @@
 #include <weir/buf.h>
 #include <weir/error.h>
 #include <weir/tls.h>
+#include <weir/tls_choice.h>
 
 #include "support/channel/rig.h"
 #include "support/executor/global.h"
@@ -275,6 +276,52 @@ TEST_EACH_LINE(tls_socket, tells_when_the_peer_is_cut_off)
                      0);
     assert_int_equal(line_do(&line->client, weir_channel_close), 0);
     assert_heard(&line->server, "error(WEIR_ECUTOFF) inactive unregistered");
+    close_secure_line(line);
+}
+
+/* ---- elsewhere ---- */
+
+static void decide(void *arg, int status)
+{
+    (void)status;
+    weir_tls_choice_accept(arg, NULL);
+}
+
+static void decide_elsewhere(weir_tls_choice *choice, void *user_data)
+{
+    (void)user_data;
+    if (weir_execute(weir_executor_global(), decide, choice) < 0)
+        weir_tls_choice_refuse(choice, NULL);
+}
+
+TEST_EACH_LINE(tls_socket, takes_a_choice_from_another_thread)
+{
+    struct secure secure;
+
+    secure_open(&secure);
+    assert_int_equal(
+        weir_tls_context_replace(
+            secure.server,
+            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                     .key_pem = pki()->server.key, .choose = decide_elsewhere)),
+        0);
+    echo_all(line, &secure, 20, 10000);
+    secure_close(&secure);
+}
+
+TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
+{
+    open_secure_line(line, NULL);
+    for (int i = 1; i <= 4; i++) {
+        assert_int_equal(line_do(&line->server, weir_channel_deregister), 0);
+        weir_group_register(i % 2 == 1 ? line->near.group : line->far.group, line->server.channel,
+                            NULL);
+        line_say(&line->client, "hello");
+        line_await_received(&line->server, 5 * (uint64_t)i);
+        line_say(&line->server, "hello");
+        line_await_received(&line->client, 5 * (uint64_t)i);
+    }
+    assert_int_equal(diary_count(&line->server.diary, "error"), 0);
     close_secure_line(line);
 }
 
