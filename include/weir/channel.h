@@ -148,6 +148,13 @@ WEIR_API bool weir_channel_is_writable(const weir_channel *channel);
 WEIR_API bool weir_channel_has_peer_ended(const weir_channel *channel);
 
 /*
+ * The peer has said, by what it speaks, that it sends nothing more. So a close does not wait for
+ * the end of its stream: nothing can come that would make the system reset the connection.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_set_no_linger(weir_channel *channel);
+
+/*
  * Its own address and its peer's. Who wants to know them when it is closed, such as in `inactive`,
  * asks once before: then they are remembered, unless it is a datagram channel, whose may change.
  * Thread: any.  Fails: -ENOTCONN (it has none yet, or is closed and nobody has asked before), or

@@ -144,6 +144,12 @@ bool weir_channel_has_peer_ended(const weir_channel *channel)
     return weir__channel_is(channel, WEIR__PEER_ENDED);
 }
 
+/* Relaxed: whoever sets it asks for the close later, and that is passed on with an order. */
+void weir_channel_set_no_linger(weir_channel *channel)
+{
+    atomic_store_explicit(&channel->no_linger, true, memory_order_relaxed);
+}
+
 bool weir_channel_is_active(const weir_channel *channel)
 {
     return weir__channel_is(channel, WEIR__IS_ACTIVE);

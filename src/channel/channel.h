@@ -102,7 +102,8 @@ struct weir_channel {
     _Atomic(weir__rare *) rare;
     _Atomic uint32_t due; /* who sets the first bit posts due_task */
     _Atomic bool auto_read;
-    uint16_t stats; /* of the transport: where its figures begin in an account */
+    _Atomic bool no_linger; /* set once */
+    uint16_t stats;         /* of the transport: where its figures begin in an account */
 
     const weir__transport *transport;
     _Atomic(weir__config *) config; /* the loop's to change */

@@ -304,6 +304,7 @@ static bool has_time(const weir_channel *channel)
 static bool has_to_linger(const weir_channel *channel)
 {
     return has_time(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           !atomic_load_explicit(&channel->no_linger, memory_order_relaxed) &&
            channel->transport->shut_output != NULL;
 }
 

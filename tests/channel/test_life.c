@@ -277,6 +277,24 @@ TEST(life, close_does_not_linger_if_the_peer_has_ended_its_stream)
     rig_close(&rig);
 }
 
+TEST(life, close_does_not_linger_if_the_peer_has_said_that_nothing_more_comes)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    weir_channel_set_no_linger(rig.channel);
+    rig.wire->room = 3;
+    rig_write(&rig, "bye", "bye");
+    rig_write(&rig, "bye", "byebye");
+    diary_clear(&rig.diary);
+    weir_channel_close(rig.channel, NULL);
+    assert_diary(&rig.diary, "a.close FLUSH bye=ok");
+    rig_make_room(&rig, -1); /* all of it is sent first */
+    assert_diary(&rig.diary, "FLUSH byebye=ok CLOSE");
+    assert_sent(&rig, "byebye");
+    rig_close(&rig);
+}
+
 TEST(life, the_end_of_the_peers_stream_closes_after_the_rest_was_sent)
 {
     struct rig rig;

@@ -975,6 +975,7 @@ void use_channel(weir_channel *channel)
     EXPECT(weir_channel_is_open(channel) && weir_channel_is_registered(channel));
     EXPECT(weir_channel_is_active(channel) && weir_channel_is_writable(channel));
     EXPECT(!weir_channel_has_peer_ended(channel));
+    weir_channel_set_no_linger(channel);
     EXPECT(weir_channel_local_address(channel, &address) == 0);
     EXPECT(weir_channel_remote_address(channel, &address) == 0);
     weir_channel_read_stats(&stats);
