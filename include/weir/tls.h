@@ -17,8 +17,9 @@
  * then the end of TLS, then closes. If the peer's end of stream comes without its end of TLS
  * somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
  *
- * weir_channel_shutdown_output goes past all handlers: what TLS holds back is lost by it, and to the
- * peer it looks as if it had been cut off. weir_channel_abort does, too; what is held back fails.
+ * weir_channel_shutdown_output goes past all handlers: what TLS holds back is lost by it, and to
+ * the peer it looks as if it had been cut off. weir_channel_abort does, too; what is held back
+ * fails.
  */
 #ifndef WEIR_TLS_H
 #define WEIR_TLS_H
