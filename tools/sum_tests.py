@@ -70,7 +70,8 @@ def reason_in(lines, result):
         r"^SUMMARY: (.*)",
         r"^ERROR: (.*)",
         r"(?s)^\[  ERROR   \] --- (?!\[)(.*?)(?=\n\[|\Z)",
-        r"(?s)^\++ [^\n]*(?!.*^\++ )",  # the last step of a script
+        r"^smoke: (?!ended |it takes )(.*)",  # a script's own words, or else its last step
+        r"(?s)^\++ [^\n]*(?!.*^\++ )",
         r"^.*\berror: .*",
         r"(?s)^[^\n]+(?!.*^[^\n]+)",
     ):
