@@ -219,10 +219,8 @@ static int handshake(weir__tls_session *session, weir__tls_io *io)
 }
 
 /* Whether there is nothing that a call of OpenSSL's could make something of. */
-static bool is_dry(const weir__openssl_session *self)
+static bool is_dry(const weir__openssl_session *self, const weir_buf *in)
 {
-    const weir_buf *in = self->io->in;
-
     return (in == NULL || weir_buf_readable(in) == 0) && SSL_pending(self->ssl) == 0 &&
            (SSL_get_shutdown(self->ssl) & SSL_RECEIVED_SHUTDOWN) == 0;
 }
@@ -237,7 +235,7 @@ static int open_records(weir__openssl_session *self, weir_buf *plain)
     size_t length;
     int result;
 
-    while (weir_buf_writable(plain) > 0 && !is_dry(self)) {
+    while (weir_buf_writable(plain) > 0 && !is_dry(self, self->io->in)) {
         result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
         if (result != 1) {
             result = judge(self, result);
@@ -258,6 +256,8 @@ static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *pla
     assert(self->is_over && weir_buf_writable(plain) > 0);
     if (self->failed < 0)
         return self->failed;
+    if (is_dry(self, io->in))
+        return WEIR__TLS_MORE;
     enter(self, io);
     SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS); /* one buffer for all records of a call */
     result = open_records(self, plain);
