@@ -206,6 +206,22 @@ TEST_EACH_LOOP(programs, s_client_may_not_renegotiate)
     party_end(party);
 }
 
+TEST_EACH_LOOP(programs, gnutls_cli_may_not_renegotiate)
+{
+    struct party *party;
+    struct program *client;
+
+    program_require(host, "gnutls-cli");
+    party = party_listen_as_localhost(host);
+    client = gnutls_cli(party, "--rehandshake", "--priority", counterpart_versions[0].priority);
+    (void)program_wait(client);
+    assert_printed(client, "*** ReHandshake has failed");
+    program_release(client);
+    party_await(party, "inactive");
+    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    party_end(party);
+}
+
 TEST_EACH_LOOP(programs, s_server_may_not_renegotiate)
 {
     struct party *party;

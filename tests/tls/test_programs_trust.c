@@ -71,6 +71,48 @@ TEST_EACH_LOOP(programs, s_server_is_not_believed)
     party_end(party);
 }
 
+/* A name, an address, or what a star stands for. */
+TEST_EACH_LOOP(programs, s_server_is_believed_by_each_of_its_names)
+{
+    const struct {
+        const struct pki_leaf *leaf;
+        const char *name;
+        const char *refusal; /* NULL: it is believed */
+    } visits[] = {
+        {&pki()->server, "127.0.0.1", NULL},
+        {&pki()->server, "::1", NULL},
+        {&pki()->server, "EXAMPLE.test", NULL},
+        {&pki()->other, "any.wild.test", NULL},
+        {&pki()->server, "127.0.0.2", "IP address mismatch"},
+        {&pki()->other, "wild.test", "hostname mismatch"},
+        {&pki()->other, "one.more.wild.test", "hostname mismatch"},
+    };
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_visit_localhost(host);
+    for (size_t i = 0; i < sizeof(visits) / sizeof(visits[0]); i++) {
+        unsigned port;
+        struct program *server =
+            s_server(&port, "-rev", "-cert", visits[i].leaf->certificate_file, "-cert_chain",
+                     visits[i].leaf->certificate_file, "-key", visits[i].leaf->key_file);
+
+        party->options.server_name = visits[i].name;
+        party_connect(party, port);
+        if (visits[i].refusal != NULL) {
+            assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+            assert_words(party, visits[i].refusal);
+        } else {
+            party_say(party, "hello\n");
+            party_await_heard(party, "olleh\n");
+            party_leave(party);
+            assert_party(party, "handshake(OK) inactive");
+        }
+        program_release(server);
+    }
+    party_end(party);
+}
+
 static struct party *listen_as(struct host *host, const struct pki_leaf *leaf)
 {
     return party_listen(
