@@ -5,111 +5,24 @@
  * goes on with the settings that somebody has chosen, as if it had begun with them.
  */
 #include <errno.h>
-#include <string.h>
 
 #include <weir/memory.h>
 
 #include "tls/openssl.h"
+#include "tls/tls_hello.h"
 
-/* Bytes that are being read; all that is taken is checked. */
-struct bytes {
-    const uint8_t *at;
-    size_t left;
-};
-
-static bool take_number(struct bytes *from, size_t size, size_t *ret_number)
-{
-    size_t number = 0;
-
-    if (from->left < size)
-        return false;
-    for (size_t i = 0; i < size; i++)
-        number = number << 8 | from->at[i];
-    from->at += size;
-    from->left -= size;
-    *ret_number = number;
-    return true;
-}
-
-/* Bytes behind their length, which is a number of `size` bytes. */
-static bool take_part(struct bytes *from, size_t size, struct bytes *ret_part)
-{
-    size_t length;
-
-    if (!take_number(from, size, &length) || from->left < length)
-        return false;
-    *ret_part = (struct bytes){from->at, length};
-    from->at += length;
-    from->left -= length;
-    return true;
-}
-
-/* ---- what the client wants ---- */
-
-static char lower(uint8_t c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-static bool read_server_name(struct bytes extension, weir__tls_wish *wish)
-{
-    struct bytes list, name;
-    size_t type;
-
-    if (!take_part(&extension, 2, &list) || extension.left > 0 || !take_number(&list, 1, &type) ||
-        type != TLSEXT_NAMETYPE_host_name || !take_part(&list, 2, &name) || list.left > 0)
-        return false;
-    if (name.left == 0 || name.left >= sizeof(wish->server_name) ||
-        memchr(name.at, '\0', name.left) != NULL)
-        return false;
-    for (size_t i = 0; i < name.left; i++)
-        wish->server_name[i] = lower(name.at[i]);
-    wish->server_name[name.left] = '\0';
-    return true;
-}
-
-/* What has a comma or a NUL, or finds no room, is no protocol that a chooser could look for. */
-static void add_protocol(weir__tls_wish *wish, size_t *used, struct bytes protocol)
-{
-    size_t comma = *used > 0 ? 1 : 0;
-
-    if (memchr(protocol.at, ',', protocol.left) != NULL ||
-        memchr(protocol.at, '\0', protocol.left) != NULL ||
-        comma + protocol.left >= sizeof(wish->alpn) - *used)
-        return;
-    if (comma > 0)
-        wish->alpn[(*used)++] = ',';
-    memcpy(wish->alpn + *used, protocol.at, protocol.left);
-    *used += protocol.left;
-    wish->alpn[*used] = '\0';
-}
-
-static bool read_protocols(struct bytes extension, weir__tls_wish *wish)
-{
-    struct bytes list, protocol;
-    size_t used = 0;
-
-    if (!take_part(&extension, 2, &list) || extension.left > 0 || list.left == 0)
-        return false;
-    while (list.left > 0) {
-        if (!take_part(&list, 1, &protocol) || protocol.left == 0)
-            return false;
-        add_protocol(wish, &used, protocol);
-    }
-    return true;
-}
-
+/* What makes no sense to who reads hellos makes none here. */
 static bool read_wish(SSL *ssl, weir__tls_wish *wish)
 {
-    struct bytes bytes;
+    weir_span bytes;
 
     wish->server_name[0] = wish->alpn[0] = '\0';
-    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &bytes.at, &bytes.left) == 1 &&
-        !read_server_name(bytes, wish))
+    if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &bytes.data, &bytes.length) == 1 &&
+        weir__tls_hello_server_name(bytes, wish->server_name) != NULL)
         return false;
     return SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation,
-                                     &bytes.at, &bytes.left) != 1 ||
-           read_protocols(bytes, wish);
+                                     &bytes.data, &bytes.length) != 1 ||
+           weir__tls_hello_alpn(bytes, wish->alpn) == NULL;
 }
 
 static int ask(weir__openssl_session *self, int *ret_alert)
