@@ -184,6 +184,24 @@ TEST(tls_hello, names_the_protocols_that_can_be_named)
     assert_alpn(many, sizeof(many), expected); /* as many as there is room for */
 }
 
+TEST(tls_hello, names_protocols_as_long_as_there_is_room)
+{
+    char list[256 + 3], expected[256];
+
+    memset(list, 'a', sizeof(list));
+    memset(expected, 'a', sizeof(expected));
+    list[0] = (char)251; /* and a comma, and three more: it just fits */
+    memcpy(list + 252, "\x03xyz", 4);
+    memcpy(expected + 251, ",xyz", 5);
+    assert_alpn(list, 256, expected);
+    list[252] = 'a';
+    list[0] = (char)252; /* one too many: this is where it is cut off, whatever comes then */
+    memcpy(list + 253, "\x03xyz\x01", 5);
+    expected[252] = '\0';
+    expected[251] = 'a';
+    assert_alpn(list, 259, expected);
+}
+
 TEST(tls_hello, with_protocols_that_make_no_sense_is_refused)
 {
     REFUSED(16, "");
@@ -228,6 +246,44 @@ TEST(tls_hello, of_old_clients_has_no_extensions)
     assert_int_equal(read_draft(&draft, &hello), 1);
     assert_int_equal(hello.version, 0x0303);
     assert_string_equal(hello.server_name, "");
+}
+
+/* ---- what comes before the extensions ---- */
+
+static int read_body(unsigned version, size_t session, size_t suites, size_t compressions)
+{
+    static const uint8_t zeroes[64];
+    struct draft body = {.length = 0}, draft = {.length = 0};
+    weir_tls_hello hello = {.version = 0};
+    int result;
+
+    draft_put_number(&body, 2, version);
+    draft_put(&body, zeroes, 32);
+    draft_put_block(&body, 1, zeroes, session);
+    draft_put_block(&body, 2, zeroes, suites);
+    draft_put_block(&body, 1, zeroes, compressions);
+    draft_put_hello(&draft, &body, 16384);
+    result = read_draft(&draft, &hello);
+    return result == 1 ? hello.version : result;
+}
+
+TEST(tls_hello, has_lists_of_possible_lengths)
+{
+    assert_int_equal(read_body(0x0303, 0, 2, 1), 0x0303);
+    assert_int_equal(read_body(0x0303, 32, 64, 64), 0x0303);
+    assert_int_equal(read_body(0x0303, 33, 2, 1), WEIR_EMALFORMED);
+    assert_int_equal(read_body(0x0303, 0, 0, 1), WEIR_EMALFORMED);
+    assert_int_equal(read_body(0x0303, 0, 3, 1), WEIR_EMALFORMED);
+    assert_int_equal(read_body(0x0303, 0, 2, 0), WEIR_EMALFORMED);
+}
+
+TEST(tls_hello, has_a_version_from_ssl_3_on)
+{
+    assert_int_equal(read_body(0x0300, 0, 2, 1), 0x0300);
+    assert_int_equal(read_body(0x0304, 0, 2, 1), 0x0303); /* 1.3 is offered otherwise */
+    assert_int_equal(read_body(0x0400, 0, 2, 1), 0x0303);
+    assert_int_equal(read_body(0x0002, 0, 2, 1), WEIR_EMALFORMED);
+    assert_int_equal(read_body(0x02ff, 0, 2, 1), WEIR_EMALFORMED);
 }
 
 /* ---- lengths that lie ---- */
@@ -320,6 +376,11 @@ TEST(tls_hello, that_is_too_long_is_refused_as_soon_as_it_says_so)
     extensions.length += 60000;
     draft_make(&draft, &extensions, 16384);
     assert_int_equal(read_draft(&draft, &hello), 1);
+    draft.length = 49167; /* three of its records; the next one would end too far away */
+    draft_put(&draft, "\x16\x03\x01\x3f\xed", 5);
+    assert_int_equal(read_draft(&draft, &hello), WEIR_ETOOLONG);
+    draft.bytes[draft.length - 1]--;
+    assert_int_equal(read_draft(&draft, &hello), 0);
     draft_make(&draft, &extensions, 40); /* in so many records that they are too long */
     assert_int_equal(read_draft(&draft, &hello), WEIR_ETOOLONG);
 }
