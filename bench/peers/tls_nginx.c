@@ -2,9 +2,6 @@
 /*
  * nginx as a TLS server: one process, no log. Small answers are in its configuration, so that no
  * file is opened; what is larger is a file, which it reads (from the page cache) and encrypts.
- *
- * Without tickets it sends some in TLS 1.3 nevertheless, which refer to a cache that is not there:
- * nothing in its configuration prevents that.
  */
 #include "echo/competitor.h"
 
@@ -38,6 +35,7 @@ static const char configuration[] = "daemon off;\n"
                                     "    ssl_certificate_key key.pem;\n"
                                     "    ssl_protocols TLSv1.2 TLSv1.3;\n"
                                     "    ssl_session_tickets %s;\n"
+                                    "    ssl_conf_command NumTickets %d;\n"
                                     "    server {\n"
                                     "        listen 127.0.0.1:%u reuseport backlog=4096 %s;\n"
                                     "        location = /0 { return 200 \"%0*d\"; }\n"
@@ -150,8 +148,8 @@ static void write_configuration(uint16_t port)
 {
     FILE *file = create_file("nginx.conf");
 
-    fprintf(file, configuration, configured_tickets ? "on" : "off", port,
-            configured_plain ? "" : "ssl", TLS_REQUEST_SIZE, 0);
+    fprintf(file, configuration, configured_tickets ? "on" : "off", configured_tickets ? 2 : 0,
+            port, configured_plain ? "" : "ssl", TLS_REQUEST_SIZE, 0);
     fclose(file);
 }
 

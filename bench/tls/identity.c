@@ -79,7 +79,7 @@ SSL_CTX *tls_identity_server(bool tickets)
     bench_require(SSL_CTX_use_certificate(context, certificate) == 1, "the certificate");
     bench_require(SSL_CTX_use_PrivateKey(context, key) == 1, "the key");
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
     if (!tickets) {
         SSL_CTX_set_num_tickets(context, 0); /* of TLS 1.3; the option is that of 1.2 */
