@@ -155,6 +155,9 @@ TEST(guide_doors, are_shut_for_others)
     assert_int_equal(weir_ip_filter_create(
                          WEIR_IP_FILTER_OPTIONS(.rules = &nobody, .rule_count = 1), &doors.filter),
                      0);
+    weir_connection_limit_release(doors.limit); /* who is shown out may still be counted there */
+    assert_int_equal(
+        weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max = 5), &doors.limit), 0);
     server = serve(&doors, group);
     for (int i = 0; i < 5; i++) {
         visitor = visitor_come(server);
