@@ -325,15 +325,46 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
     close_secure_line(line);
 }
 
-/* The loops end while much is under way: all of it fails or goes out, and nothing is left. */
-TEST_EACH_LINE(tls_socket, survives_a_shutdown_in_the_middle)
+/* ---- shutdown ---- */
+
+static int nothing(void *arg, int status, void **ret_value)
 {
-    open_secure_line(line, NULL);
+    (void)arg;
+    (void)ret_value;
+    return status;
+}
+
+/* All of it has come to the loop when this returns: what has not when that shuts down would fail.
+ */
+static void write_much(struct line *line)
+{
+    weir_promise *there;
+
     line->server.on_read = line_discard;
     for (uint64_t i = 0; i < MUCH; i += 65536)
         weir_channel_write_and_flush(line->client.channel, sized_msg(65536), NULL);
-    line_await_received(&line->server, 65536);
-    assert_int_equal(weir_group_shutdown(line->near.group, 0, 0), 0);
+    assert_int_equal(
+        weir_submit(weir_channel_executor(line->client.channel), &there, nothing, NULL), 0);
+    assert_int_equal(line_result(there), 0);
+}
+
+TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
+{
+    open_secure_line(line, NULL);
+    write_much(line);
+    assert_int_equal(weir_group_shutdown(line->near.group, 0, PATIENCE_NS), 0);
     line_await(&line->server, "unregistered", 1);
+    assert_int_equal(line->server.received, MUCH);
+    assert_int_equal(diary_count(&line->server.diary, "tls-closed"), 1);
+    close_secure_line(line);
+}
+
+/* Much is under way to it: that fails or is thrown away, and nothing is left. */
+TEST_EACH_LINE(tls_socket, survives_the_shutdown_of_the_peers_loop)
+{
+    open_secure_line(line, NULL);
+    write_much(line);
+    assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
+    line_await(&line->client, "unregistered", 1);
     close_secure_line(line);
 }
