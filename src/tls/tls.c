@@ -246,8 +246,10 @@ static void on_flush(weir_ctx *ctx)
 
     weir_pending_writes_flush(&tls->writes);
     tls->needs_flush = true;
-    weir__tls_pump(ctx);
+    weir__tls_seal(ctx);
     weir__tls_go_on_closing(ctx); /* if that was asked for meanwhile */
+    if (!tls->is_sealing)
+        weir__tls_flush(ctx);
     if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
         weir__tls_begin(ctx);
 }

@@ -117,8 +117,8 @@ bool weir__tls_offload(weir_ctx *ctx, weir_buf *in);
 
 /* ---- tls_writes.c ---- */
 
-/* Seals and sends what is flushed. */
-void weir__tls_pump(weir_ctx *ctx);
+/* Makes records of what is flushed, and writes them. */
+void weir__tls_seal(weir_ctx *ctx);
 
 /* Fails what is held. Who does not wait does not hear of it either. */
 void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
@@ -136,7 +136,7 @@ void weir__tls_peer_ended(weir_ctx *ctx);
 /* The peer has ended its stream: it is an error if TLS was not ended before. */
 void weir__tls_input_ended(weir_ctx *ctx);
 
-/* A close may wait so long for a peer that takes nothing. */
+/* A close may wait so long from now on: for a peer that takes nothing, or for its end of TLS. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
 /* The handler goes: nobody comes back to it. */

@@ -33,6 +33,8 @@ weir_msg *weir_event_tls_closed(void)
 
 /* ---- waiting ---- */
 
+static void limit_sending(weir_ctx *ctx);
+
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
@@ -42,11 +44,11 @@ static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
         weir_channel_pending_bytes(channel) > 0)
         weir_channel_abort(channel, NULL);
     else
-        weir__tls_limit_close(ctx);
+        limit_sending(ctx);
 }
 
 /* When all has been sent the transport waits for the peer's end of stream, for its own time. */
-void weir__tls_limit_close(weir_ctx *ctx)
+static void limit_sending(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     weir_channel *channel = weir_ctx_channel(ctx);
@@ -61,6 +63,23 @@ static void on_peer_timer(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
     weir_pending_writes_settle(ctx, &weir__tls_of(ctx)->writes);
+}
+
+static int limit_peer(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    return weir_ctx_timer_start(ctx, &tls->timer, tls->peer_close_timeout_ns, on_peer_timer);
+}
+
+void weir__tls_limit_close(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->writes.closes && tls->last_write == NULL)
+        (void)limit_peer(ctx);
+    else
+        limit_sending(ctx);
 }
 
 /* Our end of TLS, when the peer's is to be waited for: from the moment that it has been sent. */
@@ -82,8 +101,7 @@ static void on_last_sent(weir_promise *promise, void *user_data)
     tls->last_write = NULL;
     if (!tls->writes.closes)
         return;
-    if (weir_promise_result(promise) < 0 ||
-        weir_ctx_timer_start(ctx, &tls->timer, tls->peer_close_timeout_ns, on_peer_timer) < 0)
+    if (weir_promise_result(promise) < 0 || limit_peer(ctx) < 0)
         weir_pending_writes_settle(ctx, &tls->writes);
 }
 
@@ -119,6 +137,7 @@ static bool waits_for_peer(const weir__tls *tls)
     return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
 }
 
+/* One flush for it and all that was sealed before. */
 static void end_output(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -127,11 +146,14 @@ static void end_output(weir_ctx *ctx)
 
     tls->stage = WEIR__TLS_ENDING;
     tls->session->engine->end(tls->session, &io);
+    tls->needs_flush = true;
     if (io.out != NULL)
-        weir_write_and_flush(ctx, weir_buf_msg(io.out), promise);
+        weir_write(ctx, weir_buf_msg(io.out), promise);
+    weir__tls_flush(ctx);
     if (promise == NULL)
         weir_pending_writes_settle(ctx, &tls->writes);
-    weir__tls_limit_close(ctx);
+    if (promise == NULL || tls->last_write != NULL) /* otherwise it has been sent */
+        limit_sending(ctx);
     weir_promise_release(promise);
 }
 
@@ -141,7 +163,7 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
 
     if (!tls->writes.closes || tls->is_sealing || tls->stage != WEIR__TLS_OPEN)
         return;
-    weir__tls_pump(ctx);
+    weir__tls_seal(ctx);
     if (tls->writes.count == 0 && tls->stage == WEIR__TLS_OPEN)
         end_output(ctx);
 }

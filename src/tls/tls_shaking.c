@@ -82,7 +82,7 @@ static void succeed(weir_ctx *ctx)
     (void)weir_timer_stop(&tls->timer);
     tls->stage = WEIR__TLS_OPEN;
     tell_success(ctx, event, is_resumed);
-    weir__tls_pump(ctx);
+    weir__tls_seal(ctx); /* flushed with what comes of the rest that was read */
     weir__tls_go_on_closing(ctx);
 }
 

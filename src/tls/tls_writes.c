@@ -331,7 +331,7 @@ static int send_batch(weir_ctx *ctx)
     return err;
 }
 
-void weir__tls_pump(weir_ctx *ctx)
+void weir__tls_seal(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     int err = 0;
@@ -345,8 +345,6 @@ void weir__tls_pump(weir_ctx *ctx)
     if (err < 0)
         weir__tls_give_up(
             ctx, err, tls->session->reason != NULL ? tls->session->reason : weir_error_text(err));
-    else
-        weir__tls_flush(ctx);
 }
 
 void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail)
