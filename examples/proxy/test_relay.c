@@ -25,27 +25,53 @@ struct scene {
     weir_channel *proxy;
     weir_channel *front; /* of the first client */
     struct tally fronts;
-    int listener; /* the target's */
+    bool reads_first; /* the first words of a client come before the relay */
+    int listener;     /* the target's */
     int client;
     int server;
     struct stream sent;
     struct stream received;
 };
 
+static int keep_scene(void *state, const void *scene)
+{
+    memcpy(state, &scene, sizeof(scene));
+    return 0;
+}
+
+static void read_words(weir_ctx *ctx, weir_msg *msg)
+{
+    struct scene *scene = *(struct scene **)weir_ctx_state(ctx);
+
+    if (relay_init(weir_ctx_channel(ctx), scene->target) < 0)
+        weir_close(ctx, NULL);
+    weir_fire_read(ctx, msg);
+    weir_ctx_remove(ctx);
+}
+
 static int init_front(weir_channel *channel, void *user_data)
 {
+    static const weir_handler reader = {.name = "reader",
+                                        .state_size = sizeof(struct scene *),
+                                        .init = keep_scene,
+                                        .active = weir_request_read,
+                                        .read = read_words};
     struct scene *scene = user_data;
 
     if (scene->front == NULL)
         scene->front = weir_channel_retain(channel);
     tally_add(&scene->fronts);
+    if (scene->reads_first)
+        return weir_pipeline_add_last(weir_channel_pipeline(channel), &reader, scene);
     return relay_init(channel, scene->target);
 }
 
-static void start_proxy(struct scene *scene, struct host *host, const weir_address *target)
+static void start_proxy(struct scene *scene, struct host *host, const weir_address *target,
+                        bool reads_first)
 {
     memset(scene, 0, sizeof(*scene));
     scene->host = host;
+    scene->reads_first = reads_first;
     (void)weir_address_format(target, scene->target, sizeof(scene->target));
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
@@ -69,8 +95,8 @@ static void await(int descriptor, short events)
     assert_int_equal(poll(&entry, 1, 10000), 1);
 }
 
-/* A client, and what the target accepts for it. */
-static void open_scene(struct scene *scene, struct host *host)
+/* A client. */
+static void come(struct scene *scene, struct host *host, bool reads_first)
 {
     struct address address;
     int listener = socket_listen(AF_INET, 10, &address);
@@ -79,17 +105,28 @@ static void open_scene(struct scene *scene, struct host *host)
     assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address.storage,
                                                 address.length, &target),
                      0);
-    start_proxy(scene, host, &target);
+    start_proxy(scene, host, &target, reads_first);
     scene->listener = listener;
     assert_int_equal(weir_channel_local_address(scene->proxy, &proxy), 0);
     memcpy(&address.storage, &proxy.storage, sizeof(address.storage));
     address.length = proxy.length;
     scene->client = socket_connect(&address);
-    await(listener, POLLIN);
-    scene->server = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    assert_true(scene->server >= 0);
     await(scene->client, POLLOUT);
+}
+
+/* What the target accepts for it. */
+static void be_reached(struct scene *scene)
+{
+    await(scene->listener, POLLIN);
+    scene->server = accept4(scene->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    assert_true(scene->server >= 0);
     assert_true(tally_await(&scene->fronts, 1)); /* it is there: and what it has written, too */
+}
+
+static void open_scene(struct scene *scene, struct host *host)
+{
+    come(scene, host, false);
+    be_reached(scene);
 }
 
 static void close_scene(struct scene *scene)
@@ -265,6 +302,37 @@ TEST_EACH_LOOP(relay, passes_half_closure_on)
     close_scene(&scene);
 }
 
+/* As a proxy does that has to know what the client wants. */
+TEST_EACH_LOOP(relay, that_begins_late_passes_on_what_has_been_read)
+{
+    struct scene scene;
+
+    come(&scene, host, true);
+    say(scene.client, "first words");
+    be_reached(&scene);
+    hear(scene.server, "first words");
+    say(scene.client, "more");
+    hear(scene.server, "more");
+    say(scene.server, "reply");
+    hear(scene.client, "reply");
+    close_scene(&scene);
+}
+
+TEST_EACH_LOOP(relay, that_begins_late_passes_on_that_nothing_more_comes)
+{
+    struct scene scene;
+
+    come(&scene, host, true);
+    say(scene.client, "only words");
+    shutdown(scene.client, SHUT_WR);
+    be_reached(&scene);
+    hear(scene.server, "only words");
+    await_end(scene.server);
+    say(scene.server, "reply");
+    hear(scene.client, "reply");
+    close_scene(&scene);
+}
+
 TEST_EACH_LOOP(relay, ends_when_the_target_does)
 {
     struct scene scene;
@@ -310,7 +378,7 @@ TEST_EACH_LOOP(relay, closes_for_whom_the_target_refuses)
     weir_address target = nobody_there();
     int visitor;
 
-    start_proxy(&scene, host, &target);
+    start_proxy(&scene, host, &target, false);
     visitor = visitor_come(scene.proxy);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
@@ -324,7 +392,7 @@ TEST_EACH_LOOP(relay, that_is_connecting_does_not_keep_the_proxy_from_ending)
     int visitor;
 
     silence_make(&silence);
-    start_proxy(&scene, host, &silence.address);
+    start_proxy(&scene, host, &silence.address, false);
     visitor = visitor_come(scene.proxy);
     assert_true(tally_await(&scene.fronts, 1));
     visitor_leave(visitor); /* which the proxy, that does not read, does not hear */
@@ -346,7 +414,7 @@ TEST_EACH_LOOP(relay, is_for_a_thousand_at_once)
     host_open(&far, BACKEND_EPOLL);
     target = service_start(&service, WEIR_SERVER_OPTIONS(.boss = far.group));
     assert_int_equal(weir_channel_local_address(target, &address), 0);
-    start_proxy(&scene, host, &address);
+    start_proxy(&scene, host, &address, false);
     for (int i = 0; i < MANY; i++)
         visitors[i] = visitor_come(scene.proxy);
     for (int i = 0; i < MANY; i++)
