@@ -3,11 +3,6 @@
  * What real programs and we agree upon: versions, ciphers, protocols, names, and what is said when
  * there is nothing in common.
  */
-#include <stdio.h>
-#include <string.h>
-
-#include <weir/tls_choice.h>
-
 #include "support/tls/counterpart.h"
 #include "support/tls/pki.h"
 

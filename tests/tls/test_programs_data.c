@@ -3,10 +3,6 @@
  * Data with real programs: a megabyte in both directions, whatever the records look like, and how
  * a connection ends.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <weir/buf.h>
 #include <weir/pipeline.h>
 

@@ -2,8 +2,6 @@
 /*
  * How a connection with a real program goes on, and how it ends: by whom, and properly or not.
  */
-#include <string.h>
-
 #include <weir/pipeline.h>
 
 #include "support/executor/group.h"

@@ -4,7 +4,6 @@
  * gets, a stapled answer.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include <openssl/ocsp.h>
 

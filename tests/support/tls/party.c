@@ -194,7 +194,6 @@ static struct party *make(struct host *host, party_manner *manner)
     party->manner = manner;
     party->init = party_init;
     weir_tls_options_init(&party->options);
-    weir_channel_options_init(&party->channel_options);
     diary_open(&party->diary);
     weir__mutex_init(&party->lock);
     return party;
@@ -276,8 +275,7 @@ void party_connect(struct party *party, unsigned port)
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
     assert_int_equal(weir_client_connect_sync(
                          WEIR_CLIENT_OPTIONS(.group = party->host->group, .address = address,
-                                             .init = init_channel, .user_data = party,
-                                             .options = &party->channel_options),
+                                             .init = init_channel, .user_data = party),
                          &party->client),
                      0);
 }
@@ -285,12 +283,6 @@ void party_connect(struct party *party, unsigned port)
 void party_leave(struct party *party)
 {
     weir_channel_close(party->client, NULL);
-    assert_int_equal(weir_channel_await_closed(party->client, PATIENCE_NS), 0);
-}
-
-void party_break_off(struct party *party)
-{
-    weir_channel_abort(party->client, NULL);
     assert_int_equal(weir_channel_await_closed(party->client, PATIENCE_NS), 0);
 }
 

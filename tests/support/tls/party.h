@@ -53,8 +53,7 @@ struct party {
     unsigned port;        /* where the server is */
 
     /* May be changed before somebody comes. */
-    weir_tls_options options;             /* of each connection's handler */
-    weir_channel_options channel_options; /* of a client's channels */
+    weir_tls_options options; /* of each connection's handler */
     party_manner *_Atomic manner;
     party_init_fn *_Atomic init;
 
@@ -84,9 +83,8 @@ void party_end(struct party *party);
 /* Connects a client to a port; its handshake has begun. */
 void party_connect(struct party *party, unsigned port);
 
-/* Ends the client's connection, or cuts it off. */
+/* Ends the client's connection. */
 void party_leave(struct party *party);
-void party_break_off(struct party *party);
 
 /* Writes to the client's connection. */
 void party_say(struct party *party, const char *text);
