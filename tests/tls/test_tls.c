@@ -763,6 +763,33 @@ TEST(tls, keeps_what_comes_before_the_first_message)
     duet_close(&duet);
 }
 
+/* ---- memory ---- */
+
+static void exchange(struct duet *duet, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        duet_say(&duet->client, "a message");
+        duet_play(duet);
+    }
+    diary_clear(&duet->client.diary);
+    diary_clear(&duet->server.diary);
+}
+
+/* Buffers come from the pool, nodes from the thread: nothing else is needed for a message. */
+TEST(tls, allocates_nothing_for_a_message)
+{
+    struct duet duet;
+    size_t before;
+
+    duet_open(&duet, NULL);
+    duet.server.on_read = echo;
+    exchange(&duet, 20);
+    before = test_memory_allocations();
+    exchange(&duet, 200);
+    assert_int_equal(test_memory_allocations() - before, 0);
+    duet_close(&duet);
+}
+
 /* ---- without memory ---- */
 
 TEST(tls, is_not_added_without_memory)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "support/executor/group.h"
+#include "support/memory.h"
 #include "support/tls/duet.h"
 #include "support/tls/pki.h"
 #include "tls/tls.h"
@@ -222,6 +223,40 @@ TEST(tls_shaking, finds_what_a_client_gets_by_its_name)
     assert_diary(&duet.client.diary, "shaken(ok)");
     assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
     duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
+static bool choose_without_memory(unsigned n)
+{
+    struct duet duet;
+    bool failed, begun;
+
+    prepare(&duet, choose_later, NULL);
+    chosen_later = NULL;
+    test_memory_fail_at(n);
+    begun = weir_embedded_register(duet.server.embedded) == 0 &&
+            weir_embedded_register(duet.client.embedded) == 0;
+    duet_play(&duet);
+    if (chosen_later != NULL)
+        weir_tls_choice_accept(chosen_later, other);
+    duet_play(&duet);
+    duet_advance(&duet, weir_seconds(10));
+    duet_play(&duet);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    if (begun)
+        assert_int_equal(diary_count(&duet.server.diary, "shaken("), 1);
+    if (!failed)
+        assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+    return failed;
+}
+
+TEST(tls_shaking, with_a_choice_survives_every_lack_of_memory)
+{
+    open_other();
+    for (unsigned n = 1; choose_without_memory(n); n++)
+        ;
     weir_tls_context_release(other);
 }
 
