@@ -76,6 +76,12 @@ bool weir__openssl_is_out_of_memory(void)
 
 /* ---- what we speak ---- */
 
+/* Of TLS 1.2: who gets hold of our key some day cannot read what was said before, and nothing is
+ * decrypted that has not been verified. OpenSSL's own default has others, too. */
+#define DEFAULT_CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+#define SECURITY_LEVEL 2 /* OpenSSL's: keys of RSA have 2048 bits at the least, and no SHA-1 */
+
 static int version_of(enum weir_tls_version version, int otherwise)
 {
     return version == WEIR_TLS_VERSION_1_2   ? TLS1_2_VERSION
@@ -122,10 +128,13 @@ static int use_groups(weir__openssl_making *making)
 static int use_ciphers(weir__openssl_making *making)
 {
     const weir_tls_context_options *options = making->options;
+    const char *ciphers = options->ciphers != NULL ? options->ciphers : DEFAULT_CIPHERS;
     SSL_CTX *ctx = making->settings->ctx;
 
-    if (options->ciphers != NULL && SSL_CTX_set_cipher_list(ctx, options->ciphers) != 1)
-        return refuse_choice(making, "cipher", options->ciphers);
+    if (SSL_CTX_get_security_level(ctx) < SECURITY_LEVEL)
+        SSL_CTX_set_security_level(ctx, SECURITY_LEVEL);
+    if (SSL_CTX_set_cipher_list(ctx, ciphers) != 1)
+        return refuse_choice(making, "cipher", ciphers);
     if (options->cipher_suites != NULL &&
         SSL_CTX_set_ciphersuites(ctx, options->cipher_suites) != 1)
         return refuse_choice(making, "cipher suite", options->cipher_suites);

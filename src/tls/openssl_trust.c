@@ -99,7 +99,8 @@ static bool read_pin(const char *text, size_t length, uint8_t ret_pin[WEIR__OPEN
         strncmp(text, PIN_PREFIX, PIN_PREFIX_LENGTH) != 0 || base64[PIN_BASE64_LENGTH - 1] != '=' ||
         memchr(base64, '=', PIN_BASE64_LENGTH - 1) != NULL)
         return false;
-    if (EVP_DecodeBlock(bytes, (const unsigned char *)base64, PIN_BASE64_LENGTH) < 0)
+    if (EVP_DecodeBlock(bytes, (const unsigned char *)base64, PIN_BASE64_LENGTH) !=
+        (int)sizeof(bytes)) /* it passes blanks over */
         return false;
     memcpy(ret_pin, bytes, WEIR__OPENSSL_PIN_LENGTH);
     return true;

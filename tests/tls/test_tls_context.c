@@ -90,6 +90,9 @@ TEST(tls_context, a_servers_wrong_options_are_told_in_words)
         {{OURS, .pins = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=,"},
          -EINVAL,
          "\"\" is no"},
+        {{OURS, .pins = "sha256/    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+         -EINVAL,
+         "is no pin"},
         {{OURS, .pins = "sha1/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, -EINVAL, "is no pin"},
         {{OURS, .min_version = WEIR_TLS_VERSION_1_3, .max_version = WEIR_TLS_VERSION_1_2},
          -EINVAL,
@@ -486,6 +489,38 @@ TEST(tls_context, versions_ciphers_and_groups_are_those_of_the_options)
         weir_tls_context_release(server);
     }
     weir_tls_context_release(client);
+}
+
+/* Whether a server with every default, and an RSA key, takes this cipher of TLS 1.2. */
+static bool takes_cipher(const char *cipher)
+{
+    const struct pki_leaf *leaf = pki_rsa();
+    weir_tls_context *client,
+        *server = server_with(
+            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key));
+    struct talk talk;
+    bool is_taken;
+
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .ciphers = cipher,
+                                                        .max_version = WEIR_TLS_VERSION_1_2),
+                               &client),
+        0);
+    is_taken = visit_begin(&talk, client, server);
+    talk_end(&talk);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+    return is_taken;
+}
+
+/* Who gets hold of the key some day cannot read what was said before. */
+TEST(tls_context, by_default_a_stolen_key_opens_nothing_of_the_past)
+{
+    assert_true(takes_cipher("ECDHE-RSA-AES128-GCM-SHA256"));
+    assert_true(takes_cipher("ECDHE-RSA-CHACHA20-POLY1305"));
+    assert_false(takes_cipher("AES128-GCM-SHA256"));
+    assert_false(takes_cipher("AES256-SHA256"));
+    assert_false(takes_cipher("ECDHE-RSA-AES128-SHA")); /* signs what it has not encrypted */
 }
 
 TEST(tls_context, a_client_without_a_common_version_is_refused)
