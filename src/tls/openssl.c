@@ -194,6 +194,21 @@ static int judge(weir__openssl_session *self, int result)
     }
 }
 
+static int finish(weir__openssl_session *self)
+{
+    if (!weir__openssl_verify_has_peer(self))
+        return weir__openssl_session_fail(self, WEIR_EUNTRUSTED,
+                                          "the peer has not shown a certificate");
+    self->is_over = self->is_between = true;
+    weir_memory_free(self->wanted);
+    weir_memory_free(self->wish);
+    self->wanted = NULL;
+    self->wish = NULL;
+    weir__openssl_sessions_keep_renewed(self);
+    release_buffers(self);
+    return WEIR__TLS_DONE;
+}
+
 static int handshake(weir__tls_session *session, weir__tls_io *io)
 {
     weir__openssl_session *self = session_of(session);
@@ -203,14 +218,8 @@ static int handshake(weir__tls_session *session, weir__tls_io *io)
         return self->failed;
     enter(self, io);
     result = SSL_do_handshake(self->ssl);
-    if (result == 1) {
-        self->is_over = self->is_between = true;
-        weir_memory_free(self->wanted);
-        self->wanted = NULL;
-        weir__openssl_sessions_keep_renewed(self);
-        release_buffers(self);
-        return leave(self, WEIR__TLS_DONE);
-    }
+    if (result == 1)
+        return leave(self, finish(self));
     result = judge(self, result);
     if (result == WEIR__TLS_ENDED)
         result = weir__openssl_session_fail(self, WEIR_ETLSREFUSED,
@@ -312,17 +321,26 @@ static void read_alpn(const SSL *ssl, char *ret_alpn, size_t size)
     ret_alpn[length] = '\0';
 }
 
+/* In lower case, as who chooses by it hears it. */
+static void read_server_name(const SSL *ssl, char *ret_name, size_t size)
+{
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+
+    (void)snprintf(ret_name, size, "%s", name != NULL ? name : "");
+    for (char *c = ret_name; *c != '\0'; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+}
+
 static void facts(weir__tls_session *session, weir__tls_facts *ret_facts)
 {
     SSL *ssl = session_of(session)->ssl;
-    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     unsigned char *response;
 
     ret_facts->version = SSL_get_version(ssl);
     ret_facts->cipher = SSL_get_cipher_name(ssl);
     read_alpn(ssl, ret_facts->alpn, sizeof(ret_facts->alpn));
-    (void)snprintf(ret_facts->server_name, sizeof(ret_facts->server_name), "%s",
-                   name != NULL ? name : "");
+    read_server_name(ssl, ret_facts->server_name, sizeof(ret_facts->server_name));
     ret_facts->is_resumed = SSL_session_reused(ssl) != 0;
     ret_facts->is_stapled =
         SSL_is_server(ssl) == 0 && SSL_get_tlsext_status_ocsp_resp(ssl, &response) > 0;

@@ -17,6 +17,7 @@
  *      openssl_staple.c        an OCSP response that a server has with it
  *      openssl_tickets.c       sessions that are taken up again, by a server
  *      openssl_sessions.c      and by a client
+ *      openssl_age.c           for how long
  *
  * OpenSSL's queue of errors belongs to the thread: it is empty before each call whose errors are
  * read, and emptied by reading it.
@@ -94,7 +95,7 @@ typedef struct weir__openssl_session {
     char *wanted;         /* of a client, until the handshake is over: who it must be, or NULL */
     char *words;          /* what session.reason points to, if it was allocated */
     char *refusal;        /* why the peer's certificate is not believed */
-    weir__tls_wish *wish; /* while the choice is not made */
+    weir__tls_wish *wish; /* of a server that asks, until the handshake is over */
     int failed;           /* the error; what every call returns from then on */
     int io_err;           /* our own, in passing bytes on */
     int16_t alert_sent;   /* a fatal one, or NO_ALERT */
@@ -131,6 +132,9 @@ void weir__openssl_choice_prepare(weir__tls_settings *settings);
 const weir__tls_wish *weir__openssl_wish(weir__tls_session *session);
 void weir__openssl_choose(weir__tls_session *session, weir__tls_settings *settings);
 
+/* While a hello is being looked at: whether it asks for this name, "" for none. */
+bool weir__openssl_hello_asks_for(SSL *ssl, const char *name);
+
 /* ---- openssl_verify.c ---- */
 
 /* Whom the sessions of a SSL_CTX believe. */
@@ -138,6 +142,9 @@ void weir__openssl_verify_prepare(weir__tls_settings *settings);
 
 /* Whom a client asks for, if it is a name, and whom alone it believes. Fails: -ENOMEM, -EINVAL. */
 int weir__openssl_verify_server(weir__openssl_session *session, const char *name);
+
+/* The handshake is over: whether the peer has shown a certificate, where it must. */
+bool weir__openssl_verify_has_peer(const weir__openssl_session *session);
 
 /* ---- openssl_error.c ---- */
 
@@ -208,6 +215,14 @@ int weir__openssl_self_signed(weir__openssl_making *making, X509 **ret_x509, EVP
 /* ---- openssl_tickets.c ---- */
 
 int weir__openssl_random(uint8_t *bytes, size_t length);
+
+/* ---- openssl_age.c ---- */
+
+/* The peer has been verified now, unless the session says already when. False: no memory. */
+bool weir__openssl_age_begin(SSL_SESSION *session);
+
+/* Whether that was so long ago, or longer. */
+bool weir__openssl_age_exceeds(SSL_SESSION *session, int64_t lifetime_s);
 
 /* ---- openssl_sessions.c ---- */
 

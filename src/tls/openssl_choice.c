@@ -5,6 +5,8 @@
  * goes on with the settings that somebody has chosen, as if it had begun with them.
  */
 #include <errno.h>
+#include <string.h>
+#include <strings.h>
 
 #include <weir/memory.h>
 
@@ -41,6 +43,21 @@ static int ask(weir__openssl_session *self, int *ret_alert)
     return SSL_CLIENT_HELLO_RETRY;
 }
 
+/* After a retry the hello is to be the same (RFC 8446, 4.1.2). OpenSSL does not look: the name of
+ * the second would be told to everybody, with what was chosen for the first. */
+static int compare(weir__openssl_session *self, int *ret_alert)
+{
+    weir__tls_wish wish;
+
+    if (self->wish == NULL)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    if (read_wish(self->ssl, &wish) && strcmp(wish.server_name, self->wish->server_name) == 0 &&
+        strcmp(wish.alpn, self->wish->alpn) == 0)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    *ret_alert = SSL_AD_ILLEGAL_PARAMETER;
+    return SSL_CLIENT_HELLO_ERROR;
+}
+
 /* Called for each hello, a second one after a retry of TLS 1.3's too, and again after a stop. */
 static int on_client_hello(SSL *ssl, int *ret_alert, void *unused)
 {
@@ -56,8 +73,15 @@ static int on_client_hello(SSL *ssl, int *ret_alert, void *unused)
         *ret_alert = SSL_AD_UNRECOGNIZED_NAME;
         return SSL_CLIENT_HELLO_ERROR;
     default:
-        return SSL_CLIENT_HELLO_SUCCESS;
+        return compare(self, ret_alert);
     }
+}
+
+bool weir__openssl_hello_asks_for(SSL *ssl, const char *name)
+{
+    weir__tls_wish wish;
+
+    return read_wish(ssl, &wish) && strcasecmp(wish.server_name, name) == 0;
 }
 
 /* What it asked for belongs to the session, and is there too when that is taken up again. */
@@ -87,6 +111,7 @@ static char default_groups[] = "X25519:P-256:X448:P-521:P-384"; /* OpenSSL's mac
  */
 static bool take_over(SSL *ssl, const weir__tls_settings *settings)
 {
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
     char *groups = settings->groups != NULL ? settings->groups : default_groups;
     SSL_CTX *ctx = settings->ctx;
 
@@ -95,6 +120,8 @@ static bool take_over(SSL *ssl, const weir__tls_settings *settings)
     (void)SSL_clear_options(ssl, SSL_get_options(ssl) & ~SSL_CTX_get_options(ctx));
     (void)SSL_set_options(ssl, SSL_CTX_get_options(ctx));
     SSL_set_verify(ssl, SSL_CTX_get_verify_mode(ctx), SSL_CTX_get_verify_callback(ctx));
+    (void)X509_VERIFY_PARAM_clear_flags(param, X509_VERIFY_PARAM_get_flags(param));
+    (void)X509_VERIFY_PARAM_set_flags(param, X509_VERIFY_PARAM_get_flags(SSL_CTX_get0_param(ctx)));
     return SSL_set_min_proto_version(ssl, SSL_CTX_get_min_proto_version(ctx)) == 1 &&
            SSL_set_max_proto_version(ssl, SSL_CTX_get_max_proto_version(ctx)) == 1 &&
            SSL_set_num_tickets(ssl, SSL_CTX_get_num_tickets(ctx)) == 1 &&
@@ -110,8 +137,6 @@ void weir__openssl_choose(weir__tls_session *session, weir__tls_settings *settin
 {
     weir__openssl_session *self = (weir__openssl_session *)(void *)session;
 
-    weir_memory_free(self->wish);
-    self->wish = NULL;
     self->choice = settings == NULL ? WEIR__OPENSSL_CHOICE_REFUSED : WEIR__OPENSSL_CHOICE_NONE;
     if (settings == NULL || settings == self->settings)
         return;

@@ -111,8 +111,10 @@ static const char *other_words(const weir__openssl_session *session)
 /* What our own callback has found in a client's hello, OpenSSL has no words for. */
 static const char *hello_words(const weir__openssl_session *session)
 {
-    return session->choice == WEIR__OPENSSL_CHOICE_REFUSED
-               ? "nobody here has the name that the client asks for"
+    if (session->choice == WEIR__OPENSSL_CHOICE_REFUSED)
+        return "nobody here has the name that the client asks for";
+    return session->alert_sent == SSL_AD_ILLEGAL_PARAMETER
+               ? "the client's second hello asks for something else"
                : "the client's hello makes no sense";
 }
 

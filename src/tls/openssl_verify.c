@@ -190,6 +190,13 @@ static int verify_mode(const weir__tls_settings *settings)
     }
 }
 
+/* Ciphers that do without one can be asked for: then OpenSSL does not ask us at all. */
+bool weir__openssl_verify_has_peer(const weir__openssl_session *session)
+{
+    return (SSL_get_verify_mode(session->ssl) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT) == 0 ||
+           SSL_get0_peer_certificate(session->ssl) != NULL;
+}
+
 void weir__openssl_verify_prepare(weir__tls_settings *settings)
 {
     SSL_CTX_set_verify(settings->ctx, verify_mode(settings), NULL);

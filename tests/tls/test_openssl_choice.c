@@ -265,3 +265,66 @@ TEST(openssl_choice, clients_are_verified_as_the_chosen_demands)
     assert_true(talk_handshake(&talk));
     talk_end(&talk);
 }
+
+/* An authority that others vouch for is one in the chosen, whatever the asked thought of it. */
+TEST(openssl_choice, authorities_are_as_good_as_the_chosen_says)
+{
+    struct talk talk;
+
+    talk_begin_asking(
+        &talk,
+        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                               .certificate_pem = pki()->client.certificate,
+                                               .key_pem = pki()->client.key),
+                      false),
+        talk_server(0), "other.test");
+    assert_false(talk_handshake(&talk));
+    talk_choose(&talk,
+                OTHER(.verify = WEIR_TLS_VERIFY_REQUIRED, .ca_pem = pki()->client.certificate));
+    assert_true(talk_handshake(&talk));
+    talk_end(&talk);
+}
+
+/* ---- who says one thing and then another ---- */
+
+static void say_another_name(int is_sent, int version, int type, const void *bytes, size_t length,
+                             SSL *ssl, void *unused)
+{
+    (void)version;
+    (void)unused;
+    if (is_sent == 0 && type == SSL3_RT_HANDSHAKE && length > 0 &&
+        *(const uint8_t *)bytes == SSL3_MT_SERVER_HELLO)
+        assert_int_equal(SSL_set_tlsext_host_name(ssl, "example.test"), 1);
+}
+
+/* A group that the client has not guessed makes it say its hello again: what it gets was chosen by
+ * the first. */
+TEST(openssl_choice, a_second_hello_asks_for_the_same)
+{
+    struct talk talk;
+
+    begin(&talk, "other.test", NULL);
+    SSL_set_msg_callback(ssl_of(&talk.client), say_another_name);
+    talk_choose(&talk, OTHER(.groups = "P-384"));
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.server.status, WEIR_ETLS);
+    assert_string_equal(talk.server.session->reason,
+                        "we refused: the client's second hello asks for something else (alert "
+                        "47: illegal parameter)");
+    assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
+    talk_end(&talk);
+}
+
+TEST(openssl_choice, what_was_agreed_upon_has_the_name_as_it_was_chosen_by)
+{
+    weir__tls_facts facts;
+    struct talk talk;
+
+    begin(&talk, "Other.TEST", NULL);
+    assert_wish(&talk, "other.test", "");
+    talk_choose(&talk, OTHER());
+    assert_true(talk_handshake(&talk));
+    talk.server.session->engine->facts(talk.server.session, &facts);
+    assert_string_equal(facts.server_name, "other.test");
+    talk_end(&talk);
+}

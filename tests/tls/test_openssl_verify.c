@@ -231,6 +231,27 @@ TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
     }
 }
 
+/* Who asks for ciphers that need none has still to be shown one. */
+TEST(openssl_verify, a_server_without_a_certificate_is_refused)
+{
+    static const char anonymous[] = "aNULL:@SECLEVEL=0";
+    struct talk talk;
+
+    talk_begin(
+        &talk,
+        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .ciphers = anonymous,
+                                               .max_version = WEIR_TLS_VERSION_1_2),
+                      false),
+        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                               .key_pem = pki()->server.key, .ciphers = anonymous),
+                      true),
+        "example.test");
+    assert_false(talk_handshake(&talk));
+    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+    assert_string_equal(talk.client.session->reason, "the peer has not shown a certificate");
+    talk_end(&talk);
+}
+
 TEST(openssl_verify, a_certificate_may_be_optional)
 {
     struct talk talk;
