@@ -131,12 +131,13 @@ static bool is_used_once(const SSL_SESSION *session)
 }
 
 /* By the time of day, as OpenSSL counts: for so long as we want it, and the server. */
-static bool is_expired(const SSL_SESSION *session)
+static bool is_expired(SSL_SESSION *session)
 {
     int64_t age_s = weir__realtime_now() / 1000000000 - SSL_SESSION_get_time(session);
     unsigned long hint_s = SSL_SESSION_get_ticket_lifetime_hint(session);
 
     return age_s >= SSL_SESSION_get_timeout(session) ||
+           weir__openssl_age_exceeds(session, SSL_SESSION_get_timeout(session)) ||
            (hint_s > 0 && age_s > 0 && (uint64_t)age_s >= hint_s);
 }
 
@@ -218,6 +219,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
     weir__openssl_session *self = weir__openssl_session_of(ssl);
 
     return self->cache_key != NULL && SSL_SESSION_is_resumable(session) == 1 &&
+           weir__openssl_age_begin(session) &&
            weir__openssl_sessions_add(self->settings->sessions, self->cache_key, session);
 }
 

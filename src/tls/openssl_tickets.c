@@ -84,12 +84,45 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
                   : open_ticket(ssl, settings, name, iv, cipher, mac);
 }
 
+/* ---- what is in them ---- */
+
+static int on_sealing(SSL *ssl, void *unused)
+{
+    (void)unused;
+    return weir__openssl_age_begin(SSL_get_session(ssl)) ? 1 : 0;
+}
+
+/* A session is good for so long as the settings say that were chosen, and for the name that it was
+ * made for: another one may stand for another server here (RFC 6066, 3). */
+static bool can_be_used(SSL *ssl, SSL_SESSION *session)
+{
+    const weir__tls_settings *settings = weir__openssl_session_of(ssl)->settings;
+    const char *name = SSL_SESSION_get0_hostname(session);
+
+    return !weir__openssl_age_exceeds(session, SSL_CTX_get_timeout(settings->ctx)) &&
+           weir__openssl_hello_asks_for(ssl, name != NULL ? name : "");
+}
+
+static SSL_TICKET_RETURN on_opened(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
+                                   size_t name_length, SSL_TICKET_STATUS status, void *unused)
+{
+    (void)name;
+    (void)name_length;
+    (void)unused;
+    if (status == SSL_TICKET_SUCCESS && can_be_used(ssl, session))
+        return SSL_TICKET_RETURN_USE;
+    if (status == SSL_TICKET_SUCCESS_RENEW && can_be_used(ssl, session))
+        return SSL_TICKET_RETURN_USE_RENEW;
+    return SSL_TICKET_RETURN_IGNORE_RENEW;
+}
+
 int weir__openssl_tickets_prepare(weir__openssl_making *making)
 {
     weir__tls_settings *settings = making->settings;
 
     (void)SSL_CTX_set_session_cache_mode(settings->ctx, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_tlsext_ticket_key_evp_cb(settings->ctx, on_ticket);
+    (void)SSL_CTX_set_session_ticket_cb(settings->ctx, on_sealing, on_opened, NULL);
     if (making->options->tickets == NULL)
         return 0;
     settings->ticket_cipher = EVP_CIPHER_fetch(NULL, "AES-256-CBC", NULL);

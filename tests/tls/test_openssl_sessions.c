@@ -84,6 +84,19 @@ TEST(openssl_sessions, an_expired_one_is_dropped)
     weir__openssl_sessions_free(sessions);
 }
 
+/* A new ticket is as old as what it was got with. */
+TEST(openssl_sessions, one_whose_peer_was_verified_too_long_ago_is_dropped)
+{
+    weir__openssl_sessions *sessions = weir__openssl_sessions_create(16);
+    int64_t then_s = weir__realtime_now() / 1000000000 - LIFETIME_S;
+    SSL_SESSION *session = session_of(TLS1_3_VERSION, 0);
+
+    assert_int_equal(SSL_SESSION_set1_ticket_appdata(session, &then_s, sizeof(then_s)), 1);
+    assert_true(weir__openssl_sessions_add(sessions, "a", session));
+    assert_takes(sessions, "a", NULL);
+    weir__openssl_sessions_free(sessions);
+}
+
 TEST(openssl_sessions, the_least_used_goes_when_there_are_too_many)
 {
     weir__openssl_sessions *sessions = weir__openssl_sessions_create(3);
