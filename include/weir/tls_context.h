@@ -62,17 +62,20 @@ typedef struct weir_tls_context_options {
     const char *passphrase;      /* of the key */
     const char *self_signed_for; /* names, by commas: makes a certificate for trying things out */
 
-    /* Whom we believe: authorities in PEM; neither: those of the system. */
+    /* Whom we believe: authorities in PEM; neither: those of the system. (To a server that wants
+     * certificates of clients that is everybody who has one for some name: say whose you mean.) */
     const char *ca_file;
     const char *ca_pem;
     enum weir_tls_verify verify;
     const char *pins; /* "sha256/BASE64" of public keys, by commas: the peer must have one of them,
-                         besides what `verify` demands */
+                         besides what `verify` demands. (OPTIONAL: or show no certificate) */
 
     /* What we speak. */
     enum weir_tls_version min_version;
     enum weir_tls_version max_version;
-    const char *ciphers;       /* of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM" */
+    const char *ciphers;       /* of TLS 1.2, as OpenSSL writes them; default
+                                  "ECDHE+AESGCM:ECDHE+CHACHA20": what was said stays secret when
+                                  the key becomes known */
     const char *cipher_suites; /* of TLS 1.3: "TLS_AES_128_GCM_SHA256:..." */
     const char *groups;        /* "X25519:P-256" */
     const char *alpn;          /* protocols by commas, the best first: "h2,http/1.1". A client whose
@@ -82,12 +85,14 @@ typedef struct weir_tls_context_options {
     bool no_resumption;
     weir_tls_tickets *tickets;   /* a server's keys, shared with others; kept. NULL: its own, which
                                     change every 12 hours */
-    int64_t session_lifetime_ns; /* default 2 hours */
+    int64_t session_lifetime_ns; /* how long after the peer was verified, however often it was
+                                    taken up since; default 2 hours, at most 7 days */
     size_t session_cache;        /* how many a client remembers, default 256 */
 
     /* A server with several names; see also weir_tls_context_add_name. */
     weir_tls_choose_fn *choose;
-    void *choose_data;
+    void *choose_data; /* must be good for as long as the context is, also after a replace: on other
+                          threads the former chooser may just have been called */
 
     const char *ocsp_file;    /* an OCSP response (DER) to be stapled; read again by a reload */
     const char *key_log_file; /* secrets are appended for Wireshark: for finding mistakes only */
@@ -143,7 +148,9 @@ WEIR_API int weir_tls_context_replace(weir_tls_context *context,
 /*
  * Clients of a server that ask for this name get `other`: "example.com", or "*.example.com" for
  * all names with one label more. Again for the same name: `other` takes the former's place; NULL:
- * the name is forgotten. What nobody has a name for gets the context itself.
+ * the name is forgotten. What nobody has a name for gets the context itself. The names of `other`,
+ * and its chooser, do not count. Two contexts that have names for each other keep each other: they
+ * are freed when one of the names has been forgotten.
  * Thread: any.  Keeps: other.  Fails: -ENOMEM, -EINVAL (no such name can be; a client's context),
  * -ENOENT (there is none to be forgotten).
  */
