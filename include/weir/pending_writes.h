@@ -47,7 +47,8 @@ typedef struct weir_pending_writes {
 } weir_pending_writes;
 
 /*
- * Holds a write back. NULL if there is no memory: then it has failed.
+ * Holds a write back. NULL if there is no memory, or it would go beyond the channel's cap: then it
+ * has failed.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,

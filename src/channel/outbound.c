@@ -154,6 +154,13 @@ void weir__outbound_turn_back(weir_channel *channel, int64_t bytes)
     weir__channel_make_due(channel, WEIR__DUE_MARKS);
 }
 
+bool weir__outbound_may_hold(const weir_channel *channel, int64_t bytes)
+{
+    int64_t cap = cap_of(channel);
+
+    return weir__outbound_bytes(channel) + bytes <= cap - cap / 32;
+}
+
 void weir__outbound_exchange(weir_channel *channel, int64_t bytes)
 {
     if (weir__channel_is_here(channel))

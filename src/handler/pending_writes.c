@@ -4,22 +4,31 @@
 #include <errno.h>
 
 #include <weir/channel.h>
+#include <weir/error.h>
 
 #include "channel/node.h"
 #include "channel/outbound.h"
 
 _Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");
 
+static weir_pending_write *refuse(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err,
+                                  const char *detail)
+{
+    weir_msg_release(msg);
+    weir_ctx_report(ctx, done, err, detail);
+    return NULL;
+}
+
 weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
                                             weir_msg *msg, weir_promise *done)
 {
-    weir_pending_write *write = weir__node_take();
+    weir_pending_write *write;
 
-    if (write == NULL) {
-        weir_msg_release(msg);
-        weir_ctx_report(ctx, done, -ENOMEM, "there is no memory to hold a write back");
-        return NULL;
-    }
+    if (!weir__outbound_may_hold(weir_ctx_channel(ctx), weir__outbound_cost(msg)))
+        return refuse(ctx, msg, done, WEIR_EFULL, NULL);
+    write = weir__node_take();
+    if (write == NULL)
+        return refuse(ctx, msg, done, -ENOMEM, "there is no memory to hold a write back");
     *write = (weir_pending_write){
         .msg = msg,
         .done = done != NULL ? weir_promise_retain(done) : NULL,

@@ -491,6 +491,28 @@ TEST(tls, counts_against_the_marks_without_a_gap)
     duet_close(&duet);
 }
 
+/* Beyond the cap writes fail one by one, and those that were taken arrive: no record is missing. */
+TEST(tls, takes_no_more_writes_than_the_cap_allows)
+{
+    unsigned taken;
+    struct duet duet;
+
+    duet_open(&duet,
+              &(const struct duet_options){
+                  .client_channel =
+                      WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.write_cap = 100000))});
+    for (int i = 0; i < 20; i++)
+        duet_write(&duet.client, duet_bytes(10000), "w");
+    taken = 20 - diary_count(&duet.client.diary, "w=WEIR_EFULL");
+    assert_int_equal(taken, 9);
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_int_equal(diary_count(&duet.client.diary, "w=ok"), taken);
+    assert_int_equal(duet.server.received, taken * 10000);
+    assert_int_equal(diary_count(&duet.server.diary, "error"), 0);
+    duet_close(&duet);
+}
+
 /* ---- reading ---- */
 
 static void count_complete(weir_ctx *ctx)
