@@ -365,12 +365,11 @@ static int create_session(weir_tls_context *context, const char *server_name,
 {
     const weir__tls_engine *engine = &weir__tls_openssl;
     bool is_server = weir__tls_context_is_server(context);
-    weir__tls_settings *settings = weir__tls_context_settings(context);
     weir__tls_peer peer = {
         .server_name = is_server ? NULL : server_name,
         .cache_key = is_server ? NULL : server_name,
-        .asks = is_server && weir__tls_context_asks(context),
     };
+    weir__tls_settings *settings = weir__tls_context_begin(context, &peer.asks);
     int err = -EINVAL;
 
     if (is_server || server_name != NULL || !engine->settings_verify_names(settings))

@@ -273,16 +273,6 @@ weir_tls_context *weir__tls_context_find(weir_tls_context *context, const char *
     return found;
 }
 
-bool weir__tls_context_asks(weir_tls_context *context)
-{
-    bool asks;
-
-    weir__mutex_lock(&context->lock);
-    asks = context->choose != NULL || context->names.count > 0;
-    weir__mutex_unlock(&context->lock);
-    return asks;
-}
-
 weir_tls_choose_fn *weir__tls_context_chooser(weir_tls_context *context, void **ret_user_data)
 {
     weir_tls_choose_fn *choose;
@@ -301,14 +291,24 @@ bool weir__tls_context_is_server(const weir_tls_context *context)
     return context->is_server;
 }
 
-weir__tls_settings *weir__tls_context_settings(weir_tls_context *context)
+/* Settings of before a replace and the chooser of after it would be neither: whom the one refuses
+ * by verification, and the other by name, would be let in. */
+weir__tls_settings *weir__tls_context_begin(weir_tls_context *context, bool *ret_asks)
 {
     weir__tls_settings *settings;
 
     weir__mutex_lock(&context->lock);
     settings = context->engine->settings_retain(context->settings);
+    *ret_asks = context->choose != NULL || context->names.count > 0;
     weir__mutex_unlock(&context->lock);
     return settings;
+}
+
+weir__tls_settings *weir__tls_context_settings(weir_tls_context *context)
+{
+    bool asks;
+
+    return weir__tls_context_begin(context, &asks);
 }
 
 weir_tls_certificate *weir_tls_context_certificate(weir_tls_context *context)

@@ -12,10 +12,11 @@
 /* As they are now; the caller's to release. */
 weir__tls_settings *weir__tls_context_settings(weir_tls_context *context);
 
-bool weir__tls_context_is_server(const weir_tls_context *context);
+/* What a session begins with, all of one moment: settings, the caller's to release; and whether
+ * what a client asks for decides: there are names, or a chooser. */
+weir__tls_settings *weir__tls_context_begin(weir_tls_context *context, bool *ret_asks);
 
-/* Whether what a client asks for decides: there are names, or a chooser. */
-bool weir__tls_context_asks(weir_tls_context *context);
+bool weir__tls_context_is_server(const weir_tls_context *context);
 
 /* The chooser; NULL if there is none. */
 weir_tls_choose_fn *weir__tls_context_chooser(weir_tls_context *context, void **ret_user_data);

@@ -14,6 +14,7 @@
 #include "support/test.h"
 #include "support/tls/pki.h"
 #include "support/tls/visit.h"
+#include "tls/openssl.h"
 #include "tls/tls_context.h"
 
 /* ---- options that are wrong ---- */
@@ -371,6 +372,14 @@ static void assert_found(weir_tls_context *context, const char *name, weir_tls_c
     weir_tls_context_release(found);
 }
 
+static bool asks(weir_tls_context *context)
+{
+    bool it_does;
+
+    weir__tls_openssl.settings_release(weir__tls_context_begin(context, &it_does));
+    return it_does;
+}
+
 TEST(tls_context, names_stand_for_other_contexts)
 {
     weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
@@ -378,12 +387,12 @@ TEST(tls_context, names_stand_for_other_contexts)
         server_with(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->other.certificate,
                                              .key_pem = pki()->other.key));
 
-    assert_false(weir__tls_context_asks(server));
+    assert_false(asks(server));
     assert_int_equal(weir_tls_context_add_name(server, "other.test", other), 0);
     assert_int_equal(weir_tls_context_add_name(server, "*.wild.test", other), 0);
     assert_int_equal(weir_tls_context_add_name(server, "me.wild.test", server), 0);
     weir_tls_context_release(other); /* the names keep it */
-    assert_true(weir__tls_context_asks(server));
+    assert_true(asks(server));
     assert_found(server, "OTHER.test", other);
     assert_found(server, "a.wild.test", other);
     assert_found(server, "me.wild.test", server);
@@ -416,11 +425,11 @@ TEST(tls_context, a_chooser_makes_a_server_ask)
         WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing, .choose_data = &server));
     void *user_data;
 
-    assert_true(weir__tls_context_asks(server));
+    assert_true(asks(server));
     assert_true(weir__tls_context_chooser(server, &user_data) == choose_nothing);
     assert_ptr_equal(user_data, &server);
     assert_int_equal(weir_tls_context_replace(server, WEIR_TLS_CONTEXT_OPTIONS(OURS)), 0);
-    assert_false(weir__tls_context_asks(server));
+    assert_false(asks(server));
     weir_tls_context_release(server);
 }
 
@@ -660,5 +669,41 @@ TEST(tls_context, settings_are_swapped_while_threads_shake_hands)
     assert_true(atomic_load(&crowd.visits) > 0);
     assert_int_equal(reloads_of(crowd.server), SWAPS);
     weir_tls_context_release(crowd.client);
+    weir_tls_context_release(crowd.server);
+}
+
+/* One after the other: who verifies does not ask, who asks does not verify. */
+static void replace_many_times(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (int i = 0; i < 200; i++)
+        if (weir_tls_context_replace(
+                crowd->server, i % 2 == 0
+                                   ? WEIR_TLS_CONTEXT_OPTIONS(OURS, .ca_pem = pki()->ca,
+                                                              .verify = WEIR_TLS_VERIFY_REQUIRED)
+                                   : WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing)) < 0)
+            atomic_fetch_add(&crowd->failures, 1);
+    atomic_store(&crowd->is_over, true);
+}
+
+TEST(tls_context, what_a_session_begins_with_is_of_one_moment)
+{
+    struct crowd crowd = {
+        .server = server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing))};
+    weir__thread thread;
+    unsigned torn = 0;
+
+    assert_int_equal(weir__thread_start(&thread, "replacer", replace_many_times, &crowd), 0);
+    while (!atomic_load(&crowd.is_over)) {
+        bool it_asks;
+        weir__tls_settings *settings = weir__tls_context_begin(crowd.server, &it_asks);
+
+        torn += it_asks != (settings->verify == WEIR_TLS_VERIFY_NONE);
+        weir__tls_openssl.settings_release(settings);
+    }
+    weir__thread_join(&thread);
+    assert_int_equal(atomic_load(&crowd.failures), 0);
+    assert_int_equal(torn, 0);
     weir_tls_context_release(crowd.server);
 }
