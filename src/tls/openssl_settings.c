@@ -41,10 +41,11 @@ int weir__openssl_making_error(weir__openssl_making *making, const char *what)
     return weir__openssl_making_fail(making, err, "%s: %s", what, words);
 }
 
+/* "e": no child inherits it that another thread starts meanwhile. */
 int weir__openssl_making_open(weir__openssl_making *making, const char *file, const char *text,
                               BIO **ret_bio)
 {
-    BIO *bio = file != NULL ? BIO_new_file(file, "r") : BIO_new_mem_buf(text, -1);
+    BIO *bio = file != NULL ? BIO_new_file(file, "re") : BIO_new_mem_buf(text, -1);
     unsigned long error = ERR_peek_error();
     int err;
 

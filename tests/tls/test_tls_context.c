@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <weir/error.h>
 #include <weir/tls_certificate.h>
@@ -234,6 +238,67 @@ TEST(tls_context, certificates_come_from_files_and_texts)
         assert_serves(server, rows[i].leaf);
         weir_tls_context_release(server);
     }
+}
+
+/* ---- files ---- */
+
+static void read_key(void *arg)
+{
+    weir_tls_context *context;
+
+    if (weir_tls_server_create(
+            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate, .key_file = arg),
+            &context) == 0)
+        weir_tls_context_release(context);
+}
+
+/* The flags of the descriptor by which this thread's process reads a file; -1 if it does not. */
+static long flags_of_reader(const char *path)
+{
+    char name[64], target[256], line[64];
+    long flags = -1;
+
+    for (int fd = 0; fd < 256 && flags < 0; fd++) {
+        ssize_t length;
+        FILE *info;
+
+        (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+        length = readlink(name, target, sizeof(target) - 1);
+        if (length < 0)
+            continue;
+        target[length] = '\0';
+        (void)snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", fd);
+        info = strcmp(target, path) == 0 ? fopen(name, "re") : NULL;
+        if (info == NULL)
+            continue;
+        while (fgets(line, sizeof(line), info) != NULL)
+            if (strncmp(line, "flags:", 6) == 0 && (strtol(line + 6, NULL, 8) & O_ACCMODE) == 0)
+                flags = strtol(line + 6, NULL, 8);
+        (void)fclose(info);
+    }
+    return flags;
+}
+
+/* A child that another thread starts meanwhile must not inherit the key. */
+TEST(tls_context, children_do_not_inherit_what_is_being_read)
+{
+    weir__thread thread;
+    char path[256];
+    long flags;
+    int pipe;
+
+    messages_catch(); /* there is no key in it */
+    (void)snprintf(path, sizeof(path), "%s/pipe.key", pki()->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(weir__thread_start(&thread, "reader", read_key, path), 0);
+    pipe = open(path, O_WRONLY | O_CLOEXEC); /* waits for the reader, who then waits for us */
+    assert_true(pipe >= 0);
+    while ((flags = flags_of_reader(path)) < 0)
+        ;
+    assert_int_equal(close(pipe), 0);
+    weir__thread_join(&thread);
+    assert_int_equal(remove(path), 0);
+    assert_true((flags & O_CLOEXEC) != 0);
 }
 
 TEST(tls_context, options_are_copied)
