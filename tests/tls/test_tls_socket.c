@@ -4,6 +4,7 @@
  */
 #include <weir/buf.h>
 #include <weir/error.h>
+#include <weir/loop.h>
 #include <weir/tls.h>
 #include <weir/tls_choice.h>
 
@@ -197,6 +198,22 @@ static void close_secure_line(struct line *line)
     secure_close(&on_line);
 }
 
+static int nothing(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)ret_value;
+    return status;
+}
+
+/* What its loop was given before has been done when this returns. */
+static void pass_by(weir_channel *channel)
+{
+    weir_promise *there;
+
+    assert_int_equal(weir_submit(weir_channel_executor(channel), &there, nothing, NULL), 0);
+    assert_int_equal(line_result(there), 0);
+}
+
 TEST_EACH_PAIR(tls_socket, brings_words_and_its_end)
 {
     open_secure_line(line, NULL);
@@ -228,6 +245,51 @@ static void write_on_event(weir_ctx *ctx, const weir_msg *event)
     (void)event;
     write_some(ctx);
 }
+
+/* ---- how often the system is called ---- */
+
+#define FLUSHED ((uint64_t)150 << 10) /* more than TLS puts into one buffer */
+
+static _Atomic uint64_t sends_before;
+
+static uint64_t sends_of(weir_executor *loop)
+{
+    weir_loop_stats stats;
+
+    assert_int_equal(weir_loop_read_stats(loop, &stats), 0);
+    return stats.sends;
+}
+
+/* On the loop: so what is sent is counted from here on. */
+static void write_and_flush_once(weir_ctx *ctx, const weir_msg *event)
+{
+    weir_loop_stats stats = {0};
+
+    (void)event;
+    (void)weir_loop_read_stats(weir_channel_executor(weir_ctx_channel(ctx)), &stats);
+    sends_before = stats.sends;
+    for (int i = 0; i < 100; i++)
+        weir_write(ctx, sized_msg(10), NULL);
+    weir_write(ctx, sized_msg(FLUSHED - 2000), NULL);
+    for (int i = 0; i < 100; i++)
+        weir_write(ctx, sized_msg(10), NULL);
+    weir_flush(ctx);
+}
+
+TEST_EACH_LINE(tls_socket, sends_all_of_a_flush_at_once)
+{
+    open_secure_line(
+        line, &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.send_buffer = 1 << 20)});
+    line->server.on_read = line_discard;
+    line->client.on_event = write_and_flush_once;
+    weir_channel_fire_event(line->client.channel, weir_msg_retain(weir_event_tls_closed()));
+    line_await_received(&line->server, FLUSHED);
+    pass_by(line->client.channel); /* what was sent is counted behind it */
+    assert_int_equal(sends_of(weir_channel_executor(line->client.channel)) - sends_before, 1);
+    close_secure_line(line);
+}
+
+/* ---- marks and ends ---- */
 
 /* Issue 8, 4: the writer stops at the high mark, and goes on when the reader does. */
 TEST_EACH_LINE(tls_socket, stops_a_writer_whose_reader_has_stopped)
@@ -327,25 +389,14 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
 
 /* ---- shutdown ---- */
 
-static int nothing(void *arg, int status, void **ret_value)
-{
-    (void)arg;
-    (void)ret_value;
-    return status;
-}
-
 /* All of it has come to the loop when this returns: what has not when that shuts down would fail.
  */
 static void write_much(struct line *line)
 {
-    weir_promise *there;
-
     line->server.on_read = line_discard;
     for (uint64_t i = 0; i < MUCH; i += 65536)
         weir_channel_write_and_flush(line->client.channel, sized_msg(65536), NULL);
-    assert_int_equal(
-        weir_submit(weir_channel_executor(line->client.channel), &there, nothing, NULL), 0);
-    assert_int_equal(line_result(there), 0);
+    pass_by(line->client.channel);
 }
 
 TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
