@@ -170,6 +170,7 @@ struct weir__io_handle {
     bool rights : 1;    /* Unix sockets that receive datagrams: passed descriptors, which come
                            closed on exec; others get none, whatever a peer sends */
     bool shared : 1;    /* other processes may accept from the same socket */
+    bool last : 1;      /* what is sent now is the last: the end of the stream follows at once */
     uint16_t poll_events; /* what the owner polls for */
     uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
                       usual */

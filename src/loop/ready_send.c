@@ -63,14 +63,16 @@ static size_t vector_length(const struct iovec *vector, size_t count)
     return length;
 }
 
-static ssize_t send_once(int descriptor, const struct iovec *vector, size_t count)
+/* With MSG_MORE the end of the stream travels in the packet with the last bytes. */
+static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
     struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write there */
+    int flags = handle->last ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
 
     if (count == 1)
-        return weir__sys.send(descriptor, vector->iov_base, vector->iov_len, MSG_NOSIGNAL);
-    return weir__sys.sendmsg(descriptor, &(struct msghdr){.msg_iov = parts, .msg_iovlen = count},
-                             MSG_NOSIGNAL);
+        return weir__sys.send(handle->descriptor, vector->iov_base, vector->iov_len, flags);
+    return weir__sys.sendmsg(handle->descriptor,
+                             &(struct msghdr){.msg_iov = parts, .msg_iovlen = count}, flags);
 }
 
 ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count)
@@ -81,7 +83,7 @@ ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector
         count = IOV_MAX;
     do {
         weir__figure_add(handle->io->figures.sends, 1);
-        sent = send_once(handle->descriptor, vector, count);
+        sent = send_once(handle, vector, count);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return errno == EAGAIN ? 0 : -errno;

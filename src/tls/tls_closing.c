@@ -149,10 +149,11 @@ static void end_output(weir_ctx *ctx)
     tls->needs_flush = true;
     if (io.out != NULL)
         weir_write(ctx, weir_buf_msg(io.out), promise);
-    weir__tls_flush(ctx);
-    if (promise == NULL)
-        weir_pending_writes_settle(ctx, &tls->writes);
-    if (promise == NULL || tls->last_write != NULL) /* otherwise it has been sent */
+    if (promise != NULL)
+        weir__tls_flush(ctx);
+    else
+        weir_pending_writes_settle(ctx, &tls->writes); /* the close sends it, with its own end */
+    if (promise == NULL || tls->last_write != NULL)    /* otherwise it has been sent */
         limit_sending(ctx);
     weir_promise_release(promise);
 }

@@ -361,6 +361,7 @@ int weir__stream_flush(weir_channel *channel)
     size_t length;
     ssize_t sent;
 
+    stream->base.handle.last = weir__channel_phase(channel) == WEIR__SENDING;
     while (weir__outbound_current(channel) != NULL) {
         if (budget-- == 0)
             return 1;

@@ -3,11 +3,14 @@
  * TCP: how connections begin and end.
  */
 #include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/error.h>
 
 #include "base/clock.h"
+#include "base/system.h"
 #include "support/channel/rig.h"
 #include "support/executor/errand.h"
 #include "support/loop/sockets.h"
@@ -166,6 +169,33 @@ static void keep_sending(weir_ctx *ctx)
     for (int i = 0; i < 64 && weir_is_writable(ctx); i++)
         weir_write(ctx, sized_msg(4096), NULL);
     weir_flush(ctx);
+}
+
+static ssize_t (*send_as_ever)(int descriptor, const void *bytes, size_t length, int flags);
+static _Atomic size_t sent_with_more;
+
+static ssize_t send_noting_more(int descriptor, const void *bytes, size_t length, int flags)
+{
+    if ((flags & MSG_MORE) != 0)
+        sent_with_more += length;
+    return send_as_ever(descriptor, bytes, length, flags);
+}
+
+TEST_EACH_LINE(tcp, sends_its_last_words_in_one_packet_with_its_end)
+{
+    line_open(line, NULL);
+    sent_with_more = 0;
+    send_as_ever = weir__sys.send;
+    weir__sys.send = send_noting_more;
+    line_say(&line->client, "hello");
+    assert_heard(&line->server, "read(hello)");
+    assert_int_equal(sent_with_more, 0);
+    weir_channel_write(line->client.channel, text_msg("bye"), NULL);
+    weir_channel_close(line->client.channel, NULL);
+    assert_heard(&line->server, "read(bye) inactive unregistered");
+    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    weir__sys.send = send_as_ever;
+    assert_int_equal(sent_with_more, strlen("bye"));
 }
 
 /* B 11: the peer has much more to say than the server wants to hear, and still gets its answer. */
