@@ -2,8 +2,8 @@
 /*
  * Connects by TLS, says what was agreed upon and who is there, sends what it reads, and prints what
  * comes: openssl s_client, for those who trust nobody without reason.
- *     tls-client [--host NAME] [--port 8443] [--ca FILE] [--pin sha256/BASE64] [--alpn LIST] [--io
- * ...]
+ *     tls-client [--host NAME] [--port 8443] [--ca FILE] [--pin sha256/BASE64] [--alpn LIST]
+ *                [--io auto|epoll|uring|poll|blocking]
  *
  * The server must have a certificate for NAME by an authority of FILE, or of the system. With a pin
  * its key must be that one; if there is no FILE nothing else matters, so that a certificate which

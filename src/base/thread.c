@@ -194,7 +194,6 @@ int weir__cpu_current(void)
     return sched_getcpu();
 }
 
-/* With default attributes neither libc can fail here; what can is locking it twice. */
 void weir__once_run(weir__once *once, void (*fn)(void))
 {
     (void)pthread_once(&once->handle, fn);

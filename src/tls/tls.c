@@ -2,17 +2,17 @@
 /*
  * The TLS handler: a decoder of records in one direction, a queue of writes in the other.
  *
- *      stage from               to        by                       when
- *      -                        WAITING   init                     its session is made
- *      WAITING                  SHAKING   weir__tls_begin          the channel is active; of a
- *                                                                  start-TLS, its first message is
- *                                                                  on its way
- *      SHAKING                  OPEN      succeed                  the handshake is over
- *      OPEN                     ENDING    end_output               a close was asked for, by us or
- *                                                                  by the peer's end of TLS, and
- * all writes are sealed WAITING, SHAKING         OVER      close_early              a close, and
- * nothing to be sent WAITING, SHAKING, OPEN,  OVER      weir__tls_give_up           the session,
- * the memory, the time ENDING                             on_inactive, on_removed
+ *      from             to        by                  when
+ *      -                WAITING   init                its session is made
+ *      WAITING          SHAKING   weir__tls_begin     the channel is active; of a start-TLS, its
+ *                                                     first message is on its way
+ *      SHAKING          OPEN      succeed             the handshake is over
+ *      OPEN             ENDING    end_output          a close was asked for, by us or by the peer's
+ *                                                     end of TLS, and all writes are sealed
+ *      WAITING SHAKING  OVER      close_early         a close, and nothing is to be sent
+ *      any              OVER      weir__tls_give_up   the session fails; no memory, no time left
+ *      any              OVER      on_inactive         the channel has ended
+ *      any              OVER      on_removed          the handler has gone
  *
  * What holds in them:
  *
@@ -30,8 +30,8 @@
  *   - How the handshake went is told once, whatever happens: weir__tls_tell.
  *   - Between the making of a record and its weir_write nothing else runs: records are written in
  *     the order in which they were made.
- *   - What is fired may do anything to us. After it the stage is looked at again; the state's
- * memory is there until the next turn, also when we were removed.
+ *   - What is fired may do anything to us. After it the stage is looked at again; the memory of the
+ *     state is there until the next turn, also when we were removed.
  */
 #include "tls/tls.h"
 
