@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWN_MAX 8
+
 static const char *const io_names[] = {
     [WEIR_IO_AUTO] = "auto", [WEIR_IO_EPOLL] = "epoll",       [WEIR_IO_URING] = "uring",
     [WEIR_IO_POLL] = "poll", [WEIR_IO_BLOCKING] = "blocking",
@@ -33,6 +35,7 @@ static bool read_number(const char *text, int max, int *ret_number)
     return true;
 }
 
+/* Who gives one of these means TLS, and must not serve in clear because --tls was forgotten. */
 static bool read_tls_setting(struct settings *settings, const char *name, const char *value)
 {
     if (strcmp(name, "--cert") == 0)
@@ -43,6 +46,7 @@ static bool read_tls_setting(struct settings *settings, const char *name, const 
         settings->ca = value;
     else
         return false;
+    settings->tls = true;
     return true;
 }
 
@@ -72,10 +76,23 @@ static bool read_switch(struct settings *settings, const char *name)
     else if (settings->offers_tls && strcmp(name, "--tls") == 0)
         settings->tls = true;
     else if (settings->offers_tls && strcmp(name, "--insecure") == 0)
-        settings->insecure = true;
+        settings->tls = settings->insecure = true;
     else
         return false;
     return true;
+}
+
+/* Options of the example's own: what it has asked for. */
+static const char *own_options[OWN_MAX];
+
+static void remember_own(const char *name)
+{
+    size_t i = 0;
+
+    while (i < OWN_MAX && own_options[i] != NULL && strcmp(own_options[i], name) != 0)
+        i++;
+    if (i < OWN_MAX)
+        own_options[i] = name;
 }
 
 static void explain_and_exit(const struct settings *settings)
@@ -87,6 +104,10 @@ static void explain_and_exit(const struct settings *settings)
             settings->offers_tls
                 ? "       [--tls] [--cert FILE] [--key FILE] [--ca FILE] [--insecure]\n"
                 : "");
+    for (size_t i = 0; i < OWN_MAX && own_options[i] != NULL; i++)
+        fprintf(stderr, "%s[%s ...]", i == 0 ? "       " : " ", own_options[i]);
+    if (own_options[0] != NULL)
+        fprintf(stderr, "\n");
     exit(2);
 }
 
@@ -94,6 +115,7 @@ char *settings_take(int *argc, char **argv, const char *name)
 {
     char *value;
 
+    remember_own(name);
     for (int i = 1; i + 1 < *argc; i++) {
         if (strcmp(argv[i], name) != 0)
             continue;

@@ -12,7 +12,7 @@ int tls_make_server(const struct settings *settings, weir_tls_context **ret_tls)
 
     if (!settings->tls)
         return 0;
-    if (settings->cert != NULL)
+    if (settings->cert != NULL || settings->key != NULL)
         return weir_tls_server_create(
             WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = settings->cert, .key_file = settings->key),
             ret_tls);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS, if --tls was given. Without it contexts are NULL, and nothing is added.
+ * TLS, if --tls was given, or any other of these. Without it contexts are NULL, and nothing is
+ * added.
  *
  *      --tls        a server: with a self-signed certificate, unless there is
  *      --cert FILE  its certificate and those between it and the authority, in PEM

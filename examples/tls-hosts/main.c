@@ -9,7 +9,6 @@
  * FILE has certificate and key, in PEM. The first is for who asks for no name, or another one;
  * without any there is a self-signed one for localhost.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,8 +141,10 @@ static int add_host(struct hosts *hosts, char *text)
     weir_tls_context *tls;
     int err;
 
-    if (file == NULL || hosts->count == HOSTS_MAX)
-        return -EINVAL;
+    if (file == NULL || hosts->count == HOSTS_MAX) {
+        fprintf(stderr, "tls-hosts: --cert NAME=FILE, at most %d times\n", HOSTS_MAX);
+        exit(2);
+    }
     *file++ = '\0';
     err = weir_tls_server_create(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = file, .alpn = "http/1.1,echo"), &tls);
