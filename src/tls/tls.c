@@ -119,6 +119,23 @@ static int create_plain(weir__tls *tls, const weir_buf *in, weir_buf **ret_plain
     return weir_buf_create(room, 0, ret_plain);
 }
 
+/*
+ * Whether the peer has taken the answers that it has got: to new keys, say. It may demand as many
+ * as it likes, but if it takes none they would pile up, whatever the marks are. When nothing waits
+ * to be sent it has all of them.
+ */
+static bool takes_answers(weir_ctx *ctx, size_t length)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) == 0)
+        tls->answered = 0;
+    else if (tls->answered > WEIR__TLS_ANSWERED_MAX)
+        return false;
+    tls->answered += length;
+    return true;
+}
+
 /* Opens what there is: MORE, ENDED or an error; what comes out is in `plain`. */
 static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
 {
@@ -131,8 +148,18 @@ static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
         if (result == 0)
             result = tls->session->engine->open(tls->session, &io, plain);
     } while (result == WEIR__TLS_DONE);
+    if (result >= 0 && io.out != NULL && !takes_answers(ctx, weir_buf_readable(io.out)))
+        result = WEIR_ETLS;
     weir__tls_send(ctx, io.out);
     return result;
+}
+
+static const char *why(const weir__tls *tls, int err)
+{
+    if (err == -ENOMEM)
+        return "there is no memory";
+    return tls->session->reason != NULL ? tls->session->reason
+                                        : "the peer demands answers and does not take them";
 }
 
 static void end_of_records(weir_ctx *ctx, int result)
@@ -142,8 +169,7 @@ static void end_of_records(weir_ctx *ctx, int result)
     if (result == WEIR__TLS_ENDED)
         tls->has_peer_ended = true; /* told when what came before has been dealt with */
     else if (result < 0)
-        weir__tls_give_up(ctx, result,
-                          result == -ENOMEM ? "there is no memory" : tls->session->reason);
+        weir__tls_give_up(ctx, result, why(tls, result));
 }
 
 /*

@@ -23,6 +23,9 @@
 /* What is kept of a peer's bytes while they cannot be looked at. */
 #define WEIR__TLS_KEPT_MAX (128 * 1024)
 
+/* What a peer gets of answers to its records before it has to have taken some: 150 new keys. */
+#define WEIR__TLS_ANSWERED_MAX (4 * 1024)
+
 enum weir__tls_stage {
     WEIR__TLS_WAITING,
     WEIR__TLS_SHAKING,
@@ -55,6 +58,7 @@ typedef struct weir__tls {
     int64_t peer_close_timeout_ns;
     int64_t sent_at; /* something was, last before the timer of a close was started */
     size_t taken;    /* a job has taken so many of the bytes that are kept */
+    size_t answered; /* bytes of answers since there was nothing to be sent */
     int lost;        /* the last error of the connection, or 0 */
     uint8_t stage;
     uint8_t awaits;

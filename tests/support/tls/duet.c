@@ -126,8 +126,8 @@ static const weir_handler witness = {
 
 /* ---- both ---- */
 
-static void prepare(struct duettist *duettist, weir_tls_context *context,
-                    const weir_tls_options *options, const weir_embedded_options *channel)
+void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
+                      const weir_tls_options *options, const weir_embedded_options *channel)
 {
     weir_embedded_options own;
 
@@ -144,6 +144,12 @@ static void prepare(struct duettist *duettist, weir_tls_context *context,
     assert_int_equal(weir_pipeline_add_last(duettist->pipeline, &witness,
                                             &(const struct witness){.duettist = duettist}),
                      0);
+}
+
+void duettist_close(struct duettist *duettist)
+{
+    weir_embedded_release(duettist->embedded);
+    diary_close(&duettist->diary);
 }
 
 void duet_prepare(struct duet *duet, const struct duet_options *options)
@@ -166,11 +172,11 @@ void duet_prepare(struct duet *duet, const struct duet_options *options)
                                                 : WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki_->ca),
                                             &duet->client_context),
                      0);
-    prepare(&duet->server, duet->server_context, options->server, options->server_channel);
-    prepare(&duet->client, duet->client_context,
-            options->client != NULL ? options->client
-                                    : WEIR_TLS_OPTIONS(.server_name = "localhost"),
-            options->client_channel);
+    duettist_prepare(&duet->server, duet->server_context, options->server, options->server_channel);
+    duettist_prepare(&duet->client, duet->client_context,
+                     options->client != NULL ? options->client
+                                             : WEIR_TLS_OPTIONS(.server_name = "localhost"),
+                     options->client_channel);
 }
 
 void duet_open(struct duet *duet, const struct duet_options *options)
@@ -183,12 +189,10 @@ void duet_open(struct duet *duet, const struct duet_options *options)
 
 void duet_close(struct duet *duet)
 {
-    weir_embedded_release(duet->client.embedded);
-    weir_embedded_release(duet->server.embedded);
+    duettist_close(&duet->client);
+    duettist_close(&duet->server);
     weir_tls_context_release(duet->client_context);
     weir_tls_context_release(duet->server_context);
-    diary_close(&duet->client.diary);
-    diary_close(&duet->server.diary);
 }
 
 /* ---- playing ---- */

@@ -61,6 +61,11 @@ struct duet {
     bool is_joined; /* all that was sent is received at once */
 };
 
+/* Makes one alone, the handshake not begun: for another peer. */
+void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
+                      const weir_tls_options *options, const weir_embedded_options *channel);
+void duettist_close(struct duettist *duettist);
+
 /* Makes both, the handshake not begun; and plays until it is over. */
 void duet_prepare(struct duet *duet, const struct duet_options *options);
 void duet_open(struct duet *duet, const struct duet_options *options);
