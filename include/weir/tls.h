@@ -59,7 +59,8 @@ typedef struct weir_tls_options {
 WEIR_API void weir_tls_options_init(weir_tls_options *options);
 
 /*
- * Adds the handler at the end of a pipeline, or where the options say.
+ * Adds the handler at the end of a pipeline, or where the options say. A name that will not do is
+ * told in words by weir_tls_reason, and logged.
  * Thread: any.  Lends until it returns: options.  Keeps: context.  Fails: -EINVAL (also a client
  * that verifies and does not say whom), WEIR_ETLS, and as weir_pipeline_add.
  */

@@ -119,7 +119,7 @@ WEIR_API int weir_tls_client_create(const weir_tls_context_options *options,
                                     weir_tls_context **ret_context);
 
 /*
- * What the last function of this header that failed on this thread had to say; "" if none has.
+ * What the last function of weir/tls*.h that failed on this thread had to say; "" if none has.
  * Thread: any.  Lends until the next such call: the text.
  */
 WEIR_API const char *weir_tls_reason(void);

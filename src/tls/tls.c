@@ -42,6 +42,7 @@
 #include <weir/events.h>
 
 #include "base/options.h"
+#include "tls/tls_reason.h"
 
 #define HANDSHAKE_TIMEOUT_NS weir_seconds(10)
 #define CLOSE_TIMEOUT_NS weir_seconds(3)
@@ -386,6 +387,15 @@ struct setup {
     const weir_tls_options *options;
 };
 
+static int refuse_name(const char *name)
+{
+    if (name == NULL)
+        weir__tls_set_reason("a client that verifies must say whom it wants to reach: server_name");
+    else
+        (void)weir__tls_fail(-EINVAL, "server_name: \"%s\" is neither a name nor an address", name);
+    return weir__tls_complain(false, -EINVAL);
+}
+
 static int create_session(weir_tls_context *context, const char *server_name,
                           weir__tls_session **ret_session)
 {
@@ -401,7 +411,7 @@ static int create_session(weir_tls_context *context, const char *server_name,
     if (is_server || server_name != NULL || !engine->settings_verify_names(settings))
         err = engine->session_create(settings, &peer, ret_session);
     engine->settings_release(settings);
-    return err;
+    return err == -EINVAL ? refuse_name(server_name) : err;
 }
 
 static int init(void *state, const void *setup_)

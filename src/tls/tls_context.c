@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 
 #include <weir/error.h>
-#include <weir/log.h>
 #include <weir/memory.h>
 #include <weir/tls_tickets.h>
 
@@ -57,16 +56,6 @@ static void count(_Atomic uint64_t *figure)
 }
 
 /* ---- new settings ---- */
-
-/* A reason is said to the caller, and to the log. */
-static int complain(const weir_tls_context *context, int err)
-{
-    if (err == -ENOMEM)
-        weir__tls_fail(err, "%s", weir_error_text(err));
-    weir_log_write(WEIR_LOG_WARN, "tls", context->is_server ? "server" : "client", "%s",
-                   weir_tls_reason());
-    return err;
-}
 
 static int make_settings(weir_tls_context *context, const weir_tls_context_options *options,
                          weir__tls_settings **ret_settings)
@@ -169,7 +158,7 @@ static int create(const weir_tls_context_options *options, bool is_server,
     weir__mutex_init(&context->lock);
     err = take_options(context, options);
     if (err < 0) {
-        err = complain(context, err);
+        err = weir__tls_complain(context->is_server, err);
         destroy(context);
         return err;
     }
@@ -205,7 +194,7 @@ static int changed(weir_tls_context *context, int err)
 {
     weir__mutex_unlock(&context->changing);
     if (err < 0)
-        return complain(context, err);
+        return weir__tls_complain(context->is_server, err);
     count(&context->stats.reloads);
     return 0;
 }

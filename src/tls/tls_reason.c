@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tls/tls_reason.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+
+#include <weir/error.h>
+#include <weir/log.h>
 
 #include "tls/engine.h"
 
@@ -20,6 +24,14 @@ int weir__tls_fail(int err, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(reason, sizeof(reason), format, args);
     va_end(args);
+    return err;
+}
+
+int weir__tls_complain(bool is_server, int err)
+{
+    if (err == -ENOMEM)
+        weir__tls_set_reason(weir_error_text(err));
+    weir_log_write(WEIR_LOG_WARN, "tls", is_server ? "server" : "client", "%s", reason);
     return err;
 }
 

@@ -13,6 +13,7 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 
+#include "support/executor/messages.h"
 #include "support/memory.h"
 #include "support/tls/duet.h"
 #include "support/tls/pki.h"
@@ -145,7 +146,16 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(
         weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
+    messages_catch();
     assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), context), -EINVAL);
+    assert_string_equal(weir_tls_reason(),
+                        "a client that verifies must say whom it wants to reach: server_name");
+    assert_int_equal(weir_tls_add_with(weir_embedded_pipeline(embedded), context,
+                                       WEIR_TLS_OPTIONS(.server_name = "no name")),
+                     -EINVAL);
+    assert_string_equal(weir_tls_reason(),
+                        "server_name: \"no name\" is neither a name nor an address");
+    assert_true(messages_last_contains("no name"));
     assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), NULL), -EINVAL);
     assert_int_equal(
         weir_tls_add_with(weir_embedded_pipeline(embedded), context,

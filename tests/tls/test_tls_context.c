@@ -679,7 +679,7 @@ TEST(tls_context, a_reload_without_memory_leaves_all_as_it_was)
 /* ---- threads ---- */
 
 #define THREADS 2
-#define SWAPS 1000
+#define SWAPS 300
 
 struct crowd {
     weir_tls_context *server;
