@@ -267,10 +267,19 @@ static void make_leaves(void)
 #undef MAKE
 }
 
+/* As src/tls/openssl.c has it, but who comes first decides: if OpenSSL tore itself down at exit,
+ * the thread of a loop that is just ending could not tidy up after itself, and would seem to leak.
+ */
+static void leave_openssl_at_exit(void)
+{
+    must(OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL) == 1, "a beginning");
+}
+
 const struct pki *pki(void)
 {
     if (!made.is_made) {
         made.is_made = true;
+        leave_openssl_at_exit();
         make_folder();
         make_authorities();
         make_leaves();
