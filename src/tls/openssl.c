@@ -257,10 +257,41 @@ static int open_records(weir__openssl_session *self, weir_buf *plain)
     return has_some ? WEIR__TLS_DONE : WEIR__TLS_MORE;
 }
 
+/* Whether exactly one record is there, from its beginning to its end: the usual case. */
+static bool is_one_record(const weir__openssl_session *self, const weir_buf *in)
+{
+    const uint8_t *header = in != NULL ? weir_buf_bytes(in) : NULL;
+    size_t length = in != NULL ? weir_buf_readable(in) : 0;
+
+    return self->is_between && length > SSL3_RT_HEADER_LENGTH &&
+           length == (size_t)SSL3_RT_HEADER_LENGTH + (size_t)(header[3] << 8 | header[4]);
+}
+
+/* One buffer for all records of the call, and none that stays. */
+static int open_several(weir__openssl_session *self, weir_buf *plain)
+{
+    int result;
+
+    SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    result = open_records(self, plain);
+    SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    release_buffers(self);
+    return result;
+}
+
+/* OpenSSL releases the buffer itself, unless it was no record of plain bytes. */
+static int open_one(weir__openssl_session *self, weir_buf *plain)
+{
+    int result = open_records(self, plain);
+
+    if (result != WEIR__TLS_DONE)
+        release_buffers(self);
+    return result;
+}
+
 static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *plain)
 {
     weir__openssl_session *self = session_of(session);
-    int result;
 
     assert(self->is_over && weir_buf_writable(plain) > 0);
     if (self->failed < 0)
@@ -268,11 +299,7 @@ static int open_some(weir__tls_session *session, weir__tls_io *io, weir_buf *pla
     if (is_dry(self, io->in))
         return WEIR__TLS_MORE;
     enter(self, io);
-    SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS); /* one buffer for all records of a call */
-    result = open_records(self, plain);
-    SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
-    release_buffers(self);
-    return leave(self, result);
+    return leave(self, (is_one_record(self, io->in) ? open_one : open_several)(self, plain));
 }
 
 static bool is_amid_record(const weir__tls_session *session)
