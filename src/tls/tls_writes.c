@@ -59,7 +59,15 @@ static void on_sent(weir_promise *promise, void *user_data)
     weir_memory_free(sharers);
 }
 
-static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise)
+/* There will be no buffer: they hear why with all other writes. */
+static void forget_sharers(struct sharers *sharers)
+{
+    while (sharers->count > 0)
+        weir_promise_release(sharers->promises[--sharers->count]);
+}
+
+static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise,
+                         struct sharers **ret_sharers)
 {
     const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
     struct sharers *sharers =
@@ -79,17 +87,21 @@ static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise 
         if (write->done != NULL)
             sharers->promises[sharers->count++] = weir_promise_retain(write->done);
     weir_promise_listen(*ret_promise, &sharers->listener);
+    *ret_sharers = sharers;
     return 0;
 }
 
-/* The one that completes with a buffer; NULL if nobody waits. The caller's to release. */
-static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise)
+/* The one that completes with a buffer; NULL if nobody waits. The caller's to release. And who
+ * shares it, NULL if nobody does. */
+static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise,
+                      struct sharers **ret_sharers)
 {
     const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
 
     *ret_promise = NULL;
+    *ret_sharers = NULL;
     if (batch->promises > 1)
-        return share_promise(ctx, batch, ret_promise);
+        return share_promise(ctx, batch, ret_promise, ret_sharers);
     if (batch->promises == 1) {
         while (write->done == NULL)
             write = write->next;
@@ -312,6 +324,7 @@ static int send_batch(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     struct batch batch = plan(&tls->writes);
+    struct sharers *sharers;
     weir_promise *promise;
     weir_buf *records;
     int err;
@@ -321,12 +334,14 @@ static int send_batch(weir_ctx *ctx)
         pass_empty(ctx, batch.whole);
         return 0;
     }
-    err = promise_of(ctx, &batch, &promise);
+    err = promise_of(ctx, &batch, &promise, &sharers);
     if (err < 0)
         return err;
     err = seal_batch(tls, &batch, &records);
     if (err == 0)
         weir_write_held(ctx, weir_buf_msg(records), promise, let_go(tls, &batch));
+    else if (sharers != NULL)
+        forget_sharers(sharers);
     weir_promise_release(promise);
     return err;
 }

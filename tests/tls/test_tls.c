@@ -883,6 +883,7 @@ static bool live_without_memory(unsigned n)
     duet_close(&duet);
     for (size_t i = 0; i < WRITES; i++) {
         assert_true(weir_promise_is_done(promises[i]));
+        assert_int_not_equal(weir_promise_result(promises[i]), WEIR_EABANDONED);
         weir_promise_release(promises[i]);
     }
     return failed;
