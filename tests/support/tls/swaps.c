@@ -18,13 +18,14 @@
 #include <weir/server.h>
 #include <weir/tls.h>
 
+#include "support/executor/tally.h"
 #include "support/tls/pki.h"
 
 /* What the threads share. */
 struct scene {
     weir_address address;
     _Atomic bool is_over;
-    _Atomic uint64_t visits; /* of all clients, good or bad */
+    struct tally visits; /* of all clients, good or bad */
 };
 
 struct client {
@@ -164,7 +165,7 @@ static void *run_client(void *arg)
 
     while (!atomic_load(&client->scene->is_over) && client->seen.failed == 0) {
         visit(client);
-        atomic_fetch_add(&client->scene->visits, 1);
+        tally_add(&client->scene->visits);
     }
     SSL_SESSION_free(client->session);
     return NULL;
@@ -215,27 +216,20 @@ static void end_client(struct client *client, struct swaps *swaps)
 
 /* ---- all of it ---- */
 
-/* A client whose visit fails comes no more: so this ends, too, when all have failed. */
-static void await_visit(struct scene *scene, uint64_t before, int64_t patience_ms)
-{
-    for (; atomic_load(&scene->visits) == before && patience_ms > 0; patience_ms--)
-        usleep(1000);
-}
-
 static bool swap_all(struct swaps *swaps, struct scene *scene, weir_tls_context *context,
                      const char *path)
 {
     const struct pki_leaf *leaves[] = {&pki()->server, &pki()->renewed};
 
     for (int i = 0; i < swaps->count; i++) {
-        uint64_t before = atomic_load(&scene->visits);
+        uint32_t before = atomic_load(&scene->visits.calls);
 
         if (!put_file(path, leaves[(i + 1) % 2]) || weir_tls_context_reload(context) < 0) {
             (void)snprintf(swaps->why, sizeof(swaps->why), "reload: %s", weir_tls_reason());
             swaps->failed++;
             return false;
         }
-        await_visit(scene, before, 10000);
+        (void)tally_await(&scene->visits, before + 1); /* whose visit fails comes no more */
     }
     return true;
 }
@@ -257,7 +251,7 @@ static void run_clients(struct swaps *swaps, struct scene *scene, weir_tls_conte
 
 bool swaps_run(struct swaps *swaps)
 {
-    struct scene scene = {.visits = 0};
+    struct scene scene = {.is_over = false};
     weir_tls_context *context = NULL;
     weir_channel *server = NULL;
     char path[400];

@@ -21,6 +21,10 @@
 
 /* ---- handlers ---- */
 
+/* A hook is copied before it is called: to gcc a call through an atomic pointer reads it as if it
+ * were none. */
+typedef void hook_fn(weir_ctx *ctx);
+
 struct state {
     struct line_end *end;
 };
@@ -61,10 +65,11 @@ static void on_unregistered(weir_ctx *ctx)
 static void on_active(weir_ctx *ctx)
 {
     struct line_end *end = line_end_of(ctx);
+    hook_fn *hook = end->on_active;
 
     line_note(end, "active");
-    if (end->on_active != NULL)
-        end->on_active(ctx);
+    if (hook != NULL)
+        hook(ctx);
 }
 
 static void on_inactive(weir_ctx *ctx)
@@ -89,10 +94,11 @@ static void note_read(struct line_end *end, weir_msg *msg)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct line_end *end = line_end_of(ctx);
+    void (*hook)(weir_ctx *, weir_msg *) = end->on_read;
 
     atomic_fetch_add(&end->received, weir_buf_readable(bytes_of(msg)));
-    if (end->on_read != NULL) {
-        end->on_read(ctx, msg);
+    if (hook != NULL) {
+        hook(ctx, msg);
     } else {
         note_read(end, msg);
         weir_msg_release(msg);
@@ -103,28 +109,31 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_read_complete(weir_ctx *ctx)
 {
     struct line_end *end = line_end_of(ctx);
+    hook_fn *hook = end->on_read_complete;
 
     tally_add(&end->completes);
-    if (end->on_read_complete != NULL)
-        end->on_read_complete(ctx);
+    if (hook != NULL)
+        hook(ctx);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     struct line_end *end = line_end_of(ctx);
+    void (*hook)(weir_ctx *, const weir_msg *) = end->on_event;
 
     line_note(end, event->type->name);
-    if (end->on_event != NULL)
-        end->on_event(ctx, event);
+    if (hook != NULL)
+        hook(ctx, event);
     weir_msg_release(event);
 }
 
 static void on_writability(weir_ctx *ctx)
 {
     struct line_end *end = line_end_of(ctx);
+    hook_fn *hook = end->on_writability;
 
-    if (end->on_writability != NULL)
-        end->on_writability(ctx);
+    if (hook != NULL)
+        hook(ctx);
     else
         line_note(end, weir_is_writable(ctx) ? "writable" : "unwritable");
 }

@@ -61,9 +61,10 @@ static void note_read(struct mailbox *box, weir_datagram *datagram)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct mailbox *box = mailbox_of(ctx);
+    void (*hook)(weir_ctx *, weir_datagram *) = box->on_read; /* copied: see line.c */
 
-    if (box->on_read != NULL)
-        box->on_read(ctx, weir_datagram_of(msg));
+    if (hook != NULL)
+        hook(ctx, weir_datagram_of(msg));
     else
         note_read(box, weir_datagram_of(msg));
     tally_add(&box->notes);
@@ -72,10 +73,11 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_read_complete(weir_ctx *ctx)
 {
     struct mailbox *box = mailbox_of(ctx);
+    void (*hook)(weir_ctx *) = box->on_read_complete;
 
     tally_add(&box->completes);
-    if (box->on_read_complete != NULL)
-        box->on_read_complete(ctx);
+    if (hook != NULL)
+        hook(ctx);
 }
 
 static void on_writability(weir_ctx *ctx)
