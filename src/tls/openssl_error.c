@@ -118,10 +118,12 @@ static const char *hello_words(const weir__openssl_session *session)
                : "the client's hello makes no sense";
 }
 
-/* OpenSSL 3 has no words for some of TLS 1.3's. */
+/* OpenSSL 3 has no words for some of TLS 1.3's, and an identifier for one. */
 static const char *alert_words(int alert)
 {
     switch (alert) {
+    case SSL_AD_UNEXPECTED_MESSAGE:
+        return "unexpected message";
     case SSL_AD_MISSING_EXTENSION:
         return "missing extension";
     case SSL_AD_CERTIFICATE_REQUIRED:
@@ -147,6 +149,9 @@ static int fail_by_ourselves(weir__openssl_session *session, unsigned long error
                                           "the peer has not shown a certificate");
     if (alert == WEIR__OPENSSL_NO_ALERT)
         return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s", words);
+    if (strcmp(words, alert_words(alert)) == 0)
+        return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d)", words,
+                                          alert);
     return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d: %s)", words,
                                       alert, alert_words(alert));
 }

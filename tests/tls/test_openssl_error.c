@@ -127,6 +127,8 @@ TEST(openssl_error, protocols_that_do_not_meet)
                "example.test");
     assert_false(talk_handshake(&talk));
     assert_int_equal(talk.server.status, WEIR_ETLS);
+    assert_string_equal(talk.server.session->reason,
+                        "we refused: no application protocol (alert 120)");
     assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
     assert_string_equal(talk.client.session->reason,
                         "the peer refused: no application protocol (alert 120)");
@@ -304,7 +306,7 @@ TEST(openssl_error, a_flood_of_warnings_is_not_borne)
         say(&talk.server, "\x15\x03\x01\x00\x02\x01\x70", 7); /* unrecognized name */
     assert_int_equal(talk_step(&talk.client), WEIR_ETLS);
     assert_string_equal(talk.client.session->reason,
-                        "we refused: too many warn alerts (alert 10: unexpected_message)");
+                        "we refused: too many warn alerts (alert 10: unexpected message)");
     assert_true(weir_buf_readable(talk.client.io.in) > 600);
     talk_end(&talk);
 }
