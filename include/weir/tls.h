@@ -110,7 +110,9 @@ WEIR_API const char *weir_tls_handshake_server_name(const weir_tls_handshake *ha
 WEIR_API bool weir_tls_handshake_is_resumed(const weir_tls_handshake *handshake);
 
 /*
- * Whether the server has stapled an OCSP response, as a client sees it.
+ * Whether the server has stapled an OCSP response, as a client sees it. One that says that the
+ * certificate is revoked makes the handshake fail, where authorities are believed; so does none, or
+ * none that is good, where the certificate demands one (must-staple). Others are not looked at.
  * Thread: any.
  */
 WEIR_API bool weir_tls_handshake_is_stapled(const weir_tls_handshake *handshake);

@@ -15,6 +15,7 @@
  *      openssl_trust.c         whom we believe: authorities and pins
  *      openssl_alpn.c          which protocol a server takes
  *      openssl_staple.c        an OCSP response that a server has with it
+ *      openssl_stapled.c       and what it says, to a client
  *      openssl_tickets.c       sessions that are taken up again, by a server
  *      openssl_sessions.c      and by a client
  *      openssl_age.c           for how long
@@ -143,6 +144,9 @@ void weir__openssl_verify_prepare(weir__tls_settings *settings);
 /* Whom a client asks for, if it is a name, and whom alone it believes. Fails: -ENOMEM, -EINVAL. */
 int weir__openssl_verify_server(weir__openssl_session *session, const char *name);
 
+/* Says why this certificate, of the peer's chain, is not believed. */
+void weir__openssl_refuse(weir__openssl_session *session, const X509 *x509, const char *words);
+
 /* The handshake is over: whether the peer has shown a certificate, where it must. */
 bool weir__openssl_verify_has_peer(const weir__openssl_session *session);
 
@@ -205,6 +209,7 @@ int weir__openssl_identity_prepare(weir__openssl_making *making);
 int weir__openssl_trust_prepare(weir__openssl_making *making);
 int weir__openssl_alpn_prepare(weir__openssl_making *making);
 int weir__openssl_staple_prepare(weir__openssl_making *making);
+void weir__openssl_stapled_prepare(weir__tls_settings *settings);
 int weir__openssl_tickets_prepare(weir__openssl_making *making);
 int weir__openssl_sessions_prepare(weir__openssl_making *making);
 

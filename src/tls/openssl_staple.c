@@ -63,7 +63,7 @@ int weir__openssl_staple_prepare(weir__openssl_making *making)
     SSL_CTX *ctx = making->settings->ctx;
 
     if (!making->settings->is_server) {
-        (void)SSL_CTX_set_tlsext_status_type(ctx, TLSEXT_STATUSTYPE_ocsp);
+        weir__openssl_stapled_prepare(making->settings);
         return 0;
     }
     if (making->options->ocsp_file == NULL)

@@ -83,16 +83,12 @@ int weir__openssl_verify_server(weir__openssl_session *session, const char *name
 
 /* ---- the step ---- */
 
-static void refuse(weir__openssl_session *session, X509_STORE_CTX *store, const char *words)
+void weir__openssl_refuse(weir__openssl_session *session, const X509 *x509, const char *words)
 {
-    X509 *x509 = X509_STORE_CTX_get_current_cert(store);
+    char *subject = weir__openssl_name_text(X509_get_subject_name(x509));
     char text[WEIR__TLS_REASON_SIZE];
-    char *subject;
     size_t size;
 
-    if (x509 == NULL)
-        x509 = X509_STORE_CTX_get0_cert(store);
-    subject = weir__openssl_name_text(X509_get_subject_name(x509));
     (void)snprintf(text, sizeof(text), "the peer's certificate was refused: %s (%s)", words,
                    subject != NULL ? subject : "whose, there is no memory to say");
     weir_memory_free(subject);
@@ -101,6 +97,13 @@ static void refuse(weir__openssl_session *session, X509_STORE_CTX *store, const 
     session->refusal = weir_memory_alloc(size);
     if (session->refusal != NULL)
         memcpy(session->refusal, text, size);
+}
+
+static void refuse(weir__openssl_session *session, X509_STORE_CTX *store, const char *words)
+{
+    const X509 *x509 = X509_STORE_CTX_get_current_cert(store);
+
+    weir__openssl_refuse(session, x509 != NULL ? x509 : X509_STORE_CTX_get0_cert(store), words);
 }
 
 static bool check_name(weir__openssl_session *session, X509_STORE_CTX *store)

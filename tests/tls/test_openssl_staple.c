@@ -90,3 +90,106 @@ TEST(openssl_staple, a_response_that_says_nothing_is_refused)
     OPENSSL_free(der);
     assert_int_equal(remove(path), 0);
 }
+
+/* ---- what it says ---- */
+
+/* Visits a server of this certificate, with what is said of it; NULL: nothing is. */
+static void visit_stapled(struct talk *talk, const struct pki_leaf *leaf,
+                          enum weir_tls_version version, const struct staple *staple)
+{
+    weir_tls_context *server, *client = visit_client(version);
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/said.der", pki()->folder);
+    if (staple != NULL)
+        staple_write_as(path, staple);
+    assert_int_equal(weir_tls_server_create(
+                         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                  .key_pem = leaf->key, .max_version = version,
+                                                  .ocsp_file = staple != NULL ? path : NULL),
+                         &server),
+                     0);
+    if (staple != NULL)
+        assert_int_equal(remove(path), 0);
+    (void)visit_begin(talk, client, server);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+static void assert_refused(const struct pki_leaf *leaf, const struct staple *staple,
+                           const char *words)
+{
+    const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct talk talk;
+
+        visit_stapled(&talk, leaf, versions[i], staple);
+        assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+        assert_string_equal(talk.client.session->reason, words);
+        assert_int_equal(talk_step(&talk.server), WEIR_ETLSREFUSED);
+        assert_non_null(strstr(talk.server.session->reason, "(alert 113)"));
+        talk_end(&talk);
+    }
+}
+
+static bool is_believed(const struct pki_leaf *leaf, const struct staple *staple)
+{
+    struct talk talk;
+    bool is_over;
+
+    visit_stapled(&talk, leaf, WEIR_TLS_VERSION_DEFAULT, staple);
+    is_over = talk.client.status == WEIR__TLS_DONE;
+    talk_end(&talk);
+    return is_over;
+}
+
+#define SAID(leaf, signer, what, duration)         \
+    (&(const struct staple){.about = (leaf),       \
+                            .by = (signer),        \
+                            .seconds = (duration), \
+                            .status = V_OCSP_CERTSTATUS_##what})
+
+TEST(openssl_staple, a_server_that_says_itself_that_it_is_revoked_is_refused)
+{
+    const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
+
+    assert_refused(server, SAID(server, issuer, REVOKED, 3600),
+                   "the peer's certificate was refused: certificate revoked (CN=localhost)");
+    assert_true(is_believed(server, SAID(server, issuer, GOOD, 3600)));
+    assert_true(is_believed(server, SAID(server, server, REVOKED, 3600))); /* who is that to say? */
+}
+
+TEST(openssl_staple, a_certificate_that_demands_a_response_has_a_good_one)
+{
+    const struct pki_leaf *leaf = &pki()->stapled, *issuer = &pki()->intermediate;
+    static const char words[] = "the peer's certificate was refused: it demands an OCSP response, "
+                                "and there is no good one (CN=localhost)";
+
+    assert_true(is_believed(leaf, SAID(leaf, issuer, GOOD, 3600)));
+    assert_refused(leaf, NULL, words);
+    assert_refused(leaf, SAID(leaf, issuer, GOOD, -3600), words);
+    assert_refused(leaf, SAID(leaf, issuer, UNKNOWN, 3600), words);
+    assert_refused(leaf, SAID(leaf, leaf, GOOD, 3600), words);
+    assert_refused(leaf, SAID(&pki()->server, issuer, GOOD, 3600), words);
+}
+
+TEST(openssl_staple, what_is_taken_up_again_needs_none)
+{
+    const struct pki_leaf *leaf = &pki()->stapled;
+    weir_tls_context *server, *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/again.der", pki()->folder);
+    staple_write_as(path, SAID(leaf, &pki()->intermediate, GOOD, 3600));
+    assert_int_equal(
+        weir_tls_server_create(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                        .key_pem = leaf->key, .ocsp_file = path),
+                               &server),
+        0);
+    assert_int_equal(remove(path), 0);
+    assert_false(visit_resumes(client, server));
+    assert_true(visit_resumes(client, server));
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}

@@ -28,6 +28,7 @@ struct plan {
     const char *constraint; /* basic constraints */
     const char *usage;
     const char *purpose; /* extended usage; NULL = any */
+    const char *feature; /* of TLS; NULL = none */
     long from_days, to_days;
 };
 
@@ -99,6 +100,7 @@ static X509 *certify(const struct plan *plan, EVP_PKEY *key, struct signer by)
     extend(certificate, issuer, NID_key_usage, plan->usage);
     extend(certificate, issuer, NID_ext_key_usage, plan->purpose);
     extend(certificate, issuer, NID_subject_alt_name, plan->alt_names);
+    extend(certificate, issuer, NID_tlsfeature, plan->feature);
     must(X509_sign(certificate, by.key != NULL ? by.key : key, EVP_sha256()) > 0, "a signature");
     return certificate;
 }
@@ -225,6 +227,9 @@ static void make_authorities(void)
 
     made.root = authority("weir test authority", itself);
     made.intermediate = authority("weir test intermediate", made.root);
+    made.pki.intermediate.certificate = certificate_pem(made.intermediate.certificate, NULL);
+    made.pki.intermediate.key = key_pem(made.intermediate.key, NULL);
+    save_leaf(&made.pki.intermediate, "intermediate");
     made.strange = authority("strange authority", itself);
     made.pki.ca = certificate_pem(made.root.certificate, NULL);
     made.pki.ca_file = save("ca", "pem", made.pki.ca);
@@ -241,13 +246,14 @@ static void make_leaves(void)
     const struct plan wrong = {.name = "wrong.test", .alt_names = "DNS:wrong.test", SERVER};
     const struct plan client = {
         .name = "client", LEAF, .purpose = "clientAuth", .from_days = -1, .to_days = 30};
-    struct plan expired = server_plan, future = server_plan;
+    struct plan expired = server_plan, future = server_plan, stapled = server_plan;
     const struct signer itself = {0};
 
     expired.from_days = -2;
     expired.to_days = -1;
     future.from_days = 1;
     future.to_days = 2;
+    stapled.feature = "status_request";
 #define MAKE(noun, plan, by, passphrase)                             \
     do {                                                             \
         made.pki.noun = leaf_of(&(plan), new_key(), by, passphrase); \
@@ -255,6 +261,7 @@ static void make_leaves(void)
     } while (0)
     MAKE(server, server_plan, made.intermediate, NULL);
     MAKE(renewed, server_plan, made.intermediate, NULL);
+    MAKE(stapled, stapled, made.intermediate, NULL);
     MAKE(encrypted, server_plan, made.intermediate, PKI_PASSPHRASE);
     MAKE(other, other, made.intermediate, NULL);
     MAKE(wrong_host, wrong, made.intermediate, NULL);

@@ -29,8 +29,10 @@ struct pki {
     const char *strange_ca; /* whom nobody trusts */
     const char *strange_ca_file;
 
+    struct pki_leaf intermediate;   /* who vouches for the leaves */
     struct pki_leaf server;         /* localhost, 127.0.0.1, ::1, example.test */
     struct pki_leaf renewed;        /* the same names, another key */
+    struct pki_leaf stapled;        /* the same, and it demands an OCSP response with it */
     struct pki_leaf encrypted;      /* the same, its key with PKI_PASSPHRASE */
     struct pki_leaf other;          /* other.test, *.wild.test */
     struct pki_leaf wrong_host;     /* wrong.test */

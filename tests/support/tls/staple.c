@@ -29,30 +29,36 @@ static void sign(OCSP_BASICRESP *basic, X509 *signer, const char *key_pem)
     BIO_free(bio);
 }
 
-static OCSP_RESPONSE *make_response(int status)
+static OCSP_RESPONSE *make_response(int status, const struct staple *staple)
 {
-    X509 *leaf = read_x509(pki()->server.certificate), *authority = read_x509(pki()->ca);
+    X509 *leaf = read_x509(staple->about->certificate);
+    X509 *issuer = read_x509(pki()->intermediate.certificate);
+    X509 *signer = read_x509(staple->by->certificate);
     OCSP_BASICRESP *basic = OCSP_BASICRESP_new();
-    ASN1_TIME *now = X509_gmtime_adj(NULL, 0), *later = X509_gmtime_adj(NULL, 3600);
-    OCSP_CERTID *id = OCSP_cert_to_id(NULL, leaf, authority);
+    ASN1_TIME *from = X509_gmtime_adj(NULL, staple->seconds - 7200);
+    ASN1_TIME *until = X509_gmtime_adj(NULL, staple->seconds);
+    OCSP_CERTID *id = OCSP_cert_to_id(NULL, leaf, issuer);
+    bool is_revoked = staple->status == V_OCSP_CERTSTATUS_REVOKED;
     OCSP_RESPONSE *response;
 
-    assert_non_null(OCSP_basic_add1_status(basic, id, V_OCSP_CERTSTATUS_GOOD, 0, NULL, now, later));
-    sign(basic, leaf, pki()->server.key);
+    assert_non_null(OCSP_basic_add1_status(basic, id, staple->status, 0, is_revoked ? from : NULL,
+                                           from, until));
+    sign(basic, signer, staple->by->key);
     response = OCSP_response_create(status, basic);
     assert_non_null(response);
     OCSP_CERTID_free(id);
-    ASN1_TIME_free(now);
-    ASN1_TIME_free(later);
+    ASN1_TIME_free(from);
+    ASN1_TIME_free(until);
     OCSP_BASICRESP_free(basic);
     X509_free(leaf);
-    X509_free(authority);
+    X509_free(issuer);
+    X509_free(signer);
     return response;
 }
 
-int staple_write(const char *path, int status, uint8_t **ret_der)
+/* Takes: response. */
+static int save(const char *path, OCSP_RESPONSE *response, uint8_t **ret_der)
 {
-    OCSP_RESPONSE *response = make_response(status);
     FILE *file = fopen(path, "w");
     uint8_t *der = NULL;
     int length = i2d_OCSP_RESPONSE(response, &der);
@@ -67,4 +73,19 @@ int staple_write(const char *path, int status, uint8_t **ret_der)
     else
         OPENSSL_free(der);
     return length;
+}
+
+int staple_write(const char *path, int status, uint8_t **ret_der)
+{
+    const struct staple staple = {.about = &pki()->server,
+                                  .by = &pki()->intermediate,
+                                  .status = V_OCSP_CERTSTATUS_GOOD,
+                                  .seconds = 3600};
+
+    return save(path, make_response(status, &staple), ret_der);
+}
+
+void staple_write_as(const char *path, const struct staple *staple)
+{
+    (void)save(path, make_response(OCSP_RESPONSE_STATUS_SUCCESSFUL, staple), NULL);
 }

@@ -7,11 +7,23 @@
 
 #include <stdint.h>
 
+#include "support/tls/pki.h"
+
 /*
- * Writes a response of this status (OCSP_RESPONSE_STATUS_...) to a file: the server's certificate
- * is good; it says so itself, for nobody here checks. Returns its length and, if they are wanted,
- * its bytes, to be freed by OPENSSL_free.
+ * Writes a response of this status (OCSP_RESPONSE_STATUS_...) to a file: its authority says that
+ * the server's certificate is good. Returns its length and, if they are wanted, its bytes, to be
+ * freed by OPENSSL_free.
  */
 int staple_write(const char *path, int status, uint8_t **ret_der);
+
+/* What is said of a certificate (V_OCSP_CERTSTATUS_...), by whom, for how long from now on. */
+struct staple {
+    const struct pki_leaf *about;
+    const struct pki_leaf *by;
+    int status;
+    long seconds;
+};
+
+void staple_write_as(const char *path, const struct staple *staple);
 
 #endif
