@@ -209,7 +209,8 @@ WEIR_API int64_t weir_channel_pending_bytes(const weir_channel *channel);
 
 /*
  * When some bytes were last sent, by the clock of its loop: for who gives up when nothing moves. It
- * is written down from the first call on, and 0 until some are sent; also without memory for it.
+ * is written down from the first call on, and 0 until some are sent; also without memory for it. To
+ * who asks on the loop it is now as long as there is nothing to be sent: handlers may hold it back.
  * Thread: any.
  */
 WEIR_API int64_t weir_channel_sent_at(weir_channel *channel);

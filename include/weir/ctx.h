@@ -177,6 +177,14 @@ WEIR_API void weir_ctx_hold(weir_ctx *ctx, int64_t bytes);
  */
 WEIR_API void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes);
 
+/*
+ * Stops reading until it is released, whatever auto_read and other handlers say: for a handler that
+ * can do nothing with more bytes for a while, and is not to keep them. It releases before it goes.
+ * Thread: loop.  Fails: -ENOMEM, -ENOTSUP (the handler is on an executor of its own).
+ */
+WEIR_API int weir_ctx_hold_input(weir_ctx *ctx);
+WEIR_API void weir_ctx_release_input(weir_ctx *ctx);
+
 /* ---- time, and work elsewhere ---- */
 
 /*

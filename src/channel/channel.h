@@ -67,6 +67,7 @@ enum {
     WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
     WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */
     WEIR__INPUT_HELD = 1 << 20,    /* a handler does not want to be read for now */
+    WEIR__ADMITTED = 1 << 21,      /* the next write is within the cap already */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */

@@ -199,10 +199,12 @@ static int64_t *held_by(weir_ctx *ctx, bool takes)
  * known cannot be taken off again. */
 static int64_t note_held(weir_ctx *ctx, int64_t bytes)
 {
-    int64_t *held =
-        weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
+    int64_t *held;
 
     assert(weir__ctx_is_here(ctx));
+    if (bytes == 0)
+        return 0;
+    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
     if (held == NULL)
         return 0;
     if (bytes < -*held)
@@ -218,11 +220,31 @@ void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
         weir__outbound_hold(ctx->channel, bytes);
 }
 
+/* It has been within the cap, and so it still is, though it may be a few bytes longer now. */
 void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes)
 {
-    weir__outbound_exchange(ctx->channel, note_held(ctx, -bytes));
+    weir_channel *channel = ctx->channel;
+    bool is_here = !weir__ctx_is_elsewhere(ctx);
+
+    weir__outbound_exchange(channel, note_held(ctx, -bytes));
+    if (is_here)
+        channel->flags |= WEIR__ADMITTED;
     weir_write(ctx, msg, done);
-    weir__outbound_hold(ctx->channel, 0); /* the marks, if the message was not queued */
+    if (is_here)
+        channel->flags &= ~(uint32_t)WEIR__ADMITTED;
+    weir__outbound_hold(channel, 0); /* the marks, if the message was not queued */
+}
+
+int weir_ctx_hold_input(weir_ctx *ctx)
+{
+    assert(weir__ctx_is_here(ctx));
+    return weir__ctx_is_elsewhere(ctx) ? -ENOTSUP : weir__channel_hold_input(ctx->channel);
+}
+
+void weir_ctx_release_input(weir_ctx *ctx)
+{
+    assert(weir__ctx_is_here(ctx));
+    weir__channel_release_input(ctx->channel);
 }
 
 void weir__ctx_let_go(weir_ctx *ctx)

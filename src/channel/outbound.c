@@ -218,14 +218,26 @@ static void finish(weir_channel *channel, weir__entry *entry, int err, const cha
     weir_promise_release(done);
 }
 
+int weir__outbound_admit(weir_channel *channel, int64_t cost)
+{
+    if (weir__channel_has(channel, WEIR__ADMITTED))
+        channel->flags &= ~(uint32_t)WEIR__ADMITTED; /* this one: not who writes in between */
+    else if (weir__outbound_bytes(channel) + cost > cap_of(channel))
+        return WEIR_EFULL;
+    return 0;
+}
+
 static int why_not(weir_channel *channel, const weir_msg *msg, int64_t cost)
 {
+    int err;
+
     if (weir__channel_phase(channel) != WEIR__OPEN ||
         weir__channel_has(channel, WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT))
         return WEIR_ECLOSED;
-    if (weir__outbound_bytes(channel) + cost > cap_of(channel))
-        return WEIR_EFULL;
-    return channel->transport->admit != NULL ? channel->transport->admit(channel, msg) : 0;
+    err = weir__outbound_admit(channel, cost);
+    if (err == 0 && channel->transport->admit != NULL)
+        err = channel->transport->admit(channel, msg);
+    return err;
 }
 
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)

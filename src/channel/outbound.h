@@ -89,8 +89,12 @@ void weir__outbound_turn_back(weir_channel *channel, int64_t bytes);
 /* The loop: a handler holds back so many bytes more, or fewer. */
 void weir__outbound_hold(weir_channel *channel, int64_t bytes);
 
-/* Any thread: whether a handler may hold back so many bytes more, within the channel's cap. What it
- * makes of them may be a little longer, and must not be refused then: a part of the cap is left. */
+/* The loop: whether a write of this cost is within the cap, 0 or WEIR_EFULL. What comes in the
+ * place of something that was held back is (weir_write_held). */
+int weir__outbound_admit(weir_channel *channel, int64_t cost);
+
+/* Any thread: the same for a handler elsewhere that holds it back. What it makes of it may be a
+ * little longer, and must not be refused on its way: a part of the cap is left. */
 bool weir__outbound_may_hold(const weir_channel *channel, int64_t bytes);
 
 /* As weir__outbound_hold if something else comes in their place at once: nobody looks at the marks.

@@ -25,6 +25,9 @@ int64_t weir__progress_of_bytes(const weir_channel *channel)
 int64_t weir_channel_sent_at(weir_channel *channel)
 {
     (void)weir__progress_watch(channel);
+    if (weir__channel_is(channel, WEIR__IS_REGISTERED) && weir__channel_is_here(channel) &&
+        !weir__outbound_has_flushed(&channel->outbound))
+        return weir__executor_now(weir__channel_executor(channel));
     return weir__progress_of_bytes(channel);
 }
 

@@ -6,6 +6,7 @@
 #include <weir/channel.h>
 #include <weir/error.h>
 
+#include "channel/hop.h"
 #include "channel/node.h"
 #include "channel/outbound.h"
 
@@ -19,12 +20,21 @@ static weir_pending_write *refuse(weir_ctx *ctx, weir_msg *msg, weir_promise *do
     return NULL;
 }
 
+static bool is_admitted(const weir_ctx *ctx, int64_t cost)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+
+    return weir__ctx_is_elsewhere(ctx) ? weir__outbound_may_hold(channel, cost)
+                                       : weir__outbound_admit(channel, cost) == 0;
+}
+
 weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
                                             weir_msg *msg, weir_promise *done)
 {
+    int64_t cost = weir__outbound_cost(msg);
     weir_pending_write *write;
 
-    if (!weir__outbound_may_hold(weir_ctx_channel(ctx), weir__outbound_cost(msg)))
+    if (!is_admitted(ctx, cost))
         return refuse(ctx, msg, done, WEIR_EFULL, NULL);
     write = weir__node_take();
     if (write == NULL)
@@ -32,7 +42,7 @@ weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *
     *write = (weir_pending_write){
         .msg = msg,
         .done = done != NULL ? weir_promise_retain(done) : NULL,
-        .cost = weir__outbound_cost(msg),
+        .cost = cost,
     };
     if (writes->last != NULL)
         writes->last->next = write;

@@ -944,6 +944,8 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(!weir_ctx_is_removed(ctx) && weir_is_writable(ctx));
     weir_set_auto_read(ctx, true);
     weir_ctx_hold(ctx, 1);
+    if (weir_ctx_hold_input(ctx) == 0)
+        weir_ctx_release_input(ctx);
     weir_write_and_flush(ctx, some_msg(), nullptr);
     weir_timer_init(&timer);
     EXPECT(weir_ctx_timer_start(ctx, &timer, 0, [](weir_ctx *, weir_timer *) {}) == 0);
