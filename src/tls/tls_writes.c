@@ -129,25 +129,31 @@ static void skip(weir_msg *msg, size_t length)
         (void)weir_composite_skip(weir_composite_of(msg), length);
 }
 
-/* How many records of its own a write may take. */
+/* How many records of its own a write may take: those of each large piece, and one of what is
+ * gathered before it. */
 static size_t records_of(weir_msg *msg, size_t length)
 {
     weir_composite *composite = weir_composite_of(msg);
     size_t pieces = composite != NULL ? weir_composite_count(composite) : 1;
+    size_t large = length / LARGE;
 
-    return length >= LARGE ? length / WEIR__TLS_RECORD_MAX + 2 * pieces : 0;
+    return length / WEIR__TLS_RECORD_MAX + 2 * (pieces < large ? pieces : large);
 }
 
-/* Who was cancelled before has nothing to send. */
-static void forget_if_cancelled(const weir_pending_write *write)
+/* Who was cancelled before has nothing to send, and waits for nothing: a queue that saw its promise
+ * would drop what others have in the same buffer. */
+static void forget_if_cancelled(weir_pending_write *write)
 {
-    if (write->done != NULL && !weir_promise_set_uncancellable(write->done))
-        skip(write->msg, length_of(write->msg));
+    if (write->done == NULL || weir_promise_set_uncancellable(write->done))
+        return;
+    skip(write->msg, length_of(write->msg));
+    weir_promise_release(write->done);
+    write->done = NULL;
 }
 
 static struct batch plan(const weir_pending_writes *writes)
 {
-    const weir_pending_write *write = writes->first;
+    weir_pending_write *write = writes->first;
     struct batch batch = {0};
     size_t length, room;
 
@@ -320,6 +326,26 @@ static void pass_empty(weir_ctx *ctx, size_t count)
         weir_pending_writes_pass(ctx, &tls->writes);
 }
 
+/*
+ * Records that nobody takes are missing in front of those that follow: it cannot go on then, unless
+ * nothing follows since the output is closed. Where nobody waits for them an error says so, which
+ * is heard in on_error.
+ */
+static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise, int64_t held)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    int lost = tls->lost, err;
+
+    tls->lost = 0;
+    weir_write_held(ctx, weir_buf_msg(records), promise, held);
+    err = tls->lost;
+    if (promise != NULL && weir_promise_is_done(promise))
+        err = weir_promise_result(promise);
+    if (tls->lost == 0)
+        tls->lost = lost;
+    return err == WEIR_ECLOSED ? 0 : err;
+}
+
 static int send_batch(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -339,7 +365,7 @@ static int send_batch(weir_ctx *ctx)
         return err;
     err = seal_batch(tls, &batch, &records);
     if (err == 0)
-        weir_write_held(ctx, weir_buf_msg(records), promise, let_go(tls, &batch));
+        err = write_records(ctx, records, promise, let_go(tls, &batch));
     else if (sharers != NULL)
         forget_sharers(sharers);
     weir_promise_release(promise);
