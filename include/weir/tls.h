@@ -17,6 +17,11 @@
  * then the end of TLS, then closes. If the peer's end of stream comes without its end of TLS
  * somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
  *
+ * In mid-stream (start_tls, or a client that adds the handler when the server has agreed) a decoder
+ * behind may still have bytes that came in clear, from whomever: such that followed the word that
+ * asked for TLS. They must not be taken for protected ones. So put a new decoder in its place with
+ * the handshake's event, and close if the old one has something left.
+ *
  * weir_channel_shutdown_output goes past all handlers: what TLS holds back is lost by it, and to
  * the peer it looks as if it had been cut off. weir_channel_abort does, too; what is held back
  * fails.
@@ -45,7 +50,8 @@ typedef struct weir_tls_options {
                                       to be sent, the end of TLS included; default 3 s */
     int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
     weir_group *offload;     /* the handshake's work is done on executors of this group; kept */
-    weir_promise *handshake; /* completes with the handshake, as its event; kept */
+    weir_promise *handshake; /* completes with the handshake, as its event, or if the handler could
+                                not be added; kept */
     const weir_place *place; /* default: last */
 } weir_tls_options;
 

@@ -54,7 +54,7 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
     if (records == NULL)
         return;
     weir__tls_of(ctx)->needs_flush = true;
-    weir_write(ctx, weir_buf_msg(records), NULL);
+    weir_write_held(ctx, weir_buf_msg(records), NULL, 0); /* not refused for the cap, as others */
 }
 
 void weir__tls_flush(weir_ctx *ctx)
@@ -99,12 +99,35 @@ static int drop(weir_buf *in)
     return 1;
 }
 
+/*
+ * A client may go on as soon as it has said its own part, while the last step is still being done
+ * elsewhere. It does no wrong, and waits, as any peer of who does not read.
+ */
+static bool hold_input(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->awaits == WEIR__TLS_JOB && !tls->is_input_held)
+        tls->is_input_held = weir_ctx_hold_input(ctx) == 0;
+    return tls->is_input_held;
+}
+
+void weir__tls_release_input(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (!tls->is_input_held || tls->awaits == WEIR__TLS_JOB)
+        return;
+    tls->is_input_held = false;
+    weir_ctx_release_input(ctx);
+}
+
 /* Nothing can be done with bytes now: they are looked at again when something can, or when there
  * are too many. */
 static int keep(weir_ctx *ctx, weir_buf *in)
 {
-    if (weir_buf_readable(in) <= WEIR__TLS_KEPT_MAX)
-        return weir_decoder_need(ctx, WEIR__TLS_KEPT_MAX + 1);
+    if (hold_input(ctx) || weir_buf_readable(in) <= WEIR__TLS_KEPT_MAX)
+        return weir_decoder_need(ctx, weir_buf_readable(in) + WEIR__TLS_KEPT_MAX + 1);
     weir__tls_give_up(ctx, WEIR_ETOOLONG,
                       "the peer goes on sending in the middle of the handshake");
     return drop(in);
@@ -230,6 +253,7 @@ static void on_read_complete(weir_ctx *ctx)
 {
     weir_decoder_read_complete(ctx);
     finish_reading(ctx);
+    weir__tls_ask_for_end(ctx);
 }
 
 static void on_input_closed(weir_ctx *ctx);
@@ -310,6 +334,13 @@ static void on_registered(weir_ctx *ctx)
     weir_fire_registered(ctx);
 }
 
+/* A promise completes where it was made: on the loop that is left. */
+static void on_unregistered(weir_ctx *ctx)
+{
+    weir__tls_forget_last_write(weir__tls_of(ctx));
+    weir_fire_unregistered(ctx);
+}
+
 static void on_inactive(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -329,10 +360,15 @@ static void on_inactive(weir_ctx *ctx)
 
 static void on_removed(weir_ctx *ctx)
 {
-    static const char *const words = "the TLS handler was removed";
+    const char *words = weir_channel_is_open(weir_ctx_channel(ctx))
+                            ? "the TLS handler was removed"
+                            : "the channel was closed before the handshake was over";
     weir__tls *tls = weir__tls_of(ctx);
 
     tls->stage = WEIR__TLS_OVER; /* the timers have been stopped */
+    tls->awaits = WEIR__TLS_NOTHING;
+    weir__tls_flush(ctx);
+    weir__tls_release_input(ctx);
     weir__tls_forget_last_write(tls);
     weir__tls_tell(ctx, WEIR_ECLOSED, words);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
@@ -458,6 +494,7 @@ const weir_decoder weir__tls_handler = {
             .added = begin_if_active,
             .removed = weir_decoder_removed,
             .registered = on_registered,
+            .unregistered = on_unregistered,
             .active = on_active,
             .inactive = on_inactive,
             .read = weir_decoder_read,
@@ -495,7 +532,9 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
     weir_tls_options own;
     int err = weir__options_read(&own, sizeof(own), options);
 
-    if (err == 0 && context == NULL)
+    if (err < 0)
+        return err; /* nobody knows what they are */
+    if (context == NULL)
         err = -EINVAL;
     if (err == 0)
         err = read_timeout(&own.handshake_timeout_ns, HANDSHAKE_TIMEOUT_NS);
@@ -503,10 +542,12 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
         err = read_timeout(&own.close_timeout_ns, CLOSE_TIMEOUT_NS);
     if (err == 0)
         err = read_timeout(&own.peer_close_timeout_ns, 0);
-    if (err < 0)
-        return err;
-    return weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
-                             &(const struct setup){.context = context, .options = &own});
+    if (err == 0)
+        err = weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
+                                &(const struct setup){.context = context, .options = &own});
+    if (err < 0 && own.handshake != NULL)
+        (void)weir_promise_fail(own.handshake, err, NULL);
+    return err;
 }
 
 int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context)

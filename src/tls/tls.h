@@ -71,6 +71,7 @@ typedef struct weir__tls {
     bool has_input_closed; /* while the handshake waited for something: not told yet */
     bool has_peer_ended;   /* TLS, properly; */
     bool is_end_told;      /* those behind know it; or that it was not properly */
+    bool is_input_held;    /* nothing is read while a job has the session */
 } weir__tls;
 
 static inline weir__tls *weir__tls_of(weir_ctx *ctx)
@@ -90,6 +91,9 @@ void weir__tls_flush(weir_ctx *ctx);
 
 /* Looks at the bytes that were kept, and sends what is to be sent. */
 void weir__tls_resume(weir_ctx *ctx);
+
+/* Goes on reading, unless a job still has the session. */
+void weir__tls_release_input(weir_ctx *ctx);
 
 /* It cannot go on: everybody who waits hears of it, then it is closed. */
 void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail);
@@ -143,7 +147,10 @@ void weir__tls_input_ended(weir_ctx *ctx);
 /* A close may wait so long from now on: for a peer that takes nothing, or for its end of TLS. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
-/* The handler goes: nobody comes back to it. */
+/* Reads on, where that is on demand, if a close waits for the peer's end: nobody else asks now. */
+void weir__tls_ask_for_end(weir_ctx *ctx);
+
+/* The handler goes, or leaves its loop: nobody comes back to it. */
 void weir__tls_forget_last_write(weir__tls *tls);
 
 /* ---- tls_handshake.c ---- */

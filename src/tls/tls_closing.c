@@ -109,6 +109,7 @@ void weir__tls_forget_last_write(weir__tls *tls)
 {
     if (tls->last_write != NULL)
         tls->last_write->ctx = NULL;
+    tls->last_write = NULL;
 }
 
 /* Gives a promise that tells when to wait for the peer; NULL: it is not waited for. */
@@ -137,6 +138,15 @@ static bool waits_for_peer(const weir__tls *tls)
     return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
 }
 
+void weir__tls_ask_for_end(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_ENDING && tls->writes.closes &&
+        !weir_channel_auto_read(weir_ctx_channel(ctx)))
+        weir_request_read(ctx);
+}
+
 /* One flush for it and all that was sealed before. */
 static void end_output(weir_ctx *ctx)
 {
@@ -148,12 +158,13 @@ static void end_output(weir_ctx *ctx)
     tls->session->engine->end(tls->session, &io);
     tls->needs_flush = true;
     if (io.out != NULL)
-        weir_write(ctx, weir_buf_msg(io.out), promise);
+        weir_write_held(ctx, weir_buf_msg(io.out), promise, 0); /* whatever the cap is */
     if (promise != NULL)
         weir__tls_flush(ctx);
     else
         weir_pending_writes_settle(ctx, &tls->writes); /* the close sends it, with its own end */
-    if (promise == NULL || tls->last_write != NULL)    /* otherwise it has been sent */
+    weir__tls_ask_for_end(ctx);
+    if (promise == NULL || tls->last_write != NULL) /* otherwise it has been sent */
         limit_sending(ctx);
     weir_promise_release(promise);
 }

@@ -58,6 +58,7 @@ static void on_back(weir_ctx *ctx, int err, void *nothing, void *arg)
         weir__tls_stepped(ctx, err, out);
     else
         weir_buf_release(out); /* it has been given up meanwhile */
+    weir__tls_release_input(ctx);
 }
 
 static struct job *create_job(weir__tls *tls, weir_buf *in)

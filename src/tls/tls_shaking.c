@@ -221,7 +221,7 @@ int weir__tls_shake(weir_ctx *ctx, weir_buf *in)
 
     step(ctx, in);
     if (tls->awaits != WEIR__TLS_NOTHING && weir_buf_readable(in) == before)
-        return weir_decoder_need(ctx, WEIR__TLS_KEPT_MAX + 1);
+        return weir_decoder_need(ctx, before + 1);
     if (tls->stage == WEIR__TLS_OVER)
         (void)weir_buf_skip(in, weir_buf_readable(in));
     return weir_buf_readable(in) != before;

@@ -286,6 +286,47 @@ TEST(tls, completes_its_promise_when_it_was_never_added)
     weir_promise_release(promise);
 }
 
+TEST(tls, completes_its_promise_when_it_cannot_be_added)
+{
+    weir_promise *promise = NULL;
+    struct duet duet;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
+    duet_prepare(&duet, NULL);
+    assert_int_equal(weir_tls_add_with(duet.client.pipeline, duet.client_context,
+                                       WEIR_TLS_OPTIONS(.handshake = promise)),
+                     -EINVAL); /* whose name? */
+    assert_int_equal(weir_promise_result(promise), -EINVAL);
+    weir_promise_release(promise);
+    duet_close(&duet);
+}
+
+/* Each hears its own handshake, and those behind hear both. */
+TEST(tls, may_be_within_tls)
+{
+    weir_tls_options within =
+        *WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.after = "tls", .name = "within"));
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    assert_int_equal(weir_tls_add_with(duet.server.pipeline, duet.server_context, &within), 0);
+    within.server_name = "localhost";
+    assert_int_equal(weir_tls_add_with(duet.client.pipeline, duet.client_context, &within), 0);
+    begin(&duet);
+    duet_say(&duet.client, "both");
+    duet_play(&duet);
+    duet_write(&duet.server, duet_bytes(300000), NULL);
+    duet.client.is_long = true;
+    weir_channel_close(duet.server.channel, NULL);
+    duet_play(&duet);
+    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 2);
+    assert_int_equal(diary_count(&duet.server.diary, "read(both)"), 1);
+    assert_int_equal(duet.client.received, 300000);
+    assert_int_equal(diary_count(&duet.client.diary, "ended"), 1); /* which closes it */
+    assert_int_equal(diary_count(&duet.client.diary, "error"), 0);
+    duet_close(&duet);
+}
+
 /* ---- writing ---- */
 
 TEST(tls, holds_what_is_written_before_the_handshake_is_over)

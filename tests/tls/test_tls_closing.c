@@ -7,9 +7,11 @@
 
 #include <weir/buf.h>
 #include <weir/error.h>
+#include <weir/pending_writes.h>
 #include <weir/tls.h>
 
 #include "support/tls/duet.h"
+#include "tls/openssl.h"
 #include "tls/tls.h"
 
 static void close_channel(struct duettist *duettist, const char *name)
@@ -193,6 +195,78 @@ TEST(tls_closing, is_patient_as_long_as_something_moves)
     duet_close(&duet);
 }
 
+/* A handler in front that holds back all that is written, until it is told otherwise. */
+static weir_ctx *dam;
+
+static void dam_added(weir_ctx *ctx)
+{
+    dam = ctx;
+}
+
+static void dam_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    (void)weir_pending_writes_add(ctx, weir_ctx_state(ctx), msg, done);
+}
+
+static void dam_flush(weir_ctx *ctx)
+{
+    weir_pending_writes_flush(weir_ctx_state(ctx));
+}
+
+static void dam_close(weir_ctx *ctx, weir_promise *done)
+{
+    weir_pending_writes_close(ctx, weir_ctx_state(ctx), done);
+}
+
+static void dam_inactive(weir_ctx *ctx)
+{
+    weir_pending_writes_fail(ctx, weir_ctx_state(ctx), WEIR_ECLOSED, NULL);
+    weir_fire_inactive(ctx);
+}
+
+static const weir_handler dam_handler = {
+    .name = "dam",
+    .state_size = sizeof(weir_pending_writes),
+    .added = dam_added,
+    .inactive = dam_inactive,
+    .close = dam_close,
+    .write = dam_write,
+    .flush = dam_flush,
+};
+
+static void let_one_go(void)
+{
+    weir_pending_writes *writes = weir_ctx_state(dam);
+
+    weir_pending_writes_pass(dam, writes);
+    weir_flush(dam);
+    weir_pending_writes_settle(dam, writes);
+}
+
+/* As traffic shaping does. It is not the peer then that takes nothing. */
+TEST(tls_closing, is_patient_with_a_handler_in_front_that_holds_records_back)
+{
+    struct duet duet;
+
+    open_duet(&duet, NULL);
+    assert_int_equal(
+        weir_pipeline_add(duet.client.pipeline, WEIR_PLACE(.first = true), &dam_handler, NULL), 0);
+    duet_write(&duet.client, duet_bytes(200), "w");
+    close_channel(&duet.client, "close");
+    for (int i = 0; i < 20; i++)
+        duet_advance(&duet, weir_seconds(1));
+    assert_diary(&duet.client.diary, "");
+    let_one_go();
+    for (int i = 0; i < 20; i++)
+        duet_advance(&duet, weir_seconds(1));
+    assert_diary(&duet.client.diary, "w=ok");
+    let_one_go();
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "close=ok inactive");
+    assert_diary(&duet.server.diary, "read(200) ended inactive");
+    duet_close(&duet);
+}
+
 /* ---- waiting for the peer's ---- */
 
 static const weir_tls_options *patient(void)
@@ -263,6 +337,31 @@ TEST(tls_closing, waits_for_the_peers_end_only_from_when_its_own_was_sent)
     assert_diary(&duet.client.diary, "w=ok");
     duet_advance(&duet, weir_seconds(1));
     assert_diary(&duet.client.diary, "close=ok inactive");
+    duet_close(&duet);
+}
+
+/* Without memory our end cannot be told, and the peer does not answer what it does not hear. */
+TEST(tls_closing, waits_for_nothing_if_it_cannot_tell_its_own_end)
+{
+    struct duet duet;
+
+    open_duet(&duet, &(const struct duet_options){.client = patient()});
+    ((weir__openssl_session *)(void *)duet_tls(&duet.client)->session)->is_ended = true;
+    close_channel(&duet.client, "close");
+    assert_diary(&duet.client.diary, "close=ok inactive");
+    duet_close(&duet);
+}
+
+TEST(tls_closing, asks_for_the_peers_end_where_reads_are_on_demand)
+{
+    struct duet duet;
+
+    open_duet(&duet, &(const struct duet_options){.client = patient()});
+    weir_channel_set_auto_read(duet.client.channel, false);
+    weir_embedded_run(duet.client.embedded);
+    close_channel(&duet.client, "close");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "ended close=ok inactive");
     duet_close(&duet);
 }
 

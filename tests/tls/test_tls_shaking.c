@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -361,6 +362,53 @@ TEST(tls_shaking, elsewhere_keeps_the_end_of_the_input_behind_what_came_before)
     await(&duet, "shaken(ok) inactive", "shaken(ok) read(200) ended input-closed");
     duet_close(&duet);
     end_group(elsewhere);
+}
+
+static sem_t gate;
+
+static void wait_at_gate(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+    while (sem_wait(&gate) < 0)
+        ;
+}
+
+/* A client has the right to go on as soon as it has said all of its own part. */
+TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
+{
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    struct duet duet;
+
+    assert_int_equal(sem_init(&gate, 0, 0), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){.server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+    duet.server.is_long = true;
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_write(&duet.client, duet_bytes(1000000), NULL);
+    weir_channel_flush(duet.client.channel);
+    assert_true(duet_bring(&duet, &duet.client, &duet.server));
+    while (!duet_bring(&duet, &duet.server, &duet.client)) { /* a step, elsewhere */
+        assert_true(weir__monotonic_now() < deadline_ns);
+        weir_embedded_run(duet.server.embedded);
+    }
+    assert_int_equal(weir_execute(weir_group_next(elsewhere), wait_at_gate, NULL), 0);
+    while (duet_bring(&duet, &duet.client, &duet.server))
+        ;
+    assert_diary(&duet.server.diary, "");
+    assert_true(weir_channel_is_open(duet.server.channel));
+    assert_int_equal(sem_post(&gate), 0);
+    while (duet.server.received < 1000000 && weir__monotonic_now() < deadline_ns) {
+        duet_play(&duet);
+        (void)sched_yield();
+    }
+    assert_int_equal(duet.server.received, 1000000);
+    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    duet_close(&duet);
+    end_group(elsewhere);
+    (void)sem_destroy(&gate);
 }
 
 /* The session comes back to nobody, and ends there. */
