@@ -34,9 +34,9 @@
 
 /* Only every so many errors and places where it is slow. */
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE 9
+#define STRIDE 4
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 5
+#define STRIDE 2
 #else
 #define STRIDE 1
 #endif

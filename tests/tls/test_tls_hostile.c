@@ -17,7 +17,7 @@
 
 /* Only every so many positions where it is slow. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define STRIDE 7
+#define STRIDE 2
 #else
 #define STRIDE 1
 #endif
