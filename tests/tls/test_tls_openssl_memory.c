@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS handlers when OpenSSL finds no memory, at each of its allocations in turn: contexts,
+ * sessions, handshakes that are full or take a session up, both certificates, an echo and both
+ * ends.
+ *
+ * Whichever fails: how the handshake went is told once to both, an error once at the most, both
+ * close, and the next connection of the same contexts goes well. What OpenSSL leaves behind,
+ * test_openssl_sweep.c looks at.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/error.h>
+#include <weir/tls.h>
+
+#include "support/executor/messages.h"
+#include "support/tls/duet.h"
+#include "support/tls/openssl_memory.h"
+#include "support/tls/pki.h"
+
+/* Each of the first, then some: later ones are much alike. WEIR_SWEEP=all does not leave any out.
+ */
+static unsigned next_after(unsigned n)
+{
+    const char *sweep = getenv("WEIR_SWEEP");
+    bool is_all = sweep != NULL && strcmp(sweep, "all") == 0;
+
+    return is_all || n < 100 ? n + 1 : n + 17;
+}
+
+/* ---- contexts ---- */
+
+struct kind {
+    enum weir_tls_version version;
+    bool no_resumption;
+};
+
+static const struct kind kinds[] = {
+    {WEIR_TLS_VERSION_1_2, true},
+    {WEIR_TLS_VERSION_1_2, false},
+    {WEIR_TLS_VERSION_1_3, true},
+    {WEIR_TLS_VERSION_1_3, false},
+};
+
+#define each_kind(kind) \
+    for (const struct kind *kind = kinds; kind < kinds + sizeof(kinds) / sizeof(kinds[0]); kind++)
+
+static int create_server(const struct kind *kind, weir_tls_context **ret_context)
+{
+    return weir_tls_server_create(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                 .key_pem = pki()->server.key, .ca_pem = pki()->ca,
+                                 .verify = WEIR_TLS_VERIFY_REQUIRED, .alpn = "a,b",
+                                 .max_version = kind->version,
+                                 .no_resumption = kind->no_resumption),
+        ret_context);
+}
+
+static int create_client(const struct kind *kind, weir_tls_context **ret_context)
+{
+    return weir_tls_client_create(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->client.certificate,
+                                 .key_pem = pki()->client.key, .ca_pem = pki()->ca, .alpn = "b",
+                                 .max_version = kind->version,
+                                 .no_resumption = kind->no_resumption),
+        ret_context);
+}
+
+typedef int create_fn(const struct kind *kind, weir_tls_context **ret_context);
+
+/* Some of what OpenSSL does not find memory for it can do without. */
+static void create_without_memory(create_fn *create, const struct kind *kind)
+{
+    bool has_failed = true;
+
+    (void)pki(); /* made before anything fails */
+    messages_catch();
+    for (unsigned n = 1; has_failed; n = next_after(n)) {
+        weir_tls_context *context = NULL;
+        int err;
+
+        test_openssl_fail_at(n);
+        err = create(kind, &context);
+        has_failed = test_openssl_failed();
+        test_openssl_fail_at(0);
+        assert_true(err == 0 || has_failed);
+        assert_true(err == 0 || err == -ENOMEM || err == WEIR_ETLS || err == -EINVAL);
+        assert_true(err == 0 || weir_tls_reason()[0] != '\0');
+        weir_tls_context_release(context);
+    }
+}
+
+TEST(tls_openssl_memory, may_lack_for_a_context)
+{
+    create_without_memory(create_server, &kinds[3]);
+    create_without_memory(create_client, &kinds[3]);
+}
+
+/* ---- connections ---- */
+
+struct pair {
+    weir_tls_context *server;
+    weir_tls_context *client;
+};
+
+static void echo(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, NULL);
+}
+
+static void count(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    weir_msg_release(msg);
+}
+
+static void prepare(struct duet *duet, const struct pair *pair)
+{
+    memset(duet, 0, sizeof(*duet));
+    duettist_prepare(&duet->server, pair->server, NULL, NULL);
+    duettist_prepare(&duet->client, pair->client, WEIR_TLS_OPTIONS(.server_name = "localhost"),
+                     NULL);
+    duet->server.on_read = echo;
+    duet->client.on_read = count;
+}
+
+static void live(struct duet *duet)
+{
+    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+    weir_channel_write_and_flush(duet->client.channel, duet_bytes(20000), NULL);
+    duet_play(duet);
+    weir_channel_close(duet->client.channel, NULL);
+    duet_play(duet);
+    duet_advance(duet, weir_seconds(20));
+    duet_play(duet);
+}
+
+static void check_one(struct duettist *duettist, unsigned n)
+{
+    if (diary_count(&duettist->diary, "shaken(") != 1 ||
+        diary_count(&duettist->diary, "error(") > 1 ||
+        diary_count(&duettist->diary, "inactive") != 1 || weir_channel_is_open(duettist->channel))
+        fail_msg("allocation %u: %s: %s", n, duettist->diary.text, duettist->detail);
+}
+
+/* Returns whether an allocation has failed; n = 0: none does. */
+static bool connect_without_memory(const struct pair *pair, unsigned n)
+{
+    struct duet duet;
+    bool has_failed;
+
+    prepare(&duet, pair);
+    test_openssl_fail_at(n);
+    live(&duet);
+    has_failed = test_openssl_failed();
+    test_openssl_fail_at(0);
+    check_one(&duet.server, n);
+    check_one(&duet.client, n);
+    if (!has_failed) {
+        assert_string_equal(duet.server.diary.text, "shaken(ok) ended inactive");
+        assert_string_equal(duet.client.diary.text, "shaken(ok) inactive");
+        assert_int_equal(duet.client.received, 20000);
+    }
+    duettist_close(&duet.client);
+    duettist_close(&duet.server);
+    return has_failed;
+}
+
+TEST(tls_openssl_memory, may_lack_for_a_connection)
+{
+    each_kind(kind)
+    {
+        struct pair pair;
+        unsigned n = 1;
+
+        assert_int_equal(create_server(kind, &pair.server), 0);
+        assert_int_equal(create_client(kind, &pair.client), 0);
+        assert_false(connect_without_memory(&pair, 0));
+        while (connect_without_memory(&pair, n)) {
+            assert_false(connect_without_memory(&pair, 0)); /* the next goes well */
+            n = next_after(n);
+        }
+        assert_true(n > 50);
+        weir_tls_context_release(pair.server);
+        weir_tls_context_release(pair.client);
+    }
+}
+
+TEST(tls_openssl_memory, may_lack_for_a_handler)
+{
+    bool has_failed = true;
+    struct pair pair;
+
+    assert_int_equal(create_client(&kinds[3], &pair.client), 0);
+    assert_int_equal(create_server(&kinds[3], &pair.server), 0);
+    assert_false(connect_without_memory(&pair, 0)); /* there is a session to be taken up */
+    for (unsigned n = 1; has_failed; n++) {
+        weir_embedded *embedded;
+        int err;
+
+        assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+        test_openssl_fail_at(n);
+        err = weir_tls_add_with(weir_embedded_pipeline(embedded), pair.client,
+                                WEIR_TLS_OPTIONS(.server_name = "localhost"));
+        has_failed = test_openssl_failed();
+        test_openssl_fail_at(0);
+        assert_true(err == 0 || (has_failed && (err == -ENOMEM || err == WEIR_ETLS)));
+        weir_embedded_release(embedded);
+    }
+    weir_tls_context_release(pair.client);
+    weir_tls_context_release(pair.server);
+}
