@@ -61,6 +61,16 @@ void weir__first_bytes_added(weir_ctx *ctx)
         begin(ctx);
 }
 
+/* On another loop: the timer has been stopped. */
+void weir__first_bytes_registered(weir_ctx *ctx)
+{
+    const weir__first_bytes *base = weir_ctx_state(ctx);
+
+    if (!base->is_over && weir_channel_is_active(weir_ctx_channel(ctx)))
+        begin(ctx);
+    weir_fire_registered(ctx);
+}
+
 void weir__first_bytes_active(weir_ctx *ctx)
 {
     begin(ctx);

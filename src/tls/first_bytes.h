@@ -16,13 +16,16 @@ typedef struct weir__first_bytes {
     bool is_over; /* an error: what comes now is thrown away */
 } weir__first_bytes;
 
-#define WEIR__FIRST_BYTES_SLOTS(state) \
-    WEIR_DECODER_SLOTS(state), .added = weir__first_bytes_added, .active = weir__first_bytes_active
+#define WEIR__FIRST_BYTES_SLOTS(state)                                     \
+    WEIR_DECODER_SLOTS(state), .added = weir__first_bytes_added,           \
+                               .registered = weir__first_bytes_registered, \
+                               .active = weir__first_bytes_active
 
 /* 0 = default. Fails with -EINVAL. */
 int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns);
 
 void weir__first_bytes_added(weir_ctx *ctx);
+void weir__first_bytes_registered(weir_ctx *ctx);
 void weir__first_bytes_active(weir_ctx *ctx);
 
 /* decode_last: it ends without having said what it is for. */

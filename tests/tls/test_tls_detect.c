@@ -208,6 +208,18 @@ TEST(tls_detect, does_not_wait_for_ever)
                      "ETIMEDOUT: the first bytes did not come within 50 ms");
 }
 
+TEST(tls_detect, does_not_wait_for_ever_where_its_channel_has_moved)
+{
+    weir_embedded *embedded = stage_open(add, NULL);
+
+    weir_channel_deregister(weir_embedded_channel(embedded), NULL);
+    weir_embedded_run(embedded);
+    assert_int_equal(weir_embedded_register(embedded), 0);
+    weir_embedded_advance(embedded, weir_seconds(10));
+    assert_string_equal(stage_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
+    weir_embedded_release(embedded);
+}
+
 TEST(tls_detect, has_no_time_limit_when_it_has_decided)
 {
     weir_embedded *embedded = stage_open(add, NULL);

@@ -179,17 +179,23 @@ static void secure_client(weir_ctx *ctx)
         WEIR_TLS_OPTIONS(.server_name = "localhost", .place = WEIR_PLACE(.first = true)));
 }
 
-static void open_secure_line(struct line *line, const struct line_options *options)
+static void open_line(struct line *line, const struct line_options *options,
+                      void (*on_active)(weir_ctx *ctx))
 {
     secure_open(&on_line);
     line->server.on_active = secure_server;
-    line->client.on_active = secure_client;
+    line->client.on_active = on_active;
     line_prepare(line, options);
     line_call(line);
     line_await(&line->client, "tls-handshake", 1);
     line_await(&line->server, "tls-handshake", 1);
     diary_clear(&line->client.diary);
     diary_clear(&line->server.diary);
+}
+
+static void open_secure_line(struct line *line, const struct line_options *options)
+{
+    open_line(line, options, secure_client);
 }
 
 static void close_secure_line(struct line *line)
@@ -384,6 +390,39 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
         line_await_received(&line->client, 5 * (uint64_t)i);
     }
     assert_int_equal(diary_count(&line->server.diary, "error"), 0);
+    close_secure_line(line);
+}
+
+static void secure_patient_client(weir_ctx *ctx)
+{
+    (void)weir_tls_add_with(weir_ctx_pipeline(ctx), on_line.client,
+                            WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                             .peer_close_timeout_ns = PATIENCE_NS,
+                                             .place = WEIR_PLACE(.first = true)));
+}
+
+/* Its end of TLS is sent on another loop than the one that has asked to be told. */
+TEST_EACH_LINE(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
+{
+    weir_promise *closed;
+
+    open_line(line,
+              &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                                           .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
+              secure_patient_client);
+    weir_channel_set_auto_read(line->server.channel, false);
+    line->server.on_read = line_discard;
+    closed = line_promise(&line->client);
+    for (uint64_t i = 0; i < MUCH; i += 65536)
+        weir_channel_write(line->client.channel, sized_msg(65536), NULL);
+    weir_channel_close(line->client.channel, closed);
+    pass_by(line->client.channel);
+    assert_int_equal(line_do(&line->client, weir_channel_deregister), 0);
+    weir_group_register(line->far.group, line->client.channel, NULL);
+    weir_channel_set_auto_read(line->server.channel, true);
+    line_await_received(&line->server, MUCH);
+    assert_int_equal(line_result(closed), 0);
+    line_await(&line->client, "tls-closed", 1);
     close_secure_line(line);
 }
 
