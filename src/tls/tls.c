@@ -18,8 +18,8 @@
  *
  *      WAITING   Bytes that come are kept. Writes are held, but for the first of a start-TLS.
  *      SHAKING   Bytes go to the session. Writes are held, and a close waits for them. The session
- *                may be elsewhere, or wait for a choice (`awaits`): then bytes are kept, up to
- *                WEIR__TLS_KEPT_MAX of them.
+ *                may be elsewhere: then bytes are kept, and no more are read. Or it waits for a
+ *                choice (`awaits`): then WEIR__TLS_KEPT_MAX are kept, and more are an error.
  *      OPEN      Bytes go to the session and come out plain; those behind have heard of the
  *                handshake before the first of them. Writes are held until they are flushed.
  *      ENDING    The end of TLS is the last that we have written. Bytes still come out plain. A
@@ -126,8 +126,10 @@ void weir__tls_release_input(weir_ctx *ctx)
  * are too many. */
 static int keep(weir_ctx *ctx, weir_buf *in)
 {
-    if (hold_input(ctx) || weir_buf_readable(in) <= WEIR__TLS_KEPT_MAX)
-        return weir_decoder_need(ctx, weir_buf_readable(in) + WEIR__TLS_KEPT_MAX + 1);
+    if (hold_input(ctx))
+        return weir_decoder_need(ctx, SIZE_MAX);
+    if (weir_buf_readable(in) <= WEIR__TLS_KEPT_MAX)
+        return weir_decoder_need(ctx, WEIR__TLS_KEPT_MAX + 1);
     weir__tls_give_up(ctx, WEIR_ETOOLONG,
                       "the peer goes on sending in the middle of the handshake");
     return drop(in);
