@@ -38,7 +38,7 @@ static int make_server(const char *certificate, const char *key, weir_tls_contex
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = certificate, .key_file = key), ret_tls);
 
     if (err)
-        fprintf(stderr, "no TLS: %s\n", weir_tls_reason()); /* "server.pem: no such file" */
+        fprintf(stderr, "no TLS: %s\n", weir_tls_reason()); /* "the key does not belong ..." */
     return err;
 }
 
