@@ -301,6 +301,44 @@ TEST(tls, completes_its_promise_when_it_cannot_be_added)
     duet_close(&duet);
 }
 
+static void remove_when_shaken(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    (void)handshake;
+    (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "tls", NULL);
+}
+
+/* What it had to say is said, and the peer has shaken hands as well. */
+TEST(tls, may_be_removed_by_who_hears_of_the_handshake)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.client.on_shaken = remove_when_shaken;
+    begin(&duet);
+    duet_write(&duet.client, duet_bytes(3), "w");
+    duet_play(&duet);
+    assert_int_equal(diary_count(&duet.client.diary, "w=WEIR_ECLOSED"), 1);
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+}
+
+TEST(tls, shakes_hands_while_its_channel_moves)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    begin(&duet);
+    while (duet_bring(&duet, &duet.client, &duet.server) ||
+           duet_bring(&duet, &duet.server, &duet.client)) {
+        weir_channel_deregister(duet.server.channel, NULL);
+        weir_embedded_run(duet.server.embedded);
+        assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    }
+    assert_diary(&duet.client.diary, "shaken(ok)");
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    duet_close(&duet);
+}
+
 /* Each hears its own handshake, and those behind hear both. */
 TEST(tls, may_be_within_tls)
 {

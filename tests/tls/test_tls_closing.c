@@ -352,6 +352,21 @@ TEST(tls_closing, waits_for_nothing_if_it_cannot_tell_its_own_end)
     duet_close(&duet);
 }
 
+TEST(tls_closing, of_both_at_once_waits_for_nobody)
+{
+    struct duet duet;
+
+    open_duet(&duet, &(const struct duet_options){
+                         .client = patient(),
+                         .server = WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(1))});
+    close_channel(&duet.client, "close");
+    close_channel(&duet.server, "close");
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "ended close=ok inactive");
+    assert_diary(&duet.server.diary, "ended close=ok inactive");
+    duet_close(&duet);
+}
+
 TEST(tls_closing, asks_for_the_peers_end_where_reads_are_on_demand)
 {
     struct duet duet;
