@@ -18,17 +18,6 @@
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
-static void begin(struct talk *talk, enum weir_tls_version version)
-{
-    talk_begin(talk, talk_client(version), talk_server(version), "example.test");
-}
-
-static void begin_over(struct talk *talk, enum weir_tls_version version)
-{
-    begin(talk, version);
-    assert_true(talk_handshake(talk));
-}
-
 static void end_one(struct talker *talker)
 {
     talker->session->engine->end(talker->session, &talker->io);
@@ -51,7 +40,7 @@ TEST(openssl, two_sessions_talk)
     struct talk talk;
 
     for (size_t i = 0; i < 2; i++) {
-        begin_over(&talk, versions[i]);
+        talk_begin_over(&talk, versions[i]);
         talk.client.session->engine->facts(talk.client.session, &facts);
         assert_string_equal(facts.version, names[i]);
         assert_non_null(strstr(facts.cipher, "AES"));
@@ -90,7 +79,7 @@ TEST(openssl, bytes_may_come_in_any_pieces)
 
     for (size_t i = 0; i < 2; i++) {
         for (size_t j = 0; j < sizeof(pieces) / sizeof(pieces[0]); j++) {
-            begin(&talk, versions[i]);
+            talk_begin_plainly(&talk, versions[i]);
             talk_set_piece(&talk, pieces[j]);
             assert_true(talk_handshake(&talk));
             chat(&talk);
@@ -106,7 +95,7 @@ TEST(openssl, bytes_behind_the_handshake_stay_where_they_are)
 {
     struct talk talk;
 
-    begin(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
     while (talk.client.status != WEIR__TLS_DONE) {
         assert_int_equal(talk_step(&talk.client), 0);
         if (talk.client.status == WEIR__TLS_DONE)
@@ -142,7 +131,7 @@ TEST(openssl, much_passes_as_it_was)
     struct talk talk;
 
     for (size_t i = 0; i < 2; i++) {
-        begin_over(&talk, versions[i]);
+        talk_begin_over(&talk, versions[i]);
         talk_set_piece(&talk, 10007);
         assert_int_equal(talk_seal(&talk.client, bytes, LARGE), 0);
         talk_expect(&talk.server, bytes, LARGE);
@@ -170,7 +159,7 @@ TEST(openssl, a_seal_is_one_record_of_a_known_size)
     struct talk talk;
 
     for (size_t i = 0; i < 2; i++) {
-        begin_over(&talk, versions[i]);
+        talk_begin_over(&talk, versions[i]);
         for (size_t j = 0; j < sizeof(lengths) / sizeof(lengths[0]); j++) {
             size_t length = sealed_length(&talk.client, bytes, lengths[j]);
 
@@ -191,7 +180,7 @@ TEST(openssl, what_finds_no_room_comes_with_the_next_call)
     struct talk talk;
     size_t heard = 0;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
     assert_int_equal(talk_seal(&talk.client, bytes, 1000), 0);
     assert_int_equal(talk_seal(&talk.client, bytes + 1000, 2000), 0);
     talk_fetch(&talk.server);
@@ -217,7 +206,7 @@ TEST(openssl, keys_may_change)
 {
     struct talk talk;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
     chat(&talk);
     assert_int_equal(SSL_key_update(((weir__openssl_session *)(void *)talk.client.session)->ssl,
                                     SSL_KEY_UPDATE_REQUESTED),
@@ -235,7 +224,7 @@ TEST(openssl, an_end_is_told_and_the_other_direction_goes_on)
     struct talk talk;
 
     for (size_t i = 0; i < 2; i++) {
-        begin_over(&talk, versions[i]);
+        talk_begin_over(&talk, versions[i]);
         assert_int_equal(talk_seal(&talk.client, "the last", 8), 0);
         end_one(&talk.client);
         end_one(&talk.client); /* once is enough */
@@ -254,7 +243,7 @@ TEST(openssl, what_is_behind_the_end_stays)
 {
     struct talk talk;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
     end_one(&talk.client);
     assert_int_equal(weir_buf_write_bytes(talk.client.io.out, "in clear", 8), 0);
     assert_int_equal(talk_hear(&talk.server), WEIR__TLS_ENDED);
@@ -267,7 +256,7 @@ TEST(openssl, an_end_before_the_handshake_is_over_says_nothing)
 {
     struct talk talk;
 
-    begin(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
     end_one(&talk.client);
     assert_null(talk.client.io.out);
     assert_int_equal(talk_step(&talk.client), 0);

@@ -13,17 +13,6 @@
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
-static void begin(struct talk *talk, enum weir_tls_version version)
-{
-    talk_begin(talk, talk_client(version), talk_server(version), "example.test");
-}
-
-static void begin_over(struct talk *talk, enum weir_tls_version version)
-{
-    begin(talk, version);
-    assert_true(talk_handshake(talk));
-}
-
 static void say(struct talker *talker, const void *bytes, size_t length)
 {
     if (talker->io.out == NULL)
@@ -54,7 +43,7 @@ TEST(openssl_error, a_client_may_speak_something_else)
     struct talk talk;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        begin(&talk, WEIR_TLS_VERSION_DEFAULT);
+        talk_begin_plainly(&talk, WEIR_TLS_VERSION_DEFAULT);
         say_text(&talk.client, others[i][0]);
         if (others[i][0][0] == '\x80')
             for (size_t j = 0; j < 20; j++)
@@ -75,7 +64,7 @@ TEST(openssl_error, a_server_may_speak_something_else)
     struct talk talk;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        begin(&talk, WEIR_TLS_VERSION_DEFAULT);
+        talk_begin_plainly(&talk, WEIR_TLS_VERSION_DEFAULT);
         assert_int_equal(talk_step(&talk.client), 0);
         say_text(&talk.server, others[i][0]);
         assert_int_equal(talk_step(&talk.client), WEIR_ENOTTLS);
@@ -151,7 +140,7 @@ static void measure(enum weir_tls_version version, size_t *ret_client, size_t *r
 {
     struct talk talk;
 
-    begin_over(&talk, version);
+    talk_begin_over(&talk, version);
     *ret_client = talk.client.fetched;
     *ret_server = talk.server.fetched;
     talk_end(&talk);
@@ -171,7 +160,7 @@ static void flip(enum weir_tls_version version, bool of_server, size_t at)
 {
     struct talk talk;
 
-    begin(&talk, version);
+    talk_begin_plainly(&talk, version);
     *(of_server ? &talk.server.flip_at : &talk.client.flip_at) = at;
     if (!talk_handshake(&talk)) {
         if (talk.client.status != WEIR__TLS_DONE)
@@ -206,7 +195,7 @@ TEST(openssl_error, no_flipped_bit_goes_unseen_in_a_record)
         for (size_t at = 0; at < length; at++) {
             int status;
 
-            begin_over(&talk, versions[i]);
+            talk_begin_over(&talk, versions[i]);
             assert_int_equal(talk_seal(&talk.client, "some words", 10), 0);
             length = weir_buf_readable(talk.client.io.out);
             talk.server.flip_at = talk.server.fetched + at;
@@ -232,7 +221,7 @@ TEST(openssl_error, a_stream_that_is_cut_off_waits_for_the_rest)
     for (size_t i = 0; i < 2; i++) {
         measure(versions[i], &client, &server);
         for (size_t at = 0; at + 10 < server; at += 3) {
-            begin(&talk, versions[i]);
+            talk_begin_plainly(&talk, versions[i]);
             talk.server.cut_at = at;
             assert_false(talk_handshake(&talk));
             assert_int_equal(talk.server.status, WEIR__TLS_MORE);
@@ -245,7 +234,7 @@ TEST(openssl_error, what_came_before_a_bad_record_is_delivered)
 {
     struct talk talk;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
     assert_int_equal(talk_seal(&talk.client, "good", 4), 0);
     talk.server.flip_at = talk.server.fetched + weir_buf_readable(talk.client.io.out) + 8;
     assert_int_equal(talk_seal(&talk.client, "bad", 3), 0);
@@ -268,7 +257,7 @@ TEST(openssl_error, keys_are_not_negotiated_again)
 {
     struct talk talk;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_2);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_2);
     SSL_clear_options(ssl_of(&talk.client), SSL_OP_NO_RENEGOTIATION);
     assert_int_equal(SSL_renegotiate(ssl_of(&talk.client)), 1);
     assert_int_equal(talk_step(&talk.client), 0);
@@ -285,7 +274,7 @@ TEST(openssl_error, a_server_cannot_demand_it_either)
 {
     struct talk talk;
 
-    begin_over(&talk, WEIR_TLS_VERSION_1_2);
+    talk_begin_over(&talk, WEIR_TLS_VERSION_1_2);
     SSL_clear_options(ssl_of(&talk.server), SSL_OP_NO_RENEGOTIATION);
     assert_int_equal(SSL_renegotiate(ssl_of(&talk.server)), 1);
     assert_int_equal(talk_step(&talk.server), 0);
@@ -300,7 +289,7 @@ TEST(openssl_error, a_flood_of_warnings_is_not_borne)
 {
     struct talk talk;
 
-    begin(&talk, WEIR_TLS_VERSION_1_2);
+    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_2);
     assert_int_equal(talk_step(&talk.client), 0);
     for (size_t i = 0; i < 100; i++)
         say(&talk.server, "\x15\x03\x01\x00\x02\x01\x70", 7); /* unrecognized name */
@@ -315,7 +304,7 @@ TEST(openssl_error, an_alert_in_clear_is_heard)
 {
     struct talk talk;
 
-    begin(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
     assert_int_equal(talk_step(&talk.client), 0);
     say(&talk.server, "\x15\x03\x03\x00\x02\x02\x28", 7);
     assert_int_equal(talk_step(&talk.client), WEIR_ETLSREFUSED);
@@ -328,7 +317,7 @@ TEST(openssl_error, an_end_in_the_handshake_is_a_refusal)
 {
     struct talk talk;
 
-    begin(&talk, WEIR_TLS_VERSION_1_3);
+    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
     assert_int_equal(talk_step(&talk.client), 0);
     say(&talk.server, "\x15\x03\x03\x00\x02\x01\x00", 7);
     assert_int_equal(talk_step(&talk.client), WEIR_ETLSREFUSED);

@@ -60,6 +60,11 @@ void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_sett
     begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = asks});
 }
 
+void talk_begin_plainly(struct talk *talk, enum weir_tls_version version)
+{
+    talk_begin(talk, talk_client(version), talk_server(version), "example.test");
+}
+
 void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                        const char *server_name)
 {
@@ -151,6 +156,12 @@ bool talk_handshake(struct talk *talk)
         is_going = goes_on(&talk->client) || is_going;
     }
     return talk->client.status == WEIR__TLS_DONE && talk->server.status == WEIR__TLS_DONE;
+}
+
+void talk_begin_over(struct talk *talk, enum weir_tls_version version)
+{
+    talk_begin_plainly(talk, version);
+    assert_true(talk_handshake(talk));
 }
 
 int talk_seal(struct talker *talker, const void *bytes, size_t length)

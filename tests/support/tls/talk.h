@@ -48,7 +48,10 @@ void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_setting
 /* The same with a server that asks whom the client wants: CHOOSE. */
 void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                        const char *server_name);
-/* Either, with all that a client can say of whom it wants. */
+/* The first with talk_client and talk_server; and until the handshake is over. */
+void talk_begin_plainly(struct talk *talk, enum weir_tls_version version);
+void talk_begin_over(struct talk *talk, enum weir_tls_version version);
+/* Either of both, with all that a client can say of whom it wants. */
 void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
                    const weir__tls_peer *client_peer, bool asks);
 void talk_end(struct talk *talk);
