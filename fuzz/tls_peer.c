@@ -10,8 +10,8 @@
  * Input: what they are (see `begin`), then what happens, a letter each and its numbers (see `act`).
  * Whatever it is: how the handshake went is told once, an error once at the most and in words; what
  * comes out plain is what the peer has said, from its beginning; every write completes; what we
- * send is bounded by what we got; the channel closes, and nothing is left. A play that changes
- * nothing goes well.
+ * send is bounded by what we got, and what waits to be sent by what we wrote; the channel closes,
+ * and nothing is left. A play that changes nothing goes well.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a provider of chance takes a hundred lines */
 #include <stdlib.h>
@@ -28,7 +28,9 @@
 #include <weir/tls.h>
 
 #define WIRE_SIZE ((size_t)128 * 1024)
-#define FLIGHTS_MAX ((size_t)16 * 1024) /* of a handshake, and of the end */
+#define FLIGHTS_MAX ((size_t)16 * 1024)  /* of a handshake, and of the end */
+#define ANSWERS_MAX ((int64_t)64 * 1024) /* that wait to be sent, besides writes */
+#define NARROW 4096                      /* what a socket takes that the peer does not read from */
 #define RECORD_HEADER 5
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -93,7 +95,7 @@ struct play {
     size_t received, sent;    /* by us, on the wire */
     size_t writes, completed;
     int result; /* of the handshake */
-    bool is_server, is_tls_1_2, has_half_closure;
+    bool is_server, is_tls_1_2, has_half_closure, is_narrow;
     bool is_changed; /* what the peer sent is not what we get, */
     bool is_closed;  /* or not all of it: we close, */
     bool is_unusual; /* or the peer does what may be refused */
@@ -222,7 +224,8 @@ static void create_ours(struct play *play, bool is_mutual)
                               : weir_tls_client_create(options, &play->context);
 
     expect(err == 0);
-    expect(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.channel = channel, .not_registered = true),
+    expect(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.channel = channel, .not_registered = true,
+                                                      .socket_space = play->is_narrow ? NARROW : 0),
                                 &play->ours) == 0);
     play->channel = weir_embedded_channel(play->ours);
     pipeline = weir_embedded_pipeline(play->ours);
@@ -240,6 +243,7 @@ static void begin(struct play *play, const uint8_t *header)
         .is_server = (header[0] & 1) != 0,
         .is_tls_1_2 = (header[0] & 2) != 0,
         .has_half_closure = (header[0] & 4) != 0,
+        .is_narrow = (header[0] & 16) != 0,
         .piece = header[1],
     };
     play->wire = malloc(WIRE_SIZE);
@@ -324,7 +328,7 @@ static void let_peer_renew(struct play *play, unsigned how)
 {
     if (!SSL_is_init_finished(play->peer))
         return;
-    play->is_unusual |= play->is_tls_1_2;
+    play->is_unusual |= play->is_tls_1_2 || play->is_narrow;
     if (play->is_tls_1_2)
         (void)SSL_renegotiate(play->peer);
     else if (how % 3 == 2)
@@ -551,6 +555,9 @@ static void act_by_themselves(struct play *play, uint8_t letter, struct script *
         weir_embedded_advance(play->ours, weir_ms((int64_t)next_byte(script) * 100));
         play->is_unusual = true;
         break;
+    case 'm':
+        weir_embedded_make_space(play->ours, (int64_t)next_number(script));
+        break;
     case 'E':
         weir_embedded_end_input(play->ours);
         play->is_changed = true;
@@ -586,6 +593,8 @@ static void finish(struct play *play)
     size_t before;
 
     weir_channel_set_auto_read(play->channel, true);
+    if (play->is_narrow)
+        weir_embedded_make_space(play->ours, INT32_MAX);
     weir_embedded_run(play->ours);
     do {
         before = play->received + play->sent;
@@ -630,8 +639,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     expect(RAND_set_rand_method(&fixed_chance) == 1);
     begin(&play, data);
-    while (script.size > 0)
+    while (script.size > 0) {
         act(&play, &script);
+        expect(weir_channel_pending_bytes(play.channel) <= ANSWERS_MAX + 2 * (int64_t)play.written);
+    }
     finish(&play);
     go(&play);
     end(&play);
