@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Peers that mean no good, on sockets of every backend: what they get is an end of the connection,
+ * and who comes after them is served. test_tls_hostile.c has more of them, without a network.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/ssl.h>
+
+#include <weir/error.h>
+
+#include "support/loop/sockets.h"
+#include "support/tls/party.h"
+
+#define HELLO_MAX 1024
+
+/* ---- a plain socket ---- */
+
+/* A ring of the loop's may interrupt what the test's own thread does. */
+static int call(const struct party *party)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)party->port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(client >= 0);
+    while (connect(client, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+        if (errno == EISCONN)
+            break;
+        assert_true(errno == EINTR || errno == EALREADY);
+    }
+    return client;
+}
+
+/* In so many bytes at once; the server may have had enough before all of them. */
+static void throw(int client, const void *bytes, size_t length, size_t piece)
+{
+    const uint8_t *at = bytes;
+
+    for (; length > 0; length -= piece, at += piece) {
+        piece = piece < length ? piece : length;
+        if (send(client, at, piece, MSG_NOSIGNAL) < 0)
+            return;
+    }
+}
+
+/* What the server has to say, until it ends the connection, in whichever way. */
+static void hear_the_end(int client)
+{
+    char bytes[512];
+    ssize_t length;
+
+    do
+        length = recv(client, bytes, sizeof(bytes), 0);
+    while (length > 0 || (length < 0 && errno == EINTR));
+    assert_int_equal(close(client), 0);
+}
+
+static size_t make_hello(uint8_t hello[HELLO_MAX])
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(ctx);
+    int length;
+
+    assert_non_null(ssl);
+    SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    (void)SSL_connect(ssl);
+    length = BIO_read(SSL_get_wbio(ssl), hello, HELLO_MAX);
+    assert_in_range(length, 100, HELLO_MAX - 1);
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    return (size_t)length;
+}
+
+/* ---- tests ---- */
+
+TEST_EACH_LOOP(tls_hostile_socket, refuses_what_is_not_tls)
+{
+    static const char *const others[] = {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+                                         "\x16\x02 something else"};
+    struct party *party = party_listen_as_localhost(host);
+
+    for (size_t i = 0; i < 3 * sizeof(others) / sizeof(others[0]); i++) {
+        int client = call(party);
+
+        throw(client, others[i / 3], strlen(others[i / 3]), i % 3 == 0 ? 1 : 7 * (i % 3));
+        hear_the_end(client);
+        assert_party(party, "handshake(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(tls_hostile_socket, tells_of_a_hello_that_is_cut_off)
+{
+    struct party *party = party_listen_as_localhost(host);
+    uint8_t hello[HELLO_MAX];
+    size_t length = make_hello(hello);
+
+    for (size_t cut = 0; cut < length; cut += 1 + length / 10) {
+        int client = call(party);
+
+        throw(client, hello, cut, 3);
+        assert_int_equal(shutdown(client, SHUT_WR), 0);
+        hear_the_end(client);
+        assert_party(party, "handshake(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    }
+    party_end(party);
+}
+
+TEST_EACH_LOOP(tls_hostile_socket, refuses_garbage_behind_a_hello)
+{
+    static const uint8_t data[45] = {23, 3, 3, 0, 40};
+    struct party *party = party_listen_as_localhost(host);
+    uint8_t hello[HELLO_MAX];
+    size_t length = make_hello(hello);
+
+    for (size_t piece = 1; piece < 200; piece *= 4) {
+        int client = call(party);
+
+        throw(client, hello, length, piece);
+        throw(client, data, sizeof(data), piece);
+        hear_the_end(client);
+        assert_party(party, "handshake(WEIR_ETLS) error(WEIR_ETLS) inactive");
+    }
+    party_end(party);
+}
+
+/* The reset comes when it comes: before the server has answered, or after. */
+TEST_EACH_LOOP(tls_hostile_socket, survives_resets_in_the_middle)
+{
+    struct party *party = party_listen_as_localhost(host);
+    uint8_t hello[HELLO_MAX];
+    size_t length = make_hello(hello);
+
+    for (size_t cut = 0; cut <= length; cut += length / 8) {
+        int client = call(party);
+
+        throw(client, hello, cut, length);
+        socket_reset(client);
+    }
+    notes_await(&party->diary, &party->notes, "inactive", 9);
+    assert_int_equal(diary_count(&party->diary, "handshake("), 9);
+    assert_int_equal(diary_count(&party->diary, "handshake(OK)"), 0);
+    party_end(party);
+}
