@@ -337,6 +337,57 @@ TEST_EACH_LINE(tls_socket, delivers_all_that_was_written_before_a_close)
     close_secure_line(line);
 }
 
+static void read_again(void *channel, int status)
+{
+    (void)status;
+    weir_channel_request_read(channel);
+    weir_channel_release(channel);
+}
+
+/* Reads a little, by a turn of somebody else's. */
+static void read_slowly(weir_ctx *ctx)
+{
+    weir_channel *channel = weir_channel_retain(weir_ctx_channel(ctx));
+
+    if (weir_execute(weir_executor_global(), read_again, channel) < 0)
+        read_again(channel, 0);
+}
+
+/* Issue 8, 4: everything arrives, and the end of TLS behind it, however slowly it is read. */
+static void close_before_a_slow_reader(struct line_end *writer, struct line_end *reader)
+{
+    weir_promise *closed;
+
+    weir_channel_set_auto_read(reader->channel, false);
+    reader->on_read = line_discard;
+    reader->on_read_complete = read_slowly;
+    closed = line_promise(writer);
+    for (uint64_t i = 0; i < 4 * MUCH; i += 1 << 18)
+        weir_channel_write(writer->channel, sized_msg(1 << 18), NULL);
+    weir_channel_close(writer->channel, closed);
+    weir_channel_request_read(reader->channel);
+    line_await_received(reader, 4 * MUCH);
+    assert_heard(reader, "tls-closed inactive unregistered");
+    assert_int_equal(line_result(closed), 0);
+    global_settle();
+}
+
+#define SMALL WEIR_CHANNEL_OPTIONS(.receive_buffer = 32768, .send_buffer = 32768)
+
+TEST_EACH_LINE(tls_socket, delivers_all_to_a_server_that_reads_slowly)
+{
+    open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
+    close_before_a_slow_reader(&line->client, &line->server);
+    close_secure_line(line);
+}
+
+TEST_EACH_LINE(tls_socket, delivers_all_to_a_client_that_reads_slowly)
+{
+    open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
+    close_before_a_slow_reader(&line->server, &line->client);
+    close_secure_line(line);
+}
+
 TEST_EACH_LINE(tls_socket, tells_when_the_peer_is_cut_off)
 {
     open_secure_line(line, NULL);
