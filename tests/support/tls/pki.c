@@ -129,9 +129,11 @@ static char *text_of(BIO *bio)
 {
     char *bytes;
     long length = BIO_get_mem_data(bio, &bytes);
-    char *text = strndup(bytes, (size_t)length);
+    char *text = malloc((size_t)length + 1); /* strndup, but strictly: they have no end */
 
     must(text != NULL, "a text");
+    memcpy(text, bytes, (size_t)length);
+    text[length] = '\0';
     BIO_free(bio);
     return text;
 }
