@@ -22,6 +22,8 @@
 #include <weir/server.h>
 #include <weir/tls.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "support/executor/global.h"
 #include "support/executor/messages.h"
 #include "support/loop/faults.h"
@@ -316,6 +318,16 @@ static void serve(struct site *site, SSL_CTX *ctx)
         complain(site, "the server is not as it was");
 }
 
+/* A thread that has ended for its group may have its last steps to go. */
+static bool await_descriptors(size_t count)
+{
+    int64_t until_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    while (descriptors_open() != count && weir__monotonic_now() < until_ns)
+        weir__thread_yield();
+    return descriptors_open() == count;
+}
+
 /* Returns the error that kept it from beginning. */
 static int play(const struct backend *backend, weir_tls_context *tls, SSL_CTX *ctx)
 {
@@ -333,7 +345,7 @@ static int play(const struct backend *backend, weir_tls_context *tls, SSL_CTX *c
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
         complain(&site, "memory is left");
-    if (descriptors_open() != descriptors)
+    if (!await_descriptors(descriptors))
         complain(&site, "descriptors are left");
     return err;
 }
