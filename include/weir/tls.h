@@ -51,7 +51,8 @@ typedef struct weir_tls_options {
     int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
     weir_group *offload;     /* the handshake's work is done on executors of this group; kept */
     weir_promise *handshake; /* completes with the handshake, as its event, or if the handler could
-                                not be added; kept */
+                                not be added; kept. Of one connection: a client that tries several
+                                addresses has one for each, and those that lose have failed */
     const weir_place *place; /* default: last */
 } weir_tls_options;
 
