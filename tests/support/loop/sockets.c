@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "support/test.h"
 
 static struct address fresh_address(int family)
@@ -194,14 +195,29 @@ void descriptors_limit(rlim_t limit)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limits), 0);
 }
 
-/* The limit is on numbers: the lowest free one is the first that cannot be had. */
-rlim_t descriptors_forbid(void)
+static int lowest_free(void)
 {
     int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    struct rlimit limits;
 
     assert_true(lowest >= 0);
     (void)close(lowest);
+    return lowest;
+}
+
+/* The limit is on numbers: the lowest free one is the first that cannot be had. Others may have one
+ * below it for a moment: so it must be found many times in a row. */
+rlim_t descriptors_forbid(void)
+{
+    int lowest = lowest_free(), found;
+    struct rlimit limits;
+
+    for (int times = 0; times < 50; times++) {
+        weir__thread_yield();
+        found = lowest_free();
+        if (found != lowest)
+            times = 0;
+        lowest = found;
+    }
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limits), 0);
     descriptors_limit((rlim_t)lowest);
     return limits.rlim_cur;
