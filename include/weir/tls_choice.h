@@ -8,7 +8,8 @@
  *      }
  *
  * The handshake waits meanwhile, and its time limit holds. A connection that ends before may still
- * be decided upon: that has no effect.
+ * be decided upon: that has no effect. A decision made on another thread that there is no memory to
+ * pass on is lost: then the time limit ends the handshake.
  */
 #ifndef WEIR_TLS_CHOICE_H
 #define WEIR_TLS_CHOICE_H

@@ -247,17 +247,20 @@ static int seal_span(struct sealer *sealer, const uint8_t *bytes, size_t length)
 static int seal_composite(struct sealer *sealer, weir_composite *composite, size_t length)
 {
     struct iovec vectors[VECTORS];
-    size_t count, size;
+    size_t count, size, taken;
     int err = 0;
 
     while (err == 0 && length > 0) {
         count = weir_composite_iovecs(composite, vectors, VECTORS);
-        for (size_t i = 0; err == 0 && length > 0 && i < count; i++) {
-            size = vectors[i].iov_len < length ? vectors[i].iov_len : length;
+        taken = 0;
+        for (size_t i = 0; err == 0 && taken < length && i < count; i++) {
+            size = length - taken;
+            size = vectors[i].iov_len < size ? vectors[i].iov_len : size;
             err = seal_span(sealer, vectors[i].iov_base, size);
-            (void)weir_composite_skip(composite, size);
-            length -= size;
+            taken += size;
         }
+        (void)weir_composite_skip(composite, taken); /* only now: the vectors are lent until then */
+        length -= taken;
     }
     return err;
 }
