@@ -125,16 +125,20 @@ static _Atomic uint64_t calls[FAULT_COUNT];
 static struct {
     _Atomic int call; /* FAULT_COUNT = none */
     _Atomic int err;
-    _Atomic uint64_t first, last; /* the calls that fail, counted as `calls` does */
+    _Atomic uint64_t seen;        /* of its kind, while it is the one */
+    _Atomic uint64_t first, last; /* of those, the ones that fail */
     _Atomic uint64_t injected;
 } fault = {.call = FAULT_COUNT};
 
 int faults_account(enum fault_call call)
 {
-    uint64_t number = atomic_fetch_add_explicit(&calls[call], 1, memory_order_relaxed) + 1;
+    uint64_t number;
 
-    if (atomic_load_explicit(&fault.call, memory_order_relaxed) != (int)call ||
-        number < atomic_load_explicit(&fault.first, memory_order_relaxed) ||
+    atomic_fetch_add_explicit(&calls[call], 1, memory_order_relaxed);
+    if (atomic_load_explicit(&fault.call, memory_order_relaxed) != (int)call)
+        return 0;
+    number = atomic_fetch_add_explicit(&fault.seen, 1, memory_order_relaxed) + 1;
+    if (number < atomic_load_explicit(&fault.first, memory_order_relaxed) ||
         number > atomic_load_explicit(&fault.last, memory_order_relaxed))
         return 0;
     atomic_fetch_add_explicit(&fault.injected, 1, memory_order_relaxed);
@@ -189,15 +193,16 @@ void faults_remove(void)
     faults_remove_ring();
 }
 
+/* The calls are counted from its last line on: one that comes in between is none of them, and as
+ * many fail as were asked for. */
 void faults_inject(enum fault_call call, uint64_t n, uint64_t count, int err)
 {
-    uint64_t first = atomic_load_explicit(&calls[call], memory_order_relaxed) + n;
-
     faults_end();
+    atomic_store_explicit(&fault.seen, 0, memory_order_relaxed);
     atomic_store_explicit(&fault.injected, 0, memory_order_relaxed);
     atomic_store_explicit(&fault.err, err, memory_order_relaxed);
-    atomic_store_explicit(&fault.first, first, memory_order_relaxed);
-    atomic_store_explicit(&fault.last, first + count - 1, memory_order_relaxed);
+    atomic_store_explicit(&fault.first, n, memory_order_relaxed);
+    atomic_store_explicit(&fault.last, n + count - 1, memory_order_relaxed);
     atomic_store_explicit(&fault.call, (int)call, memory_order_relaxed);
 }
 
