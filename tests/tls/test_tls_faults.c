@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -26,145 +24,81 @@
 #include "base/thread.h"
 #include "support/executor/global.h"
 #include "support/executor/messages.h"
-#include "support/loop/faults.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 #include "support/tls/pki.h"
 #include "support/transport/line.h"
+#include "support/transport/site.h"
 
 #define SIZE 60000 /* that a client sends: several records, more than a socket takes at once */
 #define PLACES 25  /* calls of one kind to fail, at the most, or a little more */
-
-/* Only every so many errors and places where it is slow. */
-#if defined(__SANITIZE_THREAD__)
-#define STRIDE 4
-#elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 2
-#else
-#define STRIDE 1
-#endif
-
-/* What fails now, for the report. */
-static char plight[128];
+#define STRIDE ((SWEEP_STRIDE + 1) / 2) /* a place is tried once only */
 
 /* ---- the server ---- */
 
-struct site {
-    const struct backend *backend;
-    weir_group *group;
+/* Who takes part in a play. */
+struct parties {
     weir_tls_context *tls;
-    weir_channel *server;
-    struct address address;
-    struct tally opened;
-    struct tally closed;
-    struct tally shaken; /* well or not */
-    struct tally errors; /* that handlers have heard */
+    SSL_CTX *ctx;
 };
 
-static struct site *site_of(weir_ctx *ctx)
-{
-    return *(struct site **)weir_ctx_state(ctx);
-}
+struct tls_site {
+    struct site site;
+    const struct parties *parties;
+    struct tally shaken; /* well or not */
+};
 
-static int keep_pointer(void *state, const void *options)
+static struct tls_site *tls_site_of(weir_ctx *ctx)
 {
-    memcpy(state, &options, sizeof(options));
-    return 0;
-}
-
-static void on_active(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->opened);
-}
-
-static void on_inactive(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->closed);
-}
-
-static void on_read(weir_ctx *ctx, weir_msg *msg)
-{
-    weir_write(ctx, msg, NULL);
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir_flush(ctx);
+    return container_of(site_of(ctx), struct tls_site, site);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
-        tally_add(&site_of(ctx)->shaken);
+        tally_add(&tls_site_of(ctx)->shaken);
     weir_msg_release(event);
 }
 
-static void on_error(weir_ctx *ctx, int err, const char *detail)
-{
-    (void)err;
-    (void)detail;
-    tally_add(&site_of(ctx)->errors);
-}
-
-static const weir_handler echo = {
-    .name = "echo",
+static const weir_handler witness = {
+    .name = "witness",
     .state_size = sizeof(struct site *),
-    .init = keep_pointer,
-    .active = on_active,
-    .inactive = on_inactive,
-    .read = on_read,
-    .read_complete = on_read_complete,
+    .init = site_keep,
     .event = on_event,
-    .error = on_error,
 };
 
 static int init_child(weir_channel *channel, void *user_data)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    struct site *site = user_data;
-    int err = weir_tls_add(pipeline, site->tls);
+    struct tls_site *self = user_data;
+    int err = weir_tls_add(pipeline, self->parties->tls);
 
-    return err < 0 ? err : weir_pipeline_add_last(pipeline, &echo, site);
+    if (err == 0)
+        err = site_add(&self->site, channel, &site_echo);
+    return err == 0 ? weir_pipeline_add_last(pipeline, &witness, &self->site) : err;
 }
 
-static int site_open(struct site *site, const struct backend *backend, weir_tls_context *tls)
+static int open_server(struct tls_site *self, struct sweep *sweep)
 {
-    weir_address address;
-    int err;
+    int err = site_open(&self->site, sweep);
 
-    *site = (struct site){.backend = backend, .tls = tls};
-    err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
-                                               .uring_receive = backend->ring_receive),
-                            &site->group);
+    self->parties = sweep->arg;
+    self->shaken = (struct tally){0};
     if (err == 0)
         err = weir_server_start(
-            WEIR_SERVER_OPTIONS(.boss = site->group, .address = "127.0.0.1:0",
-                                .init_child = init_child, .user_data = site,
+            WEIR_SERVER_OPTIONS(.boss = self->site.group, .address = "127.0.0.1:0",
+                                .init_child = init_child, .user_data = self,
                                 .child_options = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384)),
-            &site->server);
-    if (err == 0)
-        err = weir_channel_local_address(site->server, &address);
-    if (err == 0) {
-        site->address.length = address.length;
-        memcpy(&site->address.storage, &address.storage, sizeof(address.storage));
-    }
-    return err;
+            &self->site.channel);
+    return err == 0 ? site_find(&self->site) : err;
 }
 
-static void complain(const struct site *site, const char *about)
+static void close_server(struct tls_site *self)
 {
-    fail_msg("%s: %s: %s", site->backend->name, plight, about);
-}
-
-static void site_close(struct site *site)
-{
-    if (site->group != NULL)
-        end_group(site->group);
-    weir_channel_release(site->server);
-    if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
-        complain(site, "not all connections that were opened were closed");
-    if (atomic_load(&site->opened.calls) != atomic_load(&site->shaken.calls))
-        complain(site, "not of all connections was told once how the handshake went");
+    site_close(&self->site);
+    if (atomic_load(&self->site.opened.calls) != atomic_load(&self->shaken.calls))
+        sweep_complain(self->site.sweep,
+                       "not of all connections was told once how the handshake went");
 }
 
 /* ---- a client ---- */
@@ -290,7 +224,7 @@ static enum outcome visit(const struct site *site, SSL_CTX *ctx)
 
 static bool is_broken(const struct site *site)
 {
-    return faults_injected() > 0 || atomic_load(&site->errors.calls) > 0;
+    return sweep_has_failed(site->sweep) || atomic_load(&site->errors.calls) > 0;
 }
 
 /* Without descriptors a listener turns away whoever waits, and may still be at it. */
@@ -309,13 +243,13 @@ static void serve(struct site *site, SSL_CTX *ctx)
         enum outcome outcome = visit(site, ctx);
 
         if (outcome == LEFT_WAITING)
-            complain(site, "a client is left waiting");
+            sweep_complain(site->sweep, "a client is left waiting");
         if (outcome == TURNED_AWAY && !is_broken(site))
-            complain(site, "a client is turned away for no reason");
+            sweep_complain(site->sweep, "a client is turned away for no reason");
     }
-    faults_end();
-    if (!weir_channel_is_open(site->server) || !serves_again(site, ctx))
-        complain(site, "the server is not as it was");
+    sweep_end_trouble(site->sweep);
+    if (!weir_channel_is_open(site->channel) || !serves_again(site, ctx))
+        sweep_complain(site->sweep, "the server is not as it was");
 }
 
 /* A thread that has ended for its group may have its last steps to go. */
@@ -329,62 +263,30 @@ static bool await_descriptors(size_t count)
 }
 
 /* Returns the error that kept it from beginning. */
-static int play(const struct backend *backend, weir_tls_context *tls, SSL_CTX *ctx)
+static int play(struct sweep *sweep)
 {
     size_t descriptors = descriptors_open(), blocks = test_memory_live();
-    struct site site;
+    struct tls_site self;
     int err;
 
     messages_catch();
-    err = site_open(&site, backend, tls);
+    err = open_server(&self, sweep);
     if (err == 0)
-        serve(&site, ctx);
-    faults_end();
-    site_close(&site);
+        serve(&self.site, self.parties->ctx);
+    sweep_end_trouble(sweep);
+    close_server(&self);
     global_settle();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
-        complain(&site, "memory is left");
+        sweep_complain(sweep, "memory is left");
     if (!await_descriptors(descriptors))
-        complain(&site, "descriptors are left");
+        sweep_complain(sweep, "descriptors are left");
     return err;
-}
-
-struct parties {
-    const struct backend *backend;
-    weir_tls_context *tls;
-    SSL_CTX *ctx;
-};
-
-static void try(const struct parties *parties, enum fault_call call_, uint64_t n, uint64_t count,
-                int err)
-{
-    int play_err;
-
-    (void)snprintf(plight, sizeof(plight), "%s fails with %d, from the %u. on, %u times",
-                   faults_name(call_), err, (unsigned)n, (unsigned)count);
-    faults_inject(call_, n, count, err);
-    play_err = play(parties->backend, parties->tls, parties->ctx);
-    if (play_err != 0 && play_err != -err)
-        fail_msg("%s: %s: it does not begin: %d", parties->backend->name, plight, play_err);
-}
-
-static void fail_one_kind(const struct parties *parties, enum fault_call call_, uint64_t made)
-{
-    const int *errors = faults_errors(call_);
-    size_t count = 0;
-
-    for (; errors[count] != 0; count++)
-        if (count % STRIDE == 0)
-            try(parties, call_, 1, 1, errors[count]);
-    for (uint64_t n = 2; n <= made; n += STRIDE * (1 + made / PLACES))
-        try(parties, call_, n, n % 2 == 0 || call_ == FAULT_RING_ENTER ? 1 : 3, errors[n % count]);
 }
 
 static void fail_calls(const struct backend *backend)
 {
-    struct parties parties = {.backend = backend, .ctx = SSL_CTX_new(TLS_client_method())};
-    uint64_t made[FAULT_COUNT];
+    struct parties parties = {.ctx = SSL_CTX_new(TLS_client_method())};
 
     (void)signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to its sockets plainly */
     assert_non_null(parties.ctx);
@@ -393,15 +295,13 @@ static void fail_calls(const struct backend *backend)
                                                   .key_pem = pki()->server.key),
                          &parties.tls),
                      0);
-    faults_install();
-    (void)snprintf(plight, sizeof(plight), "nothing fails");
-    assert_int_equal(play(backend, parties.tls, parties.ctx), 0);
-    for (int call_ = 0; call_ < FAULT_COUNT; call_++)
-        made[call_] = faults_calls(call_);
-    for (int call_ = 0; call_ < FAULT_COUNT; call_++)
-        if (made[call_] > 0)
-            fail_one_kind(&parties, call_, made[call_]);
-    faults_remove();
+    sweep_calls(&(struct sweep){.backend = backend,
+                                .play = play,
+                                .arg = &parties,
+                                .places = PLACES,
+                                .stride = STRIDE,
+                                .takes_turns = true,
+                                .ring_fails_once = true});
     weir_tls_context_release(parties.tls);
     SSL_CTX_free(parties.ctx);
 }

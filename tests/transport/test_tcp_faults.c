@@ -15,17 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/error.h>
-#include <weir/local.h>
 #include <weir/unix.h>
 
 #include "base/memory.h"
-#include "support/executor/global.h"
-#include "support/executor/messages.h"
-#include "support/loop/faults.h"
 #include "support/loop/sockets.h"
-#include "support/memory.h"
 #include "support/transport/line.h"
+#include "support/transport/site.h"
 
 #define CLIENTS 3
 #define SIZE 100000      /* that each sends: more than a socket takes at once */
@@ -33,18 +28,6 @@
 #define PATIENCE_MS 5000 /* that a client has */
 #define SLICE_MS 50
 #define PLACES 40 /* calls of one kind to fail, at the most, or a little more */
-
-/* Only every so many errors and places where it is slow. */
-#if defined(__SANITIZE_THREAD__)
-#define STRIDE 9
-#elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 4
-#else
-#define STRIDE 1
-#endif
-
-/* What fails now, for the report. */
-static char plight[128];
 
 /* ---- Unix sockets ---- */
 
@@ -133,65 +116,6 @@ static ssize_t send_rights(int client, const void *bytes, size_t length)
 
 /* ---- the server ---- */
 
-struct site {
-    const struct backend *backend;
-    weir_group *group;
-    weir_channel *listener;
-    struct address address;
-    struct tally opened;
-    struct tally closed;
-    struct tally errors; /* that handlers have heard */
-    bool memory_failed;
-};
-
-static struct site *site_of(weir_ctx *ctx)
-{
-    return *(struct site **)weir_ctx_state(ctx);
-}
-
-static int keep_pointer(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
-}
-
-static void on_active(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->opened);
-}
-
-static void on_inactive(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->closed);
-}
-
-static void on_read(weir_ctx *ctx, weir_msg *msg)
-{
-    weir_write(ctx, msg, NULL);
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir_flush(ctx);
-}
-
-static void on_error(weir_ctx *ctx, int err, const char *detail)
-{
-    tally_add(&site_of(ctx)->errors);
-    weir_fire_error(ctx, err, detail);
-}
-
-static const weir_handler echo = {
-    .name = "echo",
-    .state_size = sizeof(struct site *),
-    .init = keep_pointer,
-    .active = on_active,
-    .inactive = on_inactive,
-    .read = on_read,
-    .read_complete = on_read_complete,
-    .error = on_error,
-};
-
 static void on_registered(weir_promise *promise, void *site)
 {
     if (weir_promise_result(promise) < 0)
@@ -204,7 +128,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     struct site *site = site_of(ctx);
     weir_channel *channel = weir_channel_of(msg);
     weir_promise *promise = NULL;
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, site);
+    int err = site_add(site, channel, &site_echo);
 
     if (err == 0)
         err = weir_promise_create(weir_ctx_executor(ctx), &promise);
@@ -221,47 +145,9 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 static const weir_handler acceptor = {
     .name = "acceptor",
     .state_size = sizeof(struct site *),
-    .init = keep_pointer,
+    .init = site_keep,
     .read = on_accepted,
-    .error = on_error,
 };
-
-static int await(weir_promise *promise)
-{
-    int err;
-
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
-    err = weir_promise_result(promise);
-    weir_promise_release(promise);
-    return err;
-}
-
-static int site_bind(struct site *site)
-{
-    weir_executor *loop = weir_group_at(site->group, 0);
-    weir_promise *registered, *bound;
-    weir_address address;
-    int err = weir_promise_create(loop, &registered);
-
-    if (err < 0)
-        return err;
-    weir_group_register(site->group, site->listener, registered);
-    err = await(registered);
-    if (err == 0)
-        err = weir_promise_create(loop, &bound);
-    if (err < 0)
-        return err;
-    address = choose_address();
-    weir_channel_bind(site->listener, &address, bound);
-    err = await(bound);
-    if (err == 0)
-        err = weir_channel_local_address(site->listener, &address);
-    if (err == 0) {
-        site->address.length = address.length;
-        memcpy(&site->address.storage, &address.storage, sizeof(address.storage));
-    }
-    return err;
-}
 
 static int create_listener(weir_channel **ret_listener)
 {
@@ -273,29 +159,17 @@ static int create_listener(weir_channel **ret_listener)
                      : weir_tcp_create_server(NULL, options, ret_listener);
 }
 
-static int site_open(struct site *site, const struct backend *backend)
+static int open_listener(struct site *site)
 {
-    int err;
+    weir_address address;
+    int err = create_listener(&site->channel);
 
-    *site = (struct site){.backend = backend};
-    err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
-                                               .uring_receive = backend->ring_receive),
-                            &site->group);
     if (err == 0)
-        err = create_listener(&site->listener);
-    if (err == 0)
-        err = weir_pipeline_add_last(weir_channel_pipeline(site->listener), &acceptor, site);
-    return err == 0 ? site_bind(site) : err;
-}
-
-static void site_close(struct site *site)
-{
-    if (site->group != NULL)
-        end_group(site->group);
-    weir_channel_release(site->listener);
-    if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
-        fail_msg("%s: %s: %u connections were opened, %u closed", site->backend->name, plight,
-                 atomic_load(&site->opened.calls), atomic_load(&site->closed.calls));
+        err = site_add(site, site->channel, &acceptor);
+    if (err < 0)
+        return err;
+    address = choose_address();
+    return site_bind(site, &address);
 }
 
 /* ---- a client ---- */
@@ -382,22 +256,9 @@ static enum outcome visit(const struct site *site)
 
 /* ---- a play ---- */
 
-static void complain(const struct site *site, const char *about)
-{
-    fail_msg("%s: %s: %s", site->backend->name, plight, about);
-}
-
 static bool is_broken(const struct site *site)
 {
-    return test_memory_failed() || faults_injected() > 0 || atomic_load(&site->errors.calls) > 0;
-}
-
-/* From now on nothing fails. */
-static void end_trouble(struct site *site)
-{
-    faults_end();
-    site->memory_failed = site->memory_failed || test_memory_failed();
-    test_memory_fail_at(0);
+    return sweep_has_failed(site->sweep) || atomic_load(&site->errors.calls) > 0;
 }
 
 static void serve(struct site *site)
@@ -408,133 +269,53 @@ static void serve(struct site *site)
     for (int i = 0; i < CLIENTS; i++) {
         outcomes[i] = visit(site);
         if (outcomes[i] == LEFT_WAITING)
-            complain(site, "a client is left waiting");
+            sweep_complain(site->sweep, "a client is left waiting");
         served = served && outcomes[i] == SERVED;
     }
     if (!served && !is_broken(site))
-        complain(site, "a client is turned away for no reason");
+        sweep_complain(site->sweep, "a client is turned away for no reason");
     if (!served && !tally_await(&site->errors, 1))
-        complain(site, "a client is turned away, and no handler has heard of it");
-    end_trouble(site);
-    if (!weir_channel_is_open(site->listener) || visit(site) != SERVED)
-        complain(site, "the server is not as it was");
+        sweep_complain(site->sweep, "a client is turned away, and no handler has heard of it");
+    sweep_end_trouble(site->sweep);
+    if (!weir_channel_is_open(site->channel) || visit(site) != SERVED)
+        sweep_complain(site->sweep, "the server is not as it was");
 }
 
-/* Returns the error that kept it from beginning. The end is not played with: it has no report. */
-static int play(const struct backend *backend, bool *ret_memory_failed)
-{
-    size_t descriptors = descriptors_open(), blocks = test_memory_live();
-    struct site site;
-    int err;
-
-    messages_catch();
-    err = site_open(&site, backend);
-    if (err == 0)
-        serve(&site);
-    end_trouble(&site);
-    *ret_memory_failed = site.memory_failed;
-    site_close(&site);
-    global_settle();
-    weir_locals_remove_all();
-    if (test_memory_live() != blocks)
-        complain(&site, "memory is left");
-    if (descriptors_open() != descriptors)
-        complain(&site, "descriptors are left");
-    return err;
-}
-
-/* ---- system calls ---- */
-
-static void try(const struct backend *backend, enum fault_call call, uint64_t n, uint64_t count,
-                int err)
-{
-    bool memory_failed;
-    int play_err;
-
-    (void)snprintf(plight, sizeof(plight), "%s fails with %d, from the %u. on, %u times",
-                   faults_name(call), err, (unsigned)n, (unsigned)count);
-    faults_inject(call, n, count, err);
-    play_err = play(backend, &memory_failed);
-    if (play_err != 0 && play_err != -err && !(is_unix() && play_err == -EADDRINUSE))
-        fail_msg("%s: %s: it does not begin: %d", backend->name, plight, play_err);
-}
+static const struct site_play play = {.open = open_listener, .serve = serve};
 
 /* Of a ring that cannot be entered several times in a row every client may be one too many until
  * it is through: tests/loop/test_faults.c does that, where the backend alone is looked at. */
-static uint64_t times_in_a_row(enum fault_call call)
+static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
-    return call == FAULT_RING_ENTER ? 1 : 3;
-}
-
-static void fail_one_kind(const struct backend *backend, enum fault_call call, uint64_t made)
-{
-    const int *errors = faults_errors(call);
-    size_t count = 0;
-
-    for (; errors[count] != 0; count++)
-        if (count % STRIDE == 0)
-            try(backend, call, 1, 1, errors[count]);
-    for (uint64_t n = 2; n <= made; n += STRIDE * (1 + made / PLACES)) {
-        try(backend, call, n, 1, errors[n % count]);
-        try(backend, call, n, times_in_a_row(call), errors[(n + 1) % count]);
-    }
-}
-
-static void fail_calls(const struct backend *backend)
-{
-    uint64_t made[FAULT_COUNT];
-    bool memory_failed;
+    struct sweep sweep = {.backend = backend,
+                          .play = site_play,
+                          .arg = &play,
+                          .places = PLACES,
+                          .stride = SWEEP_STRIDE,
+                          .ring_fails_once = true,
+                          .pardoned = is_unix() ? -EADDRINUSE : 0};
 
     make_folder();
-    faults_install();
-    (void)snprintf(plight, sizeof(plight), "nothing fails");
-    assert_int_equal(play(backend, &memory_failed), 0);
-    for (int call = 0; call < FAULT_COUNT; call++)
-        made[call] = faults_calls(call);
-    for (int call = 0; call < FAULT_COUNT; call++)
-        if (made[call] > 0)
-            fail_one_kind(backend, call, made[call]);
-    faults_remove();
+    sweep_it(&sweep);
     remove_folder();
 }
 
 TEST_EACH_LOOP(tcp, survives_each_call_that_fails)
 {
-    fail_calls(host->backend);
+    sweep_all(host->backend, sweep_calls);
 }
 
 TEST(tcp, survives_each_call_that_fails_on_threads_of_their_own)
 {
-    fail_calls(&backends[BACKEND_BLOCKING]);
-}
-
-/* ---- allocations ---- */
-
-/* Each of the first, then fewer and fewer: later ones are much alike. */
-static void fail_allocations(const struct backend *backend)
-{
-    bool failed;
-    int err;
-
-    make_folder();
-    for (unsigned n = 1;; n += 1 + n / 32 * STRIDE) {
-        (void)snprintf(plight, sizeof(plight), "allocation %u fails", n);
-        test_memory_fail_at(n);
-        err = play(backend, &failed);
-        if (!failed)
-            break;
-        if (err != 0 && err != -ENOMEM)
-            fail_msg("%s: %s: it does not begin: %d", backend->name, plight, err);
-    }
-    remove_folder();
+    sweep_all(&backends[BACKEND_BLOCKING], sweep_calls);
 }
 
 TEST_EACH_LOOP(tcp, survives_each_allocation_that_fails)
 {
-    fail_allocations(host->backend);
+    sweep_all(host->backend, sweep_allocations);
 }
 
 TEST(tcp, survives_each_allocation_that_fails_on_threads_of_their_own)
 {
-    fail_allocations(&backends[BACKEND_BLOCKING]);
+    sweep_all(&backends[BACKEND_BLOCKING], sweep_allocations);
 }

@@ -15,17 +15,15 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
 #include <weir/unix.h>
 
 #include "base/memory.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
 #include "support/loop/faults.h"
 #include "support/loop/sockets.h"
-#include "support/memory.h"
 #include "support/transport/mailbox.h"
+#include "support/transport/site.h"
 
 #define QUESTIONS 12 /* of each client: more than one batch */
 #define SEGMENT 50   /* of the answers, which are twice as long */
@@ -33,51 +31,7 @@
 #define TRY_MS 5
 #define PLACES 40 /* calls of one kind to fail, at the most, or a little more */
 
-/* Only every so many errors and places where it is slow. */
-#if defined(__SANITIZE_THREAD__)
-#define STRIDE 9
-#elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 4
-#else
-#define STRIDE 1
-#endif
-
-/* What fails now, for the report. */
-static char plight[128];
-
 /* ---- the server ---- */
-
-struct site {
-    const struct backend *backend;
-    weir_group *group;
-    weir_channel *channel;
-    struct address address;
-    struct tally opened;
-    struct tally closed;
-    struct tally errors; /* that handlers have heard, and promises */
-    bool memory_failed;
-};
-
-static struct site *site_of(weir_ctx *ctx)
-{
-    return *(struct site **)weir_ctx_state(ctx);
-}
-
-static int keep_pointer(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
-}
-
-static void on_active(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->opened);
-}
-
-static void on_inactive(weir_ctx *ctx)
-{
-    tally_add(&site_of(ctx)->closed);
-}
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
@@ -91,21 +45,10 @@ static void on_read_complete(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-static void on_error(weir_ctx *ctx, int err, const char *detail)
-{
-    tally_add(&site_of(ctx)->errors);
-    weir_fire_error(ctx, err, detail);
-}
-
-static const weir_handler echo = {
-    .name = "echo",
-    .state_size = sizeof(struct site *),
-    .init = keep_pointer,
-    .active = on_active,
-    .inactive = on_inactive,
+static const weir_handler answering = {
+    .name = "answering",
     .read = on_read,
     .read_complete = on_read_complete,
-    .error = on_error,
 };
 
 /* With WEIR_TEST_LINE=unix they are Unix datagrams. */
@@ -134,56 +77,14 @@ static int create_channel(weir_channel **ret_channel)
                      : weir_udp_create(options, ret_channel);
 }
 
-static int site_bind(struct site *site)
+static int open_channel(struct site *site)
 {
-    weir_executor *loop = weir_group_at(site->group, 0);
-    weir_promise *registered, *bound;
-    weir_address address;
-    int err = weir_promise_create(loop, &registered);
+    const weir_address address = choose_address();
+    int err = create_channel(&site->channel);
 
-    if (err < 0)
-        return err;
-    weir_group_register(site->group, site->channel, registered);
-    err = mailbox_result(registered);
     if (err == 0)
-        err = weir_promise_create(loop, &bound);
-    if (err < 0)
-        return err;
-    address = choose_address();
-    weir_channel_bind(site->channel, &address, bound);
-    err = mailbox_result(bound);
-    if (err == 0)
-        err = weir_channel_local_address(site->channel, &address);
-    if (err == 0) {
-        site->address.length = address.length;
-        memcpy(&site->address.storage, &address.storage, sizeof(address.storage));
-    }
-    return err;
-}
-
-static int site_open(struct site *site, const struct backend *backend)
-{
-    int err;
-
-    *site = (struct site){.backend = backend};
-    err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
-                                               .uring_receive = backend->ring_receive),
-                            &site->group);
-    if (err == 0)
-        err = create_channel(&site->channel);
-    if (err == 0)
-        err = weir_pipeline_add_last(weir_channel_pipeline(site->channel), &echo, site);
-    return err == 0 ? site_bind(site) : err;
-}
-
-static void site_close(struct site *site)
-{
-    if (site->group != NULL)
-        end_group(site->group);
-    weir_channel_release(site->channel);
-    if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
-        fail_msg("%s: %s: it was opened %u times, closed %u times", site->backend->name, plight,
-                 atomic_load(&site->opened.calls), atomic_load(&site->closed.calls));
+        err = site_add(site, site->channel, &answering);
+    return err == 0 ? site_bind(site, &address) : err;
 }
 
 /* ---- a client ---- */
@@ -256,104 +157,38 @@ static bool is_served(const struct site *site)
 
 /* ---- a play ---- */
 
-static void complain(const struct site *site, const char *about)
-{
-    fail_msg("%s: %s: %s", site->backend->name, plight, about);
-}
-
-/* From now on nothing fails. */
-static void end_trouble(struct site *site)
-{
-    faults_end();
-    site->memory_failed = site->memory_failed || test_memory_failed();
-    test_memory_fail_at(0);
-}
-
 static void serve(struct site *site)
 {
     if (!is_served(site)) {
         if (weir_channel_is_open(site->channel))
-            complain(site, "a client is not answered");
+            sweep_complain(site->sweep, "a client is not answered");
         if (!tally_await(&site->errors, 1))
-            complain(site, "the server is closed, and no handler has heard why");
+            sweep_complain(site->sweep, "the server is closed, and no handler has heard why");
     }
-    end_trouble(site);
+    sweep_end_trouble(site->sweep);
     if (weir_channel_is_open(site->channel) && !is_served(site))
-        complain(site, "the server is not as it was");
+        sweep_complain(site->sweep, "the server is not as it was");
 }
 
-/* Returns the error that kept it from beginning. The end is not played with: it has no report. */
-static int play(const struct backend *backend, bool *ret_memory_failed)
+static const struct site_play play = {.open = open_channel, .serve = serve};
+
+static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
-    size_t descriptors = descriptors_open(), blocks = test_memory_live();
-    struct site site;
-    int err;
-
-    messages_catch();
-    err = site_open(&site, backend);
-    if (err == 0)
-        serve(&site);
-    end_trouble(&site);
-    *ret_memory_failed = site.memory_failed;
-    site_close(&site);
-    global_settle();
-    weir_locals_remove_all();
-    if (test_memory_live() != blocks)
-        complain(&site, "memory is left");
-    if (descriptors_open() != descriptors)
-        complain(&site, "descriptors are left");
-    return err;
-}
-
-/* ---- system calls ---- */
-
-static void try(const struct backend *backend, enum fault_call call, uint64_t n, uint64_t count,
-                int err)
-{
-    bool memory_failed;
-    int play_err;
-
-    (void)snprintf(plight, sizeof(plight), "%s fails with %d, from the %u. on, %u times",
-                   faults_name(call), err, (unsigned)n, (unsigned)count);
-    faults_inject(call, n, count, err);
-    play_err = play(backend, &memory_failed);
-    if (play_err != 0 && play_err != -err)
-        fail_msg("%s: %s: it does not begin: %d", backend->name, plight, play_err);
-}
-
-static void fail_one_kind(const struct backend *backend, enum fault_call call, uint64_t made)
-{
-    const int *errors = faults_errors(call);
-    size_t count = 0;
-
-    for (; errors[count] != 0; count++)
-        if (count % STRIDE == 0)
-            try(backend, call, 1, 1, errors[count]);
-    for (uint64_t n = 2; n <= made; n += STRIDE * (1 + made / PLACES)) {
-        try(backend, call, n, 1, errors[n % count]);
-        try(backend, call, n, 3, errors[(n + 1) % count]);
-    }
-}
-
-static void fail_calls(const struct backend *backend)
-{
-    uint64_t made[FAULT_COUNT];
-    bool memory_failed;
-
-    faults_install();
-    (void)snprintf(plight, sizeof(plight), "nothing fails");
-    assert_int_equal(play(backend, &memory_failed), 0);
-    for (int call = 0; call < FAULT_COUNT; call++)
-        made[call] = faults_calls(call);
-    for (int call = 0; call < FAULT_COUNT; call++)
-        if (made[call] > 0)
-            fail_one_kind(backend, call, made[call]);
-    faults_remove();
+    sweep_it(&(struct sweep){.backend = backend,
+                             .play = site_play,
+                             .arg = &play,
+                             .places = PLACES,
+                             .stride = SWEEP_STRIDE});
 }
 
 TEST_EACH_HOST(udp, survives_each_call_that_fails)
 {
-    fail_calls(host->backend);
+    sweep_all(host->backend, sweep_calls);
+}
+
+TEST_EACH_HOST(udp, survives_each_allocation_that_fails)
+{
+    sweep_all(host->backend, sweep_allocations);
 }
 
 /* ---- segments that the system, or a device, does not make ---- */
@@ -452,23 +287,4 @@ TEST(udp, fails_to_connect_if_its_loop_loses_the_socket)
     host_close(&host);
     global_settle();
     faults_remove();
-}
-
-/* ---- allocations ---- */
-
-/* Each of the first, then fewer and fewer: later ones are much alike. */
-TEST_EACH_HOST(udp, survives_each_allocation_that_fails)
-{
-    bool failed;
-    int err;
-
-    for (unsigned n = 1;; n += 1 + n / 32 * STRIDE) {
-        (void)snprintf(plight, sizeof(plight), "allocation %u fails", n);
-        test_memory_fail_at(n);
-        err = play(host->backend, &failed);
-        if (!failed)
-            break;
-        if (err != 0 && err != -ENOMEM)
-            fail_msg("%s: %s: it does not begin: %d", host->backend->name, plight, err);
-    }
 }
