@@ -14,14 +14,16 @@
 #endif
 
 const struct backend backends[BACKEND_KINDS] = {
-    [BACKEND_EPOLL] = {.name = "epoll", .type = &weir__io_epoll, .io = WEIR_IO_EPOLL},
-    [BACKEND_URING] = {.name = "uring", .type = URING, .io = WEIR_IO_URING},
-    [BACKEND_URING_RING] = {.name = "uring-ring",
+    [BACKEND_EPOLL] = {.name = BACKEND_NAME_EPOLL, .type = &weir__io_epoll, .io = WEIR_IO_EPOLL},
+    [BACKEND_URING] = {.name = BACKEND_NAME_URING, .type = URING, .io = WEIR_IO_URING},
+    [BACKEND_URING_RING] = {.name = BACKEND_NAME_URING_RING,
                             .type = URING,
                             .io = WEIR_IO_URING,
                             .ring_receive = true},
-    [BACKEND_POLL] = {.name = "poll", .type = &weir__io_poll, .io = WEIR_IO_POLL},
-    [BACKEND_BLOCKING] = {.name = "blocking", .type = &weir__io_poll, .io = WEIR_IO_BLOCKING},
+    [BACKEND_POLL] = {.name = BACKEND_NAME_POLL, .type = &weir__io_poll, .io = WEIR_IO_POLL},
+    [BACKEND_BLOCKING] = {.name = BACKEND_NAME_BLOCKING,
+                          .type = &weir__io_poll,
+                          .io = WEIR_IO_BLOCKING},
 };
 
 int backend_create(const struct backend *backend, weir__io **ret_io, char *reason, size_t size)

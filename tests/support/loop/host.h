@@ -26,53 +26,14 @@ struct host {
     weir_executor *loop;
 };
 
-#define TEST_EACH_LOOP(noun, sentence)                                                    \
-    static void noun##_##sentence(struct host *host);                                     \
-    static void noun##_##sentence##_on_epoll(void)                                        \
-    {                                                                                     \
-        host_run(BACKEND_EPOLL, noun##_##sentence);                                       \
-    }                                                                                     \
-    static void noun##_##sentence##_on_uring(void)                                        \
-    {                                                                                     \
-        host_run(BACKEND_URING, noun##_##sentence);                                       \
-    }                                                                                     \
-    static void noun##_##sentence##_on_uring_ring(void)                                   \
-    {                                                                                     \
-        host_run(BACKEND_URING_RING, noun##_##sentence);                                  \
-    }                                                                                     \
-    static void noun##_##sentence##_on_poll(void)                                         \
-    {                                                                                     \
-        host_run(BACKEND_POLL, noun##_##sentence);                                        \
-    }                                                                                     \
-    __attribute__((constructor)) static void register_##noun##_##sentence(void)           \
-    {                                                                                     \
-        static struct test_case tests[BACKEND_COUNT] = {                                  \
-            {#noun "." #sentence "@epoll", noun##_##sentence##_on_epoll, NULL},           \
-            {#noun "." #sentence "@uring", noun##_##sentence##_on_uring, NULL},           \
-            {#noun "." #sentence "@uring-ring", noun##_##sentence##_on_uring_ring, NULL}, \
-            {#noun "." #sentence "@poll", noun##_##sentence##_on_poll, NULL},             \
-        };                                                                                \
-                                                                                          \
-        for (size_t i = 0; i < BACKEND_COUNT; i++)                                        \
-            test_register(&tests[i]);                                                     \
-    }                                                                                     \
-    static void noun##_##sentence(struct host *host)
+#define TEST_EACH_LOOP(noun, sentence)                                           \
+    BACKEND_TESTS(BACKEND_LOOPS, host_run, struct host *host, noun##_##sentence, \
+                  #noun "." #sentence)
 
 /* The same, and on one with a thread per channel. */
-#define TEST_EACH_HOST(noun, sentence)                                                        \
-    static void noun##_##sentence(struct host *host);                                         \
-    static void noun##_##sentence##_on_blocking(void)                                         \
-    {                                                                                         \
-        host_run(BACKEND_BLOCKING, noun##_##sentence);                                        \
-    }                                                                                         \
-    __attribute__((constructor)) static void register_##noun##_##sentence##_on_blocking(void) \
-    {                                                                                         \
-        static struct test_case test = {#noun "." #sentence "@blocking",                      \
-                                        noun##_##sentence##_on_blocking, NULL};               \
-                                                                                              \
-        test_register(&test);                                                                 \
-    }                                                                                         \
-    TEST_EACH_LOOP(noun, sentence)
+#define TEST_EACH_HOST(noun, sentence)                                           \
+    BACKEND_TESTS(BACKEND_HOSTS, host_run, struct host *host, noun##_##sentence, \
+                  #noun "." #sentence)
 
 void host_run(enum backend_id id, void (*body)(struct host *host));
 

@@ -22,37 +22,9 @@
 #include "support/loop/sockets.h"
 #include "support/test.h"
 
-#define TEST_EACH_BACKEND(noun, sentence)                                                 \
-    static void noun##_##sentence(struct driver *driver);                                 \
-    static void noun##_##sentence##_on_epoll(void)                                        \
-    {                                                                                     \
-        suite_run(BACKEND_EPOLL, noun##_##sentence);                                      \
-    }                                                                                     \
-    static void noun##_##sentence##_on_uring(void)                                        \
-    {                                                                                     \
-        suite_run(BACKEND_URING, noun##_##sentence);                                      \
-    }                                                                                     \
-    static void noun##_##sentence##_on_uring_ring(void)                                   \
-    {                                                                                     \
-        suite_run(BACKEND_URING_RING, noun##_##sentence);                                 \
-    }                                                                                     \
-    static void noun##_##sentence##_on_poll(void)                                         \
-    {                                                                                     \
-        suite_run(BACKEND_POLL, noun##_##sentence);                                       \
-    }                                                                                     \
-    __attribute__((constructor)) static void register_##noun##_##sentence(void)           \
-    {                                                                                     \
-        static struct test_case tests[BACKEND_COUNT] = {                                  \
-            {#noun "." #sentence "@epoll", noun##_##sentence##_on_epoll, NULL},           \
-            {#noun "." #sentence "@uring", noun##_##sentence##_on_uring, NULL},           \
-            {#noun "." #sentence "@uring-ring", noun##_##sentence##_on_uring_ring, NULL}, \
-            {#noun "." #sentence "@poll", noun##_##sentence##_on_poll, NULL},             \
-        };                                                                                \
-                                                                                          \
-        for (size_t i = 0; i < BACKEND_COUNT; i++)                                        \
-            test_register(&tests[i]);                                                     \
-    }                                                                                     \
-    static void noun##_##sentence(struct driver *driver)
+#define TEST_EACH_BACKEND(noun, sentence)                                             \
+    BACKEND_TESTS(BACKEND_LOOPS, suite_run, struct driver *driver, noun##_##sentence, \
+                  #noun "." #sentence)
 
 void suite_run(enum backend_id id, void (*body)(struct driver *driver));
 

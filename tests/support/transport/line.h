@@ -129,12 +129,6 @@ typedef void line_body(struct line *line);
 
 void line_run(enum backend_id far, enum backend_id near, line_body *body);
 
-#define LINE_EPOLL "epoll"
-#define LINE_URING "uring"
-#define LINE_URING_RING "uring-ring"
-#define LINE_POLL "poll"
-#define LINE_BLOCKING "blocking"
-
 #define LINE_NEAR(XX, test, name, far) \
     XX(test, name, far, EPOLL)         \
     XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
@@ -160,7 +154,7 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body);
     }
 
 #define LINE_CASE(test, name, far, near) \
-    {name "@" LINE_##far "-" LINE_##near, test##_on_##far##_##near, NULL},
+    {name "@" BACKEND_NAME_##far "-" BACKEND_NAME_##near, test##_on_##far##_##near, NULL},
 
 #define LINE_TESTS(test, name, pairs)                                     \
     static void test(struct line *line);                                  \
