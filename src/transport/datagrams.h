@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "transport/datagram.h"
+#include "buffer/datagram.h"
 #include "transport/endpoint.h"
 #include "transport/pause.h"
 #include "transport/socket_file.h"

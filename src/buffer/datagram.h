@@ -2,8 +2,8 @@
 /*
  * The inside of a datagram, for the transport that receives and sends it.
  */
-#ifndef WEIR_TRANSPORT_DATAGRAM_H
-#define WEIR_TRANSPORT_DATAGRAM_H
+#ifndef WEIR_BUFFER_DATAGRAM_H
+#define WEIR_BUFFER_DATAGRAM_H
 
 #include <weir/datagram.h>
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #include <weir/composite.h>
-#include <weir/events.h>
+#include <weir/file_range.h>
 
-#include "support/channel/rig.h"
+#include "support/buffer/buf.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static weir_address address(const char *text)
 TEST(datagram, has_content_and_a_recipient)
 {
     weir_address recipient = address("[::1]:9");
-    weir_msg *content = text_msg("hello");
+    weir_msg *content = weir_buf_msg(make_buf_of("hello"));
     weir_datagram *datagram;
 
     assert_int_equal(weir_datagram_create(content, &recipient, &datagram), 0);
@@ -42,7 +42,7 @@ TEST(datagram, counts_as_its_bytes)
     weir_datagram *datagram;
     weir_msg *content;
 
-    assert_int_equal(weir_datagram_create(text_msg("hello"), NULL, &datagram), 0);
+    assert_int_equal(weir_datagram_create(weir_buf_msg(make_buf_of("hello")), NULL, &datagram), 0);
     assert_int_equal(weir_msg_size(weir_datagram_msg(datagram)), 5);
     content = weir_datagram_take_content(datagram);
     assert_int_equal(weir_msg_size(weir_datagram_msg(datagram)), 0);
@@ -64,10 +64,11 @@ TEST(datagram, may_have_no_content)
 TEST(datagram, is_made_of_bytes_only)
 {
     weir_composite *composite;
+    weir_file_range *range;
     weir_datagram *datagram;
 
-    assert_int_equal(
-        weir_datagram_create(weir_msg_retain(weir_event_input_closed()), NULL, &datagram), -EINVAL);
+    assert_int_equal(weir_file_range_create(0, 0, 1, 0, &range), 0);
+    assert_int_equal(weir_datagram_create(weir_file_range_msg(range), NULL, &datagram), -EINVAL);
     assert_int_equal(weir_composite_create(0, &composite), 0);
     assert_int_equal(weir_datagram_create(weir_composite_msg(composite), NULL, &datagram), 0);
     assert_null(weir_datagram_buf(datagram));
@@ -77,7 +78,7 @@ TEST(datagram, is_made_of_bytes_only)
 TEST(datagram, takes_its_content_also_if_there_is_no_memory)
 {
     weir_datagram *datagram;
-    weir_msg *content = text_msg("hello");
+    weir_msg *content = weir_buf_msg(make_buf_of("hello"));
 
     test_memory_fail_at(1);
     assert_int_equal(weir_datagram_create(content, NULL, &datagram), -ENOMEM);
@@ -105,7 +106,8 @@ TEST(datagram, is_shared_with_bytes_addresses_and_segments)
     weir_datagram *datagram, *other;
     weir_msg *share;
 
-    assert_int_equal(weir_datagram_create(text_msg("hello"), &recipient, &datagram), 0);
+    assert_int_equal(
+        weir_datagram_create(weir_buf_msg(make_buf_of("hello")), &recipient, &datagram), 0);
     weir_datagram_set_segment_size(datagram, 3);
     assert_int_equal(weir_msg_share(weir_datagram_msg(datagram), &share), 0);
     weir_datagram_release(datagram);
@@ -122,7 +124,7 @@ TEST(datagram, survives_that_it_cannot_be_shared)
     weir_msg *share;
     int err;
 
-    assert_int_equal(weir_datagram_create(text_msg("hello"), NULL, &datagram), 0);
+    assert_int_equal(weir_datagram_create(weir_buf_msg(make_buf_of("hello")), NULL, &datagram), 0);
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
         err = weir_msg_share(weir_datagram_msg(datagram), &share);

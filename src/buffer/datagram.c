@@ -3,7 +3,7 @@
  * A message with addresses. The sending and receiving is in datagrams.c. Its memory is a block of
  * the pool's, like that of its bytes: many come and go at a time, and some on another thread.
  */
-#include "transport/datagram.h"
+#include "buffer/datagram.h"
 
 #include <errno.h>
 #include <string.h>
