@@ -8,8 +8,14 @@
  *
  * The packets are made up: IP and TCP with the channel's addresses, a handshake when it becomes
  * active, sequence numbers that count its bytes, and an end. What is written counts when it is
- * written, not when it is sent. A channel without IP addresses has 127.0.0.1 and 127.0.0.2, and its
- * number as both ports. File ranges are missing, but their bytes are counted. Datagrams and other
+ * written, not when it is sent. File ranges are missing, but their bytes are counted.
+ *
+ * Datagrams are packets of IP and UDP with the addresses that each has; where one says nothing, it
+ * is the channel's: 0.0.0.0 or :: if that is bound to any. One with a segment size is as many
+ * packets as are sent.
+ *
+ * A channel without IP addresses, such as a Unix socket, has 127.0.0.1 here and 127.0.0.2 there,
+ * and its number as both ports; a datagram of it that is too long for a packet is several. Other
  * messages are not seen.
  *
  * A file may be shared by any number of channels. It is written by their loops, in pieces of

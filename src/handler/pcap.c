@@ -134,6 +134,11 @@ void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats)
     weir__mutex_unlock(&pcap->lock);
 }
 
+weir__ip weir__pcap_stand_in(unsigned side)
+{
+    return (weir__ip){.family = AF_INET, .bytes = {127, 0, 0, (uint8_t)(1 + side)}};
+}
+
 /* ---- life ---- */
 
 int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap)

@@ -7,7 +7,10 @@
 
 #include <weir/pcap.h>
 
-#define WEIR__PCAP_PACKET_MAX 65535
+#include "handler/ip_packet.h"
+
+#define WEIR__PCAP_PACKET_MAX \
+    (WEIR__IP_PACKET_MAX + 40) /* the length of IPv6 leaves its head out */
 
 /*
  * Where to write the next packet of so many bytes, WEIR__PCAP_PACKET_MAX at the most, each of which
@@ -16,5 +19,17 @@
  */
 uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length);
 void weir__pcap_end(weir_pcap *pcap);
+
+/* Which side a packet comes from. */
+enum {
+    WEIR__PCAP_HERE,
+    WEIR__PCAP_THERE,
+};
+
+/* The host of a side that has no address of IP. */
+weir__ip weir__pcap_stand_in(unsigned side);
+
+/* Writes a message of a datagram channel, which is a datagram or its bytes. */
+void weir__pcap_add_datagram(weir_pcap *pcap, weir_channel *channel, unsigned from, weir_msg *msg);
 
 #endif

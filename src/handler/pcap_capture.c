@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handler that captures. What is received comes from there, what is written from here; a packet
- * that is left out counts in the numbers of the next all the same.
+ * that is left out counts in the numbers of the next all the same. Datagrams have no numbers, and
+ * their channels no connection: each is a packet by itself (pcap_datagram.c).
  */
 #include <errno.h>
 #include <string.h>
 
 #include <weir/channel.h>
 #include <weir/ctx.h>
+#include <weir/datagram.h>
 #include <weir/events.h>
 #include <weir/file_range.h>
 #include <weir/pipeline.h>
 
+#include "channel/channel.h"
+#include "channel/transport.h"
 #include "handler/content.h"
 #include "handler/pcap.h"
 #include "handler/tcp_packet.h"
@@ -19,6 +23,7 @@
 struct capture {
     weir_pcap *pcap;
     weir__tcp_flow flow;
+    bool datagrams; /* it is a channel of such: there is no flow */
     bool is_set;    /* the flow */
     bool closes;    /* we have asked for the end, */
     bool has_ended; /* or it was a reset */
@@ -78,10 +83,10 @@ static void add_segment(struct capture *capture, unsigned from, weir_msg *msg, s
     weir__pcap_end(capture->pcap);
 }
 
-static void add_msg(struct capture *capture, unsigned from, weir_msg *msg)
+static void add_bytes(struct capture *capture, unsigned from, weir_msg *msg)
 {
     size_t length = weir__content_length(msg), offset = 0;
-    size_t most = WEIR__PCAP_PACKET_MAX - weir__tcp_packet_head(&capture->flow);
+    size_t most = WEIR__IP_PACKET_MAX - weir__tcp_packet_head(&capture->flow);
 
     if (!capture->is_set || capture->has_ended)
         return;
@@ -89,6 +94,16 @@ static void add_msg(struct capture *capture, unsigned from, weir_msg *msg)
         skip(capture, from, (size_t)weir_file_range_remaining(weir_file_range_of(msg)));
     for (; offset < length; offset += most)
         add_segment(capture, from, msg, offset, length - offset < most ? length - offset : most);
+}
+
+static void add_msg(weir_ctx *ctx, unsigned from, weir_msg *msg)
+{
+    struct capture *capture = state_of(ctx);
+
+    if (capture->datagrams || weir_datagram_of(msg) != NULL)
+        weir__pcap_add_datagram(capture->pcap, weir_ctx_channel(ctx), from, msg);
+    else
+        add_bytes(capture, from, msg);
 }
 
 /* ---- a connection ---- */
@@ -103,8 +118,7 @@ static bool set_end(struct capture *capture, unsigned end, const weir_address *a
 static void invent_ends(struct capture *capture, const weir_channel *channel)
 {
     for (unsigned i = 0; i < 2; i++) {
-        capture->flow.ends[i].host =
-            (weir__ip){.family = AF_INET, .bytes = {127, 0, 0, (uint8_t)(1 + i)}};
+        capture->flow.ends[i].host = weir__pcap_stand_in(i);
         capture->flow.ends[i].port = (uint16_t)weir_channel_id(channel);
     }
 }
@@ -117,7 +131,7 @@ static void set_flow(weir_ctx *ctx)
 
     if (weir_channel_local_address(channel, &here) < 0 ||
         weir_channel_remote_address(channel, &there) < 0 ||
-        !set_end(capture, WEIR__TCP_HERE, &here) || !set_end(capture, WEIR__TCP_THERE, &there) ||
+        !set_end(capture, WEIR__PCAP_HERE, &here) || !set_end(capture, WEIR__PCAP_THERE, &there) ||
         capture->flow.ends[0].host.family != capture->flow.ends[1].host.family)
         invent_ends(capture, channel);
     capture->is_set = true;
@@ -126,7 +140,7 @@ static void set_flow(weir_ctx *ctx)
 static void add_handshake(weir_ctx *ctx)
 {
     bool is_accepted = weir_channel_parent(weir_ctx_channel(ctx)) != NULL;
-    unsigned caller = is_accepted ? WEIR__TCP_THERE : WEIR__TCP_HERE;
+    unsigned caller = is_accepted ? WEIR__PCAP_THERE : WEIR__PCAP_HERE;
     struct capture *capture = state_of(ctx);
 
     add_signal(capture, caller, WEIR__TCP_SYN);
@@ -147,7 +161,7 @@ static void add_fin(struct capture *capture, unsigned from)
 static void add_reset(struct capture *capture)
 {
     if (capture->is_set && !capture->has_ended)
-        add_signal(capture, WEIR__TCP_THERE, WEIR__TCP_RST | WEIR__TCP_ACK);
+        add_signal(capture, WEIR__PCAP_THERE, WEIR__TCP_RST | WEIR__TCP_ACK);
     capture->has_ended = true;
 }
 
@@ -156,13 +170,17 @@ static void add_reset(struct capture *capture)
 /* One that comes later has not seen the beginning, and does not say that it has. */
 static void on_added(weir_ctx *ctx)
 {
-    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+    const weir_channel *channel = weir_ctx_channel(ctx);
+    struct capture *capture = state_of(ctx);
+
+    capture->datagrams = channel->transport->connectionless;
+    if (weir_channel_is_active(channel) && !capture->datagrams)
         set_flow(ctx);
 }
 
 static void on_active(weir_ctx *ctx)
 {
-    if (!state_of(ctx)->is_set) {
+    if (!state_of(ctx)->is_set && !state_of(ctx)->datagrams) {
         set_flow(ctx);
         add_handshake(ctx);
     }
@@ -172,7 +190,7 @@ static void on_active(weir_ctx *ctx)
 static void on_inactive(weir_ctx *ctx)
 {
     struct capture *capture = state_of(ctx);
-    unsigned first = capture->closes ? WEIR__TCP_HERE : WEIR__TCP_THERE;
+    unsigned first = capture->closes ? WEIR__PCAP_HERE : WEIR__PCAP_THERE;
 
     add_fin(capture, first);
     add_fin(capture, !first);
@@ -183,16 +201,16 @@ static void on_inactive(weir_ctx *ctx)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    add_msg(state_of(ctx), WEIR__TCP_THERE, msg);
+    add_msg(ctx, WEIR__PCAP_THERE, msg);
     weir_fire_read(ctx, msg);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (event == weir_event_input_closed())
-        add_fin(state_of(ctx), WEIR__TCP_THERE);
+        add_fin(state_of(ctx), WEIR__PCAP_THERE);
     if (event == weir_event_output_closed())
-        add_fin(state_of(ctx), WEIR__TCP_HERE);
+        add_fin(state_of(ctx), WEIR__PCAP_HERE);
     weir_fire_event(ctx, event);
 }
 
@@ -211,7 +229,7 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    add_msg(state_of(ctx), WEIR__TCP_HERE, msg);
+    add_msg(ctx, WEIR__PCAP_HERE, msg);
     weir_write(ctx, msg, done);
 }
 

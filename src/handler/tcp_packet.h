@@ -16,12 +16,7 @@ enum {
     WEIR__TCP_ACK = 0x10,
 };
 
-/* The ends of a connection: both hosts are of one family. */
-enum {
-    WEIR__TCP_HERE,
-    WEIR__TCP_THERE,
-};
-
+/* Both hosts are of one family. */
 typedef struct weir__tcp_flow {
     struct {
         weir__ip host;

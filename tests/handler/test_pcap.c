@@ -6,9 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <weir/composite.h>
 #include <weir/embedded.h>
@@ -20,6 +18,7 @@
 #include "channel/transport.h"
 #include "support/channel/rig.h"
 #include "support/codec/feed.h"
+#include "support/handler/capture.h"
 #include "support/memory.h"
 #include "support/test.h"
 #include "support/transport/crowd.h"
@@ -28,22 +27,14 @@
 #define PACKET_HEAD 16
 #define IPV4_TCP 40
 
-static char path[] = "/tmp/weir-pcap-XXXXXX";
+static struct capture file;
 
 /* ---- capturing ---- */
 
 static weir_pcap *open_pcap(uint64_t max_bytes)
 {
-    weir_pcap *pcap = NULL;
-    int file;
-
-    memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
-    file = mkstemp(path);
-    assert_true(file >= 0);
-    assert_int_equal(close(file), 0);
-    assert_int_equal(
-        weir_pcap_create(WEIR_PCAP_OPTIONS(.path = path, .max_bytes = max_bytes), &pcap), 0);
-    return pcap;
+    capture_open(&file, max_bytes);
+    return file.pcap;
 }
 
 static weir_embedded *open_with(weir_pcap *pcap, const char *local, const char *remote)
@@ -77,51 +68,17 @@ static void end(weir_embedded *embedded)
 
 /* ---- tshark ---- */
 
-static bool has_tshark(void)
-{
-    return system("command -v tshark > /dev/null") == 0;
-}
-
-/* What it says of these fields: a line for each packet. */
-static void read_back(const char *fields, char *text, size_t size)
-{
-    char command[1024];
-    size_t length;
-    FILE *pipe;
-
-    (void)snprintf(command, sizeof(command),
-                   "tshark -n -r %s -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE "
-                   "-o tcp.relative_sequence_numbers:FALSE -T fields -E separator=/s %s "
-                   "2> /dev/null",
-                   path, fields);
-    pipe = popen(command, "r");
-    assert_non_null(pipe);
-    length = fread(text, 1, size - 1, pipe);
-    text[length] = '\0';
-    assert_int_equal(pclose(pipe), 0);
-}
-
-#define assert_read_back(fields, expected)       \
-    do {                                         \
-        char text_[8192];                        \
-        read_back(fields, text_, sizeof(text_)); \
-        assert_string_equal(text_, expected);    \
-    } while (0)
-
 #define FIELDS(ip) "-e " ip ".src -e tcp.srcport -e " ip ".dst -e tcp.dstport "
 #define NUMBERS "-e tcp.flags.str -e tcp.seq -e tcp.ack "
 #define CHECKS "-e tcp.checksum.status -e tcp.payload -e _ws.malformed -e tcp.analysis.flags"
 
 TEST(pcap, is_read_by_tshark)
 {
-    weir_pcap *pcap = open_pcap(0);
+    weir_pcap *pcap;
     weir_embedded *embedded;
 
-    if (!has_tshark()) {
-        weir_pcap_release(pcap);
-        assert_int_equal(unlink(path), 0);
-        WEIR_TEST_SKIP("tshark is missing");
-    }
+    capture_needs_tshark();
+    pcap = open_pcap(0);
     embedded = open_with(pcap, "192.0.2.1:40000", "198.51.100.7:443");
     send_text(embedded, "ping!");
     receive(embedded, "pong");
@@ -129,39 +86,38 @@ TEST(pcap, is_read_by_tshark)
     send_text(embedded, "ok");
     end(embedded);
     weir_pcap_release(pcap);
-    assert_read_back(FIELDS("ip") "-e ip.checksum.status", "192.0.2.1 40000 198.51.100.7 443 1\n"
-                                                           "198.51.100.7 443 192.0.2.1 40000 1\n"
-                                                           "192.0.2.1 40000 198.51.100.7 443 1\n"
-                                                           "192.0.2.1 40000 198.51.100.7 443 1\n"
-                                                           "198.51.100.7 443 192.0.2.1 40000 1\n"
-                                                           "198.51.100.7 443 192.0.2.1 40000 1\n"
-                                                           "192.0.2.1 40000 198.51.100.7 443 1\n"
-                                                           "192.0.2.1 40000 198.51.100.7 443 1\n"
-                                                           "198.51.100.7 443 192.0.2.1 40000 1\n"
-                                                           "192.0.2.1 40000 198.51.100.7 443 1\n");
-    assert_read_back(NUMBERS CHECKS, "··········S· 0 0 1   \n"
-                                     "·······A··S· 0 1 1   \n"
-                                     "·······A···· 1 1 1   \n"
-                                     "·······AP··· 1 1 1 70696e6721  \n"
-                                     "·······AP··· 1 6 1 706f6e67  \n"
-                                     "·······AP··· 5 6 1 78  \n"
-                                     "·······AP··· 6 6 1 6f6b  \n"
-                                     "·······A···F 8 6 1   \n"
-                                     "·······A···F 6 9 1   \n"
-                                     "·······A···· 9 7 1   \n");
-    assert_int_equal(unlink(path), 0);
+    assert_read_back(&file, FIELDS("ip") "-e ip.checksum.status",
+                     "192.0.2.1 40000 198.51.100.7 443 1\n"
+                     "198.51.100.7 443 192.0.2.1 40000 1\n"
+                     "192.0.2.1 40000 198.51.100.7 443 1\n"
+                     "192.0.2.1 40000 198.51.100.7 443 1\n"
+                     "198.51.100.7 443 192.0.2.1 40000 1\n"
+                     "198.51.100.7 443 192.0.2.1 40000 1\n"
+                     "192.0.2.1 40000 198.51.100.7 443 1\n"
+                     "192.0.2.1 40000 198.51.100.7 443 1\n"
+                     "198.51.100.7 443 192.0.2.1 40000 1\n"
+                     "192.0.2.1 40000 198.51.100.7 443 1\n");
+    assert_read_back(&file, NUMBERS CHECKS,
+                     "··········S· 0 0 1   \n"
+                     "·······A··S· 0 1 1   \n"
+                     "·······A···· 1 1 1   \n"
+                     "·······AP··· 1 1 1 70696e6721  \n"
+                     "·······AP··· 1 6 1 706f6e67  \n"
+                     "·······AP··· 5 6 1 78  \n"
+                     "·······AP··· 6 6 1 6f6b  \n"
+                     "·······A···F 8 6 1   \n"
+                     "·······A···F 6 9 1   \n"
+                     "·······A···· 9 7 1   \n");
+    capture_remove(&file);
 }
 
 TEST(pcap, has_ipv6_and_the_order_of_all_channels)
 {
-    weir_pcap *pcap = open_pcap(0);
+    weir_pcap *pcap;
     weir_embedded *first, *second;
 
-    if (!has_tshark()) {
-        weir_pcap_release(pcap);
-        assert_int_equal(unlink(path), 0);
-        WEIR_TEST_SKIP("tshark is missing");
-    }
+    capture_needs_tshark();
+    pcap = open_pcap(0);
     first = open_with(pcap, "[2001:db8::1]:1", "[2001:db8::2]:2");
     second = open_with(pcap, "[2001:db8::1]:1", "[2001:db8::3]:3");
     receive(first, "odd");
@@ -170,11 +126,11 @@ TEST(pcap, has_ipv6_and_the_order_of_all_channels)
     weir_embedded_release(first);
     weir_embedded_release(second);
     weir_pcap_release(pcap);
-    assert_read_back("-Y tcp.payload " FIELDS("ipv6") CHECKS,
+    assert_read_back(&file, "-Y tcp.payload " FIELDS("ipv6") CHECKS,
                      "2001:db8::2 2 2001:db8::1 1 1 6f6464  \n"
                      "2001:db8::3 3 2001:db8::1 1 1 6576656e  \n"
                      "2001:db8::2 2 2001:db8::1 1 1 616761696e  \n");
-    assert_int_equal(unlink(path), 0);
+    capture_remove(&file);
 }
 
 /* ---- the same without tshark ---- */
@@ -189,13 +145,13 @@ static struct captured captured;
 
 static void load(void)
 {
-    FILE *file = fopen(path, "r");
+    FILE *stream = fopen(file.path, "r");
 
-    assert_non_null(file);
-    captured.length = fread(captured.bytes, 1, sizeof(captured.bytes), file);
+    assert_non_null(stream);
+    captured.length = fread(captured.bytes, 1, sizeof(captured.bytes), stream);
     captured.at = FILE_HEAD;
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(fclose(stream), 0);
+    capture_remove(&file);
     assert_true(captured.length >= FILE_HEAD);
 }
 
@@ -384,9 +340,9 @@ TEST(pcap, gets_no_longer_than_it_may)
     assert_no_packet();
 }
 
-static ssize_t write_nothing(int file, const void *memory, size_t size)
+static ssize_t write_nothing(int descriptor, const void *memory, size_t size)
 {
-    (void)file;
+    (void)descriptor;
     (void)memory;
     (void)size;
     errno = ENOSPC;
@@ -413,7 +369,7 @@ TEST(pcap, that_cannot_be_written_says_so_and_holds_nobody_up)
     assert_int_equal(stats.left_out, 1);
     weir_embedded_release(embedded);
     weir_pcap_release(pcap);
-    assert_int_equal(unlink(path), 0);
+    capture_remove(&file);
 }
 
 TEST(pcap, that_cannot_be_made_is_refused)

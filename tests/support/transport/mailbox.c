@@ -137,7 +137,7 @@ int mailbox_do(struct mailbox *box, mailbox_operation *operation)
 
 /* ---- life ---- */
 
-static void make(struct mailbox *box, struct host *host, weir_channel *channel)
+void mailbox_take(struct mailbox *box, struct host *host, weir_channel *channel)
 {
     memset(box, 0, sizeof(*box));
     diary_open(&box->diary);
@@ -151,7 +151,7 @@ void mailbox_make(struct mailbox *box, struct host *host, const weir_channel_opt
     weir_channel *channel;
 
     assert_int_equal(weir_udp_create(options, &channel), 0);
-    make(box, host, channel);
+    mailbox_take(box, host, channel);
 }
 
 void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channel_options *options)
@@ -159,7 +159,7 @@ void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channe
     weir_channel *channel;
 
     assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, options, &channel), 0);
-    make(box, host, channel);
+    mailbox_take(box, host, channel);
 }
 
 int mailbox_bind(struct mailbox *box, const char *address)

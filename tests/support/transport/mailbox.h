@@ -41,6 +41,9 @@ int mailbox_bind(struct mailbox *box, const char *address);
 void mailbox_open(struct mailbox *box, struct host *host, const weir_channel_options *options);
 void mailbox_close(struct mailbox *box);
 
+/* Of a channel that is not registered yet, behind the handlers that it has; takes it. */
+void mailbox_take(struct mailbox *box, struct host *host, weir_channel *channel);
+
 /* The same for Unix datagrams, bound to a name that nobody has. */
 void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channel_options *options);
 void mailbox_open_unix(struct mailbox *box, struct host *host, const weir_channel_options *options);

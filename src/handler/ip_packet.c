@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handler/ip_packet.h"
+
+#include <string.h>
+
+#define IPV4_HEAD 20
+#define IPV6_HEAD 40
+#define IPV4_LENGTH 4
+#define IPV6_LENGTH 16
+#define HOPS 64
+
+/* Of RFC 1071: the sum of words, to be folded and inverted when all are in. */
+static uint32_t add_words(uint32_t sum, const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i += 2)
+        sum += (uint32_t)bytes[i] << 8 | bytes[i + 1];
+    if (length % 2 != 0)
+        sum += (uint32_t)bytes[length - 1] << 8;
+    return sum;
+}
+
+static uint16_t fold(uint32_t sum)
+{
+    while (sum > UINT16_MAX)
+        sum = (sum & UINT16_MAX) + (sum >> 16);
+    return (uint16_t)~sum;
+}
+
+size_t weir__ip_packet_head(int family)
+{
+    return family == AF_INET ? IPV4_HEAD : IPV6_HEAD;
+}
+
+static void write_ipv4(weir__ip_route route, unsigned protocol, uint8_t *to, size_t length)
+{
+    memset(to, 0, IPV4_HEAD);
+    to[0] = 4 << 4 | IPV4_HEAD / 4;
+    weir__put16(to + 2, (uint32_t)(IPV4_HEAD + length));
+    weir__put16(to + 6, 0x4000); /* not to be cut */
+    to[8] = HOPS;
+    to[9] = (uint8_t)protocol;
+    memcpy(to + 12, route.from->bytes, IPV4_LENGTH);
+    memcpy(to + 16, route.to->bytes, IPV4_LENGTH);
+    weir__put16(to + 10, fold(add_words(0, to, IPV4_HEAD)));
+}
+
+static void write_ipv6(weir__ip_route route, unsigned protocol, uint8_t *to, size_t length)
+{
+    memset(to, 0, IPV6_HEAD);
+    to[0] = 6 << 4;
+    weir__put16(to + 4, (uint32_t)length);
+    to[6] = (uint8_t)protocol;
+    to[7] = HOPS;
+    memcpy(to + 8, route.from->bytes, IPV6_LENGTH);
+    memcpy(to + 24, route.to->bytes, IPV6_LENGTH);
+}
+
+uint8_t *weir__ip_packet_write(weir__ip_route route, unsigned protocol, uint8_t *packet,
+                               size_t length)
+{
+    if (route.from->family == AF_INET)
+        write_ipv4(route, protocol, packet, length);
+    else
+        write_ipv6(route, protocol, packet, length);
+    return packet + weir__ip_packet_head(route.from->family);
+}
+
+/* Both addresses, the length and the protocol belong to it. What follows the address of IPv4 in its
+ * bytes is 0, and adds nothing. */
+uint16_t weir__ip_packet_sum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
+                             size_t length)
+{
+    uint32_t sum = protocol + (uint32_t)length;
+
+    sum = add_words(sum, route.from->bytes, sizeof(route.from->bytes));
+    sum = add_words(sum, route.to->bytes, sizeof(route.to->bytes));
+    return fold(add_words(sum, payload, length));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handler/udp_packet.h"
+
+#include "handler/ip_packet.h"
+
+#define UDP_HEAD 8
+
+size_t weir__udp_packet_head(const weir__udp_path *path)
+{
+    return weir__ip_packet_head(path->from.host.family) + UDP_HEAD;
+}
+
+/* The length that IPv4 has includes its own header; that of IPv6 does not. */
+size_t weir__udp_packet_most(const weir__udp_path *path)
+{
+    size_t most = WEIR__IP_PACKET_MAX - UDP_HEAD;
+
+    return path->from.host.family == AF_INET ? most - weir__ip_packet_head(AF_INET) : most;
+}
+
+void weir__udp_packet_write(const weir__udp_path *path, uint8_t *packet, size_t payload)
+{
+    weir__ip_route route = {.from = &path->from.host, .to = &path->to.host};
+    size_t length = UDP_HEAD + payload;
+    uint8_t *udp = weir__ip_packet_write(route, WEIR__IP_UDP, packet, length);
+    uint16_t sum;
+
+    weir__put16(udp, path->from.port);
+    weir__put16(udp + 2, path->to.port);
+    weir__put16(udp + 4, (uint32_t)length);
+    weir__put16(udp + 6, 0);
+    sum = weir__ip_packet_sum(route, WEIR__IP_UDP, udp, length);
+    weir__put16(udp + 6, sum != 0 ? sum : UINT16_MAX); /* 0 would say that there is none */
+}
