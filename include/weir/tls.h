@@ -47,7 +47,8 @@ typedef struct weir_tls_options {
                                 ("220 go ahead") */
     int64_t handshake_timeout_ns;  /* default 10 s; WEIR_OFF = none */
     int64_t close_timeout_ns;      /* a close waits so long for a peer that takes nothing of what is
-                                      to be sent, the end of TLS included; default 3 s */
+                                      to be sent, the end of TLS included; and as long, if there are
+                                      writes, for a handshake that has no timeout; default 3 s */
     int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
     weir_group *offload;     /* the handshake's work is done on executors of this group; kept */
     weir_promise *handshake; /* completes with the handshake, as its event, or if the handler could

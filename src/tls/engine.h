@@ -31,6 +31,8 @@ typedef struct weir__tls_settings weir__tls_settings; /* the engine's own */
 typedef struct weir__tls_session {
     const weir__tls_engine *engine;
     const char *reason; /* after an error; never NULL then */
+    bool is_blocked; /* after `open`: half a message of a handshake has come (a ticket, a new key);
+                        nothing can be sealed or ended until the rest has */
 } weir__tls_session;
 
 /* What a call may take and leave. */

@@ -248,8 +248,10 @@ static int open_records(weir__openssl_session *self, weir_buf *plain)
         result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
         if (result != 1) {
             result = judge(self, result);
+            self->session.is_blocked = SSL_in_init(self->ssl) != 0;
             return has_some ? WEIR__TLS_DONE : result;
         }
+        self->session.is_blocked = false;
         (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
         self->is_between = true; /* if nothing of this one is left, as it never reads ahead */
         has_some = true;
@@ -314,6 +316,7 @@ static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *pla
     int result;
 
     assert(self->is_over && length > 0 && length <= WEIR__TLS_RECORD_MAX);
+    assert(!session->is_blocked); /* OpenSSL would want to read first */
     if (self->failed < 0)
         return self->failed;
     enter(self, io);

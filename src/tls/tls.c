@@ -21,7 +21,8 @@
  *                may be elsewhere: then bytes are kept, and no more are read. Or it waits for a
  *                choice (`awaits`): then WEIR__TLS_KEPT_MAX are kept, and more are an error.
  *      OPEN      Bytes go to the session and come out plain; those behind have heard of the
- *                handshake before the first of them. Writes are held until they are flushed.
+ *                handshake before the first of them. Writes are held until they are flushed, and
+ *                while the peer is amid a message of the handshake (`is_blocked`): a close, too.
  *      ENDING    The end of TLS is the last that we have written. Bytes still come out plain. A
  *                close waits for the peer's end, if it is to, or has been passed on.
  *      OVER      Bytes are dropped, writes fail, a close passes by.
@@ -192,7 +193,9 @@ static void end_of_records(weir_ctx *ctx, int result)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (result == WEIR__TLS_ENDED)
+    if (result == WEIR__TLS_ENDED && tls->session->is_blocked)
+        weir__tls_give_up(ctx, WEIR_ETLS, "the peer has ended TLS amid a message of its own");
+    else if (result == WEIR__TLS_ENDED)
         tls->has_peer_ended = true; /* told when what came before has been dealt with */
     else if (result < 0)
         weir__tls_give_up(ctx, result, why(tls, result));
@@ -243,11 +246,17 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return open_all(ctx, in, ret_msg);
 }
 
-/* What has come has been dealt with. */
+/* What has come has been dealt with; and writes may have waited for it, or a close. */
 static void finish_reading(weir_ctx *ctx)
 {
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->writes.flushed > 0 || tls->writes.closes) {
+        weir__tls_seal(ctx);
+        weir__tls_go_on_closing(ctx);
+    }
     weir__tls_flush(ctx);
-    if (weir__tls_of(ctx)->has_peer_ended)
+    if (tls->has_peer_ended)
         weir__tls_peer_ended(ctx);
 }
 
@@ -255,7 +264,7 @@ static void on_read_complete(weir_ctx *ctx)
 {
     weir_decoder_read_complete(ctx);
     finish_reading(ctx);
-    weir__tls_ask_for_end(ctx);
+    weir__tls_ask_for_more(ctx);
 }
 
 static void on_input_closed(weir_ctx *ctx);
@@ -303,6 +312,7 @@ static void on_flush(weir_ctx *ctx)
     weir__tls_go_on_closing(ctx); /* if that was asked for meanwhile */
     if (!tls->is_sealing)
         weir__tls_flush(ctx);
+    weir__tls_ask_for_more(ctx);
     if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
         weir__tls_begin(ctx);
 }
@@ -331,7 +341,7 @@ static void on_registered(weir_ctx *ctx)
 
     if (tls->stage == WEIR__TLS_SHAKING)
         weir__tls_limit_handshake(ctx);
-    else if (tls->stage == WEIR__TLS_ENDING)
+    if (tls->stage != WEIR__TLS_OVER)
         weir__tls_limit_close(ctx);
     weir_fire_registered(ctx);
 }

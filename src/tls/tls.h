@@ -144,11 +144,13 @@ void weir__tls_peer_ended(weir_ctx *ctx);
 /* The peer has ended its stream: it is an error if TLS was not ended before. */
 void weir__tls_input_ended(weir_ctx *ctx);
 
-/* A close may wait so long from now on: for a peer that takes nothing, or for its end of TLS. */
+/* A close may wait so long from now on: until something can be sent, for a peer that takes nothing,
+ * or for its end of TLS. If there is one. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
-/* Reads on, where that is on demand, if a close waits for the peer's end: nobody else asks now. */
-void weir__tls_ask_for_end(weir_ctx *ctx);
+/* Reads on, where that is on demand, if a close waits for the peer's end, or writes for the end of
+ * what it has begun to say: nobody else asks then. */
+void weir__tls_ask_for_more(weir_ctx *ctx);
 
 /* The handler goes, or leaves its loop: nobody comes back to it. */
 void weir__tls_forget_last_write(weir__tls *tls);

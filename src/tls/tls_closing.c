@@ -4,8 +4,9 @@
  * goes on to the transport, which sends all of this in its own time. Or it waits before that for
  * the peer's end. The peer's end closes the channel, unless that has half closure.
  *
- * The timer is asked twice: a peer that takes nothing of what is to be sent is given up; one that
- * was to end TLS is not waited for any longer.
+ * The timer is asked three times, at the most: a peer that keeps us from sending is given up, and
+ * so is one that takes nothing of what is to be sent; one that was to end TLS is not waited for any
+ * longer.
  */
 #include <errno.h>
 
@@ -72,13 +73,33 @@ static int limit_peer(weir_ctx *ctx)
     return weir_ctx_timer_start(ctx, &tls->timer, tls->peer_close_timeout_ns, on_peer_timer);
 }
 
+static void on_waiting_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    weir__tls_give_up(ctx, -ETIMEDOUT,
+                      weir__tls_of(ctx)->stage == WEIR__TLS_SHAKING
+                          ? "a close has waited too long for the end of the handshake"
+                          : "a close has waited too long for the peer to finish its message");
+}
+
+/* Before anything can be sent. A handshake that has a limit of its own has no need of this. */
+static void limit_waiting(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->close_timeout_ns != WEIR_OFF && !weir_timer_is_running(&tls->timer))
+        (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_waiting_timer);
+}
+
 void weir__tls_limit_close(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->writes.closes && tls->last_write == NULL)
+    if (tls->writes.closes && tls->stage != WEIR__TLS_ENDING)
+        limit_waiting(ctx);
+    else if (tls->writes.closes && tls->last_write == NULL)
         (void)limit_peer(ctx);
-    else
+    else if (tls->stage == WEIR__TLS_ENDING)
         limit_sending(ctx);
 }
 
@@ -138,12 +159,17 @@ static bool waits_for_peer(const weir__tls *tls)
     return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
 }
 
-void weir__tls_ask_for_end(weir_ctx *ctx)
+static bool waits_for_bytes(const weir__tls *tls)
 {
-    const weir__tls *tls = weir__tls_of(ctx);
+    if (tls->stage == WEIR__TLS_ENDING)
+        return tls->writes.closes;
+    return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
+           (tls->writes.flushed > 0 || tls->writes.closes);
+}
 
-    if (tls->stage == WEIR__TLS_ENDING && tls->writes.closes &&
-        !weir_channel_auto_read(weir_ctx_channel(ctx)))
+void weir__tls_ask_for_more(weir_ctx *ctx)
+{
+    if (waits_for_bytes(weir__tls_of(ctx)) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
         weir_request_read(ctx);
 }
 
@@ -155,6 +181,7 @@ static void end_output(weir_ctx *ctx)
     weir__tls_io io = {0};
 
     tls->stage = WEIR__TLS_ENDING;
+    (void)weir_timer_stop(&tls->timer);
     tls->session->engine->end(tls->session, &io);
     tls->needs_flush = true;
     if (io.out != NULL)
@@ -163,7 +190,7 @@ static void end_output(weir_ctx *ctx)
         weir__tls_flush(ctx);
     else
         weir_pending_writes_settle(ctx, &tls->writes); /* the close sends it, with its own end */
-    weir__tls_ask_for_end(ctx);
+    weir__tls_ask_for_more(ctx);
     if (promise == NULL || tls->last_write != NULL) /* otherwise it has been sent */
         limit_sending(ctx);
     weir_promise_release(promise);
@@ -176,7 +203,11 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
     if (!tls->writes.closes || tls->is_sealing || tls->stage != WEIR__TLS_OPEN)
         return;
     weir__tls_seal(ctx);
-    if (tls->writes.count == 0 && tls->stage == WEIR__TLS_OPEN)
+    if (tls->stage != WEIR__TLS_OPEN)
+        return;
+    if (tls->session->is_blocked)
+        limit_waiting(ctx);
+    else if (tls->writes.count == 0)
         end_output(ctx);
 }
 
@@ -206,7 +237,11 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
         close_early(ctx, done);
     } else {
         weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+        if (tls->stage == WEIR__TLS_SHAKING)
+            limit_waiting(ctx);
         weir__tls_go_on_closing(ctx);
+        if (tls->stage == WEIR__TLS_OPEN)
+            weir__tls_ask_for_more(ctx);
     }
 }
 

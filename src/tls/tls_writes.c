@@ -383,7 +383,8 @@ void weir__tls_seal(weir_ctx *ctx)
     if (tls->is_sealing)
         return;
     tls->is_sealing = true;
-    while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0)
+    while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0 &&
+           !tls->session->is_blocked)
         err = send_batch(ctx);
     tls->is_sealing = false;
     if (err < 0)

@@ -104,6 +104,48 @@ TEST(tls_closing, waits_no_longer_than_the_handshake_may)
     duet_close(&duet);
 }
 
+/* A handshake that may last for ever: a close may not. */
+TEST(tls_closing, waits_for_a_handshake_without_limit_only_as_long_as_it_may_itself)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, &(const struct duet_options){
+                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                       .handshake_timeout_ns = WEIR_OFF)});
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_write(&duet.client, duet_bytes(200), "w");
+    duet_advance(&duet, weir_seconds(3600));
+    close_channel(&duet.client, "close");
+    duet_advance(&duet, weir_seconds(3) - 1);
+    assert_diary(&duet.client.diary, "");
+    duet_advance(&duet, 1);
+    assert_diary(&duet.client.diary,
+                 "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    assert_string_equal(duet.client.detail,
+                        "a close has waited too long for the end of the handshake");
+    duet_close(&duet);
+}
+
+TEST(tls_closing, waits_for_a_handshake_for_ever_if_neither_has_a_limit)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, &(const struct duet_options){
+                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                       .handshake_timeout_ns = WEIR_OFF,
+                                                       .close_timeout_ns = WEIR_OFF)});
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_write(&duet.client, duet_bytes(200), "w");
+    close_channel(&duet.client, "close");
+    duet_advance(&duet, weir_seconds(3600));
+    assert_diary(&duet.client.diary, "");
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "shaken(ok) w=ok close=ok inactive");
+    assert_diary(&duet.server.diary, "shaken(ok) read(200) ended inactive");
+    duet_close(&duet);
+}
+
 TEST(tls_closing, does_not_wait_for_a_handshake_that_nobody_needs)
 {
     struct duet duet;

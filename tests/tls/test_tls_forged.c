@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records that are properly sealed, with what OpenSSL itself would not send: much of what is
+ * allowed once, what is never allowed, and messages of which only a half comes. They are refused in
+ * words, or cost no more than as many bytes of data.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/error.h>
+#include <weir/tls.h>
+
+#include "base/memory.h"
+#include "support/memory.h"
+#include "support/tls/forger.h"
+#include "support/tls/openssl_memory.h"
+#include "support/tls/opponent.h"
+#include "support/tls/pki.h"
+#include "tls/tls.h"
+
+#define MANY 2000
+#define FEW 40 /* that are borne of what is refused, at the most */
+#define HEARD_MAX 256
+
+/* A handshake that is over; the opponent's records are forged from there on. */
+struct play {
+    struct opponent opponent;
+    struct forger forger;
+};
+
+static void play_begin_with(struct play *play, const struct opponent_options *options)
+{
+    opponent_meet(&play->opponent, options);
+    forger_prepare(&play->forger, play->opponent.ssl);
+    opponent_play(&play->opponent);
+    forger_begin(&play->forger);
+    assert_diary(&play->opponent.ours.diary, "shaken(ok)");
+}
+
+static void play_begin(struct play *play, bool is_server, enum weir_tls_version version)
+{
+    play_begin_with(
+        play, &(const struct opponent_options){.is_server = is_server, .max_version = version});
+}
+
+static void play_end(struct play *play)
+{
+    forger_end(&play->forger);
+    opponent_part(&play->opponent);
+}
+
+/* Of both versions, ours as a server and as a client. */
+static const struct side {
+    bool is_server; /* the opponent */
+    enum weir_tls_version version;
+} sides[] = {
+    {false, WEIR_TLS_VERSION_1_2},
+    {true, WEIR_TLS_VERSION_1_2},
+    {false, WEIR_TLS_VERSION_1_3},
+    {true, WEIR_TLS_VERSION_1_3},
+};
+
+#define each_side(side) \
+    for (const struct side *side = sides; side < sides + sizeof(sides) / sizeof(sides[0]); side++)
+
+/* What is in a record. */
+struct content {
+    uint8_t type;
+    const char *bytes;
+    size_t length;
+};
+
+#define CONTENT(type, bytes)           \
+    {                                  \
+        type, bytes, sizeof(bytes) - 1 \
+    }
+
+static void forge(struct play *play, const struct content *content)
+{
+    uint8_t record[2048 + FORGER_EXTRA];
+
+    assert_true(content->length <= sizeof(record) - FORGER_EXTRA);
+    opponent_throw(
+        &play->opponent, record,
+        forger_seal(&play->forger, content->type, content->bytes, content->length, record));
+}
+
+static void forge_text(struct play *play, const char *text)
+{
+    const struct content content = {SSL3_RT_APPLICATION_DATA, text, strlen(text)};
+
+    forge(play, &content);
+}
+
+/* All in one piece. */
+static void forge_many(struct play *play, const struct content *contents, size_t count)
+{
+    uint8_t *bytes = weir__alloc((size_t)MANY * (16 + FORGER_EXTRA));
+    size_t length = 0;
+
+    assert_non_null(bytes);
+    for (size_t i = 0; i < MANY; i++) {
+        const struct content *content = &contents[i % count];
+
+        assert_true(content->length <= 16);
+        length += forger_seal(&play->forger, content->type, content->bytes, content->length,
+                              bytes + length);
+    }
+    opponent_throw(&play->opponent, bytes, length);
+    weir__free(bytes);
+}
+
+/* ---- what is refused ---- */
+
+/* Told once, in words, and closed. */
+static void assert_refused(struct play *play, const char *words)
+{
+    struct duettist *ours = &play->opponent.ours;
+
+    if (diary_count(&ours->diary, "error(") != 1 || diary_count(&ours->diary, "inactive") != 1 ||
+        diary_count(&ours->diary, "shaken(") != 0 || weir_channel_is_open(ours->channel) ||
+        strstr(ours->detail, words) == NULL)
+        fail_msg("\"%s\" is not what \"%s\" says: %s", words, ours->detail, ours->diary.text);
+}
+
+static const struct refused {
+    struct content content;
+    const char *words_1_2;
+    const char *words_1_3;
+} refused[] = {
+    {CONTENT(SSL3_RT_ALERT, "\1\x70"), "too many warn alerts", "the peer refused: unrecognized"},
+    {CONTENT(SSL3_RT_ALERT, "\1\x5a"), "too many warn alerts", "too many warn alerts"},
+    {CONTENT(SSL3_RT_ALERT, "\1\xff"), "too many warn alerts", "the peer refused: unknown"},
+    {CONTENT(SSL3_RT_ALERT, "\1\x64"), "no renegotiation", "no renegotiation"},
+    {CONTENT(SSL3_RT_ALERT, "\1\x5a\1\x5a"), "invalid alert", "invalid alert"},
+    {CONTENT(SSL3_RT_ALERT, "\1"), "invalid alert", "invalid alert"},
+    {CONTENT(SSL3_RT_ALERT, ""), "invalid alert", "bad length"},
+    {CONTENT(SSL3_RT_APPLICATION_DATA, ""), "record too small", "record too small"},
+    {CONTENT(SSL3_RT_HANDSHAKE, ""), "record too small", "bad length"},
+    {CONTENT(SSL3_RT_CHANGE_CIPHER_SPEC, "\1"), "ccs received early", "bad record type"},
+    {CONTENT(SSL3_RT_CHANGE_CIPHER_SPEC, ""), "we refused", "we refused"},
+    {CONTENT(0, ""), "unexpected record", "bad record type"},         /* only padding, to TLS 1.3 */
+    {CONTENT(24, "\1\0\1x"), "unexpected record", "bad record type"}, /* a heartbeat */
+    {CONTENT(SSL3_RT_HANDSHAKE, "\x14\0\0\1x"), "unexpected message", "unexpected message"},
+    {CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\7"), "unexpected message", "bad key update"},
+    {CONTENT(SSL3_RT_HANDSHAKE, "\1\xff\xff\xff"), "we refused", "unexpected message"}, /* long */
+};
+
+#define each_refused(row)                     \
+    for (const struct refused *row = refused; \
+         row < refused + sizeof(refused) / sizeof(refused[0]); row++)
+
+static const char *words_of(const struct refused *row, const struct side *side)
+{
+    return side->version == WEIR_TLS_VERSION_1_2 ? row->words_1_2 : row->words_1_3;
+}
+
+TEST(tls_forged, floods_are_refused_after_a_few)
+{
+    struct play play;
+    int count;
+
+    each_side(side)
+    {
+        each_refused(row)
+        {
+            play_begin(&play, side->is_server, side->version);
+            for (count = 0; count <= FEW && weir_channel_is_open(play.opponent.ours.channel);
+                 count++)
+                forge(&play, &row->content);
+            assert_refused(&play, words_of(row, side));
+            play_end(&play);
+        }
+    }
+}
+
+TEST(tls_forged, floods_in_one_piece_are_refused)
+{
+    struct play play;
+
+    each_side(side)
+    {
+        each_refused(row)
+        {
+            play_begin(&play, side->is_server, side->version);
+            forge_many(&play, &row->content, 1);
+            assert_refused(&play, words_of(row, side));
+            play_end(&play);
+        }
+    }
+}
+
+/* In clear, after the handshake. To TLS 1.3 a change of the cipher means nothing, to others it is
+ * not even one. */
+TEST(tls_forged, what_comes_in_clear_is_refused)
+{
+    static const uint8_t clear[][7] = {{20, 3, 3, 0, 1, 1}, {21, 3, 3, 0, 2, 1, 90}};
+    struct play play;
+
+    each_side(side)
+    {
+        for (size_t i = 0; i < 2; i++) {
+            play_begin(&play, side->is_server, side->version);
+            for (int j = 0; j < FEW; j++)
+                opponent_throw(&play.opponent, clear[i], 6 + i);
+            assert_refused(&play, "we refused");
+            play_end(&play);
+        }
+    }
+}
+
+/* ---- what is borne ---- */
+
+/* Returns how many bytes ours has sent. */
+static size_t drop_answers(struct play *play)
+{
+    size_t length = 0;
+    weir_msg *msg;
+
+    while ((msg = weir_embedded_read_outbound(play->opponent.ours.embedded)) != NULL) {
+        length += weir_buf_readable(weir_buf_of(msg));
+        weir_msg_release(msg);
+    }
+    return length;
+}
+
+/* Data still gets through. */
+static void assert_unharmed(struct play *play)
+{
+    forge_text(play, "hello");
+    assert_diary(&play->opponent.ours.diary, "read(hello)");
+}
+
+/* Many, again and again: answers are no longer than what came, and nothing piles up. */
+static void assert_borne(struct play *play, const struct content *contents, size_t count)
+{
+    size_t bytes = 0, blocks = 0, brought = play->opponent.brought, answers = 0;
+
+    play->opponent.ours.is_long = true;
+    for (int i = 0; i < 4; i++) {
+        forge_many(play, contents, count);
+        answers += drop_answers(play);
+        if (i == 0) {
+            bytes = test_openssl_bytes();
+            blocks = test_memory_live();
+        }
+    }
+    assert_true(answers <= play->opponent.brought - brought);
+    assert_true(test_openssl_bytes() <= bytes + 1024);
+    assert_true(test_memory_live() <= blocks);
+    diary_clear(&play->opponent.ours.diary); /* a long message */
+    play->opponent.ours.is_long = false;
+    assert_unharmed(play);
+}
+
+TEST(tls_forged, a_few_among_data_are_borne)
+{
+    static const struct content warnings[] = {CONTENT(SSL3_RT_ALERT, "\1\x5a"),
+                                              CONTENT(SSL3_RT_APPLICATION_DATA, "x")};
+    static const struct content empties[] = {CONTENT(SSL3_RT_APPLICATION_DATA, ""),
+                                             CONTENT(SSL3_RT_APPLICATION_DATA, ""),
+                                             CONTENT(SSL3_RT_APPLICATION_DATA, "x")};
+    struct play play;
+
+    each_side(side)
+    {
+        play_begin(&play, side->is_server, side->version);
+        assert_borne(&play, warnings, 2);
+        assert_borne(&play, empties, 3);
+        assert_int_equal(play.opponent.ours.received, 4 * (MANY / 2 + MANY / 3) + 10);
+        play_end(&play);
+    }
+}
+
+/* Another handshake of TLS 1.2: a client begins one, a server asks for one. */
+static const struct content another[] = {CONTENT(SSL3_RT_HANDSHAKE, "\1\0\0\4\3\3xx"),
+                                         CONTENT(SSL3_RT_HANDSHAKE, "\0\0\0\0")};
+
+/* Each time it is told that it does not get one. */
+TEST(tls_forged, demands_for_another_handshake_are_borne)
+{
+    struct play play;
+
+    for (int i = 0; i < 2; i++) {
+        play_begin(&play, i == 1, WEIR_TLS_VERSION_1_2);
+        assert_borne(&play, &another[i], 1);
+        play_end(&play);
+    }
+}
+
+TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_refused)
+{
+    const weir_embedded_options *channel =
+        WEIR_EMBEDDED_OPTIONS(.socket_space = 8192,
+                              .channel = WEIR_CHANNEL_OPTIONS(.high_mark = 16384));
+    struct play play;
+
+    for (int i = 0; i < 2; i++) {
+        play_begin_with(&play, &(const struct opponent_options){.is_server = i == 1,
+                                                                .max_version = WEIR_TLS_VERSION_1_2,
+                                                                .channel = channel});
+        for (int j = 0; j < MANY && weir_channel_is_open(play.opponent.ours.channel); j++) {
+            forge(&play, &another[i]);
+            assert_true(weir_channel_pending_bytes(play.opponent.ours.channel) <= 2 * 16384);
+        }
+        opponent_leave(&play.opponent);
+        assert_refused(&play, "the peer demands answers and does not take them");
+        play_end(&play);
+    }
+}
+
+/* All in one piece: as many new keys as records. */
+TEST(tls_forged, new_keys_for_each_record_are_borne)
+{
+    static const struct content update = CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\1");
+    struct play play;
+
+    for (int i = 0; i < 2; i++) {
+        uint8_t *bytes = weir__alloc((size_t)MANY * (16 + FORGER_EXTRA));
+        size_t length = 0;
+
+        assert_non_null(bytes);
+        play_begin(&play, i == 1, WEIR_TLS_VERSION_1_3);
+        for (int j = 0; j < MANY; j++) {
+            length +=
+                forger_seal(&play.forger, update.type, update.bytes, update.length, bytes + length);
+            forger_renew(&play.forger);
+        }
+        opponent_throw(&play.opponent, bytes, length);
+        assert_true(drop_answers(&play) <= length);
+        assert_unharmed(&play);
+        play_end(&play);
+        weir__free(bytes);
+    }
+}
+
+/* Lifetime, age, a nonce, the ticket, no extensions. */
+static struct content make_ticket(char bytes[1024], unsigned number)
+{
+    static const uint8_t begin[] = {4, 0, 3, 0xfc, 0, 0, 0x0e, 0x10, 0, 0, 0, 0, 4};
+
+    memset(bytes, 'x', 1024);
+    memcpy(bytes, begin, sizeof(begin));
+    memcpy(bytes + sizeof(begin), &number, 4);
+    bytes[sizeof(begin) + 4] = (char)((1024 - sizeof(begin) - 8) >> 8);
+    bytes[sizeof(begin) + 5] = (char)((1024 - sizeof(begin) - 8) & 0xff);
+    memcpy(bytes + sizeof(begin) + 6, &number, sizeof(number));
+    bytes[1022] = bytes[1023] = 0;
+    return (struct content){SSL3_RT_HANDSHAKE, bytes, 1024};
+}
+
+/* A client remembers some, of which each pushes another out. */
+TEST(tls_forged, tickets_are_borne_and_most_forgotten)
+{
+    struct opponent_options options = {.is_server = true, .max_version = WEIR_TLS_VERSION_1_3};
+    size_t bytes = 0, blocks = 0;
+    struct play play;
+    char text[1024];
+
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &options.context), 0);
+    play_begin_with(&play, &options);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct content ticket = make_ticket(text, i);
+
+        forge(&play, &ticket);
+        if (i == 20) {
+            bytes = test_openssl_bytes();
+            blocks = test_memory_live();
+        }
+    }
+    assert_true(test_openssl_bytes() <= bytes + 1024);
+    assert_true(test_memory_live() <= blocks);
+    assert_unharmed(&play);
+    play_end(&play);
+    weir_tls_context_release(options.context);
+}
+
+/* ---- of which only a half comes ---- */
+
+/* Messages that are allowed after the handshake, in two records: a ticket, new keys, and (refused
+ * when it is whole) the first of another handshake. */
+static const struct halves {
+    struct side side;
+    struct content first;
+    struct content second;
+    bool renews;
+} halves[] = {
+    {{true, WEIR_TLS_VERSION_1_3},
+     CONTENT(SSL3_RT_HANDSHAKE, "\4\0\0\x0f\0\0\0\x10"),
+     CONTENT(SSL3_RT_HANDSHAKE, "\0\0\0\0\1n\0\1t\0\0"),
+     false},
+    {{true, WEIR_TLS_VERSION_1_3},
+     CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1"),
+     CONTENT(SSL3_RT_HANDSHAKE, "\0"),
+     true},
+    {{false, WEIR_TLS_VERSION_1_3},
+     CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1"),
+     CONTENT(SSL3_RT_HANDSHAKE, "\1"),
+     true},
+    {{false, WEIR_TLS_VERSION_1_2},
+     CONTENT(SSL3_RT_HANDSHAKE, "\1\0\0\4\3\3"),
+     CONTENT(SSL3_RT_HANDSHAKE, "xx"),
+     false},
+};
+
+#define each_halves(row)                                                                       \
+    for (const struct halves *row = halves; row < halves + sizeof(halves) / sizeof(halves[0]); \
+         row++)
+
+static void begin_half(struct play *play, const struct halves *row)
+{
+    play_begin(play, row->side.is_server, row->side.version);
+    forge(play, &row->first);
+}
+
+static void forge_second(struct play *play, const struct halves *row)
+{
+    forge(play, &row->second);
+    if (row->renews)
+        forger_renew(&play->forger);
+}
+
+static void write_text(struct play *play, const char *text, const char *name)
+{
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create_from(text, strlen(text), &buf), 0);
+    duet_write(&play->opponent.ours, weir_buf_msg(buf), name);
+    weir_channel_flush(play->opponent.ours.channel);
+    weir_embedded_run(play->opponent.ours.embedded);
+}
+
+/*
+ * What the opponent reads of ours, and whether it ends TLS behind it. One of TLS 1.2 that was
+ * refused another handshake does not read on: it has not begun any itself.
+ */
+static void assert_heard(struct play *play, const char *text, bool ends)
+{
+    SSL *ssl = play->opponent.ssl;
+    char heard[HEARD_MAX + 1];
+    size_t length = 0, count;
+    weir_msg *msg;
+
+    while ((msg = weir_embedded_read_outbound(play->opponent.ours.embedded)) != NULL) {
+        weir_buf *buf = weir_buf_of(msg);
+
+        (void)BIO_write(SSL_get_rbio(ssl), weir_buf_bytes(buf), (int)weir_buf_readable(buf));
+        weir_msg_release(msg);
+    }
+    while (SSL_read_ex(ssl, heard + length, HEARD_MAX - length, &count) == 1)
+        length += count;
+    if (!play->forger.is_1_3)
+        return;
+    heard[length] = '\0';
+    assert_string_equal(heard, text);
+    assert_int_equal(SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN,
+                     ends ? SSL_RECEIVED_SHUTDOWN : 0);
+}
+
+TEST(tls_forged, writes_wait_for_the_other_half)
+{
+    struct play play;
+
+    each_halves(row)
+    {
+        begin_half(&play, row);
+        write_text(&play, "one", "one");
+        write_text(&play, "two", "two");
+        assert_diary(&play.opponent.ours.diary, "");
+        assert_true(weir_channel_pending_bytes(play.opponent.ours.channel) >= 6);
+        forge_second(&play, row);
+        assert_diary(&play.opponent.ours.diary, "one=ok two=ok");
+        assert_heard(&play, "onetwo", false);
+        write_text(&play, "three", "three");
+        assert_diary(&play.opponent.ours.diary, "three=ok");
+        assert_heard(&play, "three", false);
+        assert_unharmed(&play);
+        play_end(&play);
+    }
+}
+
+TEST(tls_forged, a_close_waits_for_the_other_half)
+{
+    struct play play;
+
+    each_halves(row)
+    {
+        for (int i = 0; i < 2; i++) {
+            begin_half(&play, row);
+            if (i == 1)
+                write_text(&play, "one", "one");
+            weir_channel_close(play.opponent.ours.channel, NULL);
+            weir_embedded_run(play.opponent.ours.embedded);
+            assert_diary(&play.opponent.ours.diary, "");
+            forge_second(&play, row);
+            assert_diary(&play.opponent.ours.diary, i == 1 ? "one=ok inactive" : "inactive");
+            assert_heard(&play, i == 1 ? "one" : "", true);
+            play_end(&play);
+        }
+    }
+}
+
+TEST(tls_forged, a_close_waits_for_the_other_half_as_long_as_it_may)
+{
+    struct play play;
+
+    each_halves(row)
+    {
+        begin_half(&play, row);
+        write_text(&play, "one", "one");
+        weir_channel_close(play.opponent.ours.channel, NULL);
+        weir_embedded_advance(play.opponent.ours.embedded, weir_seconds(3) - 1);
+        assert_diary(&play.opponent.ours.diary, "");
+        weir_embedded_advance(play.opponent.ours.embedded, 1);
+        assert_diary(&play.opponent.ours.diary, "one=ETIMEDOUT error(ETIMEDOUT) inactive");
+        assert_string_equal(play.opponent.ours.detail,
+                            "a close has waited too long for the peer to finish its message");
+        play_end(&play);
+    }
+}
+
+/* Where reads are on demand somebody has to ask for the other half: those behind have got what they
+ * asked for. */
+TEST(tls_forged, the_other_half_is_asked_for)
+{
+    uint8_t records[2 * (16 + FORGER_EXTRA)];
+    struct play play;
+    size_t length;
+
+    each_halves(row)
+    {
+        for (int i = 0; i < 2; i++) {
+            play_begin(&play, row->side.is_server, row->side.version);
+            weir_channel_set_auto_read(play.opponent.ours.channel, false);
+            weir_channel_request_read(play.opponent.ours.channel);
+            length = forger_seal(&play.forger, SSL3_RT_APPLICATION_DATA, "data", 4, records);
+            length += forger_seal(&play.forger, row->first.type, row->first.bytes,
+                                  row->first.length, records + length);
+            opponent_throw(&play.opponent, records, length);
+            assert_diary(&play.opponent.ours.diary, "read(data)");
+            if (i == 0)
+                write_text(&play, "one", "one");
+            else
+                weir_channel_close(play.opponent.ours.channel, NULL);
+            weir_embedded_run(play.opponent.ours.embedded);
+            forge_second(&play, row);
+            assert_diary(&play.opponent.ours.diary, i == 0 ? "one=ok" : "inactive");
+            play_end(&play);
+        }
+    }
+}
+
+/* What is between the halves is refused, the end of TLS as well. */
+TEST(tls_forged, something_else_than_the_other_half_is_refused)
+{
+    static const struct content end = CONTENT(SSL3_RT_ALERT, "\1\0");
+    struct play play;
+
+    each_halves(row)
+    {
+        begin_half(&play, row);
+        write_text(&play, "one", NULL);
+        forge_text(&play, "data");
+        assert_refused(&play, "we refused");
+        play_end(&play);
+
+        begin_half(&play, row);
+        write_text(&play, "one", NULL);
+        forge(&play, &end);
+        assert_refused(&play, "the peer has ended TLS amid a message of its own");
+        play_end(&play);
+    }
+}
