@@ -118,9 +118,11 @@ WEIR_API const char *weir_tls_handshake_server_name(const weir_tls_handshake *ha
 WEIR_API bool weir_tls_handshake_is_resumed(const weir_tls_handshake *handshake);
 
 /*
- * Whether the server has stapled an OCSP response, as a client sees it. One that says that the
- * certificate is revoked makes the handshake fail, where authorities are believed; so does none, or
- * none that is good, where the certificate demands one (must-staple). Others are not looked at.
+ * Whether the server has stapled an OCSP response, good or not, as a client sees it. Where
+ * authorities are believed, one of theirs that says that the certificate is revoked makes the
+ * handshake fail. One that cannot be verified (signed by somebody else, too old, damaged) counts as
+ * none: who has stolen a key need not staple anything. Only if the certificate demands a response
+ * (must-staple) the handshake fails without a good one.
  * Thread: any.
  */
 WEIR_API bool weir_tls_handshake_is_stapled(const weir_tls_handshake *handshake);

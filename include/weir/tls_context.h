@@ -56,7 +56,8 @@ typedef struct weir_tls_context_options {
     /* Who we are: a server must say, a client may. The certificate, then those between it and the
      * authority, in PEM; from a file, or as text. */
     const char *certificate_file;
-    const char *key_file; /* NULL: in the same file */
+    const char *key_file; /* NULL: in the same file. A warning is logged if everybody on the
+                             machine can read it, unless it is encrypted, or change it */
     const char *certificate_pem;
     const char *key_pem;         /* NULL: in the same text */
     const char *passphrase;      /* of the key */

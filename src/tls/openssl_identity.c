@@ -3,10 +3,14 @@
  * Who we are: a certificate, those between it and the authority, and the key.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+
+#include <weir/log.h>
 
 #include "tls/openssl.h"
 
@@ -130,6 +134,26 @@ static int refuse_key(weir__openssl_making *making, const char *name,
     return weir__openssl_making_error(making, name);
 }
 
+/*
+ * Who can read a key can be us, and who can change it can make us somebody else. Its group is left
+ * alone, since that is how a service reads the key of another user. One that is encrypted may be
+ * read.
+ */
+static void warn_if_exposed(const weir__openssl_making *making, const char *path, BIO *bio,
+                            bool is_encrypted)
+{
+    struct stat status;
+    FILE *file = NULL;
+
+    if (BIO_get_fp(bio, &file) != 1 || fstat(fileno(file), &status) < 0 || !S_ISREG(status.st_mode))
+        return;
+    if ((status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IROTH) != 0 && !is_encrypted))
+        weir_log_write(WEIR_LOG_WARN, "tls", making->settings->is_server ? "server" : "client",
+                       "%s: everybody on this machine can %s this key (mode %04o)", path,
+                       (status.st_mode & S_IWOTH) != 0 ? "change" : "read",
+                       (unsigned)status.st_mode & 07777);
+}
+
 static int read_key(weir__openssl_making *making, EVP_PKEY **ret_key)
 {
     struct source source = key_source(making->options);
@@ -141,6 +165,8 @@ static int read_key(weir__openssl_making *making, EVP_PKEY **ret_key)
     if (err < 0)
         return err;
     key = PEM_read_bio_PrivateKey(bio, NULL, on_passphrase, &passphrase);
+    if (key != NULL && source.file != NULL)
+        warn_if_exposed(making, source.file, bio, passphrase.was_asked);
     if (key == NULL)
         err = refuse_key(making, source.name, &passphrase);
     else

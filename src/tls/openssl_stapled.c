@@ -4,6 +4,10 @@
  * authorities. Most servers have none, so one that says nothing does no harm; a certificate may
  * demand one, though ("must staple", RFC 7633): who has stolen its key can use it only until it is
  * revoked.
+ *
+ * One that cannot be verified is as none, as Chrome has it. Firefox refuses some of these, which
+ * protects nobody, and has kept people from servers whose authority had made a mistake. curl does
+ * not ask for one, unless it is told to, and then demands it.
  */
 #include <openssl/err.h>
 #include <openssl/ocsp.h>

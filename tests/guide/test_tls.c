@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <weir/tls.h>
 #include <weir/tls_choice.h>
@@ -336,6 +337,7 @@ static void copy_file(const char *from, const char *to)
 
     assert_non_null(source);
     assert_non_null(target);
+    assert_int_equal(fchmod(fileno(target), 0600), 0);
     length = fread(bytes, 1, sizeof(bytes), source);
     assert_int_equal(fwrite(bytes, 1, length, target), length);
     fclose(source);

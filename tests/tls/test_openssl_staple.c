@@ -160,6 +160,17 @@ TEST(openssl_staple, a_server_that_says_itself_that_it_is_revoked_is_refused)
     assert_true(is_believed(server, SAID(server, server, REVOKED, 3600))); /* who is that to say? */
 }
 
+TEST(openssl_staple, a_response_that_cannot_be_verified_counts_as_none)
+{
+    const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
+
+    assert_true(is_believed(server, NULL));
+    assert_true(is_believed(server, SAID(server, issuer, GOOD, -3600)));
+    assert_true(is_believed(server, SAID(server, issuer, UNKNOWN, 3600)));
+    assert_true(is_believed(server, SAID(server, server, GOOD, 3600)));
+    assert_true(is_believed(server, SAID(&pki()->other, issuer, REVOKED, 3600)));
+}
+
 TEST(openssl_staple, a_certificate_that_demands_a_response_has_a_good_one)
 {
     const struct pki_leaf *leaf = &pki()->stapled, *issuer = &pki()->intermediate;

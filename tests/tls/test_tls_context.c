@@ -350,6 +350,7 @@ static void write_file(const char *path, const char *text)
     FILE *file = fopen(path, "w");
 
     assert_non_null(file);
+    assert_int_equal(fchmod(fileno(file), 0600), 0);
     assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
     assert_int_equal(fclose(file), 0);
 }

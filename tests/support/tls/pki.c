@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -195,7 +196,8 @@ static const char *save(const char *noun, const char *ending, const char *text)
 
     must(asprintf(&path, "%s/%s.%s", made.pki.folder, noun, ending) > 0, "a path");
     file = fopen(path, "w");
-    must(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, path);
+    must(file != NULL && fchmod(fileno(file), 0600) == 0, path); /* keys are not for everybody */
+    must(fputs(text, file) >= 0 && fclose(file) == 0, path);
     return path;
 }
 
