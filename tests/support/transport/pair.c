@@ -12,6 +12,23 @@
 
 #include "support/channel/rig.h"
 
+const struct pair_options pair_together = {0};
+const struct pair_options pair_apart = {.apart = true};
+
+void pair_for_both(void (*test)(const struct pair_options *options))
+{
+    test(&pair_together);
+    test(&pair_apart);
+}
+
+weir_address pair_address(const char *text)
+{
+    weir_address address;
+
+    assert_int_equal(weir_address_parse(text, &address), 0);
+    return address;
+}
+
 /* ---- handlers ---- */
 
 struct state {
@@ -135,7 +152,7 @@ static void open_listener(struct pair *pair)
     char name[32];
 
     (void)snprintf(name, sizeof(name), "inproc:pair%u", ++number);
-    assert_int_equal(weir_address_parse(name, &pair->address), 0);
+    pair->address = pair_address(name);
     assert_int_equal(
         weir_inproc_create_server(pair->options.listener, pair->options.server, &pair->listener),
         0);
@@ -241,4 +258,11 @@ void pair_close_end(struct pair_end *end)
 {
     weir_channel_close(end->channel, NULL);
     pair_run(end->pair);
+}
+
+void pair_end_channel(struct stepper *stepper, weir_channel *channel)
+{
+    weir_channel_close(channel, NULL);
+    (void)stepper_run(stepper);
+    weir_channel_release(channel);
 }

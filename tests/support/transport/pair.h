@@ -59,6 +59,14 @@ struct pair {
 /* The pair must not move. */
 void pair_open(struct pair *pair, const struct pair_options *options);
 
+/* A test for both ends on one executor, and for each on its own. */
+extern const struct pair_options pair_together;
+extern const struct pair_options pair_apart;
+void pair_for_both(void (*test)(const struct pair_options *options));
+
+/* An address in words, which are right. */
+weir_address pair_address(const char *text);
+
 /* Aborts what is open; everything is gone. */
 void pair_close(struct pair *pair);
 
@@ -88,5 +96,8 @@ void pair_send_bytes(struct pair_end *end, size_t size);
 
 /* Closes it, and runs. */
 void pair_close_end(struct pair_end *end);
+
+/* Closes and releases any channel of a stepper. */
+void pair_end_channel(struct stepper *stepper, weir_channel *channel);
 
 #endif
