@@ -345,9 +345,7 @@ static void close_crowd(struct crowd *crowd)
 static void stop(struct crowd *crowd)
 {
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(weir_execute(weir_group_at(crowd->loops, i), gate_task, &crowd->gates[i]),
-                         0);
-        assert_true(gate_await_arrivals(&crowd->gates[i], 1));
+        gate_hold(&crowd->gates[i], weir_group_at(crowd->loops, i));
     }
 }
 
@@ -490,8 +488,7 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
     for (size_t i = 0; i < 3; i++)
         (void)room_admit(&room, loop, NULL, NULL);
     assert_int_equal(weir_promise_create(NULL, &done), 0);
-    assert_int_equal(weir_execute(loop, gate_task, &gate), 0);
-    assert_true(gate_await_arrivals(&gate, 1));
+    gate_hold(&gate, loop);
     while (weir_execute(loop, tally_task, &tally) == 0)
         queued++;
     weir_channel_group_write_and_flush(room.group, text_msg("x"), done, NULL, NULL);

@@ -42,8 +42,7 @@ static void nothing(void *arg)
 static void hold(struct far *far)
 {
     far->gate = (struct gate){{0}, {0}};
-    assert_int_equal(weir_execute(executor_of(far), gate_task, &far->gate), 0);
-    assert_true(gate_await_arrivals(&far->gate, 1));
+    gate_hold(&far->gate, executor_of(far));
 }
 
 /* Until nothing is under way: the way through the handler is two hops, and they may be repeated. */

@@ -335,8 +335,7 @@ TEST(chooser, two_choices_between_equal_queues_takes_the_one_that_is_less_busy)
                                                            .clock = weir_manual_clock_clock(clock)),
                                         &group),
                      0);
-    assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
-    assert_true(gate_await_arrivals(&gate, 1));
+    gate_hold(&gate, weir_group_at(group, 1));
     assert_int_equal(weir_manual_clock_advance(clock, weir_ms(500)), 0);
     assert_int_equal(weir_executor_pending(weir_group_at(group, 1)), 0);
     for (int i = 0; i < 100; i++)

@@ -81,13 +81,6 @@ static void end_group(weir_group *group)
     weir_group_release(group);
 }
 
-static int return_nothing(void *arg, int status, void **ret_value)
-{
-    (void)ret_value;
-    tally_task(arg, status);
-    return 0;
-}
-
 static void hear(weir_promise *promise, void *user_data)
 {
     (void)promise;
@@ -110,7 +103,7 @@ static void play_tasks(void)
     SURVIVE(weir_execute_lazy(executor, tally_task, &tally));
     SURVIVE(weir_execute_after_turn(executor, tally_task, &tally));
     SURVIVE(weir_execute(weir_group_next(group), tally_task, &tally)); /* another one */
-    SURVIVE(weir_submit(executor, &promise, return_nothing, &tally));
+    SURVIVE(weir_submit(executor, &promise, tally_call, &tally));
     weir_task_init(&task, tally_task, &tally);
     assert_int_equal(weir_execute_task(executor, &task), 0);
     SURVIVE(weir_executor_thread(executor, &thread));
@@ -204,7 +197,7 @@ TEST(out_of_memory, schedules_are_refused_and_the_next_ones_run)
 static void play_life(void)
 {
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.max_pending = 16));
-    struct solo solo = {group, weir_group_at(group, 0)};
+    struct solo solo = {.group = group, .executor = weir_group_at(group, 0)};
     weir_executor *executor = solo.executor;
     struct tally tasks = {0}, hooks = {0}, ends = {0};
 
@@ -399,7 +392,7 @@ static void play_global(void)
     weir_promise *promise;
 
     SURVIVE(weir_execute(executor, tally_task, &tally));
-    SURVIVE(weir_submit(executor, &promise, return_nothing, &tally));
+    SURVIVE(weir_submit(executor, &promise, tally_call, &tally));
     SURVIVE(weir_schedule(executor, 0, NULL, tally_task, &tally));
     await_tally(&tally, 3);
     weir_promise_release(promise);

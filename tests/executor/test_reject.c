@@ -27,18 +27,10 @@ static struct solo open_full(const weir_group_options *options, struct gate *gat
 
     given.max_pending = BOUND;
     solo = solo_open(&given);
-    assert_int_equal(weir_execute(solo.executor, gate_task, gate), 0);
-    assert_true(gate_await_arrivals(gate, 1));
+    gate_hold(gate, solo.executor);
     for (int i = 0; i < BOUND; i++)
         assert_int_equal(weir_execute(solo.executor, tally_task, queued), 0);
     return solo;
-}
-
-static int return_nothing(void *arg, int status, void **ret_value)
-{
-    (void)ret_value;
-    tally_task(arg, status);
-    return 0;
 }
 
 TEST(reject, by_default_a_full_queue_refuses_at_once)
@@ -53,7 +45,7 @@ TEST(reject, by_default_a_full_queue_refuses_at_once)
     assert_int_equal(weir_execute_lazy(solo.executor, tally_task, &refused), WEIR_EFULL);
     assert_int_equal(weir_execute_task(solo.executor, &task), WEIR_EFULL);
     assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &refused), WEIR_EFULL);
-    assert_int_equal(weir_submit(solo.executor, NULL, return_nothing, &refused), WEIR_EFULL);
+    assert_int_equal(weir_submit(solo.executor, NULL, tally_call, &refused), WEIR_EFULL);
     gate_open(&gate);
     solo_end(&solo);
     assert_int_equal(weir_execute(solo.executor, tally_task, &refused), WEIR_EREJECTED);
@@ -133,7 +125,7 @@ TEST(reject, a_policy_that_answers_0_has_taken_the_task_over)
     assert_int_equal(weir_execute(solo.executor, tally_task, &taken_over), 0);
     policy.fn(policy.arg, 0);
     assert_int_equal(taken_over.run, 1);
-    assert_int_equal(weir_submit(solo.executor, &promise, return_nothing, &taken_over), 0);
+    assert_int_equal(weir_submit(solo.executor, &promise, tally_call, &taken_over), 0);
     assert_false(weir_promise_is_done(promise));
     policy.fn(policy.arg, 0);
     assert_int_equal(weir_promise_result(promise), 0);

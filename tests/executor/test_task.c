@@ -274,8 +274,7 @@ TEST(task, outlives_the_thread_that_submitted_it)
     struct gate gate = {0};
     struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 200};
 
-    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0);
-    assert_true(gate_await_arrivals(&gate, 1));
+    gate_hold(&gate, solo.executor);
     errand_elsewhere(submit, &submitter);
     gate_open(&gate);
     assert_true(tally_await(&tally, 200));
@@ -291,8 +290,7 @@ TEST(task, of_many_threads_in_one_batch_comes_back)
     struct gate gate = {0};
     struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 3};
 
-    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0);
-    assert_true(gate_await_arrivals(&gate, 1));
+    gate_hold(&gate, solo.executor);
     for (int i = 0; i < 2 * WEIR__TASK_RETURNS; i++)
         errand_elsewhere(submit, &submitter);
     gate_open(&gate);

@@ -4,6 +4,8 @@
  */
 #include "support/executor/gate.h"
 
+#include "support/test.h"
+
 void gate_task(void *arg, int status)
 {
     struct gate *gate = arg;
@@ -21,4 +23,10 @@ bool gate_await_arrivals(struct gate *gate, uint32_t count)
 void gate_open(struct gate *gate)
 {
     tally_add(&gate->opened);
+}
+
+void gate_hold(struct gate *gate, weir_executor *executor)
+{
+    assert_int_equal(weir_execute(executor, gate_task, gate), 0);
+    assert_true(gate_await_arrivals(gate, 1));
 }

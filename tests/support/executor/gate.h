@@ -12,6 +12,8 @@
 #ifndef WEIR_TEST_GATE_H
 #define WEIR_TEST_GATE_H
 
+#include <weir/executor.h>
+
 #include "support/executor/tally.h"
 
 struct gate {
@@ -24,5 +26,8 @@ void gate_task(void *arg, int status);
 
 bool gate_await_arrivals(struct gate *gate, uint32_t count);
 void gate_open(struct gate *gate);
+
+/* Has the executor's thread come to the gate, and returns when it is there. */
+void gate_hold(struct gate *gate, weir_executor *executor);
 
 #endif

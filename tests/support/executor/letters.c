@@ -37,3 +37,8 @@ bool letters_await(struct letters *letters, uint32_t count)
 {
     return tally_await(&letters->written, count);
 }
+
+int letters_execute(struct letters *letters, weir_executor *executor, char letter)
+{
+    return weir_execute(executor, letters_task, letters_arg(letters, letter));
+}

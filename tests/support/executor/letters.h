@@ -13,6 +13,8 @@
 #ifndef WEIR_TEST_LETTERS_H
 #define WEIR_TEST_LETTERS_H
 
+#include <weir/executor.h>
+
 #include "support/executor/tally.h"
 
 #define LETTERS_MAX 63
@@ -29,8 +31,9 @@ struct letters {
 /* The arg of the task that writes this letter, one of a to z. */
 void *letters_arg(struct letters *letters, char letter);
 
-/* A task function. */
+/* A task function; and what submits it. */
 void letters_task(void *arg, int status);
+int letters_execute(struct letters *letters, weir_executor *executor, char letter);
 
 /* Writes from within a task of the test's own. */
 void letters_write(struct letters *letters, char letter);

@@ -14,6 +14,11 @@ weir_promise *new_promise(weir_executor *executor)
     return promise;
 }
 
+void cancel_promise(void *promise)
+{
+    (void)weir_promise_cancel(promise);
+}
+
 static void hear_letter(weir_promise *promise, void *user_data)
 {
     (void)promise;

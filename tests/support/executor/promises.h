@@ -11,6 +11,9 @@
 
 weir_promise *new_promise(weir_executor *executor);
 
+/* An errand. */
+void cancel_promise(void *promise);
+
 /* Adds a listener that writes the letter. */
 void listen_letter(weir_promise *promise, struct letters *letters, char letter);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "executor/executor.h"
 #include "support/executor/plain.h"
+#include "support/executor/tally.h"
 #include "support/test.h"
 
 #define PATIENCE_NS weir_seconds(10)
@@ -15,7 +16,7 @@
 struct solo solo_open(const weir_group_options *options)
 {
     weir_group_options given;
-    struct solo solo;
+    struct solo solo = {.clock = NULL};
 
     weir_group_options_init(&given);
     if (options != NULL)
@@ -24,6 +25,17 @@ struct solo solo_open(const weir_group_options *options)
     given.io = WEIR_IO_NONE;
     assert_int_equal(plain_group_create(&given, &solo.group), 0);
     solo.executor = weir_group_at(solo.group, 0);
+    return solo;
+}
+
+struct solo solo_open_at(int64_t now_ns)
+{
+    weir_manual_clock *clock;
+    struct solo solo;
+
+    assert_int_equal(weir_manual_clock_create(now_ns, &clock), 0);
+    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
+    solo.clock = clock;
     return solo;
 }
 
@@ -37,6 +49,15 @@ void solo_close(struct solo *solo)
 {
     solo_end(solo);
     weir_group_release(solo->group);
+    weir_manual_clock_release(solo->clock);
+}
+
+void solo_run_one(struct solo *solo)
+{
+    struct tally tally = {0};
+
+    assert_int_equal(weir_execute(solo->executor, tally_task, &tally), 0);
+    assert_true(tally_await(&tally, 1));
 }
 
 bool solo_await_sleep(const struct solo *solo, int64_t deadline_ns)
@@ -69,4 +90,10 @@ weir_executor_stats solo_stats(const struct solo *solo)
 
     weir_executor_read_stats(solo->executor, &stats);
     return stats;
+}
+
+void solo_suspend(struct solo *solo)
+{
+    assert_int_equal(weir_executor_suspend(solo->executor), 0);
+    assert_true(solo_await_state(solo, WEIR_EXECUTOR_SUSPENDED));
 }

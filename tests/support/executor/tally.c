@@ -20,6 +20,13 @@ void tally_task(void *arg, int status)
     weir__futex_wake(&tally->calls, INT32_MAX);
 }
 
+int tally_call(void *arg, int status, void **ret_value)
+{
+    (void)ret_value;
+    tally_task(arg, status);
+    return 0;
+}
+
 void tally_add(struct tally *tally)
 {
     tally_task(tally, 0);

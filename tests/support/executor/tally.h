@@ -22,6 +22,9 @@ struct tally {
 /* A task function; its arg is the tally. */
 void tally_task(void *arg, int status);
 
+/* The same for weir_submit; there is no value. */
+int tally_call(void *arg, int status, void **ret_value);
+
 /* Counts one call that was no task. */
 void tally_add(struct tally *tally);
 

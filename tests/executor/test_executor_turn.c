@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long an executor's turn is, and how many tasks it takes.
+ */
+#include <stdlib.h>
+
+#include <weir/error.h>
+#include <weir/schedule.h>
+
+#include "executor/executor.h"
+#include "support/executor/gate.h"
+#include "support/executor/letters.h"
+#include "support/executor/solo.h"
+#include "support/executor/treadmill.h"
+#include "support/test.h"
+
+#define SUBMITTERS 4
+#define BATCH 64 /* tasks between two looks at the clock */
+
+/* ---- the length of a turn ---- */
+
+/* Tasks that take a millisecond each, by a clock of the test's. */
+struct work {
+    weir_manual_clock *clock;
+    weir_executor *executor;
+    int done;
+    int done_before_tail; /* the end of the turn */
+    int left;
+    struct tally ended;
+};
+
+static void work_a_millisecond(void *arg, int status)
+{
+    struct work *work = arg;
+
+    (void)status;
+    (void)weir_manual_clock_advance(work->clock, weir_ms(1));
+    if (++work->done == work->left)
+        tally_add(&work->ended);
+}
+
+static void note_end_of_turn(void *arg, int status)
+{
+    struct work *work = arg;
+
+    work->done_before_tail = work->done;
+    tally_task(&work->ended, status);
+}
+
+/* The first task of the turn: it is counted in the batch. */
+static void submit_work(void *arg, int status)
+{
+    struct work *work = arg;
+
+    (void)status;
+    (void)weir_execute_after_turn(work->executor, note_end_of_turn, work);
+    for (int i = 0; i < work->left; i++)
+        (void)weir_execute(work->executor, work_a_millisecond, work);
+}
+
+static int tasks_of_a_turn(int64_t task_cap_ns)
+{
+    struct work work = {.left = 1000};
+    struct solo solo;
+
+    assert_int_equal(weir_manual_clock_create(1, &work.clock), 0);
+    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(work.clock),
+                                        .task_cap_ns = task_cap_ns));
+    work.executor = solo.executor;
+    assert_int_equal(weir_execute(solo.executor, submit_work, &work), 0);
+    assert_true(tally_await(&work.ended, 2));
+    assert_int_equal(work.done, 1000);
+    solo_close(&solo);
+    weir_manual_clock_release(work.clock);
+    return work.done_before_tail;
+}
+
+/* Each batch has a place or two for the task that submitted the work, and for the probe. */
+static void assert_batches(int tasks, int batches)
+{
+    assert_in_range(tasks, batches * (BATCH - 2), batches * BATCH);
+}
+
+TEST(executor, looks_at_the_clock_every_64_tasks_and_ends_the_turn_when_its_time_is_up)
+{
+    assert_batches(tasks_of_a_turn(0), 1); /* the default is 10 ms */
+    assert_batches(tasks_of_a_turn(weir_ms(1)), 1);
+    assert_batches(tasks_of_a_turn(weir_ms(70)), 2);
+    assert_batches(tasks_of_a_turn(weir_ms(140)), 3);
+}
+
+TEST(executor, without_a_cap_ends_the_turn_when_nothing_is_left)
+{
+    assert_int_equal(tasks_of_a_turn(WEIR_OFF), 1000);
+}
+
+static void stop_treadmill(void *arg, int status)
+{
+    struct treadmill *treadmill = arg;
+
+    (void)status;
+    atomic_store(&treadmill->stop, true);
+}
+
+/* D 9 */
+TEST(executor, fires_a_timer_although_the_queue_is_never_empty)
+{
+    const int64_t caps[] = {0, WEIR_OFF};
+
+    for (int i = 0; i < 2; i++) {
+        weir_manual_clock *clock;
+        struct treadmill treadmill = {0};
+        struct solo solo;
+
+        assert_int_equal(weir_manual_clock_create(1, &clock), 0);
+        solo = solo_open(
+            WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock), .task_cap_ns = caps[i]));
+        treadmill.executor = solo.executor;
+        assert_int_equal(weir_execute(solo.executor, treadmill_task, &treadmill), 0);
+        assert_int_equal(weir_schedule(solo.executor, weir_ms(1), NULL, stop_treadmill, &treadmill),
+                         0);
+        assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1)), 0);
+        assert_true(tally_await(&treadmill.stopped, 1));
+        solo_close(&solo);
+        weir_manual_clock_release(clock);
+    }
+}
+
+TEST(executor, runs_due_timers_before_the_tasks_of_a_turn)
+{
+    struct letters letters = {0};
+    struct solo solo = solo_open_at(1);
+
+    assert_int_equal(
+        weir_schedule(solo.executor, 10, NULL, letters_task, letters_arg(&letters, 'b')), 0);
+    assert_int_equal(
+        weir_schedule(solo.executor, 9, NULL, letters_task, letters_arg(&letters, 'a')), 0);
+    assert_true(solo_await_sleep(&solo, 10));
+    assert_int_equal(weir_execute_lazy(solo.executor, letters_task, letters_arg(&letters, 'c')), 0);
+    assert_int_equal(weir_manual_clock_set(solo.clock, 11), 0);
+    assert_true(letters_await(&letters, 3));
+    assert_string_equal(letters.text, "abc");
+    solo_close(&solo);
+}
+
+/* ---- the bound of the queue ---- */
+
+/* How many of `tries` tasks an executor takes that is at the gate. */
+static int count_accepted(struct solo *solo, struct tally *tally, int tries)
+{
+    int accepted = 0, err;
+
+    for (int i = 0; i < tries; i++) {
+        err = i % 2 == 0 ? weir_execute(solo->executor, tally_task, tally)
+                         : weir_execute_lazy(solo->executor, tally_task, tally);
+        if (err == 0)
+            accepted++;
+        else
+            assert_int_equal(err, WEIR_EFULL);
+    }
+    return accepted;
+}
+
+static void check_bound(int64_t max_pending, int expected)
+{
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = max_pending));
+    struct tally tally = {0};
+
+    for (int round = 0; round < 2; round++) {
+        struct gate gate = {0};
+
+        gate_hold(&gate, solo.executor);
+        assert_int_equal(count_accepted(&solo, &tally, expected + 10), expected);
+        assert_int_equal(weir_executor_pending(solo.executor), expected);
+        gate_open(&gate);
+        assert_true(tally_await(&tally, (uint32_t)(expected * (round + 1))));
+    }
+    solo_close(&solo);
+    assert_int_equal(tally.run, 2 * expected);
+}
+
+TEST(executor, with_a_bound_takes_exactly_as_many_tasks)
+{
+    check_bound(17, 17);
+    check_bound(100, 100);
+}
+
+TEST(executor, raises_a_bound_to_16_and_no_further)
+{
+    check_bound(1, 16);
+    check_bound(15, 16);
+    check_bound(16, 16);
+}
+
+/* Fills the queue from the executor's own thread, with tasks and with tail tasks. */
+struct filler {
+    weir_executor *executor;
+    struct tally tally;
+    int accepted;
+    int tail_accepted;
+    struct gate gate;
+};
+
+static void fill(void *arg, int status)
+{
+    struct filler *filler = arg;
+
+    for (int i = 0; i < 30; i++)
+        filler->accepted += weir_execute(filler->executor, tally_task, &filler->tally) == 0;
+    filler->tail_accepted =
+        weir_execute_after_turn(filler->executor, tally_task, &filler->tally) == 0;
+    gate_task(&filler->gate, status);
+}
+
+static void fill_tail(void *arg, int status)
+{
+    struct filler *filler = arg;
+
+    for (int i = 0; i < 30; i++)
+        filler->tail_accepted +=
+            weir_execute_after_turn(filler->executor, tally_task, &filler->tally) == 0;
+    gate_task(&filler->gate, status);
+}
+
+TEST(executor, bounds_the_submissions_of_its_own_thread_too)
+{
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
+    struct filler filler = {.executor = solo.executor};
+
+    assert_int_equal(weir_execute(solo.executor, fill, &filler), 0);
+    assert_true(gate_await_arrivals(&filler.gate, 1));
+    assert_int_equal(filler.accepted, 20);
+    assert_int_equal(filler.tail_accepted, 0);
+    assert_int_equal(weir_execute(solo.executor, tally_task, &filler.tally), WEIR_EFULL);
+    gate_open(&filler.gate);
+    assert_true(tally_await(&filler.tally, 20));
+    solo_close(&solo);
+}
+
+TEST(executor, bounds_tail_tasks_with_the_others)
+{
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
+    struct filler filler = {.executor = solo.executor};
+
+    assert_int_equal(weir_execute(solo.executor, fill_tail, &filler), 0);
+    assert_true(gate_await_arrivals(&filler.gate, 1));
+    assert_int_equal(filler.tail_accepted, 20);
+    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &filler.tally), WEIR_EFULL);
+    gate_open(&filler.gate);
+    assert_true(tally_await(&filler.tally, 20));
+
+    for (int i = 0; i < 16; i++) /* and there is room again */
+        assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &filler.tally), 0);
+    assert_true(tally_await(&filler.tally, 36));
+    solo_close(&solo);
+}
+
+struct crowd {
+    weir__thread thread;
+    struct solo *solo;
+    struct tally *tally;
+    int accepted;
+};
+
+static void crowd_in(void *arg)
+{
+    struct crowd *crowd = arg;
+
+    for (int i = 0; i < 500; i++)
+        crowd->accepted += weir_execute(crowd->solo->executor, tally_task, crowd->tally) == 0;
+}
+
+TEST(executor, does_not_exceed_its_bound_when_several_threads_fill_it)
+{
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 1000));
+    struct crowd crowds[SUBMITTERS];
+    struct tally tally = {0};
+    struct gate gate = {0};
+    int accepted = 0;
+
+    gate_hold(&gate, solo.executor);
+    for (int i = 0; i < SUBMITTERS; i++) {
+        crowds[i] = (struct crowd){.solo = &solo, .tally = &tally};
+        assert_int_equal(weir__thread_start(&crowds[i].thread, "crowd", crowd_in, &crowds[i]), 0);
+    }
+    for (int i = 0; i < SUBMITTERS; i++) {
+        weir__thread_join(&crowds[i].thread);
+        accepted += crowds[i].accepted;
+    }
+    assert_int_equal(accepted, 1000);
+    gate_open(&gate);
+    solo_close(&solo);
+    assert_int_equal(tally.run, 1000);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tasks that were to run later, or again, and are cancelled.
+ *
+ * Where a stepper is used, the test's thread is the executor's, and time passes when it says so.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/schedule.h>
+
+#include "base/random.h"
+#include "base/thread.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/job.h"
+#include "support/executor/promises.h"
+#include "support/executor/solo.h"
+#include "support/executor/stepper.h"
+#include "support/test.h"
+
+/* ---- cancelling ---- */
+
+TEST(schedule, that_is_cancelled_calls_its_function_to_clean_up_and_never_to_run)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_job_ran(&job, 0, 1); /* here, at once: this is the executor's thread */
+    assert_int_equal(weir_promise_cancel(promise), WEIR_ECOMPLETED);
+    stepper_advance(&stepper, 100);
+    assert_job_ran(&job, 0, 1);
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+    assert_job_ran(&job, 0, 1);
+}
+
+TEST(schedule, may_be_cancelled_by_another_thread)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    errand_elsewhere(cancel_promise, promise);
+    assert_true(weir_promise_is_cancelled(promise));
+    assert_job_ran(&job, 0, 0);
+    stepper_run(&stepper);
+    assert_job_ran(&job, 0, 1);
+    stepper_advance(&stepper, 10);
+    assert_job_ran(&job, 0, 1);
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(schedule, that_is_due_when_another_thread_cancels_it_does_not_run)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
+    errand_elsewhere(cancel_promise, promise);
+    stepper_run(&stepper); /* it fires before its removal comes up */
+    assert_job_ran(&job, 0, 1);
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(schedule, may_be_cancelled_before_the_executor_has_heard_of_it)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+
+    errand_elsewhere(job_schedule, &job);
+    assert_int_equal(weir_promise_cancel(job.promise), 0);
+    assert_job_ran(&job, 0, 1);
+    stepper_advance(&stepper, 10);
+    weir_promise_release(job.promise);
+
+    job.cancellations = 0;
+    errand_elsewhere(job_schedule, &job);
+    errand_elsewhere(cancel_promise, job.promise);
+    stepper_advance(&stepper, 10);
+    assert_job_ran(&job, 0, 1);
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+static void cancel_own_promise(struct job *job)
+{
+    assert_int_equal(weir_promise_cancel(job->promise), -EBUSY);
+}
+
+TEST(schedule, cannot_be_cancelled_once_it_runs)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper, .during = cancel_own_promise};
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &job.promise, job_task, &job), 0);
+    stepper_advance(&stepper, 10);
+    assert_job_ran(&job, 1, 0);
+    assert_int_equal(weir_promise_result(job.promise), 0);
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+static void cancel_other(struct job *job)
+{
+    assert_int_equal(weir_promise_cancel(job->promise), 0);
+}
+
+TEST(schedule, may_be_cancelled_by_one_that_is_due_at_the_same_time)
+{
+    struct stepper stepper = stepper_open();
+    struct job victim = {.stepper = &stepper};
+    struct job canceller = {.stepper = &stepper, .during = cancel_other};
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, NULL, job_task, &canceller), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, &canceller.promise, job_task, &victim), 0);
+    stepper_advance(&stepper, 10);
+    assert_job_ran(&canceller, 1, 0);
+    assert_job_ran(&victim, 0, 1);
+    weir_promise_release(canceller.promise);
+    stepper_close(&stepper);
+}
+
+/* D 15 */
+TEST(schedule, that_repeats_stops_when_it_is_cancelled)
+{
+    struct stepper stepper = stepper_open();
+    struct job here = {.stepper = &stepper}, elsewhere = {.stepper = &stepper};
+
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, &here.promise, job_task, &here), 0);
+    assert_int_equal(weir_schedule_with_fixed_delay(stepper.executor, 10, 10, &elsewhere.promise,
+                                                    job_task, &elsewhere),
+                     0);
+    stepper_advance(&stepper, 10);
+    stepper_advance(&stepper, 10);
+    assert_int_equal(weir_promise_cancel(here.promise), 0);
+    errand_elsewhere(cancel_promise, elsewhere.promise);
+    stepper_run(&stepper);
+    assert_job_ran(&here, 2, 1);
+    assert_job_ran(&elsewhere, 2, 1);
+    stepper_advance(&stepper, 1000);
+    weir_promise_release(here.promise);
+    weir_promise_release(elsewhere.promise);
+    stepper_close(&stepper);
+    assert_job_ran(&here, 2, 1);
+    assert_job_ran(&elsewhere, 2, 1);
+}
+
+static void cancel_in_third_run(struct job *job)
+{
+    if (job->runs == 3)
+        assert_int_equal(weir_promise_cancel(job->promise), 0);
+    assert_int_equal(job->cancellations, 0); /* not inside a run */
+}
+
+TEST(schedule, that_repeats_may_cancel_itself)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper, .during = cancel_in_third_run};
+
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+    stepper_advance(&stepper, 1000);
+    assert_job_ran(&job, 3, 1);
+    assert_true(weir_promise_is_cancelled(job.promise));
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+static void succeed_in_second_run(struct job *job)
+{
+    if (job->runs == 2)
+        assert_int_equal(weir_promise_succeed(job->promise, job), 0);
+}
+
+TEST(schedule, that_repeats_ends_when_its_promise_is_completed)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper, .during = succeed_in_second_run};
+
+    assert_int_equal(
+        weir_schedule_with_fixed_delay(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+    for (int i = 0; i < 5; i++)
+        stepper_advance(&stepper, 10);
+    assert_job_ran(&job, 2, 1);
+    assert_int_equal(weir_promise_result(job.promise), 0);
+    assert_ptr_equal(weir_promise_value(job.promise), &job);
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+static void fail_elsewhere(void *arg)
+{
+    (void)weir_promise_fail(arg, -EIO, NULL);
+}
+
+TEST(schedule, that_repeats_ends_when_another_thread_completes_its_promise)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+    stepper_run(&stepper);
+    errand_elsewhere(fail_elsewhere, job.promise);
+    stepper_advance(&stepper, 10);
+    assert_job_ran(&job, 1, 1);
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+TEST(schedule, that_repeats_may_be_cancelled_while_it_runs)
+{
+    struct solo solo = solo_open(NULL);
+    struct gate gate = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule_at_fixed_rate(solo.executor, 0, 1, &promise, gate_task, &gate),
+                     0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    gate_open(&gate);
+    assert_true(gate_await_arrivals(&gate, 2));
+    assert_int_equal(gate.arrivals.run, 1);
+    assert_int_equal(gate.arrivals.cancelled, 1);
+    weir_promise_release(promise);
+    solo_close(&solo);
+    assert_int_equal(gate.arrivals.calls, 2);
+}
+
+/* ---- races ---- */
+
+#define RACES 400
+
+TEST(schedule, is_run_or_cancelled_once_when_both_race)
+{
+    static struct tally tallies[RACES];
+    static weir_promise *promises[RACES];
+    static bool cancelled[RACES];
+    struct solo solo = solo_open(NULL);
+    weir__random random;
+
+    memset(tallies, 0, sizeof(tallies));
+    weir__random_init(&random, 12);
+    for (int i = 0; i < RACES; i++) {
+        assert_int_equal(weir_schedule(solo.executor,
+                                       weir_us((int64_t)weir__random_below(&random, 50)),
+                                       &promises[i], tally_task, &tallies[i]),
+                         0);
+        if (i % 2 == 0)
+            weir__thread_yield();
+        cancelled[i] = weir_promise_cancel(promises[i]) == 0;
+    }
+    solo_close(&solo);
+    for (int i = 0; i < RACES; i++) {
+        assert_int_equal(tallies[i].run, !cancelled[i]);
+        assert_int_equal(tallies[i].cancelled, cancelled[i]);
+        assert_int_equal(weir_promise_result(promises[i]), cancelled[i] ? WEIR_ECANCELED : 0);
+        weir_promise_release(promises[i]);
+    }
+}
+
+/* A repeated task that must not run after its cancellation was told. */
+struct repeated {
+    weir_promise *promise;
+    unsigned cancellations;
+    unsigned faults;
+    struct tally runs;
+};
+
+static void run_repeatedly(void *arg, int status)
+{
+    struct repeated *repeated = arg;
+
+    if (repeated->cancellations > 0)
+        repeated->faults++;
+    if (status < 0)
+        repeated->cancellations++;
+    tally_add(&repeated->runs);
+}
+
+TEST(schedule, that_repeats_is_cancelled_once_whenever_that_happens)
+{
+    enum { TASKS = 200 };
+    static struct repeated tasks[TASKS];
+    struct solo solo = solo_open(NULL);
+
+    memset(tasks, 0, sizeof(tasks));
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(weir_schedule_at_fixed_rate(solo.executor, 0, weir_us(20),
+                                                     &tasks[i].promise, run_repeatedly, &tasks[i]),
+                         0);
+    for (int i = 0; i < TASKS; i++) {
+        assert_true(tally_await(&tasks[i].runs, 2));
+        assert_int_equal(weir_promise_cancel(tasks[i].promise), 0);
+        weir_promise_release(tasks[i].promise);
+    }
+    solo_close(&solo);
+    for (int i = 0; i < TASKS; i++) {
+        assert_int_equal(tasks[i].cancellations, 1);
+        assert_int_equal(tasks[i].faults, 0);
+    }
+}

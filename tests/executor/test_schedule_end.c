@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How tasks that run later wake their executor, keep it from suspension, and end with it.
+ */
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/manual.h>
+#include <weir/schedule.h>
+
+#include "support/executor/errand.h"
+#include "support/executor/job.h"
+#include "support/executor/letters.h"
+#include "support/executor/messages.h"
+#include "support/executor/promises.h"
+#include "support/executor/solo.h"
+#include "support/executor/stepper.h"
+#include "support/test.h"
+
+#define PATIENCE_NS weir_seconds(10)
+#define START_NS weir_seconds(1) /* a stepper's */
+
+/* ---- waking and sleeping ---- */
+
+static void schedule_letter(struct solo *solo, int64_t delay_ns, struct letters *letters,
+                            char letter)
+{
+    assert_int_equal(
+        weir_schedule(solo->executor, delay_ns, NULL, letters_task, letters_arg(letters, letter)),
+        0);
+}
+
+/* B 3 */
+TEST(schedule, wakes_a_sleeping_executor_only_for_an_earlier_deadline)
+{
+    struct solo solo = solo_open_at(START_NS);
+    struct letters letters = {0};
+    uint64_t wakeups;
+
+    schedule_letter(&solo, 200, &letters, 'b');
+    assert_true(solo_await_sleep(&solo, START_NS + 200));
+    wakeups = solo_stats(&solo).wakeups_made;
+
+    schedule_letter(&solo, 300, &letters, 'c');
+    schedule_letter(&solo, 200, &letters, 'd');
+    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups);
+    assert_true(solo_await_sleep(&solo, START_NS + 200));
+
+    schedule_letter(&solo, 100, &letters, 'a');
+    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups + 1);
+    assert_true(solo_await_sleep(&solo, START_NS + 100));
+    assert_int_equal(weir_manual_clock_advance(solo.clock, 300), 0);
+    assert_true(letters_await(&letters, 4));
+    assert_string_equal(letters.text, "abdc");
+    solo_close(&solo);
+}
+
+TEST(schedule, wakes_nobody_when_it_is_cancelled)
+{
+    struct solo solo = solo_open_at(START_NS);
+    struct tally tally = {0}, task = {0};
+    weir_promise *promise;
+    uint64_t wakeups;
+
+    assert_int_equal(weir_schedule(solo.executor, 200, &promise, tally_task, &tally), 0);
+    assert_true(solo_await_sleep(&solo, START_NS + 200));
+    wakeups = solo_stats(&solo).wakeups_made;
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups);
+    assert_int_equal(tally.calls, 0);
+
+    assert_int_equal(weir_execute(solo.executor, tally_task, &task), 0);
+    assert_true(tally_await(&task, 1));
+    assert_int_equal(tally.cancelled, 1); /* that was ahead of the task */
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+/* D 3 */
+TEST(schedule, that_is_cancelled_lets_its_executor_be_suspended)
+{
+    struct solo solo = solo_open_at(START_NS);
+    struct tally tally = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule(solo.executor, 200, &promise, tally_task, &tally), 0);
+    assert_true(solo_await_sleep(&solo, START_NS + 200));
+    assert_int_equal(weir_executor_suspend(solo.executor), 0);
+    assert_true(solo_await_sleep(&solo, START_NS + 200));
+    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_SUSPENDING);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
+    assert_int_equal(tally.cancelled, 1);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+TEST(schedule, brings_a_suspended_executor_back)
+{
+    struct solo solo = solo_open(NULL);
+    struct tally tally = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_executor_suspend(solo.executor), 0);
+    assert_int_equal(weir_schedule(solo.executor, 1, &promise, tally_task, &tally), 0);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(tally.run, 1);
+    weir_promise_release(promise);
+    solo_close(&solo);
+}
+
+/* ---- the end of the executor ---- */
+
+TEST(schedule, is_cancelled_when_its_executor_shuts_down)
+{
+    struct stepper stepper = stepper_open();
+    struct job jobs[4] = {
+        {.stepper = &stepper}, {.stepper = &stepper}, {.stepper = &stepper}, {.stepper = &stepper}};
+    weir_executor *executor = stepper.executor;
+
+    assert_int_equal(weir_schedule(executor, 10, &jobs[0].promise, job_task, &jobs[0]), 0);
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(executor, 0, 10, &jobs[1].promise, job_task, &jobs[1]), 0);
+    assert_int_equal(
+        weir_schedule_with_fixed_delay(executor, 10, 10, &jobs[2].promise, job_task, &jobs[2]), 0);
+    assert_int_equal(weir_schedule(executor, 10, &jobs[3].promise, job_task, &jobs[3]), 0);
+    assert_true(weir_promise_set_uncancellable(jobs[3].promise));
+    stepper_run(&stepper);
+    assert_int_equal(weir_executor_shutdown(executor, 0, weir_seconds(1)), 0);
+    stepper_run(&stepper);
+    for (int i = 0; i < 4; i++) {
+        assert_job_ran(&jobs[i], i == 1, 1);
+        assert_int_equal(weir_promise_result(jobs[i].promise), WEIR_ECANCELED);
+        weir_promise_release(jobs[i].promise);
+    }
+    stepper_close(&stepper);
+}
+
+TEST(schedule, that_the_executor_has_not_heard_of_is_cancelled_with_its_queue)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+
+    messages_catch();
+    errand_elsewhere(job_schedule, &job);
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
+    (void)weir_manual_run_once(stepper.executor, 0, -1);
+    assert_job_ran(&job, 0, 1);
+    assert_true(weir_promise_is_cancelled(job.promise));
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
+
+TEST(schedule, that_was_cancelled_is_not_cancelled_again_with_its_executor)
+{
+    struct stepper stepper = stepper_open();
+    struct job filed = {.stepper = &stepper}, unfiled = {.stepper = &stepper};
+
+    messages_catch();
+    assert_int_equal(weir_schedule(stepper.executor, 10, &filed.promise, job_task, &filed), 0);
+    errand_elsewhere(cancel_promise, filed.promise);
+    errand_elsewhere(job_schedule, &unfiled);
+    assert_int_equal(weir_promise_cancel(unfiled.promise), 0);
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
+    (void)weir_manual_run_once(stepper.executor, 0, -1);
+    assert_job_ran(&filed, 0, 1);
+    assert_job_ran(&unfiled, 0, 1);
+    weir_promise_release(filed.promise);
+    weir_promise_release(unfiled.promise);
+    stepper_close(&stepper);
+}
+
+static void schedule_again(void *arg, int status)
+{
+    struct job *job = arg;
+
+    (void)status; /* which it should have looked at */
+    job->runs++;
+    (void)weir_schedule(job->stepper->executor, 10, NULL, schedule_again, job);
+}
+
+TEST(schedule, that_comes_back_when_it_is_cancelled_does_not_hold_up_the_end)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, NULL, schedule_again, &job), 0);
+    stepper_advance(&stepper, 10);
+    assert_int_equal(job.runs, 1);
+    stepper_close(&stepper);
+    assert_true(job.runs > 1);
+}
+
+TEST(schedule, after_the_end_is_refused)
+{
+    struct solo solo = solo_open(NULL);
+    weir_executor *ended = weir_executor_retain(solo.executor);
+    struct tally tally = {0};
+    weir_promise *promise = NULL;
+
+    solo_close(&solo);
+    assert_int_equal(weir_schedule(ended, 0, &promise, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_schedule_at_fixed_rate(ended, 0, 1, &promise, tally_task, &tally),
+                     WEIR_EREJECTED);
+    assert_int_equal(weir_schedule_with_fixed_delay(ended, 0, 1, &promise, tally_task, &tally),
+                     WEIR_EREJECTED);
+    assert_null(promise);
+    assert_int_equal(tally.calls, 0);
+    weir_executor_release(ended);
+}
+
+TEST(schedule, may_be_cancelled_after_the_end)
+{
+    struct stepper stepper = stepper_open();
+    struct job job = {.stepper = &stepper};
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &job.promise, job_task, &job), 0);
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
+    stepper_run(&stepper);
+    assert_int_equal(weir_promise_cancel(job.promise), WEIR_ECOMPLETED);
+    assert_job_ran(&job, 0, 1);
+    weir_promise_release(job.promise);
+    stepper_close(&stepper);
+}
