@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who waits for a connection of a pool, and for how long; and how long a pool keeps what nobody
+ * wants. Each test has a server on the same loop.
+ */
+#include <weir/client_pool.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/thread.h"
+#include "support/bootstrap/pond.h"
+#include "support/bootstrap/service.h"
+#include "support/executor/errand.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/solo.h"
+#include "support/loop/host.h"
+
+#define START_NS weir_seconds(1)
+
+/* ---- who waits ---- */
+
+TEST_EACH_LOOP(client_pool, serves_those_who_wait_in_order)
+{
+    struct pond pond;
+    weir_promise *waiting[3];
+    weir_channel *channel;
+
+    pond_open(&pond, host, POOL(.max = 1));
+    channel = pond_acquire(pond.pool);
+    for (int i = 0; i < 3; i++)
+        waiting[i] = pond_ask(pond.pool);
+    assert_int_equal(pond_stats(pond.pool).waiting, 3);
+    for (int i = 0; i < 3; i++) {
+        for (int j = i; j < 3; j++)
+            assert_false(weir_promise_is_done(waiting[j]));
+        assert_int_equal(pond_give(pond.pool, channel), 0);
+        channel = pond_take(waiting[i]);
+    }
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    pond_close(&pond);
+    assert_int_equal(pond.service.opened.calls, 1);
+}
+
+TEST_EACH_LOOP(client_pool, bounds_those_who_wait)
+{
+    struct pond pond;
+    weir_promise *waiting;
+    weir_channel *channel;
+
+    pond_open(&pond, host, POOL(.max = 1, .max_waiting = 1));
+    channel = pond_acquire(pond.pool);
+    waiting = pond_ask(pond.pool);
+    assert_int_equal(pond_result(pond_ask(pond.pool)), WEIR_EFULL);
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    assert_int_equal(pond_give(pond.pool, pond_take(waiting)), 0);
+    pond_close(&pond);
+}
+
+TEST_EACH_LOOP(client_pool, lets_nobody_wait_if_told_so)
+{
+    struct pond pond;
+    weir_promise *first;
+    weir_channel *second;
+
+    pond_open(&pond, host, POOL(.max = 2, .max_waiting = WEIR_OFF));
+    first = pond_ask(pond.pool); /* waits only for its connection */
+    second = pond_acquire(pond.pool);
+    assert_int_equal(pond_result(pond_ask(pond.pool)), WEIR_EFULL);
+    assert_int_equal(pond_give(pond.pool, pond_take(first)), 0);
+    assert_int_equal(pond_give(pond.pool, second), 0);
+    pond_close(&pond);
+}
+
+static void move_to(struct solo *solo, int64_t ns)
+{
+    assert_int_equal(weir_manual_clock_set(solo->clock, START_NS + ns), 0);
+}
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+TEST_EACH_LOOP(client_pool, has_a_limit_to_waiting)
+{
+    struct pond pond;
+    struct solo hands = solo_open_at(START_NS);
+    weir_promise *waiting;
+    weir_channel *channel;
+
+    pond_open(&pond, host,
+              POOL(.max = 1, .executor = hands.executor, .acquire_timeout_ns = weir_seconds(5)));
+    channel = pond_acquire(pond.pool);
+    waiting = pond_ask(pond.pool);
+    errand_on(hands.executor, do_nothing, NULL); /* it has its timer now */
+    move_to(&hands, weir_seconds(5) - 1);
+    errand_on(hands.executor, do_nothing, NULL);
+    assert_false(weir_promise_is_done(waiting));
+    move_to(&hands, weir_seconds(5));
+    assert_int_equal(pond_result(waiting), -ETIMEDOUT);
+    assert_int_equal(pond_stats(pond.pool).waiting, 0);
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    pond_close(&pond);
+    solo_close(&hands);
+}
+
+TEST_EACH_LOOP(client_pool, gives_the_channel_of_a_cancelled_one_to_the_next)
+{
+    struct pond pond;
+    struct gate gate = {0};
+    weir_promise *first, *second;
+
+    pond_open(&pond, host, POOL(.max = 1));
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    first = pond_ask(pond.pool);
+    second = pond_ask(pond.pool);
+    assert_int_equal(weir_promise_cancel(first), 0);
+    gate_open(&gate);
+    assert_int_equal(pond_give(pond.pool, pond_take(second)), 0);
+    assert_int_equal(pond_result(first), WEIR_ECANCELED);
+    pond_close(&pond);
+    assert_int_equal(pond.service.opened.calls, 1);
+}
+
+TEST_EACH_LOOP(client_pool, keeps_the_channel_of_a_cancelled_one)
+{
+    struct pond pond;
+    struct gate gate = {0};
+    weir_promise *first;
+
+    pond_open(&pond, host, POOL(.max = 1));
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    first = pond_ask(pond.pool);
+    assert_int_equal(weir_promise_cancel(first), 0);
+    weir_promise_release(first);
+    gate_open(&gate);
+    while (pond_stats(pond.pool).idle == 0)
+        weir__thread_yield();
+    assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
+    assert_int_equal(pond_stats(pond.pool).created, 1);
+    pond_close(&pond);
+}
+
+/* Answers the first time; then it keeps who asks. */
+struct slow {
+    weir_address address;
+    unsigned answers;
+    weir_promise *_Atomic kept;
+};
+
+static void resolve_slowly(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+{
+    struct slow *slow = user_data;
+
+    (void)host;
+    if (slow->answers++ == 0)
+        (void)weir_resolver_answer(promise, &slow->address, 1, port);
+    else
+        slow->kept = weir_promise_retain(promise);
+}
+
+/* Although one is being connected for him. */
+TEST_EACH_LOOP(client_pool, gives_what_comes_back_to_who_waits_for_a_slow_connection)
+{
+    static const weir_resolver_type type = {.name = "slow", .resolve = resolve_slowly};
+    struct pond pond;
+    struct slow slow = {0};
+    weir_resolver *resolver = NULL;
+    weir_channel *channel;
+    weir_promise *waiting;
+
+    pond_serve(&pond, host);
+    assert_int_equal(weir_channel_local_address(pond.server, &slow.address), 0);
+    (void)snprintf(pond.address, sizeof(pond.address), "slow.test:%u",
+                   (unsigned)weir_address_port(&slow.address));
+    assert_int_equal(weir_resolver_create(&type, &slow, &resolver), 0);
+    assert_int_equal(
+        weir_client_pool_create(
+            POOL(.client = WEIR_CLIENT_OPTIONS(.group = host->group, .address = pond.address,
+                                               .resolver = resolver)),
+            &pond.pool),
+        0);
+    channel = pond_acquire(pond.pool);
+    waiting = pond_ask(pond.pool);
+    assert_int_equal(slow.answers, 2);
+    assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
+    assert_ptr_equal(pond_take(waiting), channel);
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    weir_channel_release(channel);
+    pond_close_pool(pond.pool);
+    weir_promise_release(slow.kept);
+    weir_resolver_release(resolver);
+    service_stop(pond.server);
+}
+
+/* A time that is over before it has begun. */
+TEST_EACH_LOOP(client_pool, may_have_no_time_at_all)
+{
+    struct pond pond;
+    weir_channel *channel;
+
+    pond_open(&pond, host, POOL(.max = 1));
+    channel = pond_acquire(pond.pool);
+    for (int i = 0; i < 20; i++) {
+        weir_client_pool *pool = pond_add_pool(&pond, POOL(.max = 1, .acquire_timeout_ns = 1));
+        weir_promise *acquiring = pond_ask(pool);
+
+        assert_int_equal(weir_promise_await(acquiring, PATIENCE_NS), 0);
+        if (weir_promise_result(acquiring) == 0)
+            weir_client_pool_give(pool, weir_promise_value(acquiring), NULL);
+        weir_promise_release(acquiring);
+        pond_close_pool(pool);
+    }
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    pond_close(&pond);
+}
+
+TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
+{
+    struct pond pond;
+    struct solo hands = solo_open_at(START_NS);
+    weir_channel *old, *young;
+
+    pond_open(&pond, host,
+              POOL(.max = 2, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
+    old = pond_acquire(pond.pool);
+    young = pond_acquire(pond.pool);
+    assert_int_equal(pond_give(pond.pool, weir_channel_retain(old)), 0);
+    errand_on(hands.executor, do_nothing, NULL);
+    move_to(&hands, weir_seconds(6));
+    assert_int_equal(pond_give(pond.pool, weir_channel_retain(young)), 0);
+    move_to(&hands, weir_seconds(10));
+    assert_int_equal(weir_channel_await_closed(old, PATIENCE_NS), 0);
+    errand_on(hands.executor, do_nothing, NULL);
+    assert_int_equal(pond_stats(pond.pool).idle, 1);
+    assert_true(weir_channel_is_open(young));
+    move_to(&hands, weir_seconds(16));
+    assert_int_equal(weir_channel_await_closed(young, PATIENCE_NS), 0);
+    assert_int_equal(pond_stats(pond.pool).channels, 0);
+    weir_channel_release(old);
+    weir_channel_release(young);
+    pond_close(&pond);
+    solo_close(&hands);
+}
