@@ -6,26 +6,18 @@
 #include "echo/competitor.h"
 
 #include <stdalign.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "peers/backlog.h"
+#include "peers/watched.h"
 
-enum { EVENTS_MAX = 1024, WINDOW = 128 * 1024 };
+enum { WINDOW = 128 * 1024 };
 
 static alignas(4096) char window[WINDOW];
-static int epoll;
 
 static void server_configure(bench_round *round)
 {
     (void)round;
-}
-
-static void watch(int descriptor, int operation, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.fd = descriptor};
-
-    bench_require(epoll_ctl(epoll, operation, descriptor, &event) == 0, "epoll_ctl");
 }
 
 static void hang_up(int descriptor)
@@ -34,14 +26,9 @@ static void hang_up(int descriptor)
     close(descriptor);
 }
 
-static void accept_all(int listener)
+static void on_accepted(int descriptor)
 {
-    int descriptor;
-
-    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-        bench_require(descriptor < DESCRIPTORS_MAX, "so many connections");
-        watch(descriptor, EPOLL_CTL_ADD, EPOLLIN);
-    }
+    bench_require(descriptor < DESCRIPTORS_MAX, "so many connections");
 }
 
 static void on_readable(int descriptor)
@@ -67,32 +54,11 @@ static void on_writable(int descriptor)
         watch(descriptor, EPOLL_CTL_MOD, EPOLLIN);
 }
 
-static void on_event(const struct epoll_event *event, int listener)
-{
-    if (event->data.fd == listener)
-        accept_all(listener);
-    else if (event->events & EPOLLOUT)
-        on_writable(event->data.fd);
-    else
-        on_readable(event->data.fd);
-}
-
 static void server_run(int cpu)
 {
-    static struct epoll_event events[EVENTS_MAX];
-    int listener = echo_server_listen();
+    static const struct watched server = {on_accepted, on_readable, on_writable};
 
-    bench_pin(cpu);
-    epoll = epoll_create1(EPOLL_CLOEXEC);
-    bench_require(epoll >= 0, "epoll_create1");
-    watch(listener, EPOLL_CTL_ADD, EPOLLIN);
-    echo_server_announce(listener);
-    for (;;) {
-        int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
-
-        for (int i = 0; i < count; i++)
-            on_event(&events[i], listener);
-    }
+    watched_run(&server, cpu);
 }
 
 #include "echo/cases.h"

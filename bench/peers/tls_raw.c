@@ -7,15 +7,15 @@
 #include "echo/competitor.h"
 
 #include <signal.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
 
+#include "peers/watched.h"
 #include "tls/crowd.h"
 #include "tls/identity.h"
 
-enum { EVENTS_MAX = 1024, PIECE = 16384, DESCRIPTORS_MAX = 32768 };
+enum { PIECE = 16384, DESCRIPTORS_MAX = 32768 };
 
 struct connection {
     SSL *ssl;
@@ -27,7 +27,6 @@ static struct connection connections[DESCRIPTORS_MAX];
 static size_t answer_size;
 static bool configured_tickets;
 static SSL_CTX *context;
-static int epoll;
 
 static void server_configure(bench_round *round)
 {
@@ -37,14 +36,7 @@ static void server_configure(bench_round *round)
     configured_tickets = bench_setting(round, "tickets", 0) + bench_setting(round, "resumed", 0);
 }
 
-static void watch(int descriptor, int operation, uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.fd = descriptor};
-
-    bench_require(epoll_ctl(epoll, operation, descriptor, &event) == 0, "epoll_ctl");
-}
-
-static void accept_one(int descriptor)
+static void on_accepted(int descriptor)
 {
     struct connection *self = &connections[descriptor];
 
@@ -52,15 +44,6 @@ static void accept_one(int descriptor)
     *self = (struct connection){.ssl = SSL_new(context)};
     bench_require(self->ssl != NULL && SSL_set_fd(self->ssl, descriptor) == 1, "SSL_new");
     SSL_set_accept_state(self->ssl);
-    watch(descriptor, EPOLL_CTL_ADD, EPOLLIN);
-}
-
-static void accept_all(int listener)
-{
-    int descriptor;
-
-    while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        accept_one(descriptor);
 }
 
 static void hang_up(int descriptor)
@@ -104,34 +87,13 @@ static void on_readable(int descriptor)
     }
 }
 
-static void on_event(const struct epoll_event *event, int listener)
-{
-    if (event->data.fd == listener)
-        accept_all(listener);
-    else if (event->events & EPOLLOUT)
-        send_answer(event->data.fd);
-    else
-        on_readable(event->data.fd);
-}
-
 static void server_run(int cpu)
 {
-    static struct epoll_event events[EVENTS_MAX];
-    int listener = echo_server_listen();
+    static const struct watched server = {on_accepted, on_readable, send_answer};
 
-    bench_pin(cpu);
     signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to whoever has gone */
     context = tls_identity_server(configured_tickets);
-    epoll = epoll_create1(EPOLL_CLOEXEC);
-    bench_require(epoll >= 0, "epoll_create1");
-    watch(listener, EPOLL_CTL_ADD, EPOLLIN);
-    echo_server_announce(listener);
-    for (;;) {
-        int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
-
-        for (int i = 0; i < count; i++)
-            on_event(&events[i], listener);
-    }
+    watched_run(&server, cpu);
 }
 
 #include "tls/cases.h"
