@@ -40,4 +40,19 @@ int weir__stream_admit(weir_channel *channel, const weir_msg *msg);
 int weir__stream_flush(weir_channel *channel);
 int weir__stream_configure(weir_channel *channel);
 
+/* The table of a transport of connections, and what is its own besides: how they are bound,
+ * connected and closed, what they send, and how. */
+#define WEIR__STREAM(...)                                                                         \
+    {                                                                                             \
+        .lingers = true, .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,          \
+        .detach = weir__endpoint_detach, .is_active = weir__stream_is_active,                     \
+        .shut_output = weir__stream_shut_output, .shut_input = weir__stream_shut_input,           \
+        .read_start = weir__stream_read_start, .read_stop = weir__stream_read_stop,               \
+        .local_address = weir__endpoint_local_address,                                            \
+        .remote_address = weir__endpoint_remote_address,                                          \
+        .set_socket_option = weir__endpoint_set_socket_option,                                    \
+        .get_socket_option = weir__endpoint_get_socket_option, .adopt = weir__stream_take,        \
+        .descriptor = weir__endpoint_descriptor, .configure = weir__stream_configure, __VA_ARGS__ \
+    }
+
 #endif

@@ -59,21 +59,11 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
                                                     : weir__stream_admit(channel, msg);
 }
 
-#define CONNECTION(transport_name, type, admit_slot, flush_slot)                                 \
-    {                                                                                            \
-        .name = transport_name, .stats = WEIR__STATS_UNIX, .size = sizeof(struct connection),    \
-        .socket_family = AF_UNIX, .socket_type = type, .lingers = true,                          \
-        .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,                          \
-        .detach = weir__endpoint_detach, .is_active = weir__stream_is_active,                    \
-        .bind = bind_connection, .connect = connect_to, .close = close_connection,               \
-        .shut_output = weir__stream_shut_output, .shut_input = weir__stream_shut_input,          \
-        .read_start = weir__stream_read_start, .read_stop = weir__stream_read_stop,              \
-        .admit = admit_slot, .flush = flush_slot, .local_address = weir__endpoint_local_address, \
-        .remote_address = weir__endpoint_remote_address,                                         \
-        .set_socket_option = weir__endpoint_set_socket_option,                                   \
-        .get_socket_option = weir__endpoint_get_socket_option, .adopt = weir__stream_take,       \
-        .descriptor = weir__endpoint_descriptor, .configure = weir__stream_configure,            \
-    }
+#define CONNECTION(transport_name, type, admit_slot, flush_slot)                                   \
+    WEIR__STREAM(.name = transport_name, .stats = WEIR__STATS_UNIX,                                \
+                 .size = sizeof(struct connection), .socket_family = AF_UNIX, .socket_type = type, \
+                 .bind = bind_connection, .connect = connect_to, .close = close_connection,        \
+                 .admit = admit_slot, .flush = flush_slot)
 
 static const weir__transport stream =
     CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_flush);
