@@ -68,8 +68,7 @@ void weir__tls_flush(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-/* From here on nothing comes of what is under way. */
-static void become_over(weir__tls *tls)
+void weir__tls_become_over(weir__tls *tls)
 {
     tls->stage = WEIR__TLS_OVER;
     (void)weir_timer_stop(&tls->timer);
@@ -81,7 +80,7 @@ void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail)
 
     if (tls->stage == WEIR__TLS_OVER)
         return;
-    become_over(tls);
+    weir__tls_become_over(tls);
     weir__tls_flush(ctx); /* the alert */
     weir__tls_fail_writes(ctx, err, detail);
     weir__tls_tell(ctx, err, detail);
@@ -361,7 +360,7 @@ static void on_inactive(weir_ctx *ctx)
         weir__tls_peer_ended(ctx);
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_ended(ctx);
-    become_over(tls);
+    weir__tls_become_over(tls);
     weir__tls_tell(ctx, tls->lost < 0 ? tls->lost : WEIR_ECLOSED,
                    tls->lost < 0 ? "the connection was lost before the handshake was over"
                                  : "the channel was closed before the handshake was over");

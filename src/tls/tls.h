@@ -95,6 +95,9 @@ void weir__tls_resume(weir_ctx *ctx);
 /* Goes on reading, unless a job still has the session. */
 void weir__tls_release_input(weir_ctx *ctx);
 
+/* From here on nothing comes of what is under way. */
+void weir__tls_become_over(weir__tls *tls);
+
 /* It cannot go on: everybody who waits hears of it, then it is closed. */
 void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail);
 

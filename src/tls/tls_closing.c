@@ -215,10 +215,8 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
 static void close_early(weir_ctx *ctx, weir_promise *done)
 {
     static const char *const words = "the channel was closed before the handshake was over";
-    weir__tls *tls = weir__tls_of(ctx);
 
-    tls->stage = WEIR__TLS_OVER;
-    (void)weir_timer_stop(&tls->timer);
+    weir__tls_become_over(weir__tls_of(ctx));
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
     weir__tls_tell(ctx, WEIR_ECLOSED, words);
     weir_close(ctx, done);
