@@ -11,7 +11,18 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+#include <weir/log.h>
+
+/*
+ * Options make no sense: says so in the log, with a format that says why. -EINVAL, by which a
+ * compiler knows that it is an error.
+ */
+#define weir__options_refuse(subsystem, object, ...)                                           \
+    (weir_log_write(WEIR_LOG_ERROR, subsystem, object, "options make no sense: " __VA_ARGS__), \
+     -EINVAL)
 
 static inline bool weir__options_all_zero(const unsigned char *bytes, size_t size)
 {
@@ -34,14 +45,55 @@ static inline int weir__options_read(void *ret_options, size_t known, const void
     if (given != NULL)
         memcpy(&size, given, sizeof(size));
     if (size < sizeof(size))
-        return -EINVAL;
+        return weir__options_refuse(
+            "options", NULL, "their size is %zu: the macro or init of the struct sets it", size);
     if (size > known && !weir__options_all_zero((const unsigned char *)given + known, size - known))
-        return -EINVAL;
+        return weir__options_refuse("options", NULL,
+                                    "one of them is newer than this library, which knows %zu of "
+                                    "their %zu bytes",
+                                    known, size);
 
     memset(ret_options, 0, known);
     if (given != NULL)
         memcpy(ret_options, given, size < known ? size : known);
     memcpy(ret_options, &known, sizeof(known));
+    return 0;
+}
+
+/* An option that is a number, and what it can be. */
+typedef struct weir__option {
+    const char *name;
+    int64_t value;
+    int64_t least;
+    int64_t most;
+} weir__option;
+
+#define WEIR__OPTION(options, member, least, most)            \
+    {                                                         \
+#member, (int64_t)(options)->member, (least), (most), \
+    }
+
+/* One that is a time or a count: no less than `least`, which is 0 or WEIR_OFF. */
+#define WEIR__OPTION_FROM(options, member, least) WEIR__OPTION(options, member, least, INT64_MAX)
+
+/* -EINVAL, with its reason in the log, unless all of them can be: ("idle", NULL, WEIR__OPTION(...),
+ * ...). */
+#define weir__options_check(subsystem, object, ...) \
+    weir__options_check_all(subsystem, object, (const weir__option[]){__VA_ARGS__, {.name = NULL}})
+
+static inline int weir__options_check_all(const char *subsystem, const char *object,
+                                          const weir__option *option)
+{
+    for (; option->name != NULL; option++) {
+        if (option->value < option->least)
+            return weir__options_refuse(subsystem, object,
+                                        "%s is %lld, and cannot be less than %lld", option->name,
+                                        (long long)option->value, (long long)option->least);
+        if (option->value > option->most)
+            return weir__options_refuse(subsystem, object,
+                                        "%s is %lld, and cannot be more than %lld", option->name,
+                                        (long long)option->value, (long long)option->most);
+    }
     return 0;
 }
 

@@ -36,13 +36,15 @@ int weir__client_options_read(const weir_client_options *given, weir_client_opti
     if (err < 0)
         return err;
     if ((options.group != NULL) == (options.loop != NULL))
-        return weir__kind_refuse("client", "it wants a group, or a loop, and not both");
+        return weir__options_refuse("client", NULL, "it wants a group, or a loop, and not both");
     if ((options.address != NULL) == (options.address_count > 0))
-        return weir__kind_refuse("client", "it wants an address, or several, and not both");
-    if (options.address_count > ADDRESSES_MAX)
-        return weir__kind_refuse("client", "there are too many addresses");
-    if (options.attempt_delay_ns < WEIR_OFF)
-        return weir__kind_refuse("client", "attempt_delay_ns is negative");
+        return weir__options_refuse("client", NULL,
+                                    "it wants an address, or several, and not both");
+    err =
+        weir__options_check("client", NULL, WEIR__OPTION(&options, address_count, 0, ADDRESSES_MAX),
+                            WEIR__OPTION_FROM(&options, attempt_delay_ns, WEIR_OFF));
+    if (err < 0)
+        return err;
     options.size = sizeof(options);
     *ret_options = options;
     return 0;

@@ -38,14 +38,15 @@ static int read_options(const weir_client_pool_options *given,
     if (err < 0)
         return err;
     if (options->client == NULL)
-        return weir__kind_refuse("client pool", "there are no options of the client");
-    if (options->max < 0 || options->max_waiting < WEIR_OFF)
-        return weir__kind_refuse("client pool", "max or max_waiting is negative");
-    if (options->acquire_timeout_ns < WEIR_OFF || options->idle_timeout_ns < WEIR_OFF)
-        return weir__kind_refuse("client pool", "a timeout is negative");
+        return weir__options_refuse("client pool", NULL, "there are no options of the client");
     if (options->executor != NULL && options->executor->type->run_here != NULL)
-        return weir__kind_refuse("client pool", "its executor has no timers");
-    err = weir__client_options_read(options->client, ret_client);
+        return weir__options_refuse("client pool", NULL, "its executor has no timers");
+    err = weir__options_check("client pool", NULL, WEIR__OPTION_FROM(options, max, 0),
+                              WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
+                              WEIR__OPTION_FROM(options, acquire_timeout_ns, WEIR_OFF),
+                              WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF));
+    if (err == 0)
+        err = weir__client_options_read(options->client, ret_client);
     return err < 0 ? err : weir__client_look_at(ret_client, &is_name);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/descriptor.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "bootstrap/kind.h"
 #include "bootstrap/server.h"
 #include "channel/channel.h"
@@ -70,7 +71,8 @@ int weir__handed_adopt(const weir_server_options *options, int descriptor,
         return err;
     if (options->kind == WEIR_KIND_DATAGRAM && !channel->transport->connectionless) {
         weir_channel_release(channel);
-        return weir__kind_refuse("server", "what was handed over is a connection, no datagrams");
+        return weir__options_refuse("server", NULL,
+                                    "what was handed over is a connection, no datagrams");
     }
     listening->channel = channel;
     listening->is_adopted = true;

@@ -10,11 +10,6 @@
 #include "base/log.h"
 #include "channel/channel.h"
 
-void weir__kind_complain(const char *bootstrap, const char *reason)
-{
-    weir__error(bootstrap, "-", "options make no sense: %s", reason);
-}
-
 int weir__kind_parse(const char *text, weir_address *ret_address)
 {
     int err = weir_address_parse(text, ret_address);

@@ -9,16 +9,6 @@
 
 #include <weir/channel.h>
 
-/* Options that make no sense: logs the reason. */
-void weir__kind_complain(const char *bootstrap, const char *reason);
-
-/* The same, for a return. In line, so that the compiler knows that it is an error. */
-static inline int weir__kind_refuse(const char *bootstrap, const char *reason)
-{
-    weir__kind_complain(bootstrap, reason);
-    return -EINVAL;
-}
-
 /* Reads an address. What is none is logged. */
 int weir__kind_parse(const char *text, weir_address *ret_address);
 

@@ -191,7 +191,8 @@ static int create_listener(weir__server *server, const weir_server_options *opti
     int err = weir__kind_parse(address, &listening->address);
 
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
-        err = weir__kind_refuse("server", "only an internet address can have several acceptors");
+        err = weir__options_refuse("server", NULL,
+                                   "only an internet address can have several acceptors");
     if (err == 0)
         err = weir__kind_create_server(options->kind, &listening->address, options->options,
                                        options->child_options, &listening->channel);

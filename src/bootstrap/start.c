@@ -31,14 +31,6 @@ static int refuse(const weir_server_options *given, int err)
     return err;
 }
 
-/* What was adopted is gone after the first time. */
-static bool can_try_again(const weir_server_options *given)
-{
-    weir_server_options options;
-
-    return weir__options_read(&options, sizeof(options), given) == 0 && options.adopt_count == 0;
-}
-
 static int start(const weir_server_options *options, bool is_patient, weir_channel **ret_server)
 {
     weir_promise *started;
@@ -62,9 +54,14 @@ static int start(const weir_server_options *options, bool is_patient, weir_chann
 int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
 {
     int64_t until_ns = weir__monotonic_now() + IN_USE_NS, pause_ns = PAUSE_MIN_NS;
-    bool is_patient = can_try_again(options);
-    int err = weir__promise_may_wait(NULL);
+    weir_server_options own;
+    bool is_patient;
+    int err = weir__options_read(&own, sizeof(own), options);
 
+    if (err < 0)
+        return err;
+    is_patient = own.adopt_count == 0; /* what was adopted is gone after the first time */
+    err = weir__promise_may_wait(NULL);
     if (err < 0)
         return refuse(options, err);
     while ((err = start(options, is_patient, ret_server)) == -EADDRINUSE && is_patient) {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -72,12 +71,6 @@ static const char *disorder_in(const weir_channel_options *options)
         options->receive_initial > options->receive_max)
         return "receive_min, receive_initial and receive_max are not in that order";
     return NULL;
-}
-
-static int refuse(const char *reason)
-{
-    weir__error("channel", "-", "options make no sense: %s", reason);
-    return -EINVAL;
 }
 
 /* ---- defaults ---- */
@@ -184,7 +177,7 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
         reason = disorder_in(&given);
     }
     if (reason != NULL)
-        return refuse(reason);
+        return weir__options_refuse("channel", NULL, "%s", reason);
     config = weir__zalloc(sizeof(*config));
     if (config == NULL)
         return -ENOMEM;

@@ -6,12 +6,11 @@
 
 #include <weir/error.h>
 
-#include "base/log.h"
+#include "base/options.h"
 
 int weir__frames_refuse(const char *noun, const char *reason)
 {
-    weir__error("codec", noun, "options make no sense: %s", reason);
-    return -EINVAL;
+    return weir__options_refuse("codec", noun, "%s", reason);
 }
 
 int weir__frames_init(struct weir__frames *frames, const char *noun, size_t limit, size_t usual)

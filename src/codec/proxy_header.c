@@ -48,17 +48,22 @@ static bool addresses_match(const weir_proxy_header_options *options)
            weir_address_family(options->source) == weir_address_family(options->destination);
 }
 
-static bool is_valid(const weir_proxy_header_options *options)
+static int validate(const weir_proxy_header_options *options)
 {
     bool has_more = options->field_count > 0 || options->checksum;
 
-    if (!addresses_match(options) || (options->version != 1 && options->version != 2))
-        return false;
+    if (!addresses_match(options))
+        return weir__options_refuse("proxy-header", NULL,
+                                    "source and destination are of one family, or there are none");
     if (options->version == 1 &&
         (has_more || options->datagrams || options->is_local ||
          (options->source != NULL && weir_address_family(options->source) == AF_UNIX)))
-        return false;
-    return options->source != NULL || !has_more;
+        return weir__options_refuse("proxy-header", NULL,
+                                    "version 1 has two addresses of TCP, and nothing else");
+    if (options->source == NULL && has_more)
+        return weir__options_refuse("proxy-header", NULL,
+                                    "without addresses there are no fields, and no checksum");
+    return weir__options_check("proxy-header", NULL, WEIR__OPTION(options, version, 1, 2));
 }
 
 static int measure_fields(const weir_proxy_header_options *options, size_t *ret_length)
@@ -67,7 +72,8 @@ static int measure_fields(const weir_proxy_header_options *options, size_t *ret_
 
     for (size_t i = 0; i < options->field_count; i++) {
         if (options->fields[i].type == WEIR_PROXY_CRC32C)
-            return -EINVAL;
+            return weir__options_refuse("proxy-header", NULL,
+                                        "the checksum is no field to be given: see `checksum`");
         if (options->fields[i].value.length > UINT16_MAX)
             return -EMSGSIZE;
         length += FIELD_HEAD + options->fields[i].value.length;
@@ -120,7 +126,8 @@ static int create(const weir_proxy_header_options *options, weir_proxy_header **
     copy_fields(header, options);
     if (!weir__proxy_fields_are_sound(weir_proxy_header_fields(header))) {
         weir_proxy_header_release(header);
-        return -EINVAL;
+        return weir__options_refuse("proxy-header", NULL,
+                                    "the fields inside a field are longer than it");
     }
     *ret_header = header;
     return 0;
@@ -136,7 +143,8 @@ int weir_proxy_header_create(const weir_proxy_header_options *options,
         return err;
     if (own.version == 0)
         own.version = 2;
-    return is_valid(&own) ? create(&own, ret_header) : -EINVAL;
+    err = validate(&own);
+    return err < 0 ? err : create(&own, ret_header);
 }
 
 /* ---- looking at one ---- */

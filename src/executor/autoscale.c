@@ -64,12 +64,18 @@ void weir_autoscale_options_init(weir_autoscale_options *options)
     options->size = sizeof(*options);
 }
 
-static bool are_valid(const weir_autoscale_options *options, int count)
+static int validate(const weir_autoscale_options *options, int count)
 {
-    return options->min_active >= 1 && options->min_active <= options->max_active &&
-           options->max_active <= count && options->window_ns > 0 && options->scale_down >= 0 &&
-           options->scale_down <= options->scale_up && options->scale_up <= 1 &&
-           options->ramp_down > 0 && options->ramp_up > 0 && options->patience >= 0;
+    if (!(options->scale_down >= 0 && options->scale_down <= options->scale_up &&
+          options->scale_up <= 1))
+        return weir__options_refuse("autoscale", NULL,
+                                    "0, scale_down (%g), scale_up (%g) and 1 are not in that order",
+                                    options->scale_down, options->scale_up);
+    return weir__options_check(
+        "autoscale", NULL, WEIR__OPTION(options, max_active, 1, count),
+        WEIR__OPTION(options, min_active, 1, options->max_active),
+        WEIR__OPTION_FROM(options, window_ns, 1), WEIR__OPTION_FROM(options, ramp_down, 1),
+        WEIR__OPTION_FROM(options, ramp_up, 1), WEIR__OPTION_FROM(options, patience, 0));
 }
 
 static int read_options(weir_autoscale_options *options, const void *given, int count)
@@ -88,7 +94,7 @@ static int read_options(weir_autoscale_options *options, const void *given, int 
     options->patience = options->patience == 0          ? 2
                         : options->patience == WEIR_OFF ? 0
                                                         : options->patience;
-    return are_valid(options, count) ? 0 : -EINVAL;
+    return validate(options, count);
 }
 
 /* ---- the monitor ---- */

@@ -23,6 +23,7 @@
 #include "base/ending.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "executor/promise.h"
 #include "executor/recipe.h"
 #include "executor/roster.h"
@@ -210,11 +211,13 @@ static void end_members(weir_group *group)
 
 static int validate(const weir_group_options *options)
 {
-    if (options->threads < 0 || options->max_channels < 0)
-        return -EINVAL;
-    if (options->chooser != NULL && (options->chooser->next == NULL || options->autoscale != NULL))
-        return -EINVAL;
-    return 0;
+    if (options->chooser != NULL && options->chooser->next == NULL)
+        return weir__options_refuse("group", options->name, "the chooser has no `next`");
+    if (options->chooser != NULL && options->autoscale != NULL)
+        return weir__options_refuse("group", options->name,
+                                    "chooser and autoscale: only one of them can be");
+    return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, threads, 0),
+                               WEIR__OPTION_FROM(options, max_channels, 0));
 }
 
 /* A group without members, with room for some. */
@@ -303,10 +306,13 @@ int weir__group_create_growing(const weir__executor_type *type, const void *kind
                                const weir_group_options *options, weir_group **ret_group)
 {
     weir_group *group;
-    int err = options->chooser != NULL || options->autoscale != NULL ? -EINVAL : 0;
+    int err;
 
-    if (err == 0)
-        err = create_empty(type, kind, options, GROWING_ROOM, &group);
+    if (options->chooser != NULL || options->autoscale != NULL)
+        return weir__options_refuse("group", options->name,
+                                    "%s: nobody chooses where each channel has a thread",
+                                    options->chooser != NULL ? "chooser" : "autoscale");
+    err = create_empty(type, kind, options, GROWING_ROOM, &group);
     if (err < 0)
         return err;
     err = prepare_growth(group, kind_size, options);

@@ -205,8 +205,9 @@ int weir_manual_create(const weir_manual_options *options, weir_executor **ret_e
 
     if (err < 0)
         return err;
-    if (given.max_pending < 0)
-        return -EINVAL;
+    err = weir__options_check("manual", NULL, WEIR__OPTION_FROM(&given, max_pending, 0));
+    if (err < 0)
+        return err;
     err = weir__executor_create(
         &type,
         &(const weir__executor_options){

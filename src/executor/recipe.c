@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 
 #define TASK_CAP_NS weir_ms(10)
 
@@ -21,13 +22,13 @@ static bool are_cpus(const int *cpus, size_t count)
 
 static int validate(const weir_group_options *options)
 {
-    if (options->max_pending < 0 || options->task_cap_ns < WEIR_OFF)
-        return -EINVAL;
     if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
-        return -EINVAL;
+        return weir__options_refuse("group", options->name,
+                                    "cpus is empty, or one of them is negative");
     if (options->thread_factory != NULL && options->thread_factory->start == NULL)
-        return -EINVAL;
-    return 0;
+        return weir__options_refuse("group", options->name, "the thread factory has no `start`");
+    return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, max_pending, 0),
+                               WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
 }
 
 int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, const void *kind,

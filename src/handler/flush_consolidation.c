@@ -121,8 +121,10 @@ static int init(void *state, const void *options)
     const weir_flush_consolidation_options *given = options;
     struct consolidation *self = state;
 
-    if (given->limit < 0)
-        return -EINVAL;
+    int err = weir__options_check("flush-consolidation", NULL, WEIR__OPTION_FROM(given, limit, 0));
+
+    if (err < 0)
+        return err;
     self->limit = given->limit > 0 ? given->limit : LIMIT_USUAL;
     self->always = given->always;
     return 0;

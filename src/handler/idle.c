@@ -58,7 +58,8 @@ static void tell(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
 
 static int init(void *state, const void *options)
 {
-    return weir__idle_watch_init(state, options, tell);
+    weir__idle_watch_init(state, options, tell);
+    return 0;
 }
 
 static const weir_handler idle = {
@@ -79,6 +80,10 @@ int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options)
     weir_idle_options own;
     int err = weir__options_read(&own, sizeof(own), options);
 
+    if (err == 0)
+        err = weir__options_check("idle", NULL, WEIR__OPTION_FROM(&own, reader_ns, WEIR_OFF),
+                                  WEIR__OPTION_FROM(&own, writer_ns, WEIR_OFF),
+                                  WEIR__OPTION_FROM(&own, both_ns, WEIR_OFF));
     if (err == 0 && weir__idle_watch_needs_progress(&own))
         err = weir__progress_watch(weir_pipeline_channel(pipeline));
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &idle, &own);

@@ -91,24 +91,19 @@ void weir__idle_watch_stop(weir_ctx *ctx)
 
 /* ---- life ---- */
 
-static int read_limit(int64_t given_ns, int64_t *ret_limit_ns)
+static int64_t limit_of(int64_t given_ns)
 {
-    if (given_ns < WEIR_OFF)
-        return -EINVAL;
-    *ret_limit_ns = given_ns > 0 ? later(given_ns, SHORTEST) : 0;
-    return 0;
+    return given_ns > 0 ? later(given_ns, SHORTEST) : 0;
 }
 
-int weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
-                          weir__idle_fn *tell)
+void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
+                           weir__idle_fn *tell)
 {
     watch->tell = tell;
     watch->observes_output = options->observe_output;
-    if (read_limit(options->reader_ns, &watch->limits_ns[WEIR_IDLE_READER]) < 0 ||
-        read_limit(options->writer_ns, &watch->limits_ns[WEIR_IDLE_WRITER]) < 0 ||
-        read_limit(options->both_ns, &watch->limits_ns[WEIR_IDLE_BOTH]) < 0)
-        return -EINVAL;
-    return 0;
+    watch->limits_ns[WEIR_IDLE_READER] = limit_of(options->reader_ns);
+    watch->limits_ns[WEIR_IDLE_WRITER] = limit_of(options->writer_ns);
+    watch->limits_ns[WEIR_IDLE_BOTH] = limit_of(options->both_ns);
 }
 
 bool weir__idle_watch_needs_progress(const weir_idle_options *options)

@@ -28,8 +28,8 @@ typedef struct weir__idle_watch {
 } weir__idle_watch;
 
 /* Fails with -EINVAL. */
-int weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
-                          weir__idle_fn *tell);
+void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
+                           weir__idle_fn *tell);
 
 /* Whether what is sent has to be watched: weir__progress_watch. */
 bool weir__idle_watch_needs_progress(const weir_idle_options *options);

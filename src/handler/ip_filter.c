@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/ip.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
@@ -33,18 +32,16 @@ void weir_ip_filter_options_init(weir_ip_filter_options *options)
 
 /* ---- rules ---- */
 
-static bool is_verdict(enum weir_ip_verdict verdict)
-{
-    return verdict == WEIR_IP_ACCEPT || verdict == WEIR_IP_REJECT;
-}
+#define RULES_MAX ((int64_t)((INT64_MAX - sizeof(weir_ip_filter)) / sizeof(struct rule)))
+#define VERDICT(options, member) WEIR__OPTION(options, member, WEIR_IP_ACCEPT, WEIR_IP_REJECT)
 
 static int read_rule(const weir_ip_rule *given, struct rule *ret_rule)
 {
     ret_rule->verdict = given->verdict;
-    if (is_verdict(given->verdict) && weir__subnet_parse(given->subnet, &ret_rule->subnet) == 0)
-        return 0;
-    weir__warn("ip-filter", given->subnet, "is not a rule");
-    return -EINVAL;
+    if (weir__subnet_parse(given->subnet, &ret_rule->subnet) < 0)
+        return weir__options_refuse("ip-filter", given->subnet,
+                                    "it is no subnet, as 10.0.0.0/8 and 2001:db8::/32 are");
+    return weir__options_check("ip-filter", given->subnet, VERDICT(given, verdict));
 }
 
 int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter **ret_filter)
@@ -55,9 +52,13 @@ int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter 
 
     if (err < 0)
         return err;
-    if (!is_verdict(own.others) || (own.rules == NULL && own.rule_count > 0) ||
-        own.rule_count > (SIZE_MAX - sizeof(*filter)) / sizeof(struct rule))
-        return -EINVAL;
+    if (own.rules == NULL && own.rule_count > 0)
+        return weir__options_refuse("ip-filter", NULL, "rule_count is %zu, and there are no rules",
+                                    own.rule_count);
+    err = weir__options_check("ip-filter", NULL, VERDICT(&own, others),
+                              WEIR__OPTION(&own, rule_count, 0, RULES_MAX));
+    if (err < 0)
+        return err;
     filter = weir__zalloc(sizeof(*filter) + own.rule_count * sizeof(struct rule));
     if (filter == NULL)
         return -ENOMEM;

@@ -271,8 +271,10 @@ int weir_logging_add(weir_pipeline *pipeline, const weir_logging_options *option
 
     if (err < 0)
         return err;
-    if ((int)own.level < WEIR_LOG_TRACE || own.level >= WEIR_LOG_OFF)
-        return -EINVAL;
+    err = weir__options_check("logging", own.name,
+                              WEIR__OPTION(&own, level, WEIR_LOG_TRACE, WEIR_LOG_ERROR));
+    if (err < 0)
+        return err;
     if (own.name != NULL && strlen(own.name) >= sizeof(state.name))
         return -ENAMETOOLONG;
     if (own.name != NULL)

@@ -154,8 +154,12 @@ int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap)
 
     if (err < 0)
         return err;
-    if (own.path == NULL || (own.max_bytes > 0 && own.max_bytes < sizeof(head)))
-        return -EINVAL;
+    if (own.path == NULL)
+        return weir__options_refuse("pcap", NULL, "there is no path");
+    if (own.max_bytes > 0 && own.max_bytes < sizeof(head))
+        return weir__options_refuse("pcap", own.path,
+                                    "max_bytes is %llu, and the head of the file alone has %zu",
+                                    (unsigned long long)own.max_bytes, sizeof(head));
     pcap = weir__zalloc(sizeof(*pcap));
     if (pcap == NULL)
         return -ENOMEM;

@@ -32,7 +32,8 @@ static int init(void *state, const void *options)
     const weir_read_timeout_options *given = options;
     int64_t timeout_ns = given->timeout_ns != 0 ? given->timeout_ns : TIMEOUT_USUAL;
 
-    return weir__idle_watch_init(state, WEIR_IDLE_OPTIONS(.reader_ns = timeout_ns), time_out);
+    weir__idle_watch_init(state, WEIR_IDLE_OPTIONS(.reader_ns = timeout_ns), time_out);
+    return 0;
 }
 
 static const weir_handler read_timeout = {
@@ -53,5 +54,8 @@ int weir_read_timeout_add(weir_pipeline *pipeline, const weir_read_timeout_optio
     weir_read_timeout_options own;
     int err = weir__options_read(&own, sizeof(own), options);
 
+    if (err == 0)
+        err = weir__options_check("read-timeout", NULL,
+                                  WEIR__OPTION_FROM(&own, timeout_ns, WEIR_OFF));
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &read_timeout, &own);
 }

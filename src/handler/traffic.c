@@ -46,20 +46,26 @@ void weir_traffic_options_init(weir_traffic_options *options)
     options->size = sizeof(*options);
 }
 
-static bool is_valid(const weir_traffic_options *options)
+static int read_options(const weir_traffic_options *given, weir_traffic_options *ret_options)
 {
-    return options->read_rate >= 0 && options->write_rate >= 0 && options->burst_ns >= WEIR_OFF &&
-           options->max_delay_ns >= 0;
+    int err = weir__options_read(ret_options, sizeof(*ret_options), given);
+
+    if (err < 0)
+        return err;
+    return weir__options_check("traffic", NULL, WEIR__OPTION_FROM(ret_options, read_rate, 0),
+                               WEIR__OPTION_FROM(ret_options, write_rate, 0),
+                               WEIR__OPTION_FROM(ret_options, burst_ns, WEIR_OFF),
+                               WEIR__OPTION_FROM(ret_options, max_delay_ns, 0));
 }
 
 int weir_traffic_create(const weir_traffic_options *options, weir_traffic **ret_traffic)
 {
     weir_traffic_options own;
     weir_traffic *traffic;
-    int err = weir__options_read(&own, sizeof(own), options);
+    int err = read_options(options, &own);
 
-    if (err < 0 || !is_valid(&own))
-        return -EINVAL;
+    if (err < 0)
+        return err;
     traffic = weir__zalloc(sizeof(*traffic));
     if (traffic == NULL)
         return -ENOMEM;
@@ -88,7 +94,8 @@ void weir_traffic_release(weir_traffic *traffic)
 int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate)
 {
     if (read_rate < 0 || write_rate < 0)
-        return -EINVAL;
+        return weir__options_refuse("traffic", NULL, "rates of %lld and %lld bytes per second",
+                                    (long long)read_rate, (long long)write_rate);
     atomic_store_explicit(&traffic->reading.rate, read_rate, memory_order_relaxed);
     atomic_store_explicit(&traffic->writing.rate, write_rate, memory_order_relaxed);
     return 0;

@@ -11,6 +11,7 @@
 #include <weir/pending_writes.h>
 #include <weir/pipeline.h>
 
+#include "base/options.h"
 #include "channel/channel.h"
 #include "handler/content.h"
 #include "handler/traffic.h"
@@ -246,5 +247,7 @@ static const weir_handler traffic_shaping = {
 
 int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic)
 {
-    return traffic != NULL ? weir_pipeline_add_last(pipeline, &traffic_shaping, &traffic) : -EINVAL;
+    if (traffic == NULL)
+        return weir__options_refuse("traffic-shaping", NULL, "there is no traffic to count in");
+    return weir_pipeline_add_last(pipeline, &traffic_shaping, &traffic);
 }

@@ -147,8 +147,11 @@ static int init(void *state, const void *options)
     const weir_write_timeout_options *given = options;
     struct write_timeout *self = state;
 
-    if (given->timeout_ns < WEIR_OFF)
-        return -EINVAL;
+    int err =
+        weir__options_check("write-timeout", NULL, WEIR__OPTION_FROM(given, timeout_ns, WEIR_OFF));
+
+    if (err < 0)
+        return err;
     self->timeout_ns = given->timeout_ns == 0  ? TIMEOUT_USUAL
                        : given->timeout_ns > 0 ? given->timeout_ns
                                                : 0;

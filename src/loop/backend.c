@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/options.h"
 
 #define REASON_SIZE 256
 
@@ -29,13 +30,17 @@ static const struct {
     [WEIR_IO_BLOCKING] = {"poll, for a thread per channel,", &weir__io_poll},
 };
 
-static bool are_valid(const weir__loop_options *options)
+static int validate(const char *name, const weir__loop_options *options)
 {
-    return options->io_ratio >= 0 && options->io_ratio <= 100 &&
-           options->strategy >= WEIR_STRATEGY_SELECT &&
-           options->strategy <= WEIR_STRATEGY_ADAPTIVE &&
-           (options->strategy_fn == NULL || options->strategy == WEIR_STRATEGY_SELECT) &&
-           options->adaptive_limit_ns >= 0 && options->adaptive_worth_ns >= 0;
+    if (options->strategy_fn != NULL && options->strategy != WEIR_STRATEGY_SELECT)
+        return weir__options_refuse("loop", name,
+                                    "strategy and strategy_fn: only one of them can be");
+    return weir__options_check(
+        "loop", name, WEIR__OPTION(options, io, WEIR_IO_AUTO, WEIR_IO_BLOCKING),
+        WEIR__OPTION(options, io_ratio, 0, 100),
+        WEIR__OPTION(options, strategy, WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE),
+        WEIR__OPTION_FROM(options, adaptive_limit_ns, 0),
+        WEIR__OPTION_FROM(options, adaptive_worth_ns, 0));
 }
 
 static void complete(weir__loop_options *options)
@@ -79,10 +84,10 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
 {
     weir__loop_options options = *given;
     char reason[REASON_SIZE] = "";
-    int err;
+    int err = validate(name, &options);
 
-    if (!are_valid(&options) || options.io < WEIR_IO_AUTO || options.io > WEIR_IO_BLOCKING)
-        return -EINVAL;
+    if (err < 0)
+        return err;
     complete(&options);
     options.reason = reason;
     options.reason_size = sizeof(reason);

@@ -94,7 +94,7 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
 static int check_loop(const weir_executor *loop)
 {
     if (loop == NULL || weir__loop_io(loop) == NULL)
-        return -EINVAL;
+        return weir__options_refuse("child", NULL, "the executor is no event loop");
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN ? WEIR_EREJECTED : 0;
 }
 
@@ -275,9 +275,12 @@ static int read_options(const weir_child_options *given, weir_child_options *ret
 
     if (err < 0)
         return err;
-    if (ret_options->argv == NULL || ret_options->argv[0] == NULL ||
-        ret_options->descriptor_count > DESCRIPTORS_MAX)
-        return -EINVAL;
+    if (ret_options->argv == NULL || ret_options->argv[0] == NULL)
+        return weir__options_refuse("child", NULL, "argv names no program");
+    err = weir__options_check("child", ret_options->argv[0],
+                              WEIR__OPTION(ret_options, descriptor_count, 0, DESCRIPTORS_MAX));
+    if (err < 0)
+        return err;
     for (size_t i = 0; i < ret_options->descriptor_count; i++)
         if (ret_options->descriptors[i] < 0)
             return -EBADF;

@@ -26,7 +26,7 @@ static int make_channel_loops(const weir__loop_options *loop, struct order *orde
     lasting.reason_size = 0;
     err = weir__group_create_growing(&weir__channel_loop_type, &lasting, sizeof(lasting),
                                      order->options, &order->group);
-    if (err < 0)
+    if (err < 0 && err != -EINVAL) /* what is wrong with the options has been said */
         (void)snprintf(loop->reason, loop->reason_size, "%s", weir_error_text(err));
     return err;
 }

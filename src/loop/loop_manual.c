@@ -69,8 +69,11 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
 
     if (err < 0)
         return err;
-    if (given.max_pending < 0 || given.task_cap_ns < WEIR_OFF || given.io > WEIR_IO_POLL)
-        return -EINVAL;
+    err = weir__options_check("loop", given.name, WEIR__OPTION_FROM(&given, max_pending, 0),
+                              WEIR__OPTION_FROM(&given, task_cap_ns, WEIR_OFF),
+                              WEIR__OPTION(&given, io, WEIR_IO_AUTO, WEIR_IO_POLL));
+    if (err < 0)
+        return err;
     order.name = given.name != NULL ? given.name : "loop";
     loop = (weir__loop_options){
         .io = given.io,

@@ -131,13 +131,17 @@ static int read_set(const weir_signals_options *options, weir__signal_set *ret_s
     weir__signal_set set = 0;
     int err = 0;
 
-    for (int i = 0; i < WEIR_SIGNALS_MAX && options->numbers[i] != 0 && err == 0; i++)
+    for (int i = 0; i < WEIR_SIGNALS_MAX && options->numbers[i] != 0; i++) {
         err = weir__signal_set_add(&set, options->numbers[i]);
-    if (err == 0 && (set == 0 || options->received == NULL))
-        err = -EINVAL;
-    if (err == 0)
-        *ret_set = set;
-    return err;
+        if (err < 0)
+            return weir__options_refuse("signals", NULL, "%d is no signal that can be waited for",
+                                        options->numbers[i]);
+    }
+    if (set == 0 || options->received == NULL)
+        return weir__options_refuse("signals", NULL, "there is no %s",
+                                    set == 0 ? "signal" : "`received`");
+    *ret_set = set;
+    return 0;
 }
 
 static int open_descriptor(weir__signal_set set)

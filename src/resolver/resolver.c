@@ -11,6 +11,7 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "executor/promise.h"
 #include "resolver/addresses.h"
 #include "resolver/host.h"
@@ -23,7 +24,7 @@ int weir_resolver_create(const weir_resolver_type *type, void *user_data,
     weir_resolver *resolver;
 
     if (type == NULL || type->resolve == NULL)
-        return -EINVAL;
+        return weir__options_refuse("resolver", NULL, "the type has no `resolve`");
     resolver = weir__alloc(sizeof(*resolver));
     if (resolver == NULL)
         return -ENOMEM;

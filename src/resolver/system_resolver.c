@@ -196,11 +196,12 @@ static int read_options(const weir_resolver_options *given, weir_resolver_option
 
     if (err < 0)
         return err;
-    if (ret_options->cache_ttl_ns < WEIR_OFF || ret_options->negative_ttl_ns < WEIR_OFF)
-        return -EINVAL;
-    if (ret_options->cache_max < 0 || ret_options->pending_max < 0)
-        return -EINVAL;
-    return (unsigned)ret_options->family <= WEIR_FAMILY_IPV6_ONLY ? 0 : -EINVAL;
+    return weir__options_check("resolver", NULL,
+                               WEIR__OPTION_FROM(ret_options, cache_ttl_ns, WEIR_OFF),
+                               WEIR__OPTION_FROM(ret_options, negative_ttl_ns, WEIR_OFF),
+                               WEIR__OPTION_FROM(ret_options, cache_max, 0),
+                               WEIR__OPTION_FROM(ret_options, pending_max, 0),
+                               WEIR__OPTION(ret_options, family, 0, WEIR_FAMILY_IPV6_ONLY));
 }
 
 static int set_hosts_file(weir__system_resolver *self, const char *path)

@@ -9,12 +9,14 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
+#include "base/options.h"
+
 #define TIMEOUT_USUAL weir_seconds(10)
 
 int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns)
 {
     if (timeout_ns < 0 && timeout_ns != WEIR_OFF)
-        return -EINVAL;
+        return weir__options_refuse("tls", NULL, "timeout_ns is %lld", (long long)timeout_ns);
     base->timeout_ns = timeout_ns != 0 ? timeout_ns : TIMEOUT_USUAL;
     return 0;
 }

@@ -527,14 +527,14 @@ void weir_tls_options_init(weir_tls_options *options)
     options->size = sizeof(*options);
 }
 
-/* 0 is the default, WEIR_OFF none. */
-static int read_timeout(int64_t *timeout_ns, int64_t default_ns)
+static int check(const weir_tls_context *context, const weir_tls_options *options)
 {
-    if (*timeout_ns < WEIR_OFF)
-        return -EINVAL;
-    if (*timeout_ns == 0)
-        *timeout_ns = default_ns;
-    return 0;
+    if (context == NULL)
+        return weir__options_refuse("tls", NULL, "there is no context");
+    return weir__options_check("tls", NULL,
+                               WEIR__OPTION_FROM(options, handshake_timeout_ns, WEIR_OFF),
+                               WEIR__OPTION_FROM(options, close_timeout_ns, WEIR_OFF),
+                               WEIR__OPTION_FROM(options, peer_close_timeout_ns, WEIR_OFF));
 }
 
 int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
@@ -545,14 +545,11 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
 
     if (err < 0)
         return err; /* nobody knows what they are */
-    if (context == NULL)
-        err = -EINVAL;
-    if (err == 0)
-        err = read_timeout(&own.handshake_timeout_ns, HANDSHAKE_TIMEOUT_NS);
-    if (err == 0)
-        err = read_timeout(&own.close_timeout_ns, CLOSE_TIMEOUT_NS);
-    if (err == 0)
-        err = read_timeout(&own.peer_close_timeout_ns, 0);
+    err = check(context, &own);
+    if (own.handshake_timeout_ns == 0)
+        own.handshake_timeout_ns = HANDSHAKE_TIMEOUT_NS;
+    if (own.close_timeout_ns == 0)
+        own.close_timeout_ns = CLOSE_TIMEOUT_NS;
     if (err == 0)
         err = weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
                                 &(const struct setup){.context = context, .options = &own});

@@ -35,7 +35,9 @@ static int init(void *state, const void *options)
     int err = weir__options_read(&detector->tls, sizeof(detector->tls), given->tls);
 
     if (err == 0 && !are_possible(&detector->tls))
-        err = -EINVAL;
+        err = weir__options_refuse("tls-detect", NULL,
+                                   "server_name, start_tls, handshake and place are not for a "
+                                   "client that may not speak TLS");
     if (err == 0)
         err = weir__first_bytes_init(&detector->base, given->timeout_ns);
     if (err < 0)
@@ -108,7 +110,9 @@ int weir_tls_detect_add(weir_pipeline *pipeline, const weir_tls_detect_options *
 
     if (err < 0)
         return err;
-    if (own.init == NULL || own.context == NULL || !weir__tls_context_is_server(own.context))
-        return -EINVAL;
+    if (own.init == NULL)
+        return weir__options_refuse("tls-detect", NULL, "there is no `init`");
+    if (own.context == NULL || !weir__tls_context_is_server(own.context))
+        return weir__options_refuse("tls-detect", NULL, "there is no context of a server");
     return weir_pipeline_add_last(pipeline, &detector_decoder.handler, &own);
 }

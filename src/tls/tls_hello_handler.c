@@ -67,6 +67,6 @@ int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *op
     if (err < 0)
         return err;
     if (own.on_hello == NULL)
-        return -EINVAL;
+        return weir__options_refuse("tls-hello", NULL, "there is no `on_hello`");
     return weir_pipeline_add_last(pipeline, &listener_decoder.handler, &own);
 }

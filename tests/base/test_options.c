@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
@@ -98,4 +99,51 @@ TEST(options, an_impossible_size_is_refused)
     given.size = sizeof(size_t);
     assert_int_equal(weir__options_read(&options, sizeof(options), &given), 0);
     assert_int_equal(options.first, 0);
+}
+
+/* ---- words ---- */
+
+static char said[512];
+
+static void listen(void *user_data, enum weir_log_level level, const char *subsystem,
+                   const char *object, const char *message)
+{
+    (void)user_data;
+    assert_int_equal(level, WEIR_LOG_ERROR);
+    (void)snprintf(said, sizeof(said), "%s %s: %s", subsystem, object, message);
+}
+
+static int check(int first, int second)
+{
+    const struct {
+        int first;
+        int second;
+    } options = {first, second};
+
+    said[0] = '\0';
+    return weir__options_check("pond", "blue", WEIR__OPTION(&options, first, 0, 10),
+                               WEIR__OPTION_FROM(&options, second, -1));
+}
+
+TEST(options, that_make_no_sense_are_named_in_the_log)
+{
+    struct newer newer = {sizeof(newer), 1, 2, "x", 1};
+    struct current options;
+
+    weir_log_set(listen, NULL);
+    assert_int_equal(check(0, -1), 0);
+    assert_int_equal(check(10, INT32_MAX), 0);
+    assert_string_equal(said, "");
+    assert_int_equal(check(-1, 0), -EINVAL);
+    assert_string_equal(said, "pond blue: options make no sense: first is -1, and cannot be less "
+                              "than 0");
+    assert_int_equal(check(11, 0), -EINVAL);
+    assert_string_equal(said, "pond blue: options make no sense: first is 11, and cannot be more "
+                              "than 10");
+    assert_int_equal(check(0, -2), -EINVAL);
+    assert_string_equal(said, "pond blue: options make no sense: second is -2, and cannot be less "
+                              "than -1");
+    assert_int_equal(weir__options_read(&options, sizeof(options), &newer), -EINVAL);
+    assert_non_null(strstr(said, "one of them is newer than this library"));
+    weir_log_set(NULL, NULL);
 }

@@ -120,6 +120,7 @@ TEST(group, refuses_bad_options)
         &(const weir_group_options){.size = 0, PLAIN},
     };
 
+    messages_catch();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group = NULL;
 

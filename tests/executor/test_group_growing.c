@@ -137,6 +137,7 @@ TEST(group_growing, chooses_by_itself)
     weir_group *group = NULL;
     weir_autoscale_options autoscale;
 
+    messages_catch();
     weir_autoscale_options_init(&autoscale);
     assert_int_equal(weir__group_create_growing(
                          &weir__plain_type, NULL, 0,

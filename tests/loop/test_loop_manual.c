@@ -87,6 +87,7 @@ TEST(manual_loop, refuses_bad_options)
     };
     weir_executor *loop = NULL;
 
+    messages_catch();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(weir_loop_create(wrong[i], &loop), -EINVAL);
     assert_null(loop);

@@ -46,10 +46,11 @@ static int read_options(weir_resp_options *ret_options, const void *given)
         ret_options->max_depth = DEPTH_USUAL;
     if (ret_options->version == 0)
         ret_options->version = 2;
-    if (ret_options->max_bytes > BYTES_MAX || ret_options->max_elements > UINT32_MAX ||
-        ret_options->max_line > BYTES_MAX || ret_options->max_depth > DEPTH_MAX)
-        return -EINVAL;
-    return ret_options->version == 2 || ret_options->version == 3 ? 0 : -EINVAL;
+    return weir__options_check("resp", NULL, WEIR__OPTION(ret_options, max_bytes, 1, BYTES_MAX),
+                               WEIR__OPTION(ret_options, max_elements, 1, UINT32_MAX),
+                               WEIR__OPTION(ret_options, max_line, 1, BYTES_MAX),
+                               WEIR__OPTION(ret_options, max_depth, 1, DEPTH_MAX),
+                               WEIR__OPTION(ret_options, version, 2, 3));
 }
 
 static int init(void *state, const void *given)

@@ -15,6 +15,7 @@
 #include <weir/text.h>
 
 #include "support/codec/feed.h"
+#include "support/executor/messages.h"
 #include "support/memory.h"
 #include "support/property.h"
 #include "support/protocol/resp/words.h"
@@ -487,10 +488,12 @@ TEST(resp_codec, refuses_options_that_make_no_sense)
     weir_embedded *embedded = open_with(NULL);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
 
-    assert_int_equal(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.version = 1)), -EINVAL);
-    assert_int_equal(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_depth = 2000)), -EINVAL);
-    assert_int_equal(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
-                     -EINVAL);
+    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.version = 1)),
+                    "resp -: options make no sense: version is 1");
+    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_depth = 2000)),
+                    "max_depth is 2000");
+    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
+                    "max_bytes is");
     weir_embedded_release(embedded);
 }
 

@@ -5,9 +5,12 @@
 #ifndef WEIR_TEST_MESSAGES_H
 #define WEIR_TEST_MESSAGES_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include <weir/log.h>
+
+#include "support/test.h"
 
 /* From now until the end of the test messages are caught, not written; earlier ones are forgotten.
  */
@@ -18,5 +21,20 @@ unsigned messages_count(enum weir_log_level level);
 
 /* Whether the last one contains the text. */
 bool messages_last_contains(const char *text);
+
+/* A call refuses its options, and one message says why. */
+#define assert_nonsense(call, words)                         \
+    do {                                                     \
+        messages_catch();                                    \
+        assert_int_equal(call, -EINVAL);                     \
+        assert_int_equal(messages_count(WEIR_LOG_ERROR), 1); \
+        assert_messages_last_contains(words);                \
+    } while (0)
+
+#define assert_messages_last_contains(words)                          \
+    do {                                                              \
+        if (!messages_last_contains(words))                           \
+            fail_msg("the last message does not contain: %s", words); \
+    } while (0)
 
 #endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options of the TLS handlers that make no sense: each is refused, and the log says which it was.
+ */
+#include <weir/tls.h>
+
+#include <weir/embedded.h>
+#include <weir/tls_context.h>
+#include <weir/tls_detect.h>
+#include <weir/tls_hello.h>
+
+#include "support/executor/messages.h"
+#include "support/test.h"
+
+static int init(weir_channel *channel, bool is_tls, void *user_data)
+{
+    (void)channel;
+    (void)is_tls;
+    (void)user_data;
+    return 0;
+}
+
+TEST(tls_options, that_make_no_sense_are_named)
+{
+    weir_tls_context *client = NULL;
+    weir_embedded *embedded = NULL;
+    weir_pipeline *pipeline;
+
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_NONE), &client),
+        0);
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    pipeline = weir_embedded_pipeline(embedded);
+    assert_nonsense(weir_tls_add(pipeline, NULL), "there is no context");
+    assert_nonsense(
+        weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.handshake_timeout_ns = -2)),
+        "handshake_timeout_ns is -2");
+    assert_nonsense(weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.close_timeout_ns = -3)),
+                    "close_timeout_ns is -3");
+    assert_nonsense(weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client)),
+                    "there is no `init`");
+    assert_nonsense(
+        weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client, .init = init)),
+        "there is no context of a server");
+    assert_nonsense(weir_tls_hello_add(pipeline, NULL), "there is no `on_hello`");
+    weir_embedded_release(embedded);
+    weir_tls_context_release(client);
+}
