@@ -68,12 +68,4 @@ typedef struct weir__metric_table {
 /* Adds a table for good, once: from a constructor, so that nobody has taken its names before. */
 void weir__metric_table_add(weir__metric_table *table);
 
-/* Adds to a metric's own value, from the only thread that writes it: no locked instruction. */
-static inline void weir__metric_bump(weir_metric *metric, int64_t n)
-{
-    int64_t value = atomic_load_explicit(&metric->value, memory_order_relaxed);
-
-    atomic_store_explicit(&metric->value, value + n, memory_order_relaxed);
-}
-
 #endif

@@ -142,7 +142,8 @@ static weir_promise *promise_of(weir__acquisition *acquisition)
     return weir__promise_of_extra(acquisition);
 }
 
-bool weir__client_pool_forget(weir_client_pool *pool, weir__acquisition *acquisition)
+/* With the lock: takes it out of the queue; false if it was not there. */
+static bool forget(weir_client_pool *pool, weir__acquisition *acquisition)
 {
     if (weir__list_is_empty(&acquisition->link))
         return false;
@@ -157,7 +158,7 @@ weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
     while (!weir__list_is_empty(&pool->waiting)) {
         weir__acquisition *acquisition = container_of(pool->waiting.next, weir__acquisition, link);
 
-        (void)weir__client_pool_forget(pool, acquisition);
+        (void)forget(pool, acquisition);
         if (weir_promise_set_uncancellable(promise_of(acquisition)))
             return acquisition;
         weir_promise_release(promise_of(acquisition));
@@ -173,7 +174,7 @@ static void on_acquired(weir_promise *promise, void *arg)
     bool waited;
 
     weir__mutex_lock(&pool->lock);
-    waited = weir__client_pool_forget(pool, acquisition);
+    waited = forget(pool, acquisition);
     weir__mutex_unlock(&pool->lock);
     if (waited)
         weir_promise_release(promise);
@@ -207,7 +208,7 @@ static weir__acquisition *take_late(weir_client_pool *pool, int *ret_err)
         late = first_waiting(pool);
         *ret_err = late->deadline_ns <= now_ns ? -ETIMEDOUT : set_alarm(pool, late->deadline_ns);
         if (*ret_err < 0)
-            (void)weir__client_pool_forget(pool, late);
+            (void)forget(pool, late);
         else
             late = NULL;
     }

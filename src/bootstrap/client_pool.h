@@ -106,9 +106,6 @@ void weir__client_pool_let_go(weir_client_pool *pool);
  * nobody does. The caller has the queue's reference to the promise. */
 weir__acquisition *weir__client_pool_next(weir_client_pool *pool);
 
-/* With the lock: takes it out of the queue; false if it was not there. */
-bool weir__client_pool_forget(weir_client_pool *pool, weir__acquisition *acquisition);
-
 /* ---- timers (client_pool_timer.c) ---- */
 
 /* The time of its executor; 0 when that has ended, and its clock may be gone. */

@@ -115,32 +115,6 @@ TEST(thread, a_detached_one_needs_no_join)
         weir__thread_yield();
 }
 
-struct self {
-    weir__thread thread;
-    _Atomic bool known;
-    bool is_current;
-};
-
-static void ask_whether_current(void *arg)
-{
-    struct self *self = arg;
-
-    while (!atomic_load(&self->known))
-        weir__thread_pause();
-    self->is_current = weir__thread_is_current(&self->thread);
-}
-
-TEST(thread, knows_whether_it_is_the_current_one)
-{
-    struct self self = {.is_current = false};
-
-    assert_int_equal(weir__thread_start(&self.thread, "self", ask_whether_current, &self), 0);
-    assert_false(weir__thread_is_current(&self.thread));
-    atomic_store(&self.known, true);
-    weir__thread_join(&self.thread);
-    assert_true(self.is_current);
-}
-
 static void look_at_timer_slack(void *arg)
 {
     *(int *)arg = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);

@@ -96,7 +96,7 @@ void weir_resp_release(weir_resp *value)
 
 /* ---- creating ---- */
 
-int weir__resp_create(enum weir_resp_kind kind, weir_resp **ret_value)
+static int create(enum weir_resp_kind kind, weir_resp **ret_value)
 {
     weir_resp *value = weir__zalloc(sizeof(*value));
 
@@ -127,7 +127,7 @@ int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, weir_resp **
     int err = is_allowed(kind, weir_buf_span(text)) ? 0 : -EINVAL;
 
     if (err == 0)
-        err = weir__resp_create(kind, ret_value);
+        err = create(kind, ret_value);
     if (err == 0)
         (*ret_value)->text = text;
     else
@@ -146,7 +146,7 @@ int weir_resp_create_text(enum weir_resp_kind kind, const void *bytes, size_t le
 
 int weir_resp_create_head(uint64_t length, weir_resp **ret_value)
 {
-    int err = weir__resp_create(WEIR_RESP_BULK, ret_value);
+    int err = create(WEIR_RESP_BULK, ret_value);
 
     if (err < 0)
         return err;
@@ -157,12 +157,12 @@ int weir_resp_create_head(uint64_t length, weir_resp **ret_value)
 
 int weir_resp_create_null(weir_resp **ret_value)
 {
-    return weir__resp_create(WEIR_RESP_NULL, ret_value);
+    return create(WEIR_RESP_NULL, ret_value);
 }
 
 int weir_resp_create_integer(int64_t integer, weir_resp **ret_value)
 {
-    int err = weir__resp_create(WEIR_RESP_INTEGER, ret_value);
+    int err = create(WEIR_RESP_INTEGER, ret_value);
 
     if (err == 0)
         (*ret_value)->integer = integer;
@@ -171,7 +171,7 @@ int weir_resp_create_integer(int64_t integer, weir_resp **ret_value)
 
 int weir_resp_create_boolean(bool boolean, weir_resp **ret_value)
 {
-    int err = weir__resp_create(WEIR_RESP_BOOLEAN, ret_value);
+    int err = create(WEIR_RESP_BOOLEAN, ret_value);
 
     if (err == 0)
         (*ret_value)->integer = boolean;
@@ -180,7 +180,7 @@ int weir_resp_create_boolean(bool boolean, weir_resp **ret_value)
 
 int weir_resp_create_double(double number, weir_resp **ret_value)
 {
-    int err = weir__resp_create(WEIR_RESP_DOUBLE, ret_value);
+    int err = create(WEIR_RESP_DOUBLE, ret_value);
 
     if (err == 0)
         (*ret_value)->number = number;
@@ -189,7 +189,7 @@ int weir_resp_create_double(double number, weir_resp **ret_value)
 
 int weir_resp_create_aggregate(enum weir_resp_kind kind, weir_resp **ret_value)
 {
-    return weir__resp_kind_is_aggregate(kind) ? weir__resp_create(kind, ret_value) : -EINVAL;
+    return weir__resp_kind_is_aggregate(kind) ? create(kind, ret_value) : -EINVAL;
 }
 
 /* ---- putting together ---- */

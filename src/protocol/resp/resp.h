@@ -28,8 +28,6 @@ struct weir_resp {
     uint64_t left;     /* elements that have not begun */
 };
 
-int weir__resp_create(enum weir_resp_kind kind, weir_resp **ret_value);
-
 bool weir__resp_kind_is_text(enum weir_resp_kind kind);
 bool weir__resp_kind_is_line(enum weir_resp_kind kind); /* a text that ends with its line */
 bool weir__resp_kind_is_aggregate(enum weir_resp_kind kind);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/codec/transcript.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +39,7 @@ void transcript_add_error(struct transcript *transcript, int err)
     append_record(transcript, 'e', err);
 }
 
-bool transcript_equal(const struct transcript *a, const struct transcript *b)
+static bool is_equal(const struct transcript *a, const struct transcript *b)
 {
     return a->length == b->length &&
            (a->length == 0 || memcmp(a->records, b->records, a->length) == 0);
@@ -51,36 +49,6 @@ void transcript_clear(struct transcript *transcript)
 {
     free(transcript->records);
     *transcript = (struct transcript){0};
-}
-
-static size_t print_record(const uint8_t *record, char *text, size_t size)
-{
-    int64_t number;
-    size_t length = 0;
-
-    memcpy(&number, record + 1, sizeof(number));
-    if (record[0] == 'e') {
-        (void)snprintf(text, size, "|%s", weir_error_name((int)number));
-        return 1 + sizeof(number);
-    }
-    length = (size_t)snprintf(text, size, "|");
-    for (int64_t i = 0; i < number && length + 1 < size; i++) {
-        uint8_t byte = record[1 + sizeof(number) + (size_t)i];
-
-        text[length++] = isprint(byte) ? (char)byte : '.';
-    }
-    text[length < size ? length : size - 1] = '\0';
-    return 1 + sizeof(number) + (size_t)number;
-}
-
-void transcript_print(const struct transcript *transcript, char *text, size_t size)
-{
-    text[0] = '\0';
-    for (size_t at = 0; at < transcript->length;) {
-        size_t there = strlen(text);
-
-        at += print_record(transcript->records + at, text + there, size - there);
-    }
 }
 
 /* ---- the last handler ---- */
@@ -157,8 +125,9 @@ static size_t next_piece(uint32_t *cuts, size_t left)
     return piece < left ? piece : left;
 }
 
-void transcript_of(struct transcript *ret_transcript, transcript_add_fn *add, const void *options,
-                   const void *bytes, size_t length, uint32_t cuts)
+/* What comes out when these bytes come in, cut like that, and then the end of the stream. */
+static void transcribe(struct transcript *ret_transcript, transcript_add_fn *add,
+                       const void *options, const void *bytes, size_t length, uint32_t cuts)
 {
     weir_embedded *embedded;
     size_t piece;
@@ -187,8 +156,8 @@ bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_a
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && is_same; i++) {
         struct transcript found;
 
-        transcript_of(&found, add, options, bytes, length, ways[i]);
-        is_same = transcript_equal(expected, &found);
+        transcribe(&found, add, options, bytes, length, ways[i]);
+        is_same = is_equal(expected, &found);
         transcript_clear(&found);
     }
     return is_same;

@@ -17,11 +17,7 @@ struct transcript {
 
 void transcript_add_message(struct transcript *transcript, const void *bytes, size_t length);
 void transcript_add_error(struct transcript *transcript, int err);
-bool transcript_equal(const struct transcript *a, const struct transcript *b);
 void transcript_clear(struct transcript *transcript);
-
-/* For people; at most `size` characters. */
-void transcript_print(const struct transcript *transcript, char *text, size_t size);
 
 /* Adds the handlers. */
 typedef int transcript_add_fn(weir_pipeline *pipeline, const void *options);
@@ -31,10 +27,6 @@ enum {
     TRANSCRIPT_DRIP = 1,  /* each byte alone */
     /* any other number: cut at random by it */
 };
-
-/* What comes out when these bytes come in, cut like that, and then the end of the stream. */
-void transcript_of(struct transcript *ret_transcript, transcript_add_fn *add, const void *options,
-                   const void *bytes, size_t length, uint32_t cuts);
 
 /* Whether the same comes out however the bytes are cut: whole, in drips, and like that. */
 bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_add_fn *add,

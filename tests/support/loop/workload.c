@@ -552,12 +552,6 @@ void workload_start(struct workload *workload, weir__io *io, void (*over)(void *
     leave(workload);
 }
 
-void workload_give_up(struct workload *workload)
-{
-    for (int i = 0; i < WORKLOAD_PARTS; i++)
-        end_part(workload, i, -ECANCELED);
-}
-
 /* ---- before and after ---- */
 
 static int make_file(void)
@@ -628,11 +622,6 @@ void workload_close(struct workload *workload)
         free(workload->ends[CHILD + i].echo);
     (void)close(workload->file);
     free(workload);
-}
-
-int workload_result(const struct workload *workload, enum workload_part part)
-{
-    return workload->parts[part].err;
 }
 
 int workload_error(const struct workload *workload)

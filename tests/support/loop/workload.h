@@ -33,11 +33,7 @@ struct workload *workload_open(void);
 /* The loop's thread. `over` is called there at the end, not from inside. */
 void workload_start(struct workload *workload, weir__io *io, void (*over)(void *arg), void *arg);
 
-/* The loop's thread: all parts end now. */
-void workload_give_up(struct workload *workload);
-
-/* When it is over: how a part has ended, 0 = complete; and the first error of all, 0 = none. */
-int workload_result(const struct workload *workload, enum workload_part part);
+/* When it is over: the first error of all its parts, 0 = they are complete. */
 int workload_error(const struct workload *workload);
 
 /* When it is over: what the library did wrong by itself, NULL = nothing. */

@@ -110,6 +110,11 @@ static const weir_handler taker_of_notes = {
     .error = on_error,
 };
 
+static weir_executor *executor_of_server(const struct pair *pair)
+{
+    return pair->options.apart ? pair->far.executor : pair->near.executor;
+}
+
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 {
     struct pair *pair = end_of(ctx)->pair;
@@ -122,7 +127,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     weir_channel_release(pair->server.channel);
     pair->server.channel = weir_channel_retain(channel);
     (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, &pair->server);
-    weir_channel_register(channel, pair_executor_of(pair, &pair->server), NULL);
+    weir_channel_register(channel, executor_of_server(pair), NULL);
     weir_msg_release(msg);
 }
 
@@ -134,11 +139,6 @@ static const weir_handler acceptor = {
 };
 
 /* ---- the pair ---- */
-
-weir_executor *pair_executor_of(struct pair *pair, const struct pair_end *end)
-{
-    return end == &pair->client || !pair->options.apart ? pair->near.executor : pair->far.executor;
-}
 
 void pair_run(struct pair *pair)
 {
@@ -158,7 +158,7 @@ static void open_listener(struct pair *pair)
         0);
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(pair->listener), &acceptor, &pair->server), 0);
-    weir_channel_register(pair->listener, pair_executor_of(pair, &pair->server), NULL);
+    weir_channel_register(pair->listener, executor_of_server(pair), NULL);
     weir_channel_bind(pair->listener, &pair->address, NULL);
 }
 

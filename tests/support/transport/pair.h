@@ -82,8 +82,6 @@ void pair_open_connected(struct pair *pair, const struct pair_options *options);
 /* Runs both until nothing is left to run. */
 void pair_run(struct pair *pair);
 
-weir_executor *pair_executor_of(struct pair *pair, const struct pair_end *end);
-
 /* A promise whose end is written into the diary under that name; the caller releases it. */
 weir_promise *pair_promise(struct pair *pair, const char *name);
 
