@@ -14,6 +14,7 @@
 #include <weir/error.h>
 
 #include "support/loop/sockets.h"
+#include "support/tls/forger.h"
 #include "support/tls/party.h"
 
 #define HELLO_MAX 1024
@@ -146,5 +147,122 @@ TEST_EACH_LOOP(tls_hostile_socket, survives_resets_in_the_middle)
     notes_await(&party->diary, &party->notes, "inactive", 9);
     assert_int_equal(diary_count(&party->diary, "handshake("), 9);
     assert_int_equal(diary_count(&party->diary, "handshake(OK)"), 0);
+    party_end(party);
+}
+
+/* ---- after the handshake ---- */
+
+struct caller {
+    int socket;
+    SSL *ssl;
+};
+
+/* Its socket blocks, so it is an interruption that has to be tried again. */
+static bool is_interrupted(SSL *ssl, int result)
+{
+    int why = SSL_get_error(ssl, result);
+
+    return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
+}
+
+/* With a forger, or NULL. */
+static void caller_begin(struct caller *caller, const struct party *party, SSL_CTX *ctx,
+                         int version, struct forger *forger)
+{
+    int result;
+
+    caller->socket = call(party);
+    caller->ssl = SSL_new(ctx);
+    assert_non_null(caller->ssl);
+    assert_int_equal(SSL_set_max_proto_version(caller->ssl, version), 1);
+    if (forger != NULL)
+        forger_prepare(forger, caller->ssl);
+    assert_int_equal(SSL_set_fd(caller->ssl, caller->socket), 1);
+    do
+        result = SSL_connect(caller->ssl);
+    while (result != 1 && is_interrupted(caller->ssl, result));
+    assert_int_equal(result, 1);
+    if (forger != NULL)
+        forger_begin(forger);
+}
+
+/* A byte goes there and comes back. */
+static void assert_echoed(struct caller *caller)
+{
+    char byte = 'x';
+    int result;
+
+    do
+        result = SSL_write(caller->ssl, &byte, 1);
+    while (result != 1 && is_interrupted(caller->ssl, result));
+    assert_int_equal(result, 1);
+    do
+        result = SSL_read(caller->ssl, &byte, 1);
+    while (result != 1 && is_interrupted(caller->ssl, result));
+    assert_int_equal(result, 1);
+}
+
+#define ROUNDS 20
+#define BATCH 100
+
+/* A few rounds of many records, none of which keeps the other from being served. */
+static void flood(struct caller *caller, struct forger *forger, uint8_t type, const char *bytes,
+                  size_t length, struct caller *bystander)
+{
+    uint8_t records[BATCH * (16 + FORGER_EXTRA)];
+    size_t size;
+
+    assert_true(length <= 16);
+    for (int i = 0; i < ROUNDS; i++) {
+        size = 0;
+        for (int j = 0; j < BATCH; j++)
+            size += forger_seal(forger, type, bytes, length, records + size);
+        throw(caller->socket, records, size, size);
+        assert_echoed(bystander);
+    }
+}
+
+TEST_EACH_LOOP(tls_hostile_socket, serves_others_while_it_is_flooded)
+{
+    static const struct {
+        int version;
+        uint8_t type;
+        const char *bytes;
+        size_t length;
+        const char *words; /* NULL: it is borne */
+    } floods[] = {
+        {TLS1_2_VERSION, SSL3_RT_ALERT, "\1\x70", 2, "too many warn alerts"},
+        {TLS1_3_VERSION, SSL3_RT_ALERT, "\1\x5a", 2, "too many warn alerts"},
+        {TLS1_2_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "record too small"},
+        {TLS1_3_VERSION, SSL3_RT_APPLICATION_DATA, "", 0, "record too small"},
+        {TLS1_2_VERSION, SSL3_RT_HANDSHAKE, "\1\0\0\4\3\3xx", 8, NULL}, /* another handshake */
+    };
+    struct party *party = party_listen_as_localhost(host);
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    struct caller bystander, caller;
+    struct forger forger;
+
+    assert_non_null(ctx);
+    caller_begin(&bystander, party, ctx, TLS1_3_VERSION, NULL);
+    assert_party(party, "handshake(OK)");
+    for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
+        caller_begin(&caller, party, ctx, floods[i].version, &forger);
+        flood(&caller, &forger, floods[i].type, floods[i].bytes, floods[i].length, &bystander);
+        if (floods[i].words != NULL) {
+            hear_the_end(caller.socket);
+            assert_party(party, "handshake(OK) error(WEIR_ETLS) inactive");
+            assert_words(party, floods[i].words);
+        } else {
+            assert_party(party, "handshake(OK)");
+            socket_reset(caller.socket);
+            party_await(party, "inactive");
+        }
+        forger_end(&forger);
+        SSL_free(caller.ssl);
+    }
+    assert_echoed(&bystander);
+    SSL_free(bystander.ssl);
+    assert_int_equal(close(bystander.socket), 0);
+    SSL_CTX_free(ctx);
     party_end(party);
 }
