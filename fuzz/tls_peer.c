@@ -32,6 +32,8 @@
 #define ANSWERS_MAX ((int64_t)64 * 1024) /* that wait to be sent, besides writes */
 #define NARROW 4096                      /* what a socket takes that the peer does not read from */
 #define RECORD_HEADER 5
+#define SHORT_RECORD 512 /* the shortest that OpenSSL may be told to send, */
+#define LONG_TICKET 1500 /* and a ticket that is longer: it comes in several */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -95,7 +97,7 @@ struct play {
     size_t received, sent;    /* by us, on the wire */
     size_t writes, completed;
     int result; /* of the handshake */
-    bool is_server, is_tls_1_2, has_half_closure, is_narrow;
+    bool is_server, is_tls_1_2, has_half_closure, is_narrow, has_long_tickets;
     bool is_changed; /* what the peer sent is not what we get, */
     bool is_closed;  /* or not all of it: we close, */
     bool is_unusual; /* or the peer does what may be refused */
@@ -169,6 +171,16 @@ static const weir_handler witness = {
 
 /* ---- its beginning and its end ---- */
 
+static int on_ticket(SSL *ssl, void *unused)
+{
+    static const uint8_t zeros[LONG_TICKET];
+    const struct play *play = SSL_get_app_data(ssl);
+
+    (void)unused;
+    return !play->has_long_tickets ||
+           SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), zeros, sizeof(zeros)) == 1;
+}
+
 static SSL_CTX *create_peer_context(const struct play *play)
 {
     SSL_CTX *ctx = SSL_CTX_new(play->is_server ? TLS_client_method() : TLS_server_method());
@@ -179,6 +191,7 @@ static SSL_CTX *create_peer_context(const struct play *play)
     expect(SSL_CTX_use_certificate(ctx, certificate) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1);
     (void)SSL_CTX_clear_options(ctx, SSL_OP_NO_RENEGOTIATION);
     (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    (void)SSL_CTX_set_session_ticket_cb(ctx, on_ticket, NULL, NULL);
     X509_free(certificate);
     EVP_PKEY_free(key);
     BIO_free(bio);
@@ -203,6 +216,9 @@ static void create_peer(struct play *play)
     play->from_peer = BIO_new(BIO_s_mem());
     expect(play->peer != NULL && play->to_peer != NULL && play->from_peer != NULL);
     SSL_set_bio(play->peer, play->to_peer, play->from_peer);
+    expect(SSL_set_app_data(play->peer, play) == 1);
+    if (play->has_long_tickets)
+        expect(SSL_set_max_send_fragment(play->peer, SHORT_RECORD) == 1);
     if (play->is_server)
         SSL_set_connect_state(play->peer);
     else
@@ -244,6 +260,7 @@ static void begin(struct play *play, const uint8_t *header)
         .is_tls_1_2 = (header[0] & 2) != 0,
         .has_half_closure = (header[0] & 4) != 0,
         .is_narrow = (header[0] & 16) != 0,
+        .has_long_tickets = (header[0] & 32) != 0,
         .piece = header[1],
     };
     play->wire = malloc(WIRE_SIZE);
