@@ -74,8 +74,7 @@ static void prepare(struct duet *duet, weir_tls_choose_fn *choose, void *user_da
 
 static void begin(struct duet *duet)
 {
-    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
-    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+    duet_begin(duet);
     duet_play(duet);
 }
 

@@ -179,11 +179,16 @@ void duet_prepare(struct duet *duet, const struct duet_options *options)
                      options->client_channel);
 }
 
+void duet_begin(struct duet *duet)
+{
+    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
+    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+}
+
 void duet_open(struct duet *duet, const struct duet_options *options)
 {
     duet_prepare(duet, options);
-    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
-    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+    duet_begin(duet);
     duet_play(duet);
 }
 

@@ -66,8 +66,9 @@ void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
                       const weir_tls_options *options, const weir_embedded_options *channel);
 void duettist_close(struct duettist *duettist);
 
-/* Makes both, the handshake not begun; and plays until it is over. */
+/* Makes both, the handshake not begun; begins it; all of it, and plays until it is over. */
 void duet_prepare(struct duet *duet, const struct duet_options *options);
+void duet_begin(struct duet *duet);
 void duet_open(struct duet *duet, const struct duet_options *options);
 void duet_close(struct duet *duet);
 
