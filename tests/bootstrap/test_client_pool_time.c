@@ -22,8 +22,6 @@
 
 #define START_NS weir_seconds(1)
 
-/* ---- who waits ---- */
-
 TEST_EACH_LOOP(client_pool, serves_those_who_wait_in_order)
 {
     struct pond pond;

@@ -9,8 +9,6 @@
 #include "support/buffer/buf.h"
 #include "support/buffer/composite.h"
 
-/* ---- components ---- */
-
 TEST(composite, a_component_is_what_was_readable_of_the_buffer)
 {
     weir_composite *composite = make_composite(0);

@@ -9,8 +9,6 @@
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
 
-/* ---- moving ---- */
-
 /* D 23, D 78 */
 TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
 {

@@ -12,8 +12,6 @@
 #include "support/executor/messages.h"
 #include "support/executor/tally.h"
 
-/* ---- everything at once ---- */
-
 #define STORM_THREADS 8
 #define STORM_ROUNDS 40
 #define STORM_CALLS 60

@@ -12,8 +12,6 @@
 #include "support/executor/solo.h"
 #include "support/test.h"
 
-/* ---- sleeping and waking ---- */
-
 TEST(executor, is_woken_at_most_once_by_a_thousand_tasks)
 {
     struct solo solo = solo_open(NULL);

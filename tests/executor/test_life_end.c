@@ -29,8 +29,6 @@
 #define PATIENCE_NS weir_seconds(10)
 #define STEP_NS weir_ms(100) /* how often a thread that shuts down looks for lazy tasks */
 
-/* ---- shutting down ---- */
-
 TEST(life, refuses_a_shutdown_with_bad_times_and_changes_nothing)
 {
     struct solo solo = solo_open(NULL);

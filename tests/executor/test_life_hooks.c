@@ -18,8 +18,6 @@
 
 #define PATIENCE_NS weir_seconds(10)
 
-/* ---- hooks ---- */
-
 static int add_hook(struct solo *solo, struct letters *letters, char letter)
 {
     return weir_executor_add_shutdown_hook(solo->executor, letters_task,

@@ -19,8 +19,6 @@
 #include "support/executor/workshop.h"
 #include "support/test.h"
 
-/* ---- suspension ---- */
-
 static struct tally thread_exits;
 
 static void on_thread_exit(void *arg)

@@ -11,8 +11,6 @@
 
 #include "support/transport/pair.h"
 
-/* ---- connecting ---- */
-
 /* D 75 */
 static void connect_in_order(const struct pair_options *options)
 {
