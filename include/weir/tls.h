@@ -50,7 +50,10 @@ typedef struct weir_tls_options {
                                       to be sent, the end of TLS included; and as long, if there are
                                       writes, for a handshake that has no timeout; default 3 s */
     int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
-    weir_group *offload;     /* the handshake's work is done on executors of this group; kept */
+    weir_group *offload;     /* the handshake's work is done on executors of this group; kept. What
+                                the peer sends meanwhile is not read; where the handler has an
+                                executor of its own (`place`) it cannot be held back, and more than
+                                128 KiB of it end the connection */
     weir_promise *handshake; /* completes with the handshake, as its event, or if the handler could
                                 not be added; kept. Of one connection: a client that tries several
                                 addresses has one for each, and those that lose have failed */

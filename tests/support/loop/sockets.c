@@ -186,6 +186,22 @@ size_t descriptors_open(void)
     return count - 3; /* ".", ".." and the directory itself */
 }
 
+void descriptors_print(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    char target[128];
+    ssize_t length;
+
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        length = readlinkat(dirfd(directory), entry->d_name, target, sizeof(target));
+        if (length > 0)
+            printf("descriptor %s is %.*s\n", entry->d_name, (int)length, target);
+    }
+    (void)closedir(directory);
+}
+
 void descriptors_limit(rlim_t limit)
 {
     struct rlimit limits;

@@ -53,8 +53,9 @@ size_t socket_fill(int descriptor);
 /* Receives and forgets what is there; returns how many bytes that was. */
 size_t socket_drain(int descriptor);
 
-/* How many descriptors the process has open. */
+/* How many descriptors the process has open; and what they are, on the standard output. */
 size_t descriptors_open(void);
+void descriptors_print(void);
 
 /* Sets the soft limit of descriptors. */
 void descriptors_limit(rlim_t limit);
