@@ -39,6 +39,14 @@ ssize_t weir__ready_send_file(weir__io_handle *handle, int file, off_t offset, s
 void weir__ready_poll_start(weir__io_handle *handle, unsigned events);
 void weir__ready_poll_stop(weir__io_handle *handle);
 
+/* The slots of weir__io_type that are these functions. */
+#define WEIR__READY_SLOTS                                                             \
+    .accept_start = weir__ready_accept_start, .accept_stop = weir__ready_accept_stop, \
+    .connect = weir__ready_connect, .receive_start = weir__ready_receive_start,       \
+    .receive_stop = weir__ready_receive_stop, .send = weir__ready_send,               \
+    .send_datagrams = weir__ready_send_datagrams, .send_file = weir__ready_send_file, \
+    .poll_start = weir__ready_poll_start, .poll_stop = weir__ready_poll_stop
+
 /* One call that sends what the socket takes now: bytes, 0 if it is full, or an error. No state
  * changes. */
 ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);
