@@ -19,8 +19,8 @@
 #include "base/thread.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
+#include "support/channel/pointer.h"
 #include "support/channel/stats.h"
-#include "support/executor/errand.h"
 #include "support/executor/gate.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
@@ -170,12 +170,6 @@ static struct slow *slow_of(weir_ctx *ctx)
     return *(struct slow **)weir_ctx_state(ctx);
 }
 
-static int keep_pointer(void *state, const void *options)
-{
-    *(const void **)state = options;
-    return 0;
-}
-
 static void stand_at_gate(weir_ctx *ctx, weir_msg *msg)
 {
     gate_task(&slow_of(ctx)->gate, 0);
@@ -184,7 +178,7 @@ static void stand_at_gate(weir_ctx *ctx, weir_msg *msg)
 }
 
 static const weir_handler at_gate = {
-    .name = "slow", .state_size = sizeof(void *), .init = keep_pointer, .read = stand_at_gate};
+    .name = "slow", .state_size = sizeof(void *), .init = pointer_keep, .read = stand_at_gate};
 
 static int init_slow(weir_channel *channel, void *slow)
 {
@@ -282,7 +276,7 @@ static void wait_for_much(weir_ctx *ctx, weir_msg *msg)
 }
 
 static const weir_handler waiting = {
-    .name = "waiting", .state_size = sizeof(void *), .init = keep_pointer, .read = wait_for_much};
+    .name = "waiting", .state_size = sizeof(void *), .init = pointer_keep, .read = wait_for_much};
 
 static int init_waiting(weir_channel *channel, void *slow)
 {
@@ -554,7 +548,7 @@ static void offload_there(weir_ctx *ctx, weir_msg *msg)
 }
 
 static const weir_handler offloader = {
-    .name = "offload", .state_size = sizeof(void *), .init = keep_pointer, .read = offload_there};
+    .name = "offload", .state_size = sizeof(void *), .init = pointer_keep, .read = offload_there};
 
 static int init_offloader(weir_channel *channel, void *slow)
 {

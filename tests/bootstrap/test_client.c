@@ -5,7 +5,6 @@
 #include <weir/client.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/buf.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
+#include "support/channel/pointer.h"
 #include "support/executor/errand.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
@@ -47,12 +47,6 @@ static struct caller *caller_of(weir_ctx *ctx)
     return *(struct caller **)weir_ctx_state(ctx);
 }
 
-static int init(void *state, const void *options)
-{
-    *(const void **)state = options;
-    return 0;
-}
-
 static void on_active(weir_ctx *ctx)
 {
     struct caller *caller = caller_of(ctx);
@@ -78,7 +72,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static const weir_handler listener = {
     .name = "listener",
     .state_size = sizeof(struct caller *),
-    .init = init,
+    .init = pointer_keep,
     .active = on_active,
     .inactive = on_inactive,
     .read = on_read,

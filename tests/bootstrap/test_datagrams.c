@@ -10,11 +10,11 @@
 
 #include <weir/client.h>
 #include <weir/datagram.h>
-#include <weir/error.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
 #include "support/bootstrap/visitor.h"
+#include "support/channel/pointer.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
 #include "support/executor/tally.h"
@@ -38,12 +38,6 @@ struct service {
 static struct service *service_of(weir_ctx *ctx)
 {
     return *(struct service **)weir_ctx_state(ctx);
-}
-
-static int keep_pointer(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
 }
 
 static void on_active(weir_ctx *ctx)
@@ -75,7 +69,7 @@ static void on_read_complete(weir_ctx *ctx)
 static const weir_handler echo = {
     .name = "echo",
     .state_size = sizeof(struct service *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .active = on_active,
     .inactive = on_inactive,
     .read = on_read,
@@ -91,7 +85,7 @@ static void on_draining(weir_ctx *ctx)
 static const weir_handler drainer = {
     .name = "drainer",
     .state_size = sizeof(struct service *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .draining = on_draining,
 };
 
@@ -314,7 +308,7 @@ static void on_reply(weir_ctx *ctx, weir_msg *msg)
 static const weir_handler listener = {
     .name = "guest",
     .state_size = sizeof(struct guest *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .read = on_reply,
 };
 

@@ -7,10 +7,10 @@
 #include <errno.h>
 
 #include <weir/buf.h>
-#include <weir/error.h>
 #include <weir/pipeline.h>
 
 #include "support/bootstrap/service.h"
+#include "support/channel/pointer.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 
@@ -20,14 +20,8 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-static int init(void *state, const void *options)
-{
-    *(const void **)state = options;
-    return 0;
-}
-
 static const weir_handler counter = {
-    .name = "counter", .state_size = sizeof(struct tally *), .init = init, .read = on_read};
+    .name = "counter", .state_size = sizeof(struct tally *), .init = pointer_keep, .read = on_read};
 
 static int init_counter(weir_channel *channel, void *tally)
 {

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "support/channel/pointer.h"
 #include "support/executor/global.h"
 #include "support/executor/messages.h"
 #include "support/loop/sockets.h"
@@ -63,7 +64,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 static const weir_handler witness = {
     .name = "witness",
     .state_size = sizeof(struct site *),
-    .init = site_keep,
+    .init = pointer_keep,
     .event = on_event,
 };
 

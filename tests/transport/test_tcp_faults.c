@@ -18,6 +18,7 @@
 #include <weir/unix.h>
 
 #include "base/memory.h"
+#include "support/channel/pointer.h"
 #include "support/loop/sockets.h"
 #include "support/transport/line.h"
 #include "support/transport/site.h"
@@ -145,7 +146,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 static const weir_handler acceptor = {
     .name = "acceptor",
     .state_size = sizeof(struct site *),
-    .init = site_keep,
+    .init = pointer_keep,
     .read = on_accepted,
 };
 

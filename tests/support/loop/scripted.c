@@ -87,16 +87,11 @@ static void scripted_arm(weir__io_handle *handle)
     scripted_of(handle->io)->arms++;
 }
 
-#define SCRIPTED_TYPE(...)                                                                        \
-    {                                                                                             \
-        .size = sizeof(struct scripted), .open = scripted_open, .close = scripted_close,          \
-        .wait = scripted_wait, .dispatch = scripted_dispatch, .rebuild = scripted_rebuild,        \
-        .detach = scripted_detach, .arm = scripted_arm, .accept_start = weir__ready_accept_start, \
-        .accept_stop = weir__ready_accept_stop, .connect = weir__ready_connect,                   \
-        .receive_start = weir__ready_receive_start, .receive_stop = weir__ready_receive_stop,     \
-        .send = weir__ready_send, .send_datagrams = weir__ready_send_datagrams,                   \
-        .send_file = weir__ready_send_file, .poll_start = weir__ready_poll_start,                 \
-        .poll_stop = weir__ready_poll_stop, __VA_ARGS__                                           \
+#define SCRIPTED_TYPE(...)                                                                 \
+    {                                                                                      \
+        .size = sizeof(struct scripted), .open = scripted_open, .close = scripted_close,   \
+        .wait = scripted_wait, .dispatch = scripted_dispatch, .rebuild = scripted_rebuild, \
+        .detach = scripted_detach, .arm = scripted_arm, WEIR__READY_SLOTS, __VA_ARGS__     \
     }
 
 static const weir__io_type level = SCRIPTED_TYPE(.name = "scripted");

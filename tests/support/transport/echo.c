@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "support/channel/pointer.h"
 #include "support/executor/group.h"
 
 #define WRITE_MAX 8000
@@ -41,12 +42,6 @@ struct echo_client {
 static struct echo *echo_of(weir_ctx *ctx)
 {
     return *(struct echo **)weir_ctx_state(ctx);
-}
-
-static int keep_pointer(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
 }
 
 static void note_most(_Atomic int64_t *most, int64_t value)
@@ -83,7 +78,7 @@ static void on_served(weir_ctx *ctx)
 static const weir_handler server = {
     .name = "echo",
     .state_size = sizeof(struct echo *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .read = on_request,
     .read_complete = on_requests,
     .writability = on_writability,
@@ -117,7 +112,7 @@ static void on_trouble(weir_ctx *ctx, int err, const char *detail)
 static const weir_handler acceptor = {
     .name = "acceptor",
     .state_size = sizeof(struct echo *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .read = on_accepted,
     .error = on_trouble,
 };
@@ -238,7 +233,7 @@ static void on_closed(weir_ctx *ctx)
 static const weir_handler client_handler = {
     .name = "client",
     .state_size = sizeof(struct echo_client *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .active = on_connected,
     .read = on_reply,
     .writability = send_some,

@@ -13,6 +13,7 @@
 #include <weir/udp.h>
 #include <weir/unix.h>
 
+#include "support/channel/pointer.h"
 #include "support/executor/group.h"
 #include "support/loop/stream.h"
 
@@ -53,12 +54,6 @@ static bool is_as_sent(const struct flood *flood, const weir_buf *buf, uint32_t 
 static struct flood *flood_of(weir_ctx *ctx)
 {
     return *(struct flood **)weir_ctx_state(ctx);
-}
-
-static int keep_pointer(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
 }
 
 static void tick_off(struct flood *flood, const weir_buf *buf)
@@ -109,7 +104,7 @@ static void on_writability(weir_ctx *ctx)
 static const weir_handler handler = {
     .name = "flood",
     .state_size = sizeof(struct flood *),
-    .init = keep_pointer,
+    .init = pointer_keep,
     .read = on_read,
     .read_complete = on_read_complete,
     .writability = on_writability,

@@ -11,16 +11,11 @@
 #include <weir/error.h>
 #include <weir/unix.h>
 
+#include "support/channel/pointer.h"
 #include "support/channel/rig.h"
 #include "support/executor/group.h"
 
 /* ---- the handler ---- */
-
-static int init(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
-}
 
 struct mailbox *mailbox_of(weir_ctx *ctx)
 {
@@ -97,7 +92,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 static const weir_handler handler = {
     .name = "mailbox",
     .state_size = sizeof(struct mailbox *),
-    .init = init,
+    .init = pointer_keep,
     .unregistered = on_unregistered,
     .active = on_active,
     .inactive = on_inactive,

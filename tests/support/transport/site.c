@@ -8,6 +8,7 @@
 
 #include <weir/local.h>
 
+#include "support/channel/pointer.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
@@ -15,12 +16,6 @@
 #include "support/test.h"
 
 /* ---- handlers ---- */
-
-int site_keep(void *state, const void *options)
-{
-    memcpy(state, &options, sizeof(options));
-    return 0;
-}
 
 struct site *site_of(weir_ctx *ctx)
 {
@@ -48,7 +43,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 static const weir_handler guestbook = {
     .name = "guestbook",
     .state_size = sizeof(struct site *),
-    .init = site_keep,
+    .init = pointer_keep,
     .active = on_active,
     .inactive = on_inactive,
     .error = on_error,

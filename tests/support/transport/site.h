@@ -48,8 +48,7 @@ int site_add(struct site *site, weir_channel *channel, const weir_handler *handl
 /* One that sends back what comes. */
 extern const weir_handler site_echo;
 
-/* For handlers whose state is a pointer to the site, which is their option. */
-int site_keep(void *state, const void *options);
+/* For handlers whose state is a pointer to the site, which is their option: pointer_keep. */
 struct site *site_of(weir_ctx *ctx);
 
 /* What is done at a site: opened as far as its address, and visited. */
