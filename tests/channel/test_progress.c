@@ -39,6 +39,25 @@ TEST(progress, is_of_bytes_and_of_whole_messages)
     rig_close(&rig);
 }
 
+/* On the loop it is now while nothing is to be sent; else it is when bytes last went. */
+TEST(progress, is_told_to_users_as_the_time_for_which_nothing_moves)
+{
+    struct rig rig;
+    int64_t sent_at;
+
+    rig_open_started(&rig, &(const struct wire_options){.silent = true}, NULL);
+    assert_int_equal(weir_channel_sent_at(rig.channel), now_of(&rig));
+    stepper_advance(&rig.stepper, weir_ms(1));
+    assert_int_equal(weir_channel_sent_at(rig.channel), now_of(&rig));
+    rig.wire->room = 1;
+    weir_channel_write_and_flush(rig.channel, text_msg("xy"), NULL);
+    rig_run(&rig);
+    sent_at = now_of(&rig);
+    stepper_advance(&rig.stepper, weir_ms(1));
+    assert_int_equal(weir_channel_sent_at(rig.channel), sent_at);
+    rig_close(&rig);
+}
+
 TEST(progress, is_not_written_down_where_nobody_asks)
 {
     struct rig rig;

@@ -121,6 +121,19 @@ TEST(embedded, releases_what_was_not_read)
     weir_embedded_release(embedded);
 }
 
+TEST(embedded, has_a_clock_that_stands_until_time_passes)
+{
+    weir_embedded *embedded = create(NULL);
+    weir_clock *clock = weir_embedded_clock(embedded);
+    int64_t now_ns = clock->now(clock);
+
+    weir_embedded_run(embedded);
+    assert_int_equal(clock->now(clock), now_ns);
+    weir_embedded_advance(embedded, weir_ms(5));
+    assert_int_equal(clock->now(clock), now_ns + weir_ms(5));
+    weir_embedded_release(embedded);
+}
+
 /* D 72 */
 TEST(embedded, runs_timers_only_when_time_passes)
 {

@@ -44,6 +44,25 @@ TEST(resp, a_text_is_any_kind_of_text)
     weir_resp_release(value);
 }
 
+TEST(resp, a_text_may_be_a_buffer_which_is_taken_on_failure_too)
+{
+    weir_resp *value = NULL;
+    const void *bytes;
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
+    bytes = weir_buf_bytes(buf);
+    assert_int_equal(weir_resp_create_from(WEIR_RESP_BULK, buf, &value), 0);
+    assert_true(weir_resp_is(value, "hello"));
+    assert_ptr_equal(weir_resp_text(value).data, bytes);
+    weir_resp_release(value);
+
+    value = NULL;
+    assert_int_equal(weir_buf_create_from("12a", 3, &buf), 0);
+    assert_int_equal(weir_resp_create_from(WEIR_RESP_BIG_NUMBER, buf, &value), -EINVAL);
+    assert_null(value);
+}
+
 TEST(resp, a_text_must_fit_its_kind)
 {
     assert_refused(WEIR_RESP_SIMPLE, "a\nb");

@@ -14,6 +14,7 @@
 #include <weir/file_range.h>
 #include <weir/text.h>
 
+#include "support/buffer/buf.h"
 #include "support/codec/feed.h"
 #include "support/executor/messages.h"
 #include "support/memory.h"
@@ -495,6 +496,18 @@ TEST(resp_codec, refuses_options_that_make_no_sense)
     assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
                     "max_bytes is");
     weir_embedded_release(embedded);
+}
+
+TEST(resp_codec, writes_a_command_as_an_array_of_bulks)
+{
+    const weir_span arguments[] = {weir_span_of_text("SET"), weir_span_of_text("a\r\nb"),
+                                   weir_span_of_text("")};
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create(0, 0, &buf), 0);
+    assert_int_equal(weir_resp_write_command(buf, arguments, 3), 0);
+    assert_readable(buf, "*3\r\n$3\r\nSET\r\n$4\r\na\r\nb\r\n$0\r\n\r\n");
+    weir_buf_release(buf);
 }
 
 /* ---- there and back again ---- */
