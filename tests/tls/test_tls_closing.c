@@ -126,6 +126,29 @@ TEST(tls_closing, waits_for_a_handshake_without_limit_only_as_long_as_it_may_its
     duet_close(&duet);
 }
 
+/* What it has waited for before it left its loop is forgotten. */
+TEST(tls_closing, waits_for_a_handshake_no_longer_on_another_loop)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, &(const struct duet_options){
+                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                       .handshake_timeout_ns = WEIR_OFF)});
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_write(&duet.client, duet_bytes(200), "w");
+    close_channel(&duet.client, "close");
+    duet_advance(&duet, weir_seconds(2));
+    weir_channel_deregister(duet.client.channel, NULL);
+    weir_embedded_run(duet.client.embedded);
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    duet_advance(&duet, weir_seconds(3) - 1);
+    assert_diary(&duet.client.diary, "");
+    duet_advance(&duet, 1);
+    assert_diary(&duet.client.diary,
+                 "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    duet_close(&duet);
+}
+
 TEST(tls_closing, waits_for_a_handshake_for_ever_if_neither_has_a_limit)
 {
     struct duet duet;
