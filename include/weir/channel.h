@@ -282,7 +282,9 @@ WEIR_API void weir_channel_close(weir_channel *channel, weir_promise *done);
 WEIR_API void weir_channel_abort(weir_channel *channel, weir_promise *done);
 
 /*
- * Half closure: nothing more is sent (what was flushed goes out first), or received.
+ * Half closure: nothing more is sent, after what was written before; or received. The first goes
+ * through the handlers, as a close does, and the channel stays open: it waits for a slow peer as
+ * long as it takes. Shutting twice is fine; after a close it fails with WEIR_ECLOSED.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done);

@@ -142,6 +142,13 @@ WEIR_API void weir_deregister(weir_ctx *ctx, weir_promise *done);
 WEIR_API void weir_close(weir_ctx *ctx, weir_promise *done);
 
 /*
+ * Half closure: what was written before is sent first, then the end of the stream; what the peer
+ * sends is still received. A handler that holds writes back keeps this behind them, as a close.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_shutdown_output(weir_ctx *ctx, weir_promise *done);
+
+/*
  * A write, or another operation, has ended in this handler, which has not passed it on: completes
  * `done`, with success if `err` is 0. Where nobody waits a failure is told as the transport would:
  * the first of a channel fires `error`, except because it is closing.

@@ -61,8 +61,9 @@ typedef struct weir_handler {
     void (*request_read)(weir_ctx *ctx);
     void (*write)(weir_ctx *ctx, weir_msg *msg, weir_promise *done); /* takes msg */
     void (*flush)(weir_ctx *ctx);
+    void (*shutdown_output)(weir_ctx *ctx, weir_promise *done); /* half closure */
 
-    void *reserved[8]; /* NULL */
+    void *reserved[7]; /* NULL */
 } weir_handler;
 
 #ifdef __cplusplus

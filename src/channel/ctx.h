@@ -36,7 +36,8 @@ enum {
     WEIR__REQUEST_READ = 1 << 15,
     WEIR__WRITE = 1 << 16,
     WEIR__FLUSH = 1 << 17,
-    WEIR__SLOTS = (1 << 18) - 1,
+    WEIR__SHUTDOWN_OUTPUT = 1 << 18,
+    WEIR__SLOTS = (1 << 19) - 1,
 
     /* Marks. */
     WEIR__CTX_ELSEWHERE = 1 << 24, /* runs on another executor: hop.h */

@@ -134,6 +134,11 @@ static void on_flush(weir_ctx *ctx)
     weir__channel_do_flush(ctx->channel);
 }
 
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    weir__channel_do_shut_output(ctx->channel, done);
+}
+
 const weir_handler weir__ends = {
     .name = "ends",
     .registered = ignore,
@@ -154,4 +159,5 @@ const weir_handler weir__ends = {
     .request_read = on_request_read,
     .write = on_write,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };

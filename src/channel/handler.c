@@ -29,7 +29,8 @@ static uint32_t mask_of_out(const weir_handler *handler)
            (handler->deregister != NULL ? WEIR__DEREGISTER : 0u) |
            (handler->request_read != NULL ? WEIR__REQUEST_READ : 0u) |
            (handler->write != NULL ? WEIR__WRITE : 0u) |
-           (handler->flush != NULL ? WEIR__FLUSH : 0u);
+           (handler->flush != NULL ? WEIR__FLUSH : 0u) |
+           (handler->shutdown_output != NULL ? WEIR__SHUTDOWN_OUTPUT : 0u);
 }
 
 uint32_t weir__handler_mask(const weir_handler *handler)

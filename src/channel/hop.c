@@ -37,9 +37,9 @@
 
 /* Besides the slots: to the handler, and from it. */
 enum {
-    ADDED = 1 << 18,
-    REMOVED = 1 << 19, /* to: you are removed; from: I am through */
-    LEAVE = 1 << 20,   /* from: remove me */
+    ADDED = 1 << 19,
+    REMOVED = 1 << 20, /* to: you are removed; from: I am through */
+    LEAVE = 1 << 21,   /* from: remove me */
 };
 
 /* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */

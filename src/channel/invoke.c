@@ -106,6 +106,9 @@ static void invoke_out(weir_ctx *ctx, const weir__event *event)
     case WEIR__WRITE:
         handler->write(ctx, event->msg, event->done);
         break;
+    case WEIR__SHUTDOWN_OUTPUT:
+        handler->shutdown_output(ctx, event->done);
+        break;
     default:
         handler->flush(ctx);
     }
@@ -323,6 +326,12 @@ void weir_close(weir_ctx *ctx, weir_promise *done)
 {
     if (may_begin(ctx, done))
         fire(ctx, &(const weir__event){.slot = WEIR__CLOSE, .done = done});
+}
+
+void weir_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    if (may_begin(ctx, done))
+        fire(ctx, &(const weir__event){.slot = WEIR__SHUTDOWN_OUTPUT, .done = done});
 }
 
 void weir_deregister(weir_ctx *ctx, weir_promise *done)

@@ -324,20 +324,20 @@ void weir_channel_abort(weir_channel *channel, weir_promise *done)
         post(channel, on_abort, done);
 }
 
-static void on_shut_output(weir_channel *channel, weir__call *call, int status)
+static void on_shutdown_output(weir_channel *channel, weir__call *call, int status)
 {
     if (status == 0)
-        weir__channel_do_shut_output(channel, call->done);
+        weir_shutdown_output(weir__channel_ends(channel), call->done);
     else
         weir__call_fail(channel, call->done, status);
 }
 
 void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done)
 {
-    if (!weir__channel_is_here(channel))
-        post(channel, on_shut_output, done);
-    else if (weir__channel_may_begin(channel, done))
-        weir__channel_do_shut_output(channel, done);
+    if (weir__channel_is_here(channel))
+        weir_shutdown_output(weir__channel_ends(channel), done);
+    else
+        post(channel, on_shutdown_output, done);
 }
 
 static void on_shut_input(weir_channel *channel, weir__call *call, int status)

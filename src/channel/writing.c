@@ -23,7 +23,7 @@ static void tell_output_closed(weir_channel *channel)
         weir_fire_event(weir__channel_ends(channel), weir_msg_retain(weir_event_output_closed()));
 }
 
-/* What was flushed before has gone out. */
+/* What was written before has gone out. */
 static void shut_output(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
@@ -45,30 +45,45 @@ static int check_shut(const weir_channel *channel)
     return channel->transport->shut_output != NULL ? 0 : -ENOTSUP;
 }
 
+/* As a close: nobody has to flush what was written before. */
+static void send_rest(weir_channel *channel)
+{
+    weir__outbound_flush(channel);
+    if (weir__outbound_has_flushed(&channel->outbound))
+        weir__channel_go_on_sending(channel);
+    else if (weir__channel_phase(channel) == WEIR__OPEN &&
+             !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+        shut_output(channel);
+}
+
+/* Handlers have done their part by now: without memory to tell when it is done, it is all the same.
+ */
+static void wait_for_shut(weir_channel *channel, weir_promise *done)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (rare == NULL || weir__waiting_add(&rare->output_closers, done) < 0)
+        weir__channel_report(channel, done, -ENOMEM, "the output is shut all the same");
+    else if (weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+        weir__waiting_complete(&rare->output_closers, 0, NULL);
+}
+
 void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 {
     int err = check_shut(channel);
-    weir__rare *rare = err == 0 && done != NULL ? weir__channel_rare(channel) : NULL;
 
-    if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
-        return;
-    if (err == 0 && done != NULL &&
-        (rare == NULL || weir__waiting_add(&rare->output_closers, done)))
-        err = -ENOMEM;
     if (err < 0) {
         weir__channel_report(channel, done, err, NULL);
         return;
     }
-    if (weir__channel_has(channel, WEIR__OUTPUT_SHUT) && rare != NULL)
-        weir__waiting_complete(&rare->output_closers, 0, NULL);
+    if (done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (done != NULL)
+        wait_for_shut(channel, done);
     if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED))
         return;
     channel->flags |= WEIR__OUTPUT_CLOSED;
-    weir__outbound_fail_unflushed(channel, WEIR_ECLOSED, "the output was shut before a flush");
-    if (!weir__outbound_has_flushed(&channel->outbound) &&
-        weir__channel_phase(channel) == WEIR__OPEN &&
-        !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
-        shut_output(channel);
+    send_rest(channel);
 }
 
 /*

@@ -140,6 +140,26 @@ TEST(hop, keeps_the_order_of_what_is_read_and_written)
     far_close(&far);
 }
 
+TEST(hop, brings_a_half_closure_along_behind_what_was_written)
+{
+    struct far far;
+    weir_promise *done;
+
+    far_open(&far);
+    diary_clear(&far.rig.diary);
+    done = rig_promise(&far.rig, "done");
+    weir_channel_write(far.rig.channel, text_msg("x"), NULL);
+    weir_channel_shutdown_output(far.rig.channel, done);
+    settle(&far);
+    assert_diary(&far.rig.diary,
+                 "z.write(x) z.shutdown_output e.write(x) e.shutdown_output a.write(x) "
+                 "a.shutdown_output FLUSH FIN done=ok a.event(output-closed) "
+                 "e.event(output-closed) z.event(output-closed)");
+    assert_sent(&far.rig, "x");
+    weir_promise_release(done);
+    far_close(&far);
+}
+
 TEST(hop, runs_the_handler_on_its_own_executor)
 {
     struct far far;

@@ -150,10 +150,12 @@ TEST(operation, of_every_kind_can_come_from_elsewhere)
     errand_elsewhere(do_everything_else, &stranger);
     assert_diary(&rig.diary, "");
     rig_run(&rig);
-    assert_diary(&rig.diary, "a.request_read a.event(e) a.bind BIND a.connect done=EISCONN FIN "
-                             "a.event(output-closed) STOP SHUT_INPUT a.event(input-closed) "
-                             "a.event(input-drained) a.close CLOSE a.inactive a.unregistered "
-                             "a.removed a.deinit");
+    assert_diary(
+        &rig.diary,
+        "a.request_read a.event(e) a.bind BIND a.connect done=EISCONN "
+        "a.shutdown_output FIN a.event(output-closed) STOP SHUT_INPUT a.event(input-closed) "
+        "a.event(input-drained) a.close CLOSE a.inactive a.unregistered "
+        "a.removed a.deinit");
     weir_promise_release(stranger.done);
     rig_close(&rig);
 }

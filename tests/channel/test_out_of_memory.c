@@ -85,7 +85,7 @@ static void receive(weir_channel *channel)
 static void live(weir_channel *channel, struct stepper *stepper)
 {
     static const weir_attribute attribute = {.name = "x"};
-    weir_promise *registered = promise_of(stepper->executor), *written, *closed;
+    weir_promise *registered = promise_of(stepper->executor), *written, *shut, *closed;
     weir_address address;
     weir_buf *buf;
 
@@ -100,6 +100,9 @@ static void live(weir_channel *channel, struct stepper *stepper)
     if (weir_buf_create_from("pong", 4, &buf) == 0)
         weir_channel_write_and_flush(channel, weir_buf_msg(buf), written);
     settle(stepper);
+    shut = promise_of(stepper->executor);
+    weir_channel_shutdown_output(channel, shut);
+    settle(stepper);
     (void)weir_channel_closed(channel);
     closed = promise_of(stepper->executor);
     weir_channel_close(channel, closed);
@@ -107,9 +110,11 @@ static void live(weir_channel *channel, struct stepper *stepper)
     weir_channel_abort(channel, NULL);
     settle(stepper);
     assert_true(registered == NULL || weir_promise_is_done(registered));
+    assert_true(shut == NULL || weir_promise_is_done(shut));
     assert_true(closed == NULL || weir_promise_is_done(closed));
     weir_promise_release(registered);
     weir_promise_release(written);
+    weir_promise_release(shut);
     weir_promise_release(closed);
 }
 

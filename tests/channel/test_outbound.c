@@ -618,7 +618,7 @@ TEST(outbound, is_shut_when_sending_fails_and_the_channel_stays_open)
 }
 
 /* D 87 */
-TEST(outbound, is_shut_after_what_was_flushed_has_gone_out)
+TEST(outbound, is_shut_after_what_was_written_has_gone_out)
 {
     struct rig rig;
     weir_promise *first, *second;
@@ -632,17 +632,75 @@ TEST(outbound, is_shut_after_what_was_flushed_has_gone_out)
     first = rig_promise(&rig, "first");
     second = rig_promise(&rig, "second");
     weir_channel_shutdown_output(rig.channel, first);
-    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
+    rig_write(&rig, "d", "d");
+    assert_diary(&rig.diary, "a.shutdown_output a.write(d) d=WEIR_ECLOSED");
     rig_make_room(&rig, -1);
-    assert_diary(&rig.diary, "FLUSH ab=ok FIN first=ok a.event(output-closed)");
-    assert_sent(&rig, "ab");
+    assert_diary(&rig.diary, "FLUSH ab=ok c=ok FIN first=ok a.event(output-closed)");
+    assert_sent(&rig, "abc");
     weir_channel_shutdown_output(rig.channel, second);
-    assert_diary(&rig.diary, "second=ok");
+    assert_diary(&rig.diary, "a.shutdown_output second=ok");
     assert_true(weir_channel_is_active(rig.channel));
     (void)rig_receive(&rig, "x");
     assert_diary(&rig.diary, "a.read(x)");
     weir_promise_release(first);
     weir_promise_release(second);
+    rig_close(&rig);
+}
+
+/* Nobody has flushed: the half closure does. */
+TEST(outbound, is_flushed_when_it_is_shut)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    rig_write(&rig, "a", "a");
+    diary_clear(&rig.diary);
+    weir_channel_shutdown_output(rig.channel, NULL);
+    assert_diary(&rig.diary, "a.shutdown_output FLUSH a=ok FIN a.event(output-closed)");
+    assert_sent(&rig, "a");
+    rig_close(&rig);
+}
+
+static void keep_back(weir_ctx *ctx, weir_promise *done)
+{
+    weir_ctx_report(ctx, done, -EPERM, NULL);
+}
+
+/* From the tail on, or from where a handler asks: each may keep it back. */
+TEST(outbound, is_shut_by_way_of_the_handlers)
+{
+    static const weir_handler keeper = {.name = "keeper", .shutdown_output = keep_back};
+    struct rig rig;
+    weir_promise *done;
+
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &keeper, NULL), 0);
+    rig_add(&rig, "z");
+    diary_clear(&rig.diary);
+    done = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, done);
+    assert_diary(&rig.diary, "z.shutdown_output shut=EPERM");
+    weir_promise_release(done);
+    done = rig_promise(&rig, "shut");
+    weir_shutdown_output(weir_pipeline_find(rig.pipeline, "keeper"), done);
+    assert_diary(&rig.diary, "a.shutdown_output FIN shut=ok a.event(output-closed) "
+                             "z.event(output-closed)");
+    weir_promise_release(done);
+    rig_close(&rig);
+}
+
+TEST(outbound, is_not_shut_if_that_was_cancelled_before)
+{
+    struct rig rig;
+    weir_promise *done;
+
+    rig_open_started(&rig, NULL, NULL);
+    done = rig_promise(&rig, "shut");
+    assert_int_equal(weir_promise_cancel(done), 0);
+    diary_clear(&rig.diary);
+    weir_channel_shutdown_output(rig.channel, done);
+    assert_diary(&rig.diary, "");
+    weir_promise_release(done);
     rig_close(&rig);
 }
 

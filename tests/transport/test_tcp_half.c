@@ -3,6 +3,7 @@
  * TCP: one direction ends before the other.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <weir/error.h>
 #include <weir/events.h>
@@ -31,23 +32,27 @@ TEST_EACH_PAIR(tcp, can_still_read_when_its_output_is_shut)
     assert_heard(&line->client, "read(answer)");
 }
 
-TEST_EACH_LINE(tcp, sends_what_was_flushed_before_its_output_is_shut)
+TEST_EACH_LINE(tcp, sends_what_was_written_before_its_output_is_shut)
 {
     enum { COUNT = 64, SIZE = 65536 };
-    weir_promise *late;
+    weir_promise *last, *late;
 
     open_half(line);
     line->server.on_read = line_discard;
     weir_channel_set_auto_read(line->server.channel, false); /* so that it does not fit */
     for (int i = 0; i < COUNT; i++)
         weir_channel_write_and_flush(line->client.channel, sized_msg(SIZE), NULL);
-    late = line_promise(&line->client);
-    weir_channel_write(line->client.channel, text_msg("not flushed"), late);
+    last = line_promise(&line->client);
+    weir_channel_write(line->client.channel, text_msg("not flushed"), last);
     weir_channel_shutdown_output(line->client.channel, NULL);
+    late = line_promise(&line->client);
+    weir_channel_write(line->client.channel, text_msg("late"), late);
+    weir_channel_flush(line->client.channel);
     assert_int_equal(line_result(late), WEIR_ECLOSED);
     weir_channel_set_auto_read(line->server.channel, true);
     line_await(&line->server, "input-drained", 1);
-    assert_int_equal(atomic_load(&line->server.received), COUNT * SIZE);
+    assert_int_equal(line_result(last), 0);
+    assert_int_equal(atomic_load(&line->server.received), COUNT * SIZE + strlen("not flushed"));
 }
 
 TEST_EACH_LINE(tcp, refuses_writes_when_its_output_is_shut)

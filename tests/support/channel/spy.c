@@ -160,6 +160,12 @@ static void on_flush(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    write_word(ctx, "shutdown_output");
+    weir_shutdown_output(ctx, done);
+}
+
 const weir_handler spy = {
     .name = "spy",
     .state_size = sizeof(struct spy),
@@ -185,6 +191,7 @@ const weir_handler spy = {
     .request_read = on_request_read,
     .write = on_write,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };
 
 const weir_handler bystander = {
