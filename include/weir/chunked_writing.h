@@ -11,8 +11,8 @@
  *
  * A close waits until all that was written before it has been handed on; if nothing moves for the
  * channel's close timeout, what is left fails. Pieces that a handler in front holds back
- * (weir/traffic_shaping.h) are waited for as long as it holds them. A half closure waits for
- * nothing: ask for it when the promise of the last write has completed.
+ * (weir/traffic_shaping.h) are waited for as long as it holds them. A half closure waits, too, and
+ * for as long as it takes.
  */
 #ifndef WEIR_CHUNKED_WRITING_H
 #define WEIR_CHUNKED_WRITING_H

@@ -8,9 +8,8 @@
  * been as many as the limit says. Others pass, unless `always` makes them wait for the end of the
  * turn: this saves more where many small writes come from other threads, and costs a delay.
  *
- * What waits is flushed before a close or disconnect, when an error passes, when the channel
- * becomes unwritable, and when the handler is removed. Not before a half closure: ask for that when
- * the promise of the last write has completed.
+ * What waits is flushed before a close, a half closure or a disconnect, when an error passes, when
+ * the channel becomes unwritable, and when the handler is removed.
  */
 #ifndef WEIR_FLUSH_CONSOLIDATION_H
 #define WEIR_FLUSH_CONSOLIDATION_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/pending_writes.h - writes that a handler holds back, and the close that waits for them.
+ * weir/pending_writes.h - writes that a handler holds back, and the close or half closure that
+ * waits for them.
  *
  *      static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
  *      {
@@ -44,6 +45,8 @@ typedef struct weir_pending_writes {
     int64_t cost;             /* of all of them */
     bool closes;              /* when all are gone, */
     weir_promise *close_done; /* kept */
+    bool shuts;               /* shuts the output then, and before that, */
+    weir_promise *shut_done;  /* kept */
 } weir_pending_writes;
 
 /*
@@ -84,7 +87,8 @@ WEIR_API weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_pro
 WEIR_API void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes);
 
 /*
- * Fails the first one, which must be there; or all of them, and a close that waits is passed on.
+ * Fails the first one, which must be there; or all of them, and with them a half closure that
+ * waits; a close is passed on.
  * Thread: the handler's.  Lends until it returns: detail.
  */
 WEIR_API void weir_pending_writes_fail_first(weir_ctx *ctx, weir_pending_writes *writes, int err,
@@ -109,7 +113,33 @@ WEIR_API void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writ
                                                 weir_promise *done);
 
 /*
- * Passes on a close that nothing waits for any more: to be called when some have gone.
+ * A handler's `shutdown_output`, likewise. Who asks again meanwhile hears as the first one does; if
+ * a close waits already, it fails.
+ * Thread: the handler's.  Keeps: done.
+ */
+WEIR_API void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                                  weir_promise *done);
+WEIR_API void weir_pending_writes_put_off_shutdown_output(weir_ctx *ctx,
+                                                          weir_pending_writes *writes,
+                                                          weir_promise *done);
+
+/*
+ * A half closure that waits, if there is one, cannot be done any more.
+ * Thread: the handler's.  Lends until it returns: detail.
+ */
+WEIR_API void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                                       int err, const char *detail);
+
+/*
+ * Whether a close or a half closure waits: a write that comes now is behind it, and is to fail with
+ * WEIR_ECLOSED.
+ * Thread: the handler's.
+ */
+WEIR_API bool weir_pending_writes_is_ending(const weir_pending_writes *writes);
+
+/*
+ * Passes on what nothing waits for any more, the half closure and then the close: to be called when
+ * some have gone.
  * Thread: the handler's.
  */
 WEIR_API void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes);

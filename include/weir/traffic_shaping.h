@@ -4,8 +4,7 @@
  *
  * Writing: messages wait, in their order, until they may go out; they count against the channel's
  * marks. A message goes as a whole: what is large is better written as weir/chunks.h, by handlers
- * behind. A close waits for what was written before it; a half closure does not: ask for that when
- * the promise of the last write has completed.
+ * behind. A close, and a half closure, waits for what was written before it.
  *
  * Reading: what has come is passed on; then the channel does not read until that is paid for. How
  * much comes at once is the channel's receive_max. Auto-read is left as it is.

@@ -310,7 +310,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
-    if (state->writes.closes) {
+    if (weir_pending_writes_is_ending(&state->writes)) {
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
     } else if (state->writes.count == 0 && weir_chunks_of(msg) == NULL) {
@@ -337,6 +337,14 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
         (void)weir__progress_watch(weir_ctx_channel(ctx));
     weir_pending_writes_close(ctx, &state->writes, done);
     put_off_close(ctx);
+    pump(ctx);
+}
+
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+
+    weir_pending_writes_shutdown_output(ctx, &state->writes, done);
     pump(ctx);
 }
 
@@ -384,6 +392,7 @@ static const weir_handler chunked_writing = {
     .close = on_close,
     .write = on_write,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };
 
 int weir_chunked_writing_add(weir_pipeline *pipeline)

@@ -114,6 +114,12 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
     weir_close(ctx, done);
 }
 
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    end_read(ctx);
+    weir_shutdown_output(ctx, done);
+}
+
 /* ---- life ---- */
 
 static int init(void *state, const void *options)
@@ -155,6 +161,7 @@ static const weir_handler flush_consolidation = {
     .disconnect = on_disconnect,
     .close = on_close,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };
 
 void weir_flush_consolidation_options_init(weir_flush_consolidation_options *options)

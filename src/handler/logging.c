@@ -213,6 +213,7 @@ static void on_connect(weir_ctx *ctx, const weir_address *remote, const weir_add
 SAY_AND_ASK(disconnect, "DISCONNECT")
 SAY_AND_ASK(close, "CLOSE")
 SAY_AND_ASK(deregister, "DEREGISTER")
+SAY_AND_ASK(shutdown_output, "SHUTDOWN OUTPUT")
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
@@ -255,6 +256,7 @@ static const weir_handler handler = {
     .deregister = on_deregister,
     .write = on_write,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };
 
 void weir_logging_options_init(weir_logging_options *options)

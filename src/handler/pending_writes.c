@@ -125,6 +125,7 @@ void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *writes, int er
 {
     while (writes->count > 0)
         weir_pending_writes_fail_first(ctx, writes, err, detail);
+    weir_pending_writes_fail_shutdown_output(ctx, writes, err, detail);
     weir_pending_writes_settle(ctx, writes);
 }
 
@@ -165,14 +166,98 @@ void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_
         weir_pending_writes_settle(ctx, writes);
 }
 
-void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes)
+/* ---- half closure ---- */
+
+/* Who asks again hears what the first one hears. */
+static void join(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
+{
+    int err = 0;
+
+    if (writes->shut_done == NULL)
+        writes->shut_done = weir_promise_retain(done);
+    else if (writes->shut_done != done)
+        err = weir_promise_cascade(writes->shut_done, done);
+    if (err < 0)
+        weir_ctx_report(ctx, done, err, NULL);
+}
+
+void weir_pending_writes_put_off_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                                 weir_promise *done)
+{
+    if (writes->closes) {
+        weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
+        return;
+    }
+    if (done != NULL && !weir_promise_set_uncancellable(done))
+        return;
+    if (done != NULL)
+        join(ctx, writes, done);
+    writes->shuts = true;
+    weir_pending_writes_flush(writes);
+}
+
+void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                         weir_promise *done)
+{
+    bool is_first = !writes->shuts;
+
+    weir_pending_writes_put_off_shutdown_output(ctx, writes, done);
+    if (is_first)
+        weir_pending_writes_settle(ctx, writes);
+}
+
+/* The promise is the caller's to release. */
+static weir_promise *take_shut(weir_pending_writes *writes)
+{
+    weir_promise *done = writes->shut_done;
+
+    writes->shuts = false;
+    writes->shut_done = NULL;
+    return done;
+}
+
+void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes, int err,
+                                              const char *detail)
+{
+    weir_promise *done;
+
+    if (!writes->shuts)
+        return;
+    done = take_shut(writes);
+    if (done != NULL)
+        weir_ctx_report(ctx, done, err, detail);
+    weir_promise_release(done);
+}
+
+/* ---- both ---- */
+
+bool weir_pending_writes_is_ending(const weir_pending_writes *writes)
+{
+    return writes->closes || writes->shuts;
+}
+
+static void pass_shut(weir_ctx *ctx, weir_pending_writes *writes)
+{
+    weir_promise *done = take_shut(writes);
+
+    weir_shutdown_output(ctx, done);
+    weir_promise_release(done);
+}
+
+static void pass_close(weir_ctx *ctx, weir_pending_writes *writes)
 {
     weir_promise *done = writes->close_done;
 
-    if (!writes->closes || writes->count > 0)
-        return;
     writes->closes = false;
     writes->close_done = NULL;
     weir_close(ctx, done);
     weir_promise_release(done);
+}
+
+void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes)
+{
+    if (writes->count == 0 && writes->shuts)
+        pass_shut(ctx, writes);
+    if (writes->count == 0 && writes->closes)
+        pass_close(ctx, writes);
 }

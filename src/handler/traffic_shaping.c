@@ -106,7 +106,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t now_ns = now_of(ctx), due_ns = NO_PLACE;
 
-    if (state->writes.closes) {
+    if (weir_pending_writes_is_ending(&state->writes)) {
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
         return;
@@ -134,6 +134,13 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
     struct shaping *state = weir_ctx_state(ctx);
 
     weir_pending_writes_close(ctx, &state->writes, done);
+}
+
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+
+    weir_pending_writes_shutdown_output(ctx, &state->writes, done);
 }
 
 /* ---- reading ---- */
@@ -243,6 +250,7 @@ static const weir_handler traffic_shaping = {
     .close = on_close,
     .write = on_write,
     .flush = on_flush,
+    .shutdown_output = on_shutdown_output,
 };
 
 int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic)

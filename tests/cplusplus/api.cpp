@@ -895,6 +895,9 @@ weir_handler through()
         weir_write(ctx, msg, done);
     };
     handler.flush = [](weir_ctx *ctx) { weir_flush(ctx); };
+    handler.shutdown_output = [](weir_ctx *ctx, weir_promise *done) {
+        weir_shutdown_output(ctx, done);
+    };
     return handler;
 }
 
@@ -1672,6 +1675,10 @@ void use_pending_writes()
     weir_promise_release(done);
     weir_pending_writes_fail_first(ctx, pending_of(ctx), -EIO, nullptr);
     weir_pending_writes_fail(ctx, pending_of(ctx), -EIO, nullptr);
+    weir_pending_writes_put_off_shutdown_output(ctx, pending_of(ctx), nullptr);
+    EXPECT(weir_pending_writes_is_ending(pending_of(ctx)));
+    weir_pending_writes_fail_shutdown_output(ctx, pending_of(ctx), -EIO, nullptr);
+    weir_pending_writes_shutdown_output(ctx, pending_of(ctx), nullptr);
     weir_pending_writes_put_off_close(ctx, pending_of(ctx), nullptr);
     weir_pending_writes_settle(ctx, pending_of(ctx));
     weir_embedded_release(embedded);

@@ -430,6 +430,56 @@ TEST(chunked_writing, sends_everything_before_a_close)
     rig_close(&rig);
 }
 
+/* As long as it takes: a half closure has no deadline. */
+TEST(chunked_writing, sends_everything_before_a_half_closure)
+{
+    struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
+    weir_promise *shut;
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut); /* flushes, too */
+    put(&rig, text_msg("late"), "late");
+    stepper_advance(&rig.stepper, weir_seconds(60));
+    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    for (int i = 0; i < 25; i++) {
+        assert_int_equal(diary_count(&rig.diary, "shut="), i >= 20);
+        rig_make_room(&rig, 100);
+        rig_run(&rig);
+    }
+    assert_int_equal(rig.wire->sent_length, 2000);
+    assert_diary(&rig.diary, "c=ok shut=ok");
+    assert_true(weir_channel_is_open(rig.channel));
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
+TEST(chunked_writing, a_half_closure_and_a_close_wait_in_their_order)
+{
+    struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
+    weir_promise *shut;
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    weir_channel_close(rig.channel, NULL);
+    rig_make_room(&rig, -1);
+    rig_run(&rig);
+    assert_int_equal(rig.wire->sent_length, 2000);
+    assert_diary(&rig.diary, "c=ok shut=ok");
+    rig_end_input(&rig);
+    rig_run(&rig);
+    assert_false(weir_channel_is_open(rig.channel));
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
 TEST(chunked_writing, a_close_waits_as_long_as_a_piece_moves)
 {
     struct script script = {.text = "aaaa", .size = 400};
@@ -611,7 +661,7 @@ TEST(chunks, refuse_what_makes_no_sense)
 
 /* ---- lack of memory ---- */
 
-static bool send_without(unsigned n)
+static bool send_without(unsigned n, bool half)
 {
     struct script script = {.text = "abcd", .size = 300};
     weir_chunks *chunks = NULL;
@@ -628,6 +678,8 @@ static bool send_without(unsigned n)
     weir_channel_write(rig.channel, text, NULL);
     if (weir_chunks_create_file(file, 0, 10, WEIR_FILE_RANGE_CLOSE, 3, &chunks) == 0)
         weir_channel_write(rig.channel, weir_chunks_msg(chunks), NULL);
+    if (half)
+        weir_channel_shutdown_output(rig.channel, NULL);
     weir_channel_close(rig.channel, NULL);
     rig_run(&rig);
     rig_make_room(&rig, 100000);
@@ -642,6 +694,8 @@ static bool send_without(unsigned n)
 
 TEST(chunked_writing, survives_every_lack_of_memory)
 {
-    for (unsigned n = 1; send_without(n); n++)
+    for (unsigned n = 1; send_without(n, false); n++)
+        ;
+    for (unsigned n = 1; send_without(n, true); n++)
         ;
 }

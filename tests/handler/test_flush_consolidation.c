@@ -136,6 +136,22 @@ TEST(flush_consolidation, a_turn_that_ends_inside_a_read_leaves_it_to_the_read)
     rig_close(&rig);
 }
 
+TEST(flush_consolidation, flushes_before_a_half_closure)
+{
+    struct rig rig;
+
+    open_rig(&rig, NULL);
+    rig_receive(&rig, "x");
+    weir_channel_write(rig.channel, text_msg("last words"), NULL);
+    flush(&rig, 1);
+    diary_clear(&rig.diary);
+    weir_channel_shutdown_output(rig.channel, NULL);
+    assert_int_equal(diary_count(&rig.diary, "a.flush"), 1);
+    assert_diary(&rig.diary, "a.flush a.shutdown_output a.event(output-closed)");
+    assert_sent(&rig, "last words");
+    rig_close(&rig);
+}
+
 TEST(flush_consolidation, flushes_before_a_close)
 {
     struct rig rig;

@@ -118,6 +118,15 @@ TEST(logging, tells_binding_disconnecting_and_leaving_the_loop)
     weir_embedded_release(embedded);
 }
 
+TEST(logging, tells_a_half_closure)
+{
+    weir_embedded *embedded = open_with(NULL, NULL);
+
+    weir_channel_shutdown_output(weir_embedded_channel(embedded), NULL);
+    assert_non_null(strstr(logged.text, "SHUTDOWN OUTPUT\nEVENT: output-closed\n"));
+    weir_embedded_release(embedded);
+}
+
 TEST(logging, dumps_what_is_read_and_written)
 {
     weir_embedded *embedded = open_with(NULL, NULL);

@@ -34,6 +34,11 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
     weir_pending_writes_close(ctx, &((struct keeper *)weir_ctx_state(ctx))->writes, done);
 }
 
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    weir_pending_writes_shutdown_output(ctx, &((struct keeper *)weir_ctx_state(ctx))->writes, done);
+}
+
 static void on_removed(weir_ctx *ctx)
 {
     struct keeper *keeper = weir_ctx_state(ctx);
@@ -48,6 +53,7 @@ static const weir_handler keeper_handler = {
     .write = on_write,
     .flush = on_flush,
     .close = on_close,
+    .shutdown_output = on_shutdown_output,
 };
 
 static weir_pending_writes *open_rig(struct rig *rig, weir_ctx **ret_ctx)
@@ -225,6 +231,134 @@ TEST(pending_writes, let_a_close_wait_until_they_are_gone)
     assert_int_equal(diary_count(&rig.diary, "first=ok"), 1);
     assert_int_equal(diary_count(&rig.diary, "second=ok"), 1);
     weir_promise_release(first);
+    weir_promise_release(second);
+    rig_close(&rig);
+}
+
+static void shut(struct rig *rig, const char *name)
+{
+    weir_promise *done = name != NULL ? rig_promise(rig, name) : NULL;
+
+    weir_channel_shutdown_output(rig->channel, done);
+    weir_promise_release(done);
+    rig_run(rig);
+}
+
+TEST(pending_writes, let_a_half_closure_wait_until_they_are_gone)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", "a");
+    shut(&rig, NULL);
+    shut(&rig, "first");
+    shut(&rig, "second");
+    assert_true(writes->shuts);
+    assert_true(weir_pending_writes_is_ending(writes));
+    assert_int_equal(writes->flushed, 1);
+    weir_pending_writes_settle(ctx, writes); /* nothing has changed */
+    assert_diary(&rig.diary, "");
+    weir_pending_writes_pass(ctx, writes);
+    weir_pending_writes_settle(ctx, writes);
+    rig_run(&rig);
+    assert_sent(&rig, "a");
+    assert_diary(&rig.diary, "a=ok first=ok second=ok");
+    assert_false(weir_pending_writes_is_ending(writes));
+    assert_true(weir_channel_is_open(rig.channel));
+    shut(&rig, "third");
+    assert_diary(&rig.diary, "third=ok");
+    rig_close(&rig);
+}
+
+TEST(pending_writes, let_a_half_closure_pass_if_there_are_none)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    shut(&rig, "shut");
+    assert_diary(&rig.diary, "shut=ok");
+    assert_false(weir_pending_writes_is_ending(writes));
+    rig_close(&rig);
+}
+
+/* The half closure came first, and is first. */
+TEST(pending_writes, let_a_close_wait_behind_a_half_closure)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", "a");
+    shut(&rig, "shut");
+    weir_channel_close(rig.channel, NULL);
+    shut(&rig, "again"); /* D 88 */
+    assert_diary(&rig.diary, "again=WEIR_ECLOSED");
+    weir_pending_writes_pass(ctx, writes);
+    weir_pending_writes_settle(ctx, writes);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a=ok shut=ok");
+    rig_end_input(&rig);
+    rig_run(&rig);
+    assert_false(weir_channel_is_open(rig.channel));
+    rig_close(&rig);
+}
+
+TEST(pending_writes, fail_a_half_closure_with_them)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+
+    rig_write(&rig, "a", "a");
+    shut(&rig, "shut");
+    weir_pending_writes_fail(ctx, writes, -EIO, "no");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a=EIO shut=EIO");
+    assert_false(weir_pending_writes_is_ending(writes));
+    rig_close(&rig);
+}
+
+/* It has begun: what was written before is flushed by it. */
+TEST(pending_writes, do_not_let_a_half_closure_be_cancelled_meanwhile)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    weir_promise *done = rig_promise(&rig, "shut");
+
+    rig_write(&rig, "a", NULL);
+    weir_channel_shutdown_output(rig.channel, done);
+    assert_int_equal(weir_promise_cancel(done), -EBUSY);
+    weir_pending_writes_pass(ctx, writes);
+    weir_pending_writes_settle(ctx, writes);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "shut=ok");
+    weir_promise_release(done);
+    rig_close(&rig);
+}
+
+/* Without memory the second one cannot wait for the first, and hears that. */
+TEST(pending_writes, tell_who_cannot_wait_for_a_half_closure)
+{
+    struct rig rig;
+    weir_ctx *ctx;
+    weir_pending_writes *writes = open_rig(&rig, &ctx);
+    weir_promise *second = rig_promise(&rig, "second");
+
+    rig_write(&rig, "a", NULL);
+    shut(&rig, "first");
+    test_memory_fail_at(1);
+    weir_channel_shutdown_output(rig.channel, second);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "second=ENOMEM");
+    weir_pending_writes_pass(ctx, writes);
+    weir_pending_writes_settle(ctx, writes);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "first=ok");
     weir_promise_release(second);
     rig_close(&rig);
 }

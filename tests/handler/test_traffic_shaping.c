@@ -241,6 +241,66 @@ TEST(traffic_shaping, sends_everything_before_a_close)
     rig_close(&rig);
 }
 
+TEST(traffic_shaping, sends_everything_before_a_half_closure)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    weir_channel_write(rig.channel, text_msg("abc"), NULL);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    transmit(&rig, "late", "late");
+    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    pass(&rig, 9);
+    assert_diary(&rig.diary, "");
+    pass(&rig, 2);
+    assert_sent(&rig, "0123456789abc");
+    assert_diary(&rig.diary, "shut=ok");
+    assert_true(weir_channel_is_open(rig.channel));
+    transmit(&rig, "late", "late"); /* fails in its turn */
+    pass(&rig, 5);
+    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, sends_everything_when_it_is_removed_before_a_half_closure)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "abc", NULL);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
+    rig_run(&rig);
+    assert_sent(&rig, "0123456789abc");
+    assert_diary(&rig.diary, "shut=ok");
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, fails_a_half_closure_that_waits_when_the_channel_is_aborted)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    open_rig(&rig, 0, 1000);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "abc", "abc");
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "abc=WEIR_ECLOSED shut=WEIR_ECLOSED");
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
 TEST(traffic_shaping, fails_what_waits_when_the_channel_is_aborted)
 {
     weir_traffic *traffic = make(0, 1000);
