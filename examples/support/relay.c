@@ -142,25 +142,14 @@ static void on_writability(weir_ctx *ctx)
 }
 /* doc:end */
 
-/* What TLS has to say at the end is said by a close: it ends in both directions at once. */
-static void end_output(weir_channel *channel)
-{
-    if (weir_pipeline_find(weir_channel_pipeline(channel), "tls") != NULL)
-        weir_channel_close(channel, NULL);
-    else
-        weir_channel_shutdown_output(channel, NULL);
-}
-
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     struct relay *self = weir_ctx_state(ctx);
 
     if (event == weir_event_input_drained()) {
         self->input_ended = true;
-        if (self->other != NULL) {
-            weir_channel_flush(self->other);
-            end_output(self->other);
-        }
+        if (self->other != NULL)
+            weir_channel_shutdown_output(self->other, NULL);
     } else if (event == weir_event_output_closed()) {
         self->output_ended = true;
     }

@@ -29,8 +29,8 @@ static void on_active(weir_ctx *ctx)
         weir_fire_error(ctx, err, "the file cannot be passed");
         return;
     }
-    weir_write_and_flush(ctx, weir_descriptors_msg(descriptors), NULL);
-    weir_channel_shutdown_output(weir_ctx_channel(ctx), NULL); /* there is nothing more to say */
+    weir_write(ctx, weir_descriptors_msg(descriptors), NULL);
+    weir_shutdown_output(ctx, NULL); /* there is nothing more to say */
 }
 /* doc:end */
 

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /*
- * With half closure: the peer sends no more. Once.
+ * With half closure: the peer sends no more: its stream has ended, or TLS has. Once.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_input_closed(void);

@@ -14,17 +14,17 @@
  * error with the reason in words follows, and the channel is closed.
  *
  * Only bytes can be written (buffers and composites). A close sends what was written before it,
- * then the end of TLS, then closes. If the peer's end of stream comes without its end of TLS
- * somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
+ * then the end of TLS, then closes. A half closure (weir_channel_shutdown_output) does so, too, but
+ * that what the peer sends is still received. If the peer's end of stream comes without its end of
+ * TLS somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
  *
  * In mid-stream (start_tls, or a client that adds the handler when the server has agreed) a decoder
  * behind may still have bytes that came in clear, from whomever: such that followed the word that
  * asked for TLS. They must not be taken for protected ones. So put a new decoder in its place with
  * the handshake's event, and close if the old one has something left.
  *
- * weir_channel_shutdown_output goes past all handlers: what TLS holds back is lost by it, and to
- * the peer it looks as if it had been cut off. weir_channel_abort does, too; what is held back
- * fails.
+ * weir_channel_abort goes past all handlers: what TLS holds back fails, and to the peer it looks as
+ * if it had been cut off.
  */
 #ifndef WEIR_TLS_H
 #define WEIR_TLS_H
@@ -141,7 +141,8 @@ WEIR_API weir_tls_certificate *weir_tls_handshake_peer(const weir_tls_handshake 
 
 /*
  * The event that the peer has ended TLS properly: nothing more comes from it. Without half closure
- * the channel is closed then.
+ * the channel is closed then. With it the events of the end of the input follow, also if the peer's
+ * stream has not ended, and we may go on sending.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_tls_closed(void);

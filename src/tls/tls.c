@@ -7,8 +7,11 @@
  *      WAITING          SHAKING   weir__tls_begin     the channel is active; of a start-TLS, its
  *                                                     first message is on its way
  *      SHAKING          OPEN      succeed             the handshake is over
+ *      OPEN             SHUT      shut_output         a half closure was asked for, and all writes
+ *                                                     are sealed
  *      OPEN             ENDING    end_output          a close was asked for, by us or by the peer's
  *                                                     end of TLS, and all writes are sealed
+ *      SHUT             ENDING    close_shut          a close was asked for, likewise
  *      WAITING SHAKING  OVER      close_early         a close, and nothing is to be sent
  *      any              OVER      weir__tls_give_up   the session fails; no memory, no time left
  *      any              OVER      on_inactive         the channel has ended
@@ -17,14 +20,18 @@
  * What holds in them:
  *
  *      WAITING   Bytes that come are kept. Writes are held, but for the first of a start-TLS.
- *      SHAKING   Bytes go to the session. Writes are held, and a close waits for them. The session
+ *      SHAKING   Bytes go to the session. Writes are held, and a close waits for them; a half
+ *                closure waits in any case, since the peer may have something to say. The session
  *                may be elsewhere: then bytes are kept, and no more are read. Or it waits for a
  *                choice (`awaits`): then WEIR__TLS_KEPT_MAX are kept, and more are an error.
  *      OPEN      Bytes go to the session and come out plain; those behind have heard of the
  *                handshake before the first of them. Writes are held until they are flushed, and
- *                while the peer is amid a message of the handshake (`is_blocked`): a close, too.
- *      ENDING    The end of TLS is the last that we have written. Bytes still come out plain. A
- *                close waits for the peer's end, if it is to, or has been passed on.
+ *                while the peer is amid a message of the handshake (`is_blocked`): a close, too,
+ *                and a half closure.
+ *      SHUT      The end of TLS is the last that we have written, and the transport's output is
+ *                shut behind it. Bytes still come out plain, and writes fail.
+ *      ENDING    As SHUT, but that a close waits for the peer's end, if it is to, or has been
+ *                passed on.
  *      OVER      Bytes are dropped, writes fail, a close passes by.
  *
  * Invariants:
@@ -54,6 +61,10 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
 {
     if (records == NULL)
         return;
+    if (weir__tls_of(ctx)->stage == WEIR__TLS_SHUT) { /* nothing is sent behind our end */
+        weir_buf_release(records);
+        return;
+    }
     weir__tls_of(ctx)->needs_flush = true;
     weir_write_held(ctx, weir_buf_msg(records), NULL, 0); /* not refused for the cap, as others */
 }
@@ -245,12 +256,12 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return open_all(ctx, in, ret_msg);
 }
 
-/* What has come has been dealt with; and writes may have waited for it, or a close. */
+/* What has come has been dealt with; and writes may have waited for it, or an end of ours. */
 static void finish_reading(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->writes.flushed > 0 || tls->writes.closes) {
+    if (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes)) {
         weir__tls_seal(ctx);
         weir__tls_go_on_closing(ctx);
     }
@@ -289,7 +300,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_write(ctx, msg, done);
         return;
     }
-    if (tls->stage >= WEIR__TLS_ENDING || tls->writes.closes)
+    if (tls->stage > WEIR__TLS_OPEN || weir_pending_writes_is_ending(&tls->writes))
         err = WEIR_ECLOSED;
     else if (weir_buf_of(msg) == NULL && weir_composite_of(msg) == NULL)
         err = -EINVAL;
@@ -408,23 +419,32 @@ static void on_input_closed(weir_ctx *ctx)
     tls->has_input_closed = false;
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_ended(ctx);
-    weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if (!tls->is_input_closed)
+        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
+}
+
+static bool is_end_of_input(const weir_msg *event)
+{
+    return event == weir_event_input_closed() || event == weir_event_input_drained();
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
+    const weir__tls *tls = weir__tls_of(ctx);
     weir_tls_choice *choice = weir__tls_choice_of(event);
 
     if (choice != NULL && choice->ctx == ctx) {
         weir__tls_decided(ctx, choice);
         return;
     }
-    if (event != weir_event_input_closed()) {
+    if (tls->is_input_closed && is_end_of_input(event)) {
+        weir_msg_release(event); /* they know it */
+    } else if (event != weir_event_input_closed()) {
         weir_decoder_event(ctx, event);
-        return;
+    } else {
+        weir_msg_release(event);
+        on_input_closed(ctx);
     }
-    weir_msg_release(event);
-    on_input_closed(ctx);
 }
 
 /* ---- making one ---- */
@@ -516,6 +536,7 @@ const weir_decoder weir__tls_handler = {
             .close = weir__tls_close,
             .write = on_write,
             .flush = on_flush,
+            .shutdown_output = weir__tls_shutdown_output,
         },
     .decode = decode,
     .removed = on_removed,

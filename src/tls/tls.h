@@ -30,6 +30,7 @@ enum weir__tls_stage {
     WEIR__TLS_WAITING,
     WEIR__TLS_SHAKING,
     WEIR__TLS_OPEN,
+    WEIR__TLS_SHUT,
     WEIR__TLS_ENDING,
     WEIR__TLS_OVER,
 };
@@ -72,6 +73,7 @@ typedef struct weir__tls {
     bool has_peer_ended;   /* TLS, properly; */
     bool is_end_told;      /* those behind know it; or that it was not properly */
     bool is_input_held;    /* nothing is read while a job has the session */
+    bool is_input_closed;  /* those behind know it, by the peer's end of TLS */
 } weir__tls;
 
 static inline weir__tls *weir__tls_of(weir_ctx *ctx)
@@ -131,14 +133,15 @@ bool weir__tls_offload(weir_ctx *ctx, weir_buf *in);
 /* Makes records of what is flushed, and writes them. */
 void weir__tls_seal(weir_ctx *ctx);
 
-/* Fails what is held. Who does not wait does not hear of it either. */
+/* Fails what is held, and a half closure behind it. Who does not wait does not hear of it. */
 void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
 
 /* ---- tls_closing.c ---- */
 
 void weir__tls_close(weir_ctx *ctx, weir_promise *done);
+void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done);
 
-/* Goes on with a close that has been asked for, if it can. */
+/* Goes on with a close or half closure that has been asked for, if it can. */
 void weir__tls_go_on_closing(weir_ctx *ctx);
 
 /* Those behind hear that the peer has ended TLS, if they have not, and the rest is done. */

@@ -2,7 +2,9 @@
 /*
  * Both ends of TLS. Ours is sent by a close, behind all that was written before it; then the close
  * goes on to the transport, which sends all of this in its own time. Or it waits before that for
- * the peer's end. The peer's end closes the channel, unless that has half closure.
+ * the peer's end. A half closure does the same, and waits for nobody. The peer's end closes the
+ * channel; if that has half closure, it is the end of the input, whether or not the peer's stream
+ * goes on.
  *
  * The timer is asked three times, at the most: a peer that keeps us from sending is given up, and
  * so is one that takes nothing of what is to be sent; one that was to end TLS is not waited for any
@@ -12,6 +14,7 @@
 
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/events.h>
 #include <weir/memory.h>
 
 #include "tls/tls.h"
@@ -164,7 +167,7 @@ static bool waits_for_bytes(const weir__tls *tls)
     if (tls->stage == WEIR__TLS_ENDING)
         return tls->writes.closes;
     return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
-           (tls->writes.flushed > 0 || tls->writes.closes);
+           (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes));
 }
 
 void weir__tls_ask_for_more(weir_ctx *ctx)
@@ -174,18 +177,25 @@ void weir__tls_ask_for_more(weir_ctx *ctx)
 }
 
 /* One flush for it and all that was sealed before. */
-static void end_output(weir_ctx *ctx)
+static void write_end(weir_ctx *ctx, weir_promise *promise)
 {
     weir__tls *tls = weir__tls_of(ctx);
-    weir_promise *promise = waits_for_peer(tls) ? watch_last_write(ctx) : NULL;
     weir__tls_io io = {0};
 
-    tls->stage = WEIR__TLS_ENDING;
-    (void)weir_timer_stop(&tls->timer);
     tls->session->engine->end(tls->session, &io);
     tls->needs_flush = true;
     if (io.out != NULL)
         weir_write_held(ctx, weir_buf_msg(io.out), promise, 0); /* whatever the cap is */
+}
+
+static void end_output(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+    weir_promise *promise = waits_for_peer(tls) ? watch_last_write(ctx) : NULL;
+
+    tls->stage = WEIR__TLS_ENDING;
+    (void)weir_timer_stop(&tls->timer);
+    write_end(ctx, promise);
     if (promise != NULL)
         weir__tls_flush(ctx);
     else
@@ -196,19 +206,34 @@ static void end_output(weir_ctx *ctx)
     weir_promise_release(promise);
 }
 
+/* The half closure sends it, with its own end. */
+static void shut_output(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->stage = WEIR__TLS_SHUT;
+    write_end(ctx, NULL);
+    weir_pending_writes_settle(ctx, &tls->writes);
+}
+
 void weir__tls_go_on_closing(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (!tls->writes.closes || tls->is_sealing || tls->stage != WEIR__TLS_OPEN)
+    if (!weir_pending_writes_is_ending(&tls->writes) || tls->is_sealing ||
+        tls->stage != WEIR__TLS_OPEN)
         return;
     weir__tls_seal(ctx);
     if (tls->stage != WEIR__TLS_OPEN)
         return;
-    if (tls->session->is_blocked)
+    if (tls->session->is_blocked && tls->writes.closes)
         limit_waiting(ctx);
-    else if (tls->writes.count == 0)
+    if (tls->session->is_blocked || tls->writes.count > 0)
+        return;
+    if (tls->writes.closes)
         end_output(ctx);
+    else
+        shut_output(ctx);
 }
 
 /* Nothing of ours would be lost, and there is nothing yet that could be ended. */
@@ -222,12 +247,29 @@ static void close_early(weir_ctx *ctx, weir_promise *done)
     weir_close(ctx, done);
 }
 
+/* Our end of TLS has been written before. */
+static void close_shut(weir_ctx *ctx, weir_promise *done)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->stage = WEIR__TLS_ENDING;
+    weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+    if (waits_for_peer(tls) && limit_peer(ctx) == 0) {
+        weir__tls_ask_for_more(ctx);
+        return;
+    }
+    weir_pending_writes_settle(ctx, &tls->writes);
+    limit_sending(ctx);
+}
+
 void weir__tls_close(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
     if (tls->writes.closes) {
         weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+    } else if (tls->stage == WEIR__TLS_SHUT) {
+        close_shut(ctx, done);
     } else if (tls->stage == WEIR__TLS_OVER || tls->stage == WEIR__TLS_ENDING) {
         weir_close(ctx, done);
     } else if (tls->stage == WEIR__TLS_WAITING ||
@@ -243,6 +285,37 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
     }
 }
 
+/*
+ * Whether it is the transport's alone. What has not begun has no end: before the channel is active,
+ * and before the first message of a start-TLS.
+ */
+static bool passes_half_closure(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->stage == WEIR__TLS_WAITING)
+        return !tls->has_passed_first || !weir_channel_is_active(weir_ctx_channel(ctx));
+    return tls->stage > WEIR__TLS_OPEN && !tls->writes.closes;
+}
+
+void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    if (passes_half_closure(ctx)) {
+        weir_shutdown_output(ctx, done);
+        return;
+    }
+    weir_pending_writes_put_off_shutdown_output(ctx, &tls->writes, done);
+    if (tls->stage == WEIR__TLS_WAITING && tls->writes.shuts) { /* the first is on its way now */
+        weir_flush(ctx);
+        weir__tls_begin(ctx);
+    }
+    weir__tls_go_on_closing(ctx);
+    if (tls->stage == WEIR__TLS_OPEN)
+        weir__tls_ask_for_more(ctx);
+}
+
 /* ---- the peer's ---- */
 
 static bool has_half_closure(weir_ctx *ctx)
@@ -251,6 +324,21 @@ static bool has_half_closure(weir_ctx *ctx)
 
     weir_channel_get_options(weir_ctx_channel(ctx), &options);
     return options.half_closure;
+}
+
+static bool is_open(const weir__tls *tls)
+{
+    return tls->stage == WEIR__TLS_OPEN || tls->stage == WEIR__TLS_SHUT;
+}
+
+/* As if the stream had ended, which it need not have: peers may end TLS alone, to say this. */
+static void tell_input_closed(weir_ctx *ctx)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    tls->is_input_closed = true;
+    weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 void weir__tls_peer_ended(weir_ctx *ctx)
@@ -264,8 +352,10 @@ void weir__tls_peer_ended(weir_ctx *ctx)
     weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
     if (tls->stage == WEIR__TLS_ENDING)
         weir_pending_writes_settle(ctx, &tls->writes); /* it was waited for */
-    else if (tls->stage == WEIR__TLS_OPEN && !has_half_closure(ctx))
+    else if (is_open(tls) && !has_half_closure(ctx))
         weir__tls_close(ctx, NULL);
+    else if (is_open(tls) && weir_channel_is_open(weir_ctx_channel(ctx)))
+        tell_input_closed(ctx);
 }
 
 void weir__tls_input_ended(weir_ctx *ctx)
@@ -277,7 +367,7 @@ void weir__tls_input_ended(weir_ctx *ctx)
     if (tls->stage == WEIR__TLS_SHAKING)
         weir__tls_give_up(ctx, WEIR_ECUTOFF,
                           "the peer ended the connection before the handshake was over");
-    if (tls->stage != WEIR__TLS_OPEN || tls->is_end_told)
+    if (!is_open(tls) || tls->is_end_told)
         return;
     tls->is_end_told = true;
     weir_fire_error(ctx, WEIR_ECUTOFF, NULL);

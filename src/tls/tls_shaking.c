@@ -97,7 +97,7 @@ weir_msg *weir_tls_read_handshake(weir_pipeline *pipeline)
     if (ctx == NULL || weir_ctx_executor(ctx) != weir_channel_executor(weir_ctx_channel(ctx)))
         return NULL;
     tls = weir__tls_of(ctx);
-    if (tls->stage != WEIR__TLS_OPEN && tls->stage != WEIR__TLS_ENDING)
+    if (tls->stage < WEIR__TLS_OPEN || tls->stage == WEIR__TLS_OVER)
         return NULL;
     handshake = create_success(tls, &is_resumed);
     if (weir_tls_handshake_result(weir_tls_handshake_of(handshake)) == 0)

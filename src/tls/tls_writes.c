@@ -403,4 +403,5 @@ void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail)
             weir_ctx_report(ctx, done, err, detail);
         weir_promise_release(done);
     }
+    weir_pending_writes_fail_shutdown_output(ctx, &tls->writes, err, detail);
 }

@@ -2,6 +2,8 @@
 /*
  * How a connection with a real program goes on, and how it ends: by whom, and properly or not.
  */
+#include <weir/buf.h>
+#include <weir/events.h>
 #include <weir/pipeline.h>
 
 #include "support/executor/group.h"
@@ -51,6 +53,67 @@ TEST_EACH_LOOP(programs, gnutls_cli_sees_the_end_of_tls)
     assert_false(program_printed(client, "non-properly terminated"));
     (void)program_end(client);
     assert_party(party, "handshake(OK) inactive");
+    party_end(party);
+}
+
+/* ---- half closure ---- */
+
+static _Atomic int answered; /* how the answer went, once it has */
+
+static void on_answered(weir_promise *promise, void *channel)
+{
+    answered = weir_promise_result(promise) == 0 ? 1 : -1;
+    weir_channel_close(channel, NULL);
+    weir_channel_release(channel);
+}
+
+static void answer_the_end(weir_ctx *ctx, weir_msg *event)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    weir_promise *promise;
+    weir_buf *buf;
+
+    if (event == weir_event_input_drained() &&
+        weir_promise_create(weir_ctx_executor(ctx), &promise) == 0) {
+        if (weir_promise_add_listener(promise, on_answered, weir_channel_retain(channel)) == 0 &&
+            weir_buf_create_from("farewell\n", 9, &buf) == 0)
+            weir_write_and_flush(ctx, weir_buf_msg(buf), promise);
+        weir_promise_release(promise);
+    }
+    weir_fire_event(ctx, event);
+}
+
+static int init_half(struct party *party, weir_pipeline *pipeline)
+{
+    static const weir_handler answerer = {.name = "answerer", .event = answer_the_end};
+    int err = weir_channel_set_options(weir_pipeline_channel(pipeline),
+                                       WEIR_CHANNEL_OPTIONS(.half_closure = true));
+
+    if (err == 0)
+        err = weir_tls_add_with(pipeline, party->tls, &party->options);
+    if (err == 0)
+        err = weir_pipeline_add_last(pipeline, &answerer, NULL);
+    return err < 0 ? err : party_add_notes(party, pipeline);
+}
+
+/* It ends TLS and its stream, and waits a little for what may still come. */
+TEST_EACH_LOOP(programs, s_client_at_the_end_of_its_input_is_still_answered)
+{
+    struct party *party;
+
+    program_require(host, "openssl");
+    party = party_listen_as_localhost(host);
+    party->init = init_half;
+    for (each_version(version)) {
+        struct program *client = s_client(party, version->flag);
+
+        answered = 0;
+        program_say(client, "hello\n");
+        program_await(client, "hello\n");
+        assert_int_equal(program_end(client), 0);
+        assert_party(party, "handshake(OK) ended inactive");
+        assert_int_equal(answered, 1);
+    }
     party_end(party);
 }
 

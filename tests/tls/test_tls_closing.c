@@ -528,7 +528,7 @@ TEST(tls_closing, by_the_peer_leaves_a_channel_with_half_closure_open)
                                                                                        true))});
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended");
+    assert_diary(&duet.server.diary, "ended input-closed");
     duet_say(&duet.server, "still here");
     duet_play(&duet);
     assert_diary(&duet.client.diary, "read(still here)");

@@ -11,50 +11,9 @@
 #include "support/channel/rig.h"
 #include "support/executor/global.h"
 #include "support/tls/pki.h"
+#include "support/tls/secure.h"
 #include "support/transport/echo.h"
 #include "support/transport/line.h"
-
-struct secure {
-    weir_tls_context *server;
-    weir_tls_context *client;
-    weir_group *group;   /* the handlers run on it, */
-    weir_group *offload; /* or only the handshake's steps */
-};
-
-static void secure_open(struct secure *secure)
-{
-    *secure = (struct secure){0};
-    assert_int_equal(weir_tls_server_create(
-                         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key),
-                         &secure->server),
-                     0);
-    assert_int_equal(
-        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &secure->client), 0);
-}
-
-/* Handlers keep their groups: when their loops have ended they are gone, and nobody else waits for
- * the threads of those. */
-static void end_loops(struct line *line)
-{
-    weir_group *groups[] = {line->near.group, line->far.group};
-
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(weir_group_shutdown(groups[i], 0, PATIENCE_NS), 0);
-        assert_int_equal(weir_group_await_termination(groups[i], PATIENCE_NS), 0);
-    }
-    global_settle();
-}
-
-static void secure_close(struct secure *secure)
-{
-    weir_tls_context_release(secure->server);
-    weir_tls_context_release(secure->client);
-    if (secure->group != NULL)
-        end_group(secure->group);
-    if (secure->offload != NULL)
-        end_group(secure->offload);
-}
 
 static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 {
@@ -106,7 +65,7 @@ TEST_EACH_LINE(tls_socket, echoes_from_executors_of_its_own)
     secure_open(&secure);
     secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     echo_all(line, &secure, 8, 128 << 10);
-    end_loops(line);
+    secure_end_loops(line);
     secure_close(&secure);
 }
 
@@ -117,7 +76,7 @@ TEST_EACH_LINE(tls_socket, shakes_hands_on_executors_of_another_group)
     secure_open(&secure);
     secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     echo_all(line, &secure, 8, 64 << 10);
-    end_loops(line);
+    secure_end_loops(line);
     secure_close(&secure);
 }
 
@@ -129,7 +88,7 @@ TEST_EACH_LINE(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
     secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     echo_all(line, &secure, 8, 64 << 10);
-    end_loops(line);
+    secure_end_loops(line);
     secure_close(&secure);
 }
 
@@ -164,44 +123,9 @@ TEST_EACH_LINE(tls_socket, echoes_within_its_marks)
 
 /* ---- one line ---- */
 
-static struct secure on_line;
-
-static void secure_server(weir_ctx *ctx)
-{
-    (void)weir_tls_add_with(weir_ctx_pipeline(ctx), on_line.server,
-                            WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.first = true)));
-}
-
-static void secure_client(weir_ctx *ctx)
-{
-    (void)weir_tls_add_with(
-        weir_ctx_pipeline(ctx), on_line.client,
-        WEIR_TLS_OPTIONS(.server_name = "localhost", .place = WEIR_PLACE(.first = true)));
-}
-
-static void open_line(struct line *line, const struct line_options *options,
-                      void (*on_active)(weir_ctx *ctx))
-{
-    secure_open(&on_line);
-    line->server.on_active = secure_server;
-    line->client.on_active = on_active;
-    line_prepare(line, options);
-    line_call(line);
-    line_await(&line->client, "tls-handshake", 1);
-    line_await(&line->server, "tls-handshake", 1);
-    diary_clear(&line->client.diary);
-    diary_clear(&line->server.diary);
-}
-
 static void open_secure_line(struct line *line, const struct line_options *options)
 {
-    open_line(line, options, secure_client);
-}
-
-static void close_secure_line(struct line *line)
-{
-    line_close(line);
-    secure_close(&on_line);
+    secure_line_open(line, options, secure_client);
 }
 
 static int nothing(void *arg, int status, void **ret_value)
@@ -230,7 +154,7 @@ TEST_EACH_PAIR(tls_socket, brings_words_and_its_end)
     assert_int_equal(line_do(&line->client, weir_channel_close), 0);
     assert_heard(&line->server, "read(hello) tls-closed inactive unregistered");
     assert_heard(&line->client, "read(you too) inactive unregistered");
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 #define MUCH ((uint64_t)4 << 20)
@@ -292,7 +216,7 @@ TEST_EACH_LINE(tls_socket, sends_all_of_a_flush_at_once)
     line_await_received(&line->server, FLUSHED);
     pass_by(line->client.channel); /* what was sent is counted behind it */
     assert_int_equal(sends_of(weir_channel_executor(line->client.channel)) - sends_before, 1);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 /* ---- marks and ends ---- */
@@ -318,7 +242,7 @@ TEST_EACH_LINE(tls_socket, stops_a_writer_whose_reader_has_stopped)
     weir_channel_set_auto_read(line->server.channel, true);
     line_await_received(&line->server, MUCH);
     assert_int_equal(left_to_write, 0);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 TEST_EACH_LINE(tls_socket, delivers_all_that_was_written_before_a_close)
@@ -334,7 +258,7 @@ TEST_EACH_LINE(tls_socket, delivers_all_that_was_written_before_a_close)
     assert_int_equal(line_result(closed), 0);
     line_await_received(&line->server, MUCH);
     assert_heard(&line->server, "tls-closed inactive unregistered");
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 static void read_again(void *channel, int status)
@@ -378,14 +302,14 @@ TEST_EACH_LINE(tls_socket, delivers_all_to_a_server_that_reads_slowly)
 {
     open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&line->client, &line->server);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 TEST_EACH_LINE(tls_socket, delivers_all_to_a_client_that_reads_slowly)
 {
     open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&line->server, &line->client);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 TEST_EACH_LINE(tls_socket, tells_when_the_peer_is_cut_off)
@@ -395,7 +319,7 @@ TEST_EACH_LINE(tls_socket, tells_when_the_peer_is_cut_off)
                      0);
     assert_int_equal(line_do(&line->client, weir_channel_close), 0);
     assert_heard(&line->server, "error(WEIR_ECUTOFF) inactive unregistered");
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 /* ---- elsewhere ---- */
@@ -441,12 +365,12 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
         line_await_received(&line->client, 5 * (uint64_t)i);
     }
     assert_int_equal(diary_count(&line->server.diary, "error"), 0);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 static void secure_patient_client(weir_ctx *ctx)
 {
-    (void)weir_tls_add_with(weir_ctx_pipeline(ctx), on_line.client,
+    (void)weir_tls_add_with(weir_ctx_pipeline(ctx), secure_on_line.client,
                             WEIR_TLS_OPTIONS(.server_name = "localhost",
                                              .peer_close_timeout_ns = PATIENCE_NS,
                                              .place = WEIR_PLACE(.first = true)));
@@ -457,10 +381,11 @@ TEST_EACH_LINE(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
 {
     weir_promise *closed;
 
-    open_line(line,
-              &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
-                                           .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
-              secure_patient_client);
+    secure_line_open(
+        line,
+        &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
+        secure_patient_client);
     weir_channel_set_auto_read(line->server.channel, false);
     line->server.on_read = line_discard;
     closed = line_promise(&line->client);
@@ -474,7 +399,7 @@ TEST_EACH_LINE(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
     line_await_received(&line->server, MUCH);
     assert_int_equal(line_result(closed), 0);
     line_await(&line->client, "tls-closed", 1);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 /* ---- shutdown ---- */
@@ -497,7 +422,7 @@ TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
     line_await(&line->server, "unregistered", 1);
     assert_int_equal(line->server.received, MUCH);
     assert_int_equal(diary_count(&line->server.diary, "tls-closed"), 1);
-    close_secure_line(line);
+    secure_line_close(line);
 }
 
 /* Much is under way to it: that fails or is thrown away, and nothing is left. */
@@ -507,5 +432,5 @@ TEST_EACH_LINE(tls_socket, survives_the_shutdown_of_the_peers_loop)
     write_much(line);
     assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
     line_await(&line->client, "unregistered", 1);
-    close_secure_line(line);
+    secure_line_close(line);
 }
