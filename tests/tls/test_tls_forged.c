@@ -502,6 +502,28 @@ TEST(tls_forged, a_close_waits_for_the_other_half)
     }
 }
 
+/* As long as it takes: the channel is open, and it is its handlers' to close it. */
+TEST(tls_forged, a_half_closure_waits_for_the_other_half)
+{
+    struct play play;
+
+    each_halves(row)
+    {
+        for (int i = 0; i < 2; i++) {
+            begin_half(&play, row);
+            if (i == 1)
+                write_text(&play, "one", "one");
+            weir_channel_shutdown_output(play.opponent.ours.channel, NULL);
+            weir_embedded_advance(play.opponent.ours.embedded, weir_seconds(100));
+            assert_diary(&play.opponent.ours.diary, "");
+            forge_second(&play, row);
+            assert_int_equal(diary_count(&play.opponent.ours.diary, "one=ok"), i);
+            assert_heard(&play, i == 1 ? "one" : "", true);
+            play_end(&play);
+        }
+    }
+}
+
 TEST(tls_forged, a_close_waits_for_the_other_half_as_long_as_it_may)
 {
     struct play play;
