@@ -68,8 +68,10 @@ WEIR_API int weir_resp_create_text(enum weir_resp_kind kind, const void *bytes, 
 WEIR_API int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, weir_resp **ret_value);
 
 /*
- * Creates the head of a BULK of `length` bytes, which follow it in buffers, composites or file
- * ranges. Once written, none of these can be cancelled.
+ * Creates the head of a BULK of `length` bytes, which follow it in buffers, composites, file ranges
+ * or chunks whose length is known. Once written, none of these can be cancelled; and one that
+ * cannot be sent, such as a file that has got shorter, is an error event and the end of the
+ * connection: its length has been promised.
  * Thread: any.  Gives: value.  Fails: -ENOMEM.
  */
 WEIR_API int weir_resp_create_head(uint64_t length, weir_resp **ret_value);

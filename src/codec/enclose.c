@@ -2,10 +2,13 @@
 #include "codec/enclose.h"
 
 #include <errno.h>
+#include <stdio.h>
 
-#include <weir/channel.h>
 #include <weir/composite.h>
 #include <weir/file_range.h>
+
+#include "channel/channel.h"
+#include "channel/transport.h"
 
 int64_t weir__enclose_length(weir_msg *msg)
 {
@@ -51,22 +54,58 @@ static int put_together(weir_span head, weir_msg *msg, weir_span tail, weir_comp
 
 /* ---- as three ---- */
 
+/* On the channel's loop, unless that has another one by now. A channel that is closing ends there
+ * anyway, after what was written before. */
 static void look_at_part(weir_promise *done, void *user_data)
 {
     weir_channel *channel = user_data;
+    int err = weir_promise_result(done);
+    char detail[256];
 
-    if (weir_promise_result(done) < 0)
+    if (err < 0 && !weir_in_executor(weir_channel_executor(channel))) {
         weir_channel_abort(channel, NULL);
+    } else if (err < 0 && weir__channel_phase(channel) == WEIR__OPEN) {
+        (void)snprintf(detail, sizeof(detail), "a frame has been begun that cannot be ended: %s",
+                       weir_promise_detail(done));
+        weir__channel_failed(channel, err, detail);
+    }
     weir_channel_release(channel);
 }
 
-static int watch(weir_ctx *ctx, weir_promise *done)
+static int watch(weir_channel *channel, weir_promise *part)
 {
-    weir_channel *channel = weir_channel_retain(weir_ctx_channel(ctx));
-    int err = weir_promise_add_listener(done, look_at_part, channel);
+    int err = weir_promise_add_listener(part, look_at_part, weir_channel_retain(channel));
 
     if (err < 0)
         weir_channel_release(channel);
+    return err;
+}
+
+int weir__enclose_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    weir_executor *loop = weir_channel_executor(channel);
+    weir_promise *part;
+    int err;
+
+    if (done != NULL && weir_promise_executor(done) == loop) {
+        err = watch(channel, done);
+        if (err == 0)
+            *ret_part = weir_promise_retain(done);
+        return err;
+    }
+    err = weir_promise_create(loop, &part);
+    if (err < 0)
+        return err;
+    err = watch(channel, part);
+    if (err == 0 && done != NULL)
+        err = weir_promise_cascade(part, done);
+    if (err == 0) {
+        *ret_part = part;
+        return 0;
+    }
+    (void)weir_promise_succeed(part, NULL); /* nobody is to take this for a failure */
+    weir_promise_release(part);
     return err;
 }
 
@@ -90,9 +129,7 @@ static int make_part(weir_ctx *ctx, weir_span bytes, struct part *ret_part)
     int err = weir_buf_create_from(bytes.data, bytes.length, &part.buf);
 
     if (err == 0)
-        err = weir_promise_create(weir_ctx_executor(ctx), &part.done);
-    if (err == 0)
-        err = watch(ctx, part.done);
+        err = weir__enclose_part(ctx, NULL, &part.done);
     if (err < 0)
         drop_part(&part);
     else
@@ -106,20 +143,20 @@ static void write_part(weir_ctx *ctx, struct part *part)
     weir_promise_release(part->done);
 }
 
-/* Takes: file. `done` is not NULL. A cancelled part would leave the others: so it is all or none.
- */
-static int write_parts(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span tail,
-                       weir_promise *done)
+/* Takes: file. A cancelled part would leave the others: so it is all or none. */
+static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span tail,
+                      weir_promise *done)
 {
     struct part before = {NULL, NULL}, behind = {NULL, NULL};
-    int err = weir_promise_set_uncancellable(done) ? 0 : WEIR_ECANCELED;
+    weir_promise *own = NULL;
+    int err = done == NULL || weir_promise_set_uncancellable(done) ? 0 : WEIR_ECANCELED;
 
     if (err == 0)
         err = make_part(ctx, head, &before);
     if (err == 0 && tail.length > 0)
         err = make_part(ctx, tail, &behind);
     if (err == 0)
-        err = watch(ctx, done);
+        err = weir__enclose_part(ctx, done, &own);
     if (err < 0) {
         drop_part(&before);
         drop_part(&behind);
@@ -127,27 +164,11 @@ static int write_parts(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span 
         return err;
     }
     write_part(ctx, &before);
-    weir_write(ctx, file, done);
+    weir_write(ctx, file, own);
+    weir_promise_release(own);
     if (behind.buf != NULL)
         write_part(ctx, &behind);
     return 0;
-}
-
-static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span tail,
-                      weir_promise *done)
-{
-    weir_promise *own = NULL;
-    int err = 0;
-
-    if (done == NULL)
-        err = weir_promise_create(weir_ctx_executor(ctx), &own);
-    if (err < 0) {
-        weir_msg_release(file);
-        return err;
-    }
-    err = write_parts(ctx, head, file, tail, done != NULL ? done : own);
-    weir_promise_release(own);
-    return err;
 }
 
 /* ---- either ---- */

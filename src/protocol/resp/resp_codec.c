@@ -8,6 +8,7 @@
 
 #include "base/options.h"
 #include "codec/enclose.h"
+#include "handler/chunks.h"
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_reader.h"
 
@@ -92,6 +93,15 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 /* ---- out ---- */
 
+/*
+ * How many bytes a part of a bulk has, be it bytes, a file or chunks; -1 of anything else, and of
+ * chunks that nobody has counted.
+ */
+static int64_t length_of(weir_msg *msg)
+{
+    return weir_chunks_of(msg) != NULL ? weir_chunks_of(msg)->length : weir__enclose_length(msg);
+}
+
 /* Of a head and what follows it none can be cancelled: the peer counts the bytes. */
 static bool is_cancelled(weir_promise *done)
 {
@@ -101,6 +111,7 @@ static bool is_cancelled(weir_promise *done)
 static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
 {
     struct codec *codec = weir_ctx_state(ctx);
+    weir_promise *part = NULL;
     weir_buf *out = NULL;
     int err;
 
@@ -113,22 +124,51 @@ static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
         err = weir_resp_write(out, value, codec->version);
     if (err == 0 && weir_resp_is_head(value) && weir_resp_head_length(value) == 0)
         err = weir_buf_write_bytes(out, "\r\n", 2);
+    if (err == 0 && weir_resp_is_head(value))
+        err = weir__enclose_part(ctx, done, &part);
     if (err == 0)
         codec->head_left = weir_resp_head_length(value);
     weir_resp_release(value);
     if (err == 0) {
-        weir_write(ctx, weir_buf_msg(out), done);
+        weir_write(ctx, weir_buf_msg(out), part != NULL ? part : done);
+        weir_promise_release(part);
         return;
     }
     weir_buf_release(out);
     weir_ctx_report(ctx, done, err, "a value could not be written as RESP");
 }
 
-/* The last of the bytes that follow a head bring the line end with them. */
+/* The line end behind the last of the bytes. */
+static int make_end(weir_ctx *ctx, weir_buf **ret_end, weir_promise **ret_part)
+{
+    weir_buf *end;
+    int err = weir_buf_wrap_static("\r\n", 2, &end);
+
+    if (err < 0)
+        return err;
+    err = weir__enclose_part(ctx, NULL, ret_part);
+    if (err < 0)
+        weir_buf_release(end);
+    else
+        *ret_end = end;
+    return err;
+}
+
+static void drop_end(weir_buf *end, weir_promise *part)
+{
+    if (part != NULL)
+        (void)weir_promise_succeed(part, NULL);
+    weir_promise_release(part);
+    weir_buf_release(end);
+}
+
+/* The last of the bytes that follow a head bring the line end with them. A part that fails ends the
+ * connection: the peer waits for as many bytes as it was told. */
 static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct codec *codec = weir_ctx_state(ctx);
-    uint64_t length = (uint64_t)weir__enclose_length(msg);
+    uint64_t length = (uint64_t)length_of(msg);
+    weir_promise *part = NULL, *end_part = NULL;
     weir_buf *end = NULL;
     int err = length > codec->head_left ? WEIR_ETOOLONG : 0;
 
@@ -137,16 +177,21 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         return;
     }
     if (err == 0 && length == codec->head_left)
-        err = weir_buf_wrap_static("\r\n", 2, &end);
+        err = make_end(ctx, &end, &end_part);
+    if (err == 0)
+        err = weir__enclose_part(ctx, done, &part);
     if (err < 0) {
+        drop_end(end, end_part);
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, err, "not the bytes that the head of a bulk has announced");
         return;
     }
     codec->head_left -= length;
-    weir_write(ctx, msg, done);
+    weir_write(ctx, msg, part);
+    weir_promise_release(part);
     if (end != NULL)
-        weir_write(ctx, weir_buf_msg(end), NULL);
+        weir_write(ctx, weir_buf_msg(end), end_part);
+    weir_promise_release(end_part);
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
@@ -154,7 +199,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     const struct codec *codec = weir_ctx_state(ctx);
     weir_resp *value = weir_resp_of(msg);
 
-    if (codec->head_left > 0 && weir__enclose_length(msg) >= 0) {
+    if (codec->head_left > 0 && length_of(msg) >= 0) {
         write_piece(ctx, msg, done);
     } else if (value != NULL && codec->head_left == 0) {
         write_value(ctx, value, done);
