@@ -18,7 +18,9 @@
  * ends does better, with its `draining`.
  *
  * Under systemd there is no need for this: its socket unit holds the listeners while the service is
- * restarted.
+ * restarted. But a service may (Type=notify, or notify-reload): the manager is told RELOADING=1,
+ * and MAINPID= and READY=1 when the new process is ready, whose weir_systemd_notify is for the
+ * manager from then on; or only READY=1, if this one goes on.
  */
 #ifndef WEIR_RESTART_H
 #define WEIR_RESTART_H

@@ -61,7 +61,8 @@ typedef struct weir_server_options {
     bool inherit; /* listens on what systemd or the process before has handed over, if it has,
                      instead of the addresses; and tells it when it is ready */
     char *const *restart_argv; /* main's: on SIGUSR2 weir_server_run has the program replace this
-                                  process; lent as long as the server is there */
+                                  process; lent as long as the server is there. That one, SIGINT and
+                                  SIGTERM wait for it from the start on, in the calling thread */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) \

@@ -29,7 +29,8 @@ typedef struct weir_systemd_listener {
 /*
  * Writes up to `capacity` of the descriptors that this process was handed by LISTEN_PID, LISTEN_FDS
  * and LISTEN_FDNAMES, and returns how many there are; 0 if they were meant for another process.
- * With `forget` the variables are unset when all were written, so that the next call finds none:
+ * With `forget` the variables are unset when all were written, so that the next call finds none,
+ * and NOTIFY_SOCKET is set to that of the manager if we were started by weir_server_restart:
  * getenv in other threads does not like that. What makes no sense is logged.
  * Thread: any; with `forget` best the only one.  Gives: descriptors.  Fails: -EINVAL (no numbers,
  * or too large ones), -EBADF (a descriptor is not open).
@@ -39,7 +40,8 @@ WEIR_API int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t
 
 /*
  * Tells the manager something: "READY=1", "STOPPING=1", "STATUS=a sentence", "WATCHDOG=1", several
- * of them with a line break between. Returns 1, or 0 if there is nobody to tell (NOTIFY_SOCKET).
+ * of them with a line break between. Returns 1, or 0 if there is nobody to tell (NOTIFY_SOCKET). A
+ * process that replaces another says to that one that it is ready, which tells the manager.
  * Thread: any.  Fails: -EINVAL (NOTIFY_SOCKET is no address), -ECONNREFUSED, -EMFILE, ...
  */
 WEIR_API int weir_systemd_notify(const char *state);

@@ -17,6 +17,11 @@ const char *weir__environment_get(const char *name)
     return getenv(name);
 }
 
+int weir__environment_put(const char *name, const char *value)
+{
+    return setenv(name, value, 1) < 0 ? -errno : 0;
+}
+
 void weir__environment_unset(const char *name)
 {
     (void)unsetenv(name);

@@ -9,6 +9,7 @@
 
 /* Of this process: the value, or NULL. Nobody may change the environment meanwhile. */
 const char *weir__environment_get(const char *name);
+int weir__environment_put(const char *name, const char *value); /* fails with -ENOMEM */
 void weir__environment_unset(const char *name);
 
 typedef struct weir__environment {

@@ -49,6 +49,14 @@ int weir__signal_set_add(weir__signal_set *set, int number)
     return 0;
 }
 
+bool weir__signal_is_default(int number)
+{
+    struct sigaction action;
+
+    return sigaction(number, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+           action.sa_handler == SIG_DFL;
+}
+
 void weir__signal_set_expand(weir__signal_set set, sigset_t *ret_signals)
 {
     sigemptyset(ret_signals);

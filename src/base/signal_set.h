@@ -6,6 +6,7 @@
 #define WEIR_BASE_SIGNAL_SET_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Signal n is bit n - 1. */
@@ -16,6 +17,9 @@ typedef uint64_t weir__signal_set;
  * it cannot be blocked, or it tells of a fault of the thread itself, which then cannot go on.
  */
 int weir__signal_set_add(weir__signal_set *set, int number);
+
+/* Whether nobody has said what is to be done when it comes. */
+bool weir__signal_is_default(int number);
 
 /* As the system knows it. */
 void weir__signal_set_expand(weir__signal_set set, sigset_t *ret_signals);

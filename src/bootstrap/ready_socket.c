@@ -79,6 +79,11 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
+bool weir__ready_is_said(const char *text)
+{
+    return has_line(text, "READY=1");
+}
+
 /* Negative when there is no more. */
 static int hear_one(int descriptor, int pid)
 {
@@ -101,7 +106,7 @@ static int hear_one(int descriptor, int pid)
                    sender_of(&message));
         return 0;
     }
-    return has_line(text, "READY=1");
+    return weir__ready_is_said(text);
 }
 
 bool weir__ready_socket_hear(int descriptor, int pid)

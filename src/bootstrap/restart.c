@@ -20,9 +20,11 @@
 #include <weir/child.h>
 #include <weir/error.h>
 #include <weir/fd_watch.h>
+#include <weir/systemd.h>
 #include <weir/timer.h>
 #include <weir/unix.h>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/environment.h"
 #include "base/log.h"
@@ -74,6 +76,27 @@ static void drop(struct restart *restart)
 
 /* ---- the end, on the loop ---- */
 
+/* What a manager hears, if there is one: a service that is about to change, its new process when
+ * that is ready, or that it goes on. */
+static void tell_of_restart(void)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)(weir__monotonic_now() / weir_us(1)));
+    (void)weir_systemd_notify(text); /* the log says if it could not be told, as below */
+}
+
+static void tell_of_end(struct restart *restart, int err)
+{
+    char text[64] = "READY=1";
+
+    if (err == 0)
+        (void)snprintf(text, sizeof(text), "MAINPID=%d\nREADY=1", weir_child_pid(restart->child));
+    if (err != WEIR_ECANCELED)
+        (void)weir_systemd_notify(text);
+}
+
 /* Files of Unix sockets are the new process's from now on. */
 static void leave_files(weir__server *server)
 {
@@ -107,6 +130,7 @@ static void complete(struct restart *restart, int err, const char *detail)
     (void)weir_timer_stop(&restart->timer);
     weir_fd_watch_close(restart->watch);
     atomic_store_explicit(&restart->server->is_restarting, false, memory_order_release);
+    tell_of_end(restart, err);
     if (err == 0)
         succeed(restart);
     else
@@ -163,10 +187,12 @@ static void on_ready(struct restart *restart)
 {
     if (restart->is_over || restart->given_up != 0)
         return;
-    if (hand_over(restart->server))
-        complete(restart, 0, NULL);
-    else
+    if (!hand_over(restart->server)) {
         give_up(restart, WEIR_ECANCELED);
+        return;
+    }
+    atomic_store_explicit(&restart->server->is_replaced, true, memory_order_relaxed);
+    complete(restart, 0, NULL);
 }
 
 static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
@@ -279,6 +305,15 @@ static int duplicate_all(weir__server *server, int *ret_descriptors)
     return 0;
 }
 
+static int set_manager(weir__environment *env)
+{
+    const char *manager = weir__environment_get("NOTIFY_SOCKET");
+    char entry[sizeof(WEIR__READY_MANAGER) + WEIR_ADDRESS_TEXT_SIZE];
+
+    (void)snprintf(entry, sizeof(entry), WEIR__READY_MANAGER "=%s", manager != NULL ? manager : "");
+    return weir__environment_set(env, entry);
+}
+
 /* The environment as it will be: where it is ready is told last, so that nobody says otherwise. */
 static int spawn_in(struct restart *restart, const weir_restart_options *options,
                     const int *descriptors, const char *entry)
@@ -292,6 +327,8 @@ static int spawn_in(struct restart *restart, const weir_restart_options *options
     for (; extra != NULL && *extra != NULL && err == 0; extra++)
         err = weir__environment_set(&env, *extra);
     weir__environment_remove(&env, "WATCHDOG_PID");
+    if (err == 0)
+        err = set_manager(&env);
     if (err == 0)
         err = weir__environment_set(&env, entry);
     weir__refs_retain(&restart->refs);
@@ -342,8 +379,10 @@ static int start(struct restart *restart, const weir_restart_options *options)
     err = spawn(restart, options, entry);
     if (err < 0)
         weir_fd_watch_close(restart->watch);
-    else
+    if (err == 0) {
+        tell_of_restart();
         begin(restart);
+    }
     return err;
 }
 

@@ -11,6 +11,7 @@
 #include <weir/signals.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
 
@@ -24,6 +25,33 @@ struct run {
     weir_signals *signals;
     weir_signals *restart_signals; /* NULL = it is not to be restarted */
 };
+
+/* ---- before and after ---- */
+
+weir__signal_set weir__server_hold_signals(char *const *restart_argv)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR2};
+    weir__signal_set set = 0;
+
+    if (restart_argv == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (weir__signal_is_default(numbers[i]))
+            (void)weir__signal_set_add(&set, numbers[i]);
+    return weir__signal_set_block(set);
+}
+
+/* Who ends may be ended; but nobody is to replace it any more. */
+static void let_signals_go(const weir__server *server)
+{
+    weir__signal_set restart = 0;
+
+    (void)weir__signal_set_add(&restart, SIGUSR2);
+    if (server->holder == weir__thread_id())
+        weir__signal_set_unblock(server->held & ~restart);
+}
+
+/* ---- signals ---- */
 
 static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
 {
@@ -157,6 +185,8 @@ int weir_server_run(weir_channel *channel)
     if (err == 0)
         err = weir_server_stop(channel, 0, DRAIN_NS);
     end_hearing(&run);
+    if (run.server != NULL)
+        let_signals_go(run.server);
     weir_promise_release(run.over);
     return err;
 }

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "bootstrap/kind.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
@@ -445,6 +446,8 @@ int weir__server_begin(const weir_server_options *given, bool is_patient, weir_p
     if (err < 0)
         return err;
     server->is_patient = is_patient;
+    server->holder = weir__thread_id();
+    server->held = weir__server_hold_signals(server->restart_argv);
     server->started = done != NULL ? weir_promise_retain(done) : NULL;
     *ret_server = weir_channel_retain(server->listeners[0].channel);
     bind_next(server);

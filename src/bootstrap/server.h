@@ -14,6 +14,7 @@
 #include <weir/server.h>
 
 #include "base/refcount.h"
+#include "base/signal_set.h"
 
 typedef struct weir__server weir__server;
 
@@ -56,6 +57,9 @@ struct weir__server {
     int err;
     bool is_patient; /* an address that is in use will be tried again */
 
+    weir__signal_set held; /* until weir_server_run has ended, by the thread that has started it */
+    pid_t holder;
+    _Atomic bool is_replaced; /* by a process that is ready: what a manager hears is its affair */
     _Atomic bool is_restarting;
     _Atomic bool is_stopping; /* by weir_server_stop: it is not to be replaced any more */
     _Atomic bool hurries;     /* what is still there when it is being stopped is aborted */
@@ -83,6 +87,13 @@ void weir__server_hurry(weir__server *server);
 
 /* 0, or -EDEADLK if this thread may not wait for the server's end. */
 int weir__server_may_wait(const weir__server *server);
+
+/*
+ * For a server that is about to start: the signals of weir_server_run wait for it, in the calling
+ * thread, if they would end the process and it is to be replaced by one of them: as soon as it says
+ * that it is ready they may come. Returns those that did not wait before.
+ */
+weir__signal_set weir__server_hold_signals(char *const *restart_argv);
 
 /* As weir_server_start_later. Who is patient will try again if an address is in use. */
 int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,

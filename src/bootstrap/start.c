@@ -55,6 +55,7 @@ int weir_server_start(const weir_server_options *options, weir_channel **ret_ser
 {
     int64_t until_ns = weir__monotonic_now() + IN_USE_NS, pause_ns = PAUSE_MIN_NS;
     weir_server_options own;
+    weir__signal_set held;
     bool is_patient;
     int err = weir__options_read(&own, sizeof(own), options);
 
@@ -64,10 +65,15 @@ int weir_server_start(const weir_server_options *options, weir_channel **ret_ser
     err = weir__promise_may_wait(NULL);
     if (err < 0)
         return refuse(options, err);
+    held = weir__server_hold_signals(own.restart_argv);
     while ((err = start(options, is_patient, ret_server)) == -EADDRINUSE && is_patient) {
         weir__thread_sleep(pause_ns); /* longer each time: who has the address may hear of it */
         pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
         is_patient = weir__monotonic_now() < until_ns;
     }
+    if (err < 0)
+        weir__signal_set_unblock(held);
+    else
+        weir__server_of(*ret_server)->held = held;
     return err;
 }

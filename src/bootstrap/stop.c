@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include <weir/error.h>
+#include <weir/systemd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -100,6 +101,13 @@ int weir__server_may_wait(const weir__server *server)
     return err < 0 ? err : weir__promise_may_wait(weir_group_termination(server->boss));
 }
 
+/* Relaxed: who has stopped it because it was replaced knows. */
+static void tell_manager(weir__server *server)
+{
+    if (server->tells_manager && !atomic_load_explicit(&server->is_replaced, memory_order_relaxed))
+        (void)weir_systemd_notify("STOPPING=1"); /* the log says if it could not be told */
+}
+
 int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns)
 {
     weir__server *server = weir__server_of(channel);
@@ -113,6 +121,7 @@ int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns
         return err;
     /* Acquire-release, as where a restart looks at it: what is left of files was said before. */
     (void)atomic_exchange_explicit(&server->is_stopping, true, memory_order_acq_rel);
+    tell_manager(server);
     close_listeners(server, deadline_ns);
     err = end_group(server, server->workers, quiet_ns, deadline_ns);
     if (server->boss != server->workers)

@@ -19,9 +19,16 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/system.h"
+#include "base/thread.h"
+#include "bootstrap/ready_socket.h"
 
 #define FIRST 3
 #define COUNT_MAX 65536
+
+/* The process that this one is to replace, until it has been told that we are ready; "" = there is
+ * none. */
+static weir__mutex lock = WEIR__MUTEX_INIT;
+static char predecessor[WEIR_ADDRESS_TEXT_SIZE];
 
 /* ---- variables ---- */
 
@@ -85,6 +92,26 @@ static int take(weir_systemd_listener *listeners, int count)
     return err;
 }
 
+/* What it has not said to the process before is for the manager of both, if there is one. */
+static int find_manager(void)
+{
+    const char *manager = weir__environment_get(WEIR__READY_MANAGER);
+    const char *place = weir__environment_get("NOTIFY_SOCKET");
+    int err = 0;
+
+    if (manager == NULL || place == NULL)
+        return 0;
+    weir__mutex_lock(&lock);
+    (void)snprintf(predecessor, sizeof(predecessor), "%s", place);
+    weir__mutex_unlock(&lock);
+    if (*manager != '\0')
+        err = weir__environment_put("NOTIFY_SOCKET", manager);
+    else
+        weir__environment_unset("NOTIFY_SOCKET");
+    weir__environment_unset(WEIR__READY_MANAGER);
+    return err;
+}
+
 int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity, bool forget)
 {
     int64_t count = 0;
@@ -101,8 +128,9 @@ int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity
         weir__environment_unset("LISTEN_PID");
         weir__environment_unset("LISTEN_FDS");
         weir__environment_unset("LISTEN_FDNAMES");
+        err = find_manager();
     }
-    return (int)count;
+    return err < 0 ? err : (int)count;
 }
 
 /* ---- notification ---- */
@@ -132,9 +160,8 @@ static int send_to(const weir_address *manager, const char *text)
     return err;
 }
 
-int weir_systemd_notify(const char *state)
+static int notify(const char *place, const char *state)
 {
-    const char *place = weir__environment_get("NOTIFY_SOCKET");
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address manager;
     int err = -EINVAL;
@@ -149,6 +176,20 @@ int weir_systemd_notify(const char *state)
     if (err < 0)
         weir__warn("systemd", place, "cannot be told how we fare: %s", weir_error_text(err));
     return err < 0 ? err : 1;
+}
+
+/* That we are ready is told once to the process before, and by that to the manager. */
+int weir_systemd_notify(const char *state)
+{
+    char before[sizeof(predecessor)] = "";
+
+    weir__mutex_lock(&lock);
+    if (weir__ready_is_said(state)) {
+        memcpy(before, predecessor, sizeof(before));
+        predecessor[0] = '\0';
+    }
+    weir__mutex_unlock(&lock);
+    return notify(before[0] != '\0' ? before : weir__environment_get("NOTIFY_SOCKET"), state);
 }
 
 int weir_systemd_watchdog(int64_t *ret_interval_ns)

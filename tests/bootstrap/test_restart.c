@@ -9,9 +9,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -573,4 +576,145 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
     assert_int_equal(read(output[0], &pid, 1), 0); /* all of them have ended */
     (void)close(output[0]);
     host_turn(host, 2);
+}
+
+/* ---- signals that come early ---- */
+
+/* As soon as it is ready it may be told to be replaced: that does not end it. */
+TEST_EACH_LOOP(restart, may_be_asked_for_before_anybody_waits_for_signals)
+{
+    struct address where;
+    int output[2], listener = socket_listen(AF_INET, 64, &where), first, second;
+
+    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+    assert_int_equal(
+        weir_child_spawn(host->loop,
+                         WEIR_CHILD_OPTIONS(.argv = successor_of(host),
+                                            .extra_env = COMMAND(WORD(SUCCESSOR_HASTY "=1")),
+                                            .standard = {0, output[1], 0}, .are_listeners = true,
+                                            .descriptors = &listener, .descriptor_count = 1),
+                         NULL),
+        0);
+    (void)close(output[1]);
+    (void)close(listener);
+    first = read_pid(output[0]);
+    second = read_pid(output[0]);
+    assert_int_not_equal(first, second);
+    assert_int_equal(kill(second, SIGTERM), 0);
+    assert_int_equal(read(output[0], &first, 1), 0); /* all of them have ended */
+    (void)close(output[0]);
+    host_turn(host, 2);
+}
+
+static bool is_held(int number)
+{
+    sigset_t signals;
+
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &signals), 0);
+    return sigismember(&signals, number) == 1;
+}
+
+TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
+{
+    struct service service = {0};
+    weir_channel *server = NULL;
+
+    messages_catch();
+    assert_int_equal(
+        service_try(&service,
+                    WEIR_SERVER_OPTIONS(.boss = host->group, .address = "unix:/no/such",
+                                        .restart_argv = successor_of(host)),
+                    &server),
+        -ENOENT);
+    assert_false(is_held(SIGUSR2));
+    assert_false(is_held(SIGTERM));
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    assert_false(is_held(SIGTERM));
+    service_stop(server);
+}
+
+/* ---- what a manager hears ---- */
+
+struct manager {
+    int socket;
+    char
+        heard[1024]; /* sorted out by who asks: messages of two processes may overtake each other */
+};
+
+static void manager_open(struct manager *manager)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path, sizeof(address.sun_path), "@weir-manager-%d", getpid());
+
+    manager->heard[0] = '\0';
+    manager->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    (void)setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    address.sun_path[0] = '\0';
+    assert_int_equal(bind(manager->socket, (struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)length)),
+                     0);
+}
+
+static void manager_close(struct manager *manager)
+{
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)close(manager->socket);
+}
+
+/* Waits for a message that begins so; all others before it have been heard, too. */
+static void assert_hears(struct manager *manager, const char *text)
+{
+    struct pollfd ready = {.fd = manager->socket, .events = POLLIN};
+    char message[256];
+
+    while (strstr(manager->heard, text) == NULL) {
+        size_t length = strlen(manager->heard);
+        ssize_t got;
+
+        assert_int_equal(poll(&ready, 1, 20000), 1);
+        got = recv(manager->socket, message, sizeof(message) - 1, 0);
+        assert_true(got >= 0);
+        message[got] = '\0';
+        (void)snprintf(manager->heard + length, sizeof(manager->heard) - length, "[%s]", message);
+    }
+}
+
+TEST_EACH_LOOP(restart, is_told_to_the_manager)
+{
+    struct service service = {0};
+    struct manager manager;
+    weir_channel *server;
+    weir_child *child;
+    char expected[64];
+
+    manager_open(&manager);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    child = replace(host, server);
+    assert_hears(&manager, "[RELOADING=1\nMONOTONIC_USEC=");
+    (void)snprintf(expected, sizeof(expected), "[MAINPID=%d\nREADY=1]", weir_child_pid(child));
+    assert_hears(&manager, expected);
+    assert_hears(&manager, "[STATUS=running]"); /* says the new one by itself */
+    assert_null(strstr(manager.heard, "STOPPING=1"));
+    end_child(child);
+    assert_hears(&manager, "[STOPPING=1]");
+    manager_close(&manager);
+}
+
+TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
+{
+    struct service service = {0};
+    struct manager manager;
+    weir_channel *server;
+    weir_promise *done;
+
+    messages_catch();
+    manager_open(&manager);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))));
+    assert_int_equal(result_of(done), -ECHILD);
+    weir_promise_release(done);
+    assert_hears(&manager, "[RELOADING=1\n");
+    assert_hears(&manager, "[READY=1]");
+    service_stop(server);
+    manager_close(&manager);
 }

@@ -16,6 +16,7 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
+#include <weir/systemd.h>
 
 #define ROLE "weir-test-successor"
 #define FIRST_LISTENER 3
@@ -76,6 +77,13 @@ static weir_server_options options_of(weir_group *group)
     return options;
 }
 
+/* The signal comes before anybody waits for it. */
+static void be_hasty(void)
+{
+    (void)unsetenv(SUCCESSOR_HASTY);
+    (void)kill(getpid(), SIGUSR2);
+}
+
 static int serve(const struct backend *backend)
 {
     weir_group *group = NULL;
@@ -92,6 +100,9 @@ static int serve(const struct backend *backend)
     if (err == 0) {
         printf("%d\n", getpid());
         (void)fflush(stdout);
+        if (getenv(SUCCESSOR_HASTY) != NULL)
+            be_hasty();
+        (void)weir_systemd_notify("STATUS=running");
         err = weir_server_run(server);
     }
     if (err < 0)
@@ -101,22 +112,10 @@ static int serve(const struct backend *backend)
     return err < 0;
 }
 
-/* Signals wait until somebody hears them. */
-static void hold_signals(void)
-{
-    sigset_t signals;
-
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGUSR2);
-    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
-}
-
 __attribute__((constructor)) static void take_the_role(int argc, char **argv)
 {
     if (argc != 3 || strcmp(argv[1], ROLE) != 0)
         return;
     (void)snprintf(backend_name, sizeof(backend_name), "%s", argv[2]);
-    hold_signals();
     exit(serve(&backends[strtol(argv[2], NULL, 10) % BACKEND_KINDS]));
 }
