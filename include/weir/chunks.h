@@ -55,8 +55,9 @@ WEIR_API int weir_chunks_create(const weir_chunk_source *table, void *source, in
                                 weir_chunks **ret_chunks);
 
 /*
- * Makes a message of a part of a file, read in pieces of `chunk_size` (0 = 32 KiB) bytes. Flags are
- * those of weir_file_range_create.
+ * Makes a message of a part of a file, read in pieces of `chunk_size` (0 = 112 KiB) bytes. A piece
+ * is held until it is sent, and goes out as a whole: what is sent slowly, or to many at once, wants
+ * small ones. Flags are those of weir_file_range_create.
  * Thread: any.  Takes: descriptor, with WEIR_FILE_RANGE_CLOSE.  Gives: ret_chunks.  Fails: -EBADF,
  * -EINVAL, -ENOMEM.
  */

@@ -11,7 +11,12 @@
 #include "base/memory.h"
 #include "base/system.h"
 
-#define CHUNK_USUAL ((size_t)32 * 1024)
+/*
+ * What TLS puts into one buffer: 7 records of 16 KiB. Smaller pieces cost more calls, and more
+ * segments that are not full; the kernel's have a little less than 64 KiB, so that a multiple of
+ * that would leave a few bytes over each time.
+ */
+#define CHUNK_USUAL ((size_t)112 * 1024)
 
 /* ---- the message ---- */
 
