@@ -117,7 +117,7 @@ struct weir__tls_engine {
     /* Whether it has taken the beginning of a record whose end has not come. */
     bool (*is_amid_record)(const weir__tls_session *session);
 
-    /* Makes one record of `length` plain bytes, 1 to WEIR__TLS_RECORD_MAX of them. */
+    /* Makes records of `length` plain bytes, of which there are some: full ones, and the last. */
     int (*seal)(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain, size_t length);
 
     /* Tells the peer that nothing more comes from us. Nothing, if the handshake is not over. */

@@ -315,7 +315,7 @@ static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *pla
     size_t taken;
     int result;
 
-    assert(self->is_over && length > 0 && length <= WEIR__TLS_RECORD_MAX);
+    assert(self->is_over && length > 0);
     assert(!session->is_blocked); /* OpenSSL would want to read first */
     if (self->failed < 0)
         return self->failed;

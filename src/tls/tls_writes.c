@@ -218,7 +218,7 @@ static ssize_t seal_some(struct sealer *sealer, const uint8_t *bytes, size_t len
     int err;
 
     if (length > WEIR__TLS_RECORD_MAX)
-        length = WEIR__TLS_RECORD_MAX;
+        length -= length % WEIR__TLS_RECORD_MAX; /* full ones, in one call */
     if (length >= LARGE || is_all) {
         err = seal_gathered(sealer);
         if (err == 0)

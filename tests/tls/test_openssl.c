@@ -173,6 +173,64 @@ TEST(openssl, a_seal_is_one_record_of_a_known_size)
     free(bytes);
 }
 
+/* Of records: how many they are, and how many bytes the last one has, with its header. */
+static size_t count_records(const uint8_t *records, size_t length, size_t *ret_last)
+{
+    size_t count = 0;
+
+    for (size_t at = 0; at < length; at += *ret_last, count++) {
+        *ret_last =
+            (size_t)SSL3_RT_HEADER_LENGTH + ((size_t)records[at + 3] << 8 | records[at + 4]);
+        assert_int_equal(records[at], SSL3_RT_APPLICATION_DATA);
+        assert_true(at + *ret_last <= length);
+    }
+    return count;
+}
+
+TEST(openssl, a_long_seal_is_full_records_and_one_of_the_rest)
+{
+    size_t length = 7 * (size_t)WEIR__TLS_RECORD_MAX, last = 0;
+    uint8_t *bytes = some_bytes(length + 100);
+    struct talk talk;
+
+    for (size_t i = 0; i < 2; i++) {
+        talk_begin_over(&talk, versions[i]);
+        size_t sealed = sealed_length(&talk.client, bytes, length + 100);
+
+        assert_int_equal(count_records(weir_buf_space(talk.client.io.out) - sealed, sealed, &last),
+                         8);
+        assert_in_range(last, 100 + SSL3_RT_HEADER_LENGTH, 100 + WEIR__TLS_RECORD_EXTRA);
+        talk_expect(&talk.server, bytes, length + 100);
+        talk_end(&talk);
+    }
+    free(bytes);
+}
+
+/* OpenSSL has a way of its own for long writes with some ciphers that authenticate by HMAC. */
+TEST(openssl, much_passes_with_a_cipher_of_several_blocks_at_a_time)
+{
+    uint8_t *bytes = some_bytes(LARGE);
+    struct talk talk;
+
+    talk_begin(&talk,
+               talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                                      .max_version = WEIR_TLS_VERSION_1_2,
+                                                      .ciphers = "ECDHE-ECDSA-AES128-SHA256"),
+                             false),
+               talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                      .key_pem = pki()->server.key,
+                                                      .ciphers = "ECDHE-ECDSA-AES128-SHA256"),
+                             true),
+               "example.test");
+    assert_true(talk_handshake(&talk));
+    assert_int_equal(talk_seal(&talk.client, bytes, LARGE), 0);
+    talk_expect(&talk.server, bytes, LARGE);
+    assert_int_equal(talk_seal(&talk.server, bytes, LARGE), 0);
+    talk_expect(&talk.client, bytes, LARGE);
+    talk_end(&talk);
+    free(bytes);
+}
+
 TEST(openssl, what_finds_no_room_comes_with_the_next_call)
 {
     uint8_t *bytes = some_bytes(3000);
@@ -274,6 +332,7 @@ TEST(openssl, an_end_before_the_handshake_is_over_says_nothing)
 
 static size_t idle_bytes(enum weir_tls_version version, bool of_server)
 {
+    static const uint8_t bytes[3 * WEIR__TLS_RECORD_MAX];
     weir__tls_settings *client = talk_client(version), *server = talk_server(version);
     struct talk talk;
     size_t before, after;
@@ -282,6 +341,10 @@ static size_t idle_bytes(enum weir_tls_version version, bool of_server)
                weir__tls_openssl.settings_retain(server), "example.test");
     assert_true(talk_handshake(&talk));
     chat(&talk);
+    assert_int_equal(talk_seal(&talk.client, bytes, sizeof(bytes)), 0);
+    talk_expect(&talk.server, bytes, sizeof(bytes));
+    assert_int_equal(talk_seal(&talk.server, bytes, sizeof(bytes)), 0);
+    talk_expect(&talk.client, bytes, sizeof(bytes));
     before = test_openssl_bytes();
     talk_end_one(of_server ? &talk.server : &talk.client);
     after = test_openssl_bytes();

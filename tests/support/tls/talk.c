@@ -166,17 +166,7 @@ void talk_begin_over(struct talk *talk, enum weir_tls_version version)
 
 int talk_seal(struct talker *talker, const void *bytes, size_t length)
 {
-    const uint8_t *at = bytes;
-    int err = 0;
-
-    while (length > 0 && err == 0) {
-        size_t piece = length < WEIR__TLS_RECORD_MAX ? length : WEIR__TLS_RECORD_MAX;
-
-        err = talker->session->engine->seal(talker->session, &talker->io, at, piece);
-        at += piece;
-        length -= piece;
-    }
-    return err;
+    return talker->session->engine->seal(talker->session, &talker->io, bytes, length);
 }
 
 int talk_hear(struct talker *talker)

@@ -72,7 +72,7 @@ void talk_choose(struct talk *talk, weir__tls_settings *settings);
 /* As far as it gets: true if it is over for both. */
 bool talk_handshake(struct talk *talk);
 
-/* Writes records, in pieces of at most WEIR__TLS_RECORD_MAX. Returns 0 or the error. */
+/* Writes records. Returns 0 or the error. */
 int talk_seal(struct talker *talker, const void *bytes, size_t length);
 
 /* What the other has sent, to `heard`; what the last `open` said. */
