@@ -251,6 +251,10 @@ bool weir__executor_settle(weir_executor *executor);
 /* The thread's last word: nothing is left, and it will not come back. */
 void weir__executor_end(weir_executor *executor, int err);
 
+/* Each hook once, in order, also those that hooks add; after the last call none is taken (hooks.c).
+ */
+void weir__executor_run_hooks(weir_executor *executor, bool last_call);
+
 /* What the kind began on this thread ends. */
 void weir__executor_end_kind(weir_executor *executor);
 

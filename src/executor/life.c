@@ -40,14 +40,6 @@
 #define STEP_NS weir_ms(100)     /* a thread that shuts down looks for lazy tasks this often */
 #define PARTING_NS (STEP_NS / 2) /* what was aborted may take so long, before the watch strikes */
 
-struct hook {
-    weir__list link;
-    weir_task_fn *fn;
-    void *arg;
-};
-
-static void run_hooks(weir_executor *executor, bool last_call);
-
 static void lock(weir_executor *executor)
 {
     weir__mutex_lock(&executor->life.lock);
@@ -191,7 +183,7 @@ static void cancel_everything(weir_executor *executor)
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     (void)weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
-    run_hooks(executor, true);
+    weir__executor_run_hooks(executor, true);
     weir__executor_cancel_timers(executor);
     (void)weir__executor_drain(executor, WEIR_ECANCELED);
     weir__executor_end_kind(executor);
@@ -266,75 +258,6 @@ int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
     if (weir_in_executor(executor) && !weir_promise_is_done(executor->life.termination))
         return -EDEADLK;
     return weir_promise_sync(executor->life.termination, timeout_ns);
-}
-
-/* ---- hooks ---- */
-
-int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
-{
-    struct hook *added;
-    bool done;
-
-    if (executor == NULL || hook == NULL)
-        return -EINVAL;
-    if (executor->options.permanent)
-        return -EPERM;
-    added = weir__zalloc(sizeof(*added));
-    if (added == NULL)
-        return -ENOMEM;
-    added->fn = hook;
-    added->arg = arg;
-    lock(executor);
-    done = executor->life.hooks_done;
-    if (!done)
-        weir__list_append(&executor->life.hooks, &added->link);
-    unlock(executor);
-    if (done)
-        weir__free(added);
-    return done ? WEIR_EREJECTED : 0;
-}
-
-int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
-{
-    struct hook *found = NULL;
-
-    lock(executor);
-    weir_list_foreach (link, &executor->life.hooks) {
-        struct hook *candidate = container_of(link, struct hook, link);
-
-        if (found == NULL && candidate->fn == hook && candidate->arg == arg) {
-            found = candidate;
-            weir__list_remove(link);
-        }
-    }
-    unlock(executor);
-    weir__free(found);
-    return found != NULL ? 0 : -ENOENT;
-}
-
-/* After the last call no hook is taken any more: whoever added one in time sees it run. */
-static struct hook *take_hook(weir_executor *executor, bool last_call)
-{
-    weir__list *link;
-
-    lock(executor);
-    link = weir__list_pop(&executor->life.hooks);
-    if (link == NULL && last_call)
-        executor->life.hooks_done = true;
-    unlock(executor);
-    return link != NULL ? container_of(link, struct hook, link) : NULL;
-}
-
-/* Each hook once, in order; also those that hooks add. */
-static void run_hooks(weir_executor *executor, bool last_call)
-{
-    struct hook *taken, hook;
-
-    while ((taken = take_hook(executor, last_call)) != NULL) {
-        hook = *taken;
-        weir__free(taken);
-        hook.fn(hook.arg, 0);
-    }
 }
 
 /* ---- the end ---- */
@@ -412,7 +335,7 @@ static void finish(weir_executor *executor, int status)
 {
     uint64_t count;
 
-    run_hooks(executor, true);
+    weir__executor_run_hooks(executor, true);
     lock(executor);
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     count = weir__queue_close(&executor->queue, &executor->turn.ready);
@@ -494,7 +417,7 @@ static bool shutdown_is_over(weir_executor *executor)
         return false;
     if (now_ns < executor->life.timeout_at_ns && !is_quiet(executor, now_ns))
         return false;
-    run_hooks(executor, false);
+    weir__executor_run_hooks(executor, false);
     if (weir__executor_has_tasks(executor))
         return false; /* the hooks left work */
     finish(executor, 0);
@@ -506,7 +429,7 @@ static void end_without_thread(weir_executor *executor)
 {
     weir_executor *before = weir__executor_enter(executor);
 
-    run_hooks(executor, true);
+    weir__executor_run_hooks(executor, true);
     weir__executor_leave(executor, before);
     weir__executor_end(executor, 0);
 }

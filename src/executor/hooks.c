@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executor calls at its end.
+ */
+#include "executor/executor.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/memory.h"
+
+struct hook {
+    weir__list link;
+    weir_task_fn *fn;
+    void *arg;
+};
+
+int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
+{
+    struct hook *added;
+    bool done;
+
+    if (executor == NULL || hook == NULL)
+        return -EINVAL;
+    if (executor->options.permanent)
+        return -EPERM;
+    added = weir__zalloc(sizeof(*added));
+    if (added == NULL)
+        return -ENOMEM;
+    added->fn = hook;
+    added->arg = arg;
+    weir__mutex_lock(&executor->life.lock);
+    done = executor->life.hooks_done;
+    if (!done)
+        weir__list_append(&executor->life.hooks, &added->link);
+    weir__mutex_unlock(&executor->life.lock);
+    if (done)
+        weir__free(added);
+    return done ? WEIR_EREJECTED : 0;
+}
+
+int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *hook, void *arg)
+{
+    struct hook *found = NULL;
+
+    weir__mutex_lock(&executor->life.lock);
+    weir_list_foreach (link, &executor->life.hooks) {
+        struct hook *candidate = container_of(link, struct hook, link);
+
+        if (found == NULL && candidate->fn == hook && candidate->arg == arg) {
+            found = candidate;
+            weir__list_remove(link);
+        }
+    }
+    weir__mutex_unlock(&executor->life.lock);
+    weir__free(found);
+    return found != NULL ? 0 : -ENOENT;
+}
+
+/* After the last call no hook is taken any more: whoever added one in time sees it run. */
+static struct hook *take_hook(weir_executor *executor, bool last_call)
+{
+    weir__list *link;
+
+    weir__mutex_lock(&executor->life.lock);
+    link = weir__list_pop(&executor->life.hooks);
+    if (link == NULL && last_call)
+        executor->life.hooks_done = true;
+    weir__mutex_unlock(&executor->life.lock);
+    return link != NULL ? container_of(link, struct hook, link) : NULL;
+}
+
+void weir__executor_run_hooks(weir_executor *executor, bool last_call)
+{
+    struct hook *taken, hook;
+
+    while ((taken = take_hook(executor, last_call)) != NULL) {
+        hook = *taken;
+        weir__free(taken);
+        hook.fn(hook.arg, 0);
+    }
+}
