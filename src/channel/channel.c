@@ -327,7 +327,8 @@ static int apply_config(weir_channel *channel, weir__config *config)
     if (on_demand != weir__channel_options(channel)->read_on_demand)
         weir_channel_set_auto_read(channel, on_demand);
     weir__outbound_look(channel);
-    weir__channel_look_at_auto_read(channel);
+    if (weir__channel_executor(channel) != NULL) /* otherwise the registration does */
+        weir__channel_look_at_auto_read(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 
@@ -362,9 +363,17 @@ bool weir_channel_auto_read(const weir_channel *channel)
     return atomic_load_explicit(&channel->auto_read, memory_order_relaxed);
 }
 
+/*
+ * Before the first registration the channel is its maker's, and this thread may be another: then
+ * only the switch is touched, and the registration looks at it. Sequentially consistent, as there:
+ * the switch is set and then the loop looked for, the loop is given and then the switch looked at;
+ * so one of the two sees the other.
+ */
 void weir_channel_set_auto_read(weir_channel *channel, bool on)
 {
-    atomic_store_explicit(&channel->auto_read, on, memory_order_relaxed);
+    atomic_store_explicit(&channel->auto_read, on, memory_order_seq_cst);
+    if (atomic_load_explicit(&channel->executor, memory_order_seq_cst) == NULL)
+        return;
     if (weir__channel_is_here(channel))
         weir__channel_look_at_auto_read(channel);
     else

@@ -307,6 +307,9 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
 void weir__channel_look_at_auto_read(weir_channel *channel);
 void weir__channel_look_at_reading(weir_channel *channel);
 
+/* It comes to its first loop: auto_read is what it was switched to before. */
+void weir__channel_take_auto_read(weir_channel *channel);
+
 /* A handler wants nothing to be read for a while, whatever is asked for; and no longer. Holding
  * fails with -ENOMEM. */
 int weir__channel_hold_input(weir_channel *channel);

@@ -147,6 +147,8 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         return;
     }
     join(channel);
+    if (!weir__channel_has(channel, WEIR__BEGUN))
+        weir__channel_take_auto_read(channel);
     weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
     weir__pipeline_begin(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);

@@ -35,13 +35,14 @@ static void keep_executor(weir_channel *channel, weir_executor *loop)
     atomic_store_explicit(&channel->executor, loop, memory_order_release);
 }
 
+/* Sequentially consistent for weir_channel_set_auto_read. */
 static bool claim(weir_channel *channel, weir_executor *loop)
 {
     weir_executor *none = NULL;
 
     weir__executor_keep(loop);
     if (atomic_compare_exchange_strong_explicit(&channel->executor, &none, loop,
-                                                memory_order_acq_rel, memory_order_relaxed))
+                                                memory_order_seq_cst, memory_order_relaxed))
         return true;
     weir__executor_drop(loop);
     return false;

@@ -79,6 +79,14 @@ void weir__channel_look_at_auto_read(weir_channel *channel)
     weir__channel_look_at_reading(channel);
 }
 
+void weir__channel_take_auto_read(weir_channel *channel)
+{
+    if (atomic_load_explicit(&channel->auto_read, memory_order_seq_cst))
+        channel->flags |= WEIR__AUTO_READING;
+    else
+        channel->flags &= ~(uint32_t)WEIR__AUTO_READING;
+}
+
 int weir__channel_hold_input(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare(channel);

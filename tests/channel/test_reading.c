@@ -7,6 +7,7 @@
 #include <weir/error.h>
 #include <weir/events.h>
 
+#include "base/thread.h"
 #include "support/channel/rig.h"
 
 static const weir_channel_options *on_demand = WEIR_CHANNEL_OPTIONS(.read_on_demand = true);
@@ -180,4 +181,63 @@ TEST(reading, has_events_that_are_released_like_other_messages)
     assert_int_equal(weir_msg_size(event), 0);
     weir_msg_release(event);
     assert_int_equal(weir_msg_refs(event), 1);
+}
+
+/* ---- before the first registration ---- */
+
+static void check_switched_before(bool on)
+{
+    struct rig rig;
+
+    rig_open_with(&rig, NULL, on ? on_demand : NULL);
+    rig_add(&rig, "a");
+    weir_channel_set_auto_read(rig.channel, on);
+    rig_start(&rig);
+    assert_int_equal(rig.wire->reads, on);
+    assert_int_equal(diary_count(&rig.diary, "a.request_read"), on);
+    rig_close(&rig);
+}
+
+TEST(reading, may_be_switched_before_the_registration)
+{
+    check_switched_before(true);
+    check_switched_before(false);
+}
+
+TEST(reading, that_was_switched_on_and_off_before_the_registration_is_off)
+{
+    struct rig rig;
+
+    rig_open_with(&rig, NULL, on_demand);
+    assert_int_equal(
+        weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.read_on_demand = false)), 0);
+    weir_channel_set_auto_read(rig.channel, false);
+    rig_start(&rig);
+    assert_false(rig.wire->reads);
+    rig_close(&rig);
+}
+
+enum { SWITCHES = 50, ROUNDS = 200 };
+
+static void switch_often(void *channel)
+{
+    for (int i = 0; i <= SWITCHES; i++)
+        weir_channel_set_auto_read(channel, i % 2 == 0);
+}
+
+/* Whoever comes first: the last word is what the channel does. */
+TEST(reading, may_be_switched_from_another_thread_during_the_registration)
+{
+    weir__thread thread;
+    struct rig rig;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        rig_open_with(&rig, &(const struct wire_options){.silent = true}, on_demand);
+        assert_int_equal(weir__thread_start(&thread, "switch", switch_often, rig.channel), 0);
+        rig_start(&rig);
+        weir__thread_join(&thread);
+        rig_run(&rig);
+        assert_true(rig.wire->reads);
+        rig_close(&rig);
+    }
 }
