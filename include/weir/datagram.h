@@ -105,8 +105,9 @@ static inline weir_buf *weir_datagram_buf(const weir_datagram *datagram)
 WEIR_API weir_msg *weir_datagram_take_content(weir_datagram *datagram);
 
 /*
- * Who has sent it, and whom it is for: of a received one the address that the channel is bound to.
- * An address of length 0 is none. Borrowed.
+ * Who has sent it, and whom it is for: of a received one the address that the channel is bound to,
+ * or with packet_info of weir_channel_options that which it was really sent to. An address of
+ * length 0 is none. Borrowed.
  * Thread: its holder's.
  */
 WEIR_API const weir_address *weir_datagram_sender(const weir_datagram *datagram);
@@ -119,7 +120,15 @@ WEIR_API const weir_address *weir_datagram_recipient(const weir_datagram *datagr
 WEIR_API void weir_datagram_set_recipient(weir_datagram *datagram, const weir_address *recipient);
 
 /*
- * Addresses it to who has sent it: a reply.
+ * Says which of this host's addresses it is sent from, for UDP channels that are bound to any; the
+ * port is the channel's. NULL: the system chooses, by where it goes.
+ * Thread: its holder's.
+ */
+WEIR_API void weir_datagram_set_sender(weir_datagram *datagram, const weir_address *sender);
+
+/*
+ * Addresses it to who has sent it: a reply. If it is known at which address of this host it has
+ * come, by packet_info of weir_channel_options, the reply is sent from there.
  * Thread: its holder's.
  */
 WEIR_API void weir_datagram_return_to_sender(weir_datagram *datagram);

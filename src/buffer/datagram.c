@@ -53,6 +53,8 @@ static int create(weir_msg *content, const weir_address *recipient, weir_datagra
     datagram->next = NULL;
     datagram->content = content;
     datagram->segment_size = 0;
+    datagram->is_local = false;
+    datagram->has_source = false;
     datagram->sender.length = 0;
     copy_address(&datagram->recipient, recipient);
     weir__leak_msg_born(&datagram->msg);
@@ -122,9 +124,23 @@ void weir_datagram_set_recipient(weir_datagram *datagram, const weir_address *re
     copy_address(&datagram->recipient, recipient);
 }
 
+void weir_datagram_set_sender(weir_datagram *datagram, const weir_address *sender)
+{
+    copy_address(&datagram->sender, sender);
+    datagram->has_source = datagram->sender.length > 0;
+}
+
 void weir_datagram_return_to_sender(weir_datagram *datagram)
 {
+    weir_address here;
+
+    if (datagram->has_source)
+        return; /* it is a reply already */
+    if (datagram->is_local)
+        copy_address(&here, &datagram->recipient);
     copy_address(&datagram->recipient, &datagram->sender);
+    if (datagram->is_local)
+        weir_datagram_set_sender(datagram, &here);
 }
 
 /* ---- segments ---- */
@@ -162,6 +178,8 @@ static int share(weir_msg *msg, weir_msg **ret_share)
         return err;
     copy_address(&other->sender, &datagram->sender);
     other->segment_size = datagram->segment_size;
+    other->is_local = datagram->is_local;
+    other->has_source = datagram->has_source;
     *ret_share = weir_datagram_msg(other);
     return 0;
 }

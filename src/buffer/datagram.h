@@ -13,6 +13,8 @@ struct weir_datagram {
     weir_msg *content;   /* NULL = no bytes */
     weir_buf *block;     /* of the pool's: this is its payload */
     uint16_t segment_size;
+    bool is_local;       /* the recipient is an address of this host: a reply may come from it */
+    bool has_source;     /* the sender is one: it is sent from there */
     weir_address sender; /* of both only `length` bytes are copied */
     weir_address recipient;
 };

@@ -4,8 +4,8 @@
  * IPv4, too. A packet then has the family of the other side's address, and ours is that of nobody.
  */
 #include <weir/channel.h>
-#include <weir/datagram.h>
 
+#include "buffer/datagram.h"
 #include "handler/content.h"
 #include "handler/pcap.h"
 #include "handler/udp_packet.h"
@@ -60,7 +60,8 @@ static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_d
         return (weir__udp_path){.from = there, .to = here};
     }
     there = find_end(channel, WEIR__PCAP_THERE, recipient);
-    here = find_end(channel, WEIR__PCAP_HERE, NULL); /* it may be a reply: the sender is there */
+    here = find_end(channel, WEIR__PCAP_HERE, /* otherwise the sender may be who is answered */
+                    datagram != NULL && datagram->has_source ? sender : NULL);
     agree(channel, &here, &there);
     return (weir__udp_path){.from = here, .to = there};
 }

@@ -59,6 +59,50 @@ static void lose(weir__datagrams *self, int err, const char *detail)
     weir__channel_troubled(&self->base.channel, err, detail);
 }
 
+/* ---- where it has come to ---- */
+
+static void take_ipv4(weir_datagram *datagram, struct cmsghdr *control)
+{
+    struct sockaddr_in *recipient = (struct sockaddr_in *)&datagram->recipient.storage;
+    struct in_pktinfo info;
+
+    memcpy(&info, CMSG_DATA(control), sizeof(info));
+    recipient->sin_addr = info.ipi_addr;
+    datagram->is_local = info.ipi_addr.s_addr == info.ipi_spec_dst.s_addr;
+}
+
+static void take_ipv6(weir_datagram *datagram, struct cmsghdr *control)
+{
+    struct sockaddr_in6 *recipient = (struct sockaddr_in6 *)&datagram->recipient.storage;
+    struct in6_pktinfo info;
+
+    memcpy(&info, CMSG_DATA(control), sizeof(info));
+    recipient->sin6_addr = info.ipi6_addr;
+    if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr))
+        recipient->sin6_scope_id = info.ipi6_ifindex;
+    datagram->is_local = !IN6_IS_ADDR_MULTICAST(&info.ipi6_addr);
+}
+
+/* What the system says if it was asked (packet_info). From a group, or a broadcast address, nobody
+ * can answer. */
+static void find_recipient(weir_datagram *datagram, const struct msghdr *header)
+{
+    struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
+    struct cmsghdr *control = CMSG_FIRSTHDR(message);
+    int family = weir_address_family(&datagram->recipient);
+
+    for (; control != NULL; control = CMSG_NXTHDR(message, control)) {
+        if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO &&
+            family == AF_INET)
+            take_ipv4(datagram, control);
+        if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO &&
+            family == AF_INET6)
+            take_ipv6(datagram, control);
+    }
+}
+
+/* ---- to whom it is told ---- */
+
 /* Takes: content. */
 static void deliver(weir__datagrams *self, weir_msg *content, const struct msghdr *header)
 {
@@ -66,6 +110,8 @@ static void deliver(weir__datagrams *self, weir_msg *content, const struct msghd
     int err = weir__datagram_received(content, header->msg_name, header->msg_namelen, &self->local,
                                       &datagram);
 
+    if (err == 0 && header->msg_controllen > 0)
+        find_recipient(datagram, header);
     if (err < 0)
         lose(self, err, "a datagram was dropped: there is no memory for it");
     else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)

@@ -24,13 +24,15 @@
 #define SEGMENTS_MAX 64 /* that a system makes of one piece, */
 #define PIECE_MAX 65487 /* which is as long as the longest datagram, after the longest headers */
 
-#define CONTROL_SIZE CMSG_SPACE(sizeof(uint16_t))
+/* How many segments, and where it is sent from. */
+#define CONTROL_SIZE (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
 
 struct batch {
     size_t count;
     size_t used; /* of `vectors` */
     size_t lengths[PIECES];
     bool is_last[PIECES]; /* of its message */
+    bool is_cut[PIECES];  /* the system is to make segments of it */
     struct mmsghdr messages[PIECES];
     struct iovec vectors[VECTORS];
     _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
@@ -143,17 +145,47 @@ static int gather(struct batch *batch, weir_msg *content, size_t offset, size_t 
     return 1;
 }
 
-static void ask_for_segments(struct msghdr *header, char *memory, uint16_t size)
+/* One more, in memory of CONTROL_SIZE bytes. */
+static void add_control(struct msghdr *header, char *memory, int level, int type, const void *data,
+                        size_t size)
 {
-    struct cmsghdr *control;
+    struct cmsghdr *control = (struct cmsghdr *)(void *)(memory + header->msg_controllen);
 
     header->msg_control = memory;
-    header->msg_controllen = CONTROL_SIZE;
-    control = CMSG_FIRSTHDR(header);
-    control->cmsg_level = IPPROTO_UDP;
-    control->cmsg_type = UDP_SEGMENT;
-    control->cmsg_len = CMSG_LEN(sizeof(size));
-    memcpy(CMSG_DATA(control), &size, sizeof(size));
+    header->msg_controllen += CMSG_SPACE(size);
+    memset(control, 0, CMSG_SPACE(size));
+    control->cmsg_level = level;
+    control->cmsg_type = type;
+    control->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(control), data, size);
+}
+
+static void ask_for_segments(struct msghdr *header, char *memory, uint16_t size)
+{
+    add_control(header, memory, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
+}
+
+/* The interface is the route's to say, but for addresses that every one has. */
+static void ask_for_source(struct msghdr *header, char *memory, const weir_address *source)
+{
+    const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)&source->storage;
+
+    if (weir_address_family(source) == AF_INET) {
+        const struct in_pktinfo info = {
+            .ipi_spec_dst = ((const struct sockaddr_in *)&source->storage)->sin_addr};
+
+        add_control(header, memory, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+    } else if (weir_address_family(source) == AF_INET6) {
+        const struct in6_pktinfo info = {.ipi6_addr = ipv6->sin6_addr,
+                                         .ipi6_ifindex = ipv6->sin6_scope_id};
+
+        add_control(header, memory, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+    }
+}
+
+static bool is_cut(const weir_datagram *datagram, size_t length)
+{
+    return datagram != NULL && datagram->segment_size > 0 && length > datagram->segment_size;
 }
 
 static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t length)
@@ -173,8 +205,11 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
         message->msg_hdr.msg_name = &datagram->recipient.storage;
         message->msg_hdr.msg_namelen = datagram->recipient.length;
     }
-    if (datagram != NULL && datagram->segment_size > 0 && length > datagram->segment_size)
+    batch->is_cut[batch->count] = is_cut(datagram, length);
+    if (batch->is_cut[batch->count])
         ask_for_segments(&message->msg_hdr, batch->controls[batch->count], datagram->segment_size);
+    if (datagram != NULL && datagram->has_source)
+        ask_for_source(&message->msg_hdr, batch->controls[batch->count], &datagram->sender);
     if (descriptors != NULL && offset == 0) {
         weir__rights_put(&batch->rights, descriptors, &message->msg_hdr);
         batch->has_rights = true;
@@ -242,7 +277,7 @@ static void complete(weir__datagrams *self, const struct batch *batch, size_t co
 /* Whether the system, or the device, cannot make segments: of anything, or of this message. */
 static bool refuses_segments(weir__datagrams *self, const struct batch *batch, int err)
 {
-    if (!self->segments || batch->messages[0].msg_hdr.msg_controllen == 0)
+    if (!self->segments || !batch->is_cut[0])
         return false;
     if (err == -EIO)
         self->segments = false;

@@ -2,7 +2,7 @@
 /*
  * The message: bytes, addresses, segments.
  */
-#include <weir/datagram.h>
+#include "buffer/datagram.h"
 
 #include <errno.h>
 
@@ -134,5 +134,44 @@ TEST(datagram, survives_that_it_cannot_be_shared)
     }
     test_memory_fail_at(0);
     weir_msg_release(share);
+    weir_datagram_release(datagram);
+}
+
+/* ---- where it is sent from ---- */
+
+TEST(datagram, that_is_sent_from_an_address_keeps_it)
+{
+    weir_address here = address("127.0.0.2:1"), there = address("127.0.0.3:3");
+    weir_datagram *datagram;
+    weir_msg *other;
+
+    assert_int_equal(weir_datagram_create(NULL, &there, &datagram), 0);
+    weir_datagram_set_sender(datagram, &here);
+    weir_datagram_return_to_sender(datagram); /* it is on its way there already */
+    assert_true(weir_address_equal(weir_datagram_recipient(datagram), &there));
+    assert_int_equal(weir_msg_share(weir_datagram_msg(datagram), &other), 0);
+    assert_true(weir_datagram_of(other)->has_source);
+    assert_true(weir_address_equal(weir_datagram_sender(weir_datagram_of(other)), &here));
+    weir_datagram_set_sender(datagram, NULL);
+    assert_false(datagram->has_source);
+    weir_msg_release(other);
+    weir_datagram_release(datagram);
+}
+
+TEST(datagram, goes_back_from_where_it_has_come_to)
+{
+    weir_address here = address("127.0.0.2:1"), there = address("127.0.0.3:3");
+    weir_datagram *datagram;
+
+    assert_int_equal(weir__datagram_received(NULL, weir_address_sockaddr(&there), there.length,
+                                             &here, &datagram),
+                     0);
+    datagram->is_local = true;
+    for (int i = 0; i < 2; i++) {
+        weir_datagram_return_to_sender(datagram);
+        assert_true(weir_address_equal(weir_datagram_recipient(datagram), &there));
+        assert_true(weir_address_equal(weir_datagram_sender(datagram), &here));
+        assert_true(datagram->has_source);
+    }
     weir_datagram_release(datagram);
 }

@@ -1272,6 +1272,9 @@ void use_datagram()
     EXPECT(weir_datagram_of(weir_datagram_msg(datagram)) == datagram);
     EXPECT(weir_datagram_content(datagram) == weir_buf_msg(buf));
     EXPECT(weir_datagram_buf(datagram) == buf);
+    weir_datagram_set_sender(datagram, &address);
+    EXPECT(weir_address_equal(weir_datagram_sender(datagram), &address));
+    weir_datagram_set_sender(datagram, nullptr);
     weir_datagram_set_recipient(datagram, &address);
     EXPECT(weir_address_equal(weir_datagram_recipient(datagram), &address));
     weir_datagram_return_to_sender(datagram);
