@@ -175,7 +175,7 @@ int main(int argc, char **argv)
         print_address(program.listener);
         run(&program);
     } else {
-        fprintf(stderr, "embed: %s\n", weir_error_text(err));
+        fprintf(stderr, "embed: %s: %s\n", settings.address, weir_error_text(err));
     }
     weir_channel_release(program.listener);
     weir_channel_group_release(program.connections);

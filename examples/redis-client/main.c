@@ -161,7 +161,7 @@ int main(int argc, char **argv)
     if (!err)
         err = talk(channel);
     if (err)
-        fprintf(stderr, "redis-client: %s\n", weir_error_text(err));
+        fprintf(stderr, "redis-client: %s: %s\n", settings.address, weir_error_text(err));
     weir_channel_release(channel);
     weir_group_release(group); /* waits for its thread, which prints what there is to print */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

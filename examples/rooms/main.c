@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     if (!err)
         err = connect_redis(group, address ? address : "127.0.0.1:6379");
     if (err)
-        fprintf(stderr, "rooms: no Redis: %s\n", weir_error_text(err));
+        fprintf(stderr, "rooms: no Redis: %s (--redis ADDRESS:PORT)\n", weir_error_text(err));
     else
         result = serve(&settings, init_child);
     is_closing = true;

@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     if (!err)
         err = await_results(results, count);
     if (err)
-        fprintf(stderr, "rpc-client: %s\n", weir_error_text(err));
+        fprintf(stderr, "rpc-client: %s: %s\n", settings.address, weir_error_text(err));
     else
         printf("%zu calls, all with the right result\n", count);
     for (size_t i = 0; results != NULL && i < count; i++)

@@ -19,12 +19,21 @@ stop() {
     pid=
 }
 
-refuses() { # PROGRAM: bad options
-    local option
-    for option in '--io carrier-pigeon' '--port' '--port x' 'port'; do
-        if "$1" $option 2>/dev/null; then
-            echo "smoke: $option was accepted" >&2
+refuses() { # PROGRAM: bad options, which it names; but says how it is used if it is asked
+    local option words status
+    while IFS='|' read -r option words; do
+        status=0
+        "$1" $option </dev/null 2>"$dir/refused" || status=$?
+        if [ $status != 2 ] || ! grep -qF -e "$words" "$dir/refused"; then
+            echo "smoke: $option ended with $status, and without: $words" >&2
             exit 1
         fi
-    done
+    done <<'END'
+--io carrier-pigeon|--io cannot be "carrier-pigeon"
+--port|--port wants a value
+--port x|--port cannot be "x"
+--port 65536|--port cannot be "65536"
+port|there is no port
+END
+    "$1" --help | grep -q '^usage: '
 }

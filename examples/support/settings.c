@@ -83,7 +83,7 @@ static bool read_switch(struct settings *settings, const char *name)
 }
 
 /* Options of the example's own: what it has asked for. */
-static const char *own_options[OWN_MAX];
+static const char *own_options[OWN_MAX + 1]; /* and NULL */
 
 static void remember_own(const char *name)
 {
@@ -95,9 +95,28 @@ static void remember_own(const char *name)
         own_options[i] = name;
 }
 
-static void explain_and_exit(const struct settings *settings)
+static bool is_one_of(const char *name, const char *const *names)
 {
-    fprintf(stderr,
+    for (; *names != NULL; names++)
+        if (strcmp(name, *names) == 0)
+            return true;
+    return false;
+}
+
+/* Whether there is an option of this name that has a value. */
+static bool is_setting(const struct settings *settings, const char *name)
+{
+    static const char *const common[] = {"--host",    "--port",         "--io",
+                                         "--threads", "--boss-threads", NULL};
+    static const char *const of_tls[] = {"--cert", "--key", "--ca", NULL};
+
+    return is_one_of(name, common) || is_one_of(name, own_options) ||
+           (settings->offers_tls && is_one_of(name, of_tls));
+}
+
+static void explain(const struct settings *settings, FILE *out)
+{
+    fprintf(out,
             "usage: %s [--host ADDRESS] [--port N] [--io auto|epoll|uring|poll|blocking]\n"
             "       [--threads N] [--boss-threads N] [--adaptive]\n%s",
             settings->program,
@@ -105,9 +124,21 @@ static void explain_and_exit(const struct settings *settings)
                 ? "       [--tls] [--cert FILE] [--key FILE] [--ca FILE] [--insecure]\n"
                 : "");
     for (size_t i = 0; i < OWN_MAX && own_options[i] != NULL; i++)
-        fprintf(stderr, "%s[%s ...]", i == 0 ? "       " : " ", own_options[i]);
+        fprintf(out, "%s[%s ...]", i == 0 ? "       " : " ", own_options[i]);
     if (own_options[0] != NULL)
-        fprintf(stderr, "\n");
+        fprintf(out, "\n");
+}
+
+/* `value` is NULL if there is none behind the name. */
+static void refuse(const struct settings *settings, const char *name, const char *value)
+{
+    if (!is_setting(settings, name))
+        fprintf(stderr, "%s: there is no %s\n", settings->program, name);
+    else if (value == NULL)
+        fprintf(stderr, "%s: %s wants a value\n", settings->program, name);
+    else
+        fprintf(stderr, "%s: %s cannot be \"%s\"\n", settings->program, name, value);
+    explain(settings, stderr);
     exit(2);
 }
 
@@ -130,12 +161,16 @@ char *settings_take(int *argc, char **argv, const char *name)
 static void read_all(struct settings *settings, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            explain(settings, stdout);
+            exit(0);
+        }
         if (read_switch(settings, argv[i]))
             continue;
         if (i + 1 < argc && read_setting(settings, argv[i], argv[i + 1]))
             i++;
         else
-            explain_and_exit(settings);
+            refuse(settings, argv[i], argv[i + 1]);
     }
     (void)snprintf(settings->address, sizeof(settings->address),
                    strchr(settings->host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings->host,

@@ -33,7 +33,8 @@ struct settings {
  * it is taken out of the arguments. */
 char *settings_take(int *argc, char **argv, const char *name);
 
-/* Ends the program with 2, and a line that says how it is used, if there is something else. */
+/* Ends the program with 2, and lines that say what is wrong and how it is used, if there is
+ * something else; with 0 at --help. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
 
 /* The same for examples that speak TLS if they are told to. */

@@ -78,7 +78,8 @@ int main(int argc, char **argv)
     if (!err)
         err = weir_channel_await_closed(channel, WEIR_NEVER);
     if (err)
-        fprintf(stderr, "unix-cat: %s\n", weir_error_text(err));
+        fprintf(stderr, "unix-cat: %s: %s\n", file < 0 && name ? name : address,
+                weir_error_text(err));
     weir_channel_release(channel);
     weir_group_release(group); /* waits for its thread */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
