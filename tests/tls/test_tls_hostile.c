@@ -364,7 +364,7 @@ TEST(tls_hostile, drops_what_comes_after_the_end)
         opponent_play(&opponent);
         for (int i = 0; i < 100; i++)
             opponent_throw(&opponent, data, sizeof(data));
-        assert_diary(&opponent.ours.diary, "shaken(ok) read(hello) ended");
+        assert_diary(&opponent.ours.diary, "shaken(ok) read(hello) ended input-closed");
         weir_channel_close(opponent.ours.channel, NULL);
         opponent_leave(&opponent);
         assert_diary(&opponent.ours.diary, "inactive");
