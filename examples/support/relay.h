@@ -6,8 +6,8 @@
  *
  * Nothing more is read from the client before the target has answered. Who is slow to take what
  * comes slows down who sends it: no more is held than the mark of a channel and one read. The end
- * of a stream is passed on, and leaves the other direction open, unless it is TLS. When one
- * connection has closed, so does the other, once it has sent what there is.
+ * of a stream, or of TLS, is passed on, and leaves the other direction open. When one connection
+ * has closed, so does the other, once it has sent what there is.
  */
 #ifndef EXAMPLES_RELAY_H
 #define EXAMPLES_RELAY_H

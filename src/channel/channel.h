@@ -54,7 +54,7 @@ enum {
     WEIR__READING_ONCE = 1 << 5,   /* one message */
     WEIR__INPUT_PAUSED = 1 << 6,   /* too much is under way to handlers elsewhere */
     WEIR__INPUT_SHUT = 1 << 7,     /* nothing more will come */
-    WEIR__OUTPUT_CLOSED = 1 << 8,  /* writes are refused: shut_output waits for what was flushed */
+    WEIR__OUTPUT_CLOSED = 1 << 8,  /* writes are refused: shut_output waits for what was written */
     WEIR__OUTPUT_SHUT = 1 << 9,    /* the peer has been told so */
     WEIR__OUTPUT_FULL = 1 << 10,   /* the transport will tell weir__channel_writable */
     WEIR__OUTPUT_OVER = 1 << 11,   /* the outbound queue has nothing for the transport any more */

@@ -56,8 +56,7 @@ static void send_rest(weir_channel *channel)
         shut_output(channel);
 }
 
-/* Handlers have done their part by now: without memory to tell when it is done, it is all the same.
- */
+/* Handlers have done their part by now: without memory to remember who waits it is shut anyway. */
 static void wait_for_shut(weir_channel *channel, weir_promise *done)
 {
     weir__rare *rare = weir__channel_rare(channel);

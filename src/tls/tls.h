@@ -110,8 +110,7 @@ void weir__tls_begin(weir_ctx *ctx);
 /* With the bytes that have come: as a decode_fn. */
 int weir__tls_shake(weir_ctx *ctx, weir_buf *in);
 
-/* What is to be done when a step has been: it is over, has failed, or needs something. Takes: out.
- */
+/* What is to be done when a step has been: it is over, has failed, or needs more. Takes: out. */
 void weir__tls_stepped(weir_ctx *ctx, int result, weir_buf *out);
 
 /* A choice has come back. Takes: choice. */

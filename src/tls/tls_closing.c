@@ -298,6 +298,14 @@ static bool passes_half_closure(weir_ctx *ctx)
     return tls->stage > WEIR__TLS_OPEN && !tls->writes.closes;
 }
 
+/* Who hears that the first message of a start-TLS has been sent may have begun, or ended, this. */
+static void begin_behind_first(weir_ctx *ctx)
+{
+    weir_flush(ctx);
+    if (weir__tls_of(ctx)->stage == WEIR__TLS_WAITING)
+        weir__tls_begin(ctx);
+}
+
 void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -307,10 +315,8 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
         return;
     }
     weir_pending_writes_put_off_shutdown_output(ctx, &tls->writes, done);
-    if (tls->stage == WEIR__TLS_WAITING && tls->writes.shuts) { /* the first is on its way now */
-        weir_flush(ctx);
-        weir__tls_begin(ctx);
-    }
+    if (tls->stage == WEIR__TLS_WAITING && tls->writes.shuts)
+        begin_behind_first(ctx);
     weir__tls_go_on_closing(ctx);
     if (tls->stage == WEIR__TLS_OPEN)
         weir__tls_ask_for_more(ctx);

@@ -339,6 +339,40 @@ TEST(tls_half, begins_behind_the_first_word_of_a_start_tls)
     duet_close(&duet);
 }
 
+static void remove_tls(weir_promise *promise, void *duettist)
+{
+    (void)promise;
+    assert_int_equal(weir_pipeline_remove(((struct duettist *)duettist)->pipeline, "tls", NULL), 0);
+}
+
+TEST(tls_half, begins_nothing_if_the_handler_goes_when_the_first_word_is_sent)
+{
+    weir_listener listener = {.fn = remove_tls};
+    weir_promise *clear;
+    struct duet duet;
+    weir_buf *word;
+    weir_msg *msg;
+
+    duet_prepare(&duet,
+                 &(const struct duet_options){
+                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .start_tls = true),
+                     .client_channel = STAYS});
+    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
+    listener.user_data = &duet.client;
+    clear = duet_promise(&duet.client, "clear");
+    weir_promise_listen(clear, &listener);
+    assert_int_equal(weir_buf_create_from("go", 2, &word), 0);
+    weir_channel_write(duet.client.channel, weir_buf_msg(word), clear);
+    weir_promise_release(clear);
+    shut(&duet.client, "shut");
+    msg = weir_embedded_read_outbound(duet.client.embedded);
+    assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2);
+    weir_msg_release(msg);
+    assert_null(weir_embedded_read_outbound(duet.client.embedded));
+    assert_int_equal(diary_count(&duet.client.diary, "shut=WEIR_ECLOSED"), 1);
+    duet_close(&duet);
+}
+
 /* ---- the close that follows ---- */
 
 TEST(tls_half, is_followed_by_a_close_that_sends_nothing_more)
@@ -516,8 +550,7 @@ TEST(tls_half, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
                                             .channel = WEIR_CHANNEL_OPTIONS(.low_mark = 100000,
                                                                             .high_mark = 300300))});
-    duet_write(&duet.client, duet_bytes(300000),
-               "a"); /* with what records have besides, too much */
+    duet_write(&duet.client, duet_bytes(300000), "a"); /* too much, with what records add */
     duet_write(&duet.client, duet_bytes(10), "b");
     duet.client.on_writability = shut_when_full;
     weir_channel_flush(duet.client.channel);
