@@ -281,6 +281,12 @@ struct weir__io_type {
      */
     void (*arm)(weir__io_handle *handle);
 
+    /*
+     * Of a backend whose events are edges, before a read of a handle with `packets`: true if it
+     * will find out by itself whether the read has left something, and make it due. NULL = never.
+     */
+    bool (*doubt)(weir__io_handle *handle);
+
     /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__ready_due. */
     void (*due)(weir__io_handle *handle, unsigned due);
 

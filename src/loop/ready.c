@@ -182,6 +182,13 @@ receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size,
     return length < 0 ? -errno : length;
 }
 
+static bool will_look_again(weir__io_handle *handle)
+{
+    const weir__io_type *type = handle->io->type;
+
+    return type->doubt != NULL && type->doubt(handle);
+}
+
 /* How much has come: for when to look at the clock, and for a backend that receives small messages
  * in another way. */
 static void account(weir__io_handle *handle, size_t length)
@@ -207,7 +214,7 @@ static bool receive_block(weir__io_handle *handle, struct reading *reading)
         return false;
     }
     reading->left--;
-    if (handle->packets && is_edge(handle))
+    if (handle->packets && is_edge(handle) && !will_look_again(handle))
         length = receive_piece(handle, &block, size, &is_cut);
     else
         length = receive_now(handle, &block, size);

@@ -136,22 +136,28 @@ static bool must_enter(const weir__uring *self)
 /* Or to try again: without the eventfd's watch nobody could end a wait. */
 static bool has_something_to_tell(const weir__uring *self)
 {
-    return self->is_behind || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0;
+    return self->is_behind || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
+           weir__io_has_due(&self->io);
 }
 
 static int wait_for_completions(weir__io *io, int64_t deadline_ns)
 {
     weir__uring *self = weir__uring_of(io);
-    int err = 0;
+    int err = 0, events;
 
     if (weir__uring_has_counted(self)) /* the turn is not over: what waits for its end gets it */
         return (int)(self->counted - *self->ring.cq.khead);
+    weir__uring_settle_doubts(self);
     weir__uring_watch_wake(self);
     if (has_something_to_tell(self))
         deadline_ns = 0;
     if (deadline_ns != 0 || must_enter(self))
         err = weir__uring_enter(self, deadline_ns);
-    return err < 0 ? err : weir__uring_count(self);
+    if (err < 0)
+        return err;
+    events = weir__uring_count(self);
+    self->crowd = (unsigned)events;
+    return events;
 }
 
 /* What was asked for has to be with the kernel before anything can come of it. */
@@ -169,6 +175,7 @@ static void flush(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
 
+    weir__uring_settle_doubts(self);
     weir__uring_watch_wake(self);
     if (io_uring_sq_ready(&self->ring) != 0)
         (void)weir__uring_submit(self);
@@ -208,6 +215,7 @@ static int attach(weir__io_handle *handle)
 static bool detach(weir__io_handle *handle)
 {
     cancel_unwanted(handle);
+    weir__uring_forget_doubt(handle);
     if (!weir__io_is_told(handle))
         weir__uring_forget_news(handle);
     else if (handle->backend != NULL)
@@ -317,6 +325,7 @@ const weir__io_type weir__io_uring = {
     .attach = attach,
     .detach = detach,
     .arm = weir__uring_arm,
+    .doubt = weir__uring_doubt,
     .due = see_to_due,
     .accept_start = accept_start,
     .accept_stop = accept_stop,

@@ -8,6 +8,7 @@
  *     uring_queue.c       operations go into a queue,
  *     uring_completion.c  and completions come out of one
  *     uring_poll.c        polls
+ *     uring_doubts.c      whether something is left in a Unix socket
  *     uring_receive.c     receiving by a ring of buffers
  *     uring_tell.c        telling owners, and keeping what they may not be told yet
  *
@@ -42,10 +43,19 @@ enum weir__uring_op {
 enum {
     WEIR__URING_BULK = 1 << 0,  /* much: by poll, also if there is a ring of buffers */
     WEIR__URING_EDGES = 1 << 1, /* polls that look first complete for nothing */
+    WEIR__URING_DOUBTED = 1 << 2, /* there may be more to read than it was told of */
 };
 
 typedef struct weir__uring_buffers weir__uring_buffers;
 typedef struct weir__uring_news weir__uring_news;
+
+#define WEIR__URING_DOUBTS_MAX 64
+
+struct weir__uring_doubts {
+    weir__io_handle *handles[WEIR__URING_DOUBTS_MAX];
+    unsigned count;
+    unsigned turns; /* that they were put off */
+};
 
 typedef struct weir__uring {
     weir__io io;
@@ -56,6 +66,8 @@ typedef struct weir__uring {
     bool is_behind;       /* something could not be submitted: all handles are looked at again */
     unsigned enter_flags; /* that the kernel knows */
     unsigned counted;     /* the completion queue's tail, as far as `wait` has looked */
+    unsigned crowd;       /* completions of this turn */
+    struct weir__uring_doubts doubts;
     weir__uring_news *spare;
     weir__uring_buffers *buffers; /* NULL = received by poll alone */
 } weir__uring;
@@ -215,6 +227,16 @@ void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events);
 void weir__uring_poll_for_room(weir__io_handle *handle);
 void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion);
 void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *completion);
+
+/* ---- whether something is left in a Unix socket (uring_doubts.c) ---- */
+
+/* Before a read that may be cut without saying so: true if what it leaves will be found. A handle
+ * that leaves is forgotten. */
+bool weir__uring_doubt(weir__io_handle *handle);
+void weir__uring_forget_doubt(weir__io_handle *handle);
+
+/* Before a wait: has those read again that have something left. */
+void weir__uring_settle_doubts(weir__uring *self);
 
 /* ---- receiving by a ring of buffers (uring_receive.c) ---- */
 

@@ -106,41 +106,6 @@ TEST_EACH_BACKEND(receive, large_messages_of_a_seqpacket_socket_whole)
     }
 }
 
-static void send_descriptor(struct peer *peer, size_t count)
-{
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
-    char memory[100];
-    struct iovec vector = {memory, count};
-    struct msghdr message = {
-        .msg_iov = &vector,
-        .msg_iovlen = 1,
-        .msg_control = control,
-        .msg_controllen = sizeof(control),
-    };
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-    stream_write(&peer->remote_out, memory, count);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &peer->remote, sizeof(int));
-    assert_int_equal(sendmsg(peer->remote, &message, 0), count);
-}
-
-/* A read ends with the bytes that came with a descriptor, though there is more behind them. */
-TEST_EACH_BACKEND(receive, does_not_stall_at_passed_descriptors)
-{
-    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
-
-    peer->handle->packets = true;
-    peer_receive_start(peer, false);
-    for (unsigned i = 1; i <= 20; i++) {
-        send_descriptor(peer, 100);
-        assert_int_equal(peer_remote_send(peer, 100), 100);
-        driver_until(driver, peer->bytes == 200ull * i);
-    }
-}
-
 /* The reader of a turn stops at the mark, though there is more behind it. */
 TEST_EACH_BACKEND(receive, does_not_stall_at_urgent_data)
 {
