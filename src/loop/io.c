@@ -111,7 +111,7 @@ void weir__io_destroy(weir__io *io)
     if (!io->closed)
         io->type->close(io);
     (void)weir__descriptor_close(io->wake_descriptor);
-    weir__free(io->batch);
+    weir__ready_forget_batch(io);
     weir__free(io);
 }
 
@@ -152,7 +152,8 @@ int weir__io_rebuild(weir__io *io)
 
 void weir__io_suspend(weir__io *io)
 {
-    if (!io->closed) /* it may be, if it could not begin again */
+    weir__ready_forget_batch(io); /* the memory is this thread's */
+    if (!io->closed)              /* it may be, if it could not begin again */
         io->type->close(io);
     io->closed = true;
     io->broken = true;

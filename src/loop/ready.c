@@ -31,6 +31,8 @@
 /* Blocks that are taken for datagrams at the least: one more than is used says that it is all. */
 #define BATCH_MIN 2
 
+#define KEPT_SIZE_MAX 4096 /* of a block that is kept though nothing needs it now */
+
 static bool is_edge(const weir__io_handle *handle)
 {
     return handle->io->type->edge;
@@ -235,9 +237,13 @@ static bool receive_block(weir__io_handle *handle, struct reading *reading)
 
 /*
  * What recvmmsg fills in, and what the owner is shown of it; one for all handles of a backend. The
- * room for ancillary data is that of all datagrams, or of one that may bring descriptors.
+ * room for ancillary data is that of all datagrams, or of one that may bring descriptors. Blocks
+ * that were not needed are kept for the next batch, if they are small: most are taken in vain.
  */
 struct weir__ready_batch {
+    weir__io_block kept[WEIR__IO_READS_MAX];
+    unsigned kept_count;
+    size_t kept_size; /* of each */
     struct mmsghdr messages[WEIR__IO_READS_MAX];
     struct iovec vectors[WEIR__IO_READS_MAX];
     struct sockaddr_storage names[WEIR__IO_READS_MAX];
@@ -270,6 +276,24 @@ static void prepare_message(const weir__io_handle *handle, unsigned i, size_t si
     };
 }
 
+static void give_kept(weir__io *io)
+{
+    struct weir__ready_batch *batch = io->batch;
+
+    while (batch->kept_count > 0)
+        io->memory.give(io->memory.arg, &batch->kept[--batch->kept_count]);
+}
+
+static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
+{
+    struct weir__ready_batch *batch = io->batch;
+
+    if (batch->kept_count == 0)
+        return io->memory.take(io->memory.arg, size, ret_block);
+    *ret_block = batch->kept[--batch->kept_count];
+    return 0;
+}
+
 /* Memory for up to `count` datagrams; returns for how many there was some. */
 static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
 {
@@ -281,18 +305,38 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
         io->batch = weir__zalloc(sizeof(*io->batch));
     if (io->batch == NULL)
         return 0;
+    if (io->batch->kept_size != size)
+        give_kept(io);
+    io->batch->kept_size = size;
     for (; i < count; i++) {
-        if (io->memory.take(io->memory.arg, size, &io->batch->datagrams[i].block) < 0)
+        if (take_block(io, size, &io->batch->datagrams[i].block) < 0)
             break;
         prepare_message(handle, i, size);
     }
     return i;
 }
 
-static void give_rest(weir__io *io, unsigned from, unsigned count)
+/* As many fit as are taken for a batch: before that all that were kept are used. */
+static void keep_rest(weir__io *io, unsigned from, unsigned count)
 {
-    while (from < count)
-        io->memory.give(io->memory.arg, &io->batch->datagrams[from++].block);
+    struct weir__ready_batch *batch = io->batch;
+
+    while (count > from) {
+        const weir__io_block *block = &batch->datagrams[--count].block;
+
+        if (batch->kept_size <= KEPT_SIZE_MAX)
+            batch->kept[batch->kept_count++] = *block;
+        else
+            io->memory.give(io->memory.arg, block);
+    }
+}
+
+void weir__ready_forget_batch(weir__io *io)
+{
+    if (io->batch != NULL)
+        give_kept(io);
+    weir__free(io->batch);
+    io->batch = NULL;
 }
 
 static bool brings_rights(struct msghdr *header)
@@ -369,7 +413,7 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
         return false;
     }
     received = receive_messages(handle, count);
-    give_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
+    keep_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
     if (received == -EAGAIN) {
         reading->left--;
         return drained(handle, reading);

@@ -47,6 +47,9 @@ void weir__ready_poll_stop(weir__io_handle *handle);
     .send_datagrams = weir__ready_send_datagrams, .send_file = weir__ready_send_file, \
     .poll_start = weir__ready_poll_start, .poll_stop = weir__ready_poll_stop
 
+/* What is kept to receive datagrams into is given back. */
+void weir__ready_forget_batch(weir__io *io);
+
 /* One call that sends what the socket takes now: bytes, 0 if it is full, or an error. No state
  * changes. */
 ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);

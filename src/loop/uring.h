@@ -41,8 +41,8 @@ enum weir__uring_op {
 
 /* What is known of a handle: bits of `manner`. */
 enum {
-    WEIR__URING_BULK = 1 << 0,  /* much: by poll, also if there is a ring of buffers */
-    WEIR__URING_EDGES = 1 << 1, /* polls that look first complete for nothing */
+    WEIR__URING_BULK = 1 << 0,    /* much: by poll, also if there is a ring of buffers */
+    WEIR__URING_EDGES = 1 << 1,   /* polls that look first complete for nothing */
     WEIR__URING_DOUBTED = 1 << 2, /* there may be more to read than it was told of */
 };
 

@@ -14,8 +14,8 @@
 #include "base/system.h"
 #include "loop/uring.h"
 
-#define CROWD_MIN 4 /* completions of a turn: with fewer to share it the question costs more */
-#define TURNS_MAX 4 /* that it may be put off */
+#define CROWD_MIN 4  /* completions of a turn: with fewer to share it the question costs more */
+#define TURNS_MAX 32 /* that it may be put off */
 
 bool weir__uring_doubt(weir__io_handle *handle)
 {

@@ -94,11 +94,18 @@ static unsigned read_events(unsigned events)
     return events;
 }
 
-/* It reads once a turn, however often it was woken. */
+/*
+ * It reads once a turn, however often it was woken: what the others tell of was there before the
+ * read, which has emptied the socket, or has said that it has not. But it has not looked for an
+ * end.
+ */
 static void read_or_remember(weir__io_handle *handle, unsigned events)
 {
+    events = read_events(events);
     if (handle->told == 0)
-        weir__ready_deliver(handle, read_events(events));
+        weir__ready_deliver(handle, events);
+    else if ((events & ~(unsigned)POLLIN) == 0 && !handle->unread)
+        return;
     else if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0)
         weir__io_make_due(handle, WEIR__IO_DUE_READ);
     else
