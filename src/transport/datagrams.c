@@ -216,9 +216,13 @@ void weir__datagrams_destroy(weir_channel *channel)
 static int open_socket(weir__datagrams *self, const weir_address *address)
 {
     int family = weir_address_family(address);
+    int err =
+        weir__endpoint_open(&self->base, family, SOCK_DGRAM, weir__socket_configure_datagrams);
 
     self->segments = family == AF_INET || family == AF_INET6;
-    return weir__endpoint_open(&self->base, family, SOCK_DGRAM, weir__socket_configure_datagrams);
+    if (err == 0)
+        weir__datagrams_learn_to_join(self);
+    return err;
 }
 
 static int bind_to(weir__datagrams *self, const weir_address *local)
@@ -315,6 +319,7 @@ int weir__datagrams_take(weir_channel *channel, int descriptor)
         return err;
     }
     self->segments = weir_address_family(&self->local) != AF_UNIX;
+    weir__datagrams_learn_to_join(self);
     self->bound = is_bound(&self->local);
     self->connected = weir__socket_remote_address(descriptor, &remote) == 0;
     return 0;

@@ -35,6 +35,7 @@ typedef struct weir__datagrams {
     size_t sent;       /* bytes of the message at the front of the queue, if it has segments */
     bool segments;     /* the system may be asked to make them, */
     bool splits_front; /* but has refused to for the message at the front */
+    size_t join_max;   /* datagrams up to this long are given to the system as one */
 } weir__datagrams;
 
 static inline weir__datagrams *weir__datagrams_of(const weir_channel *channel)
@@ -82,6 +83,10 @@ void weir__datagrams_forget(weir__datagrams *self);
 
 int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg);
 int weir__datagrams_flush(weir_channel *channel);
+
+/* For datagrams.c: of a new socket, how long datagrams may be that are given to the system as one.
+ */
+void weir__datagrams_learn_to_join(weir__datagrams *self);
 
 /* Such a transport: families differ in no more than this. */
 #define WEIR__DATAGRAMS(transport_name, figures, family, connect_slot)                        \

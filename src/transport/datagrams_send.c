@@ -6,6 +6,10 @@
  * (GSO), or of one segment each where it does not. `sent` counts the bytes of the pieces that have
  * gone, for the message at the front; only there can some have gone and others not.
  *
+ * The other way round, datagrams of one length to one recipient that follow each other are one
+ * piece, a run: the system makes the same datagrams of it again, but passes through its layers
+ * once. What it is too long for on the way to one recipient is sent one by one from then on.
+ *
  * What is refused is the first of a batch, and fails by itself; the others are tried again. A piece
  * of several segments is not given up for that: it is tried segment by segment.
  */
@@ -16,6 +20,7 @@
 
 #include <weir/composite.h>
 
+#include "base/system.h"
 #include "transport/datagrams.h"
 #include "transport/rights.h"
 
@@ -31,8 +36,9 @@ struct batch {
     size_t count;
     size_t used; /* of `vectors` */
     size_t lengths[PIECES];
-    bool is_last[PIECES]; /* of its message */
-    bool is_cut[PIECES];  /* the system is to make segments of it */
+    size_t completes[PIECES]; /* messages that have gone when it has */
+    bool is_cut[PIECES];      /* the system is to make segments of it */
+    size_t run;               /* the last piece takes more datagrams of this length; 0 = none */
     struct mmsghdr messages[PIECES];
     struct iovec vectors[VECTORS];
     _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
@@ -220,6 +226,84 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
     return 0;
 }
 
+/* ---- runs ---- */
+
+/* A system that does not know of segments would send a run as one datagram. */
+void weir__datagrams_learn_to_join(weir__datagrams *self)
+{
+    int size, descriptor = self->base.handle.descriptor;
+    socklen_t length = sizeof(size);
+
+    self->join_max = 0;
+    if (self->segments &&
+        weir__sys.getsockopt(descriptor, IPPROTO_UDP, UDP_SEGMENT, &size, &length) == 0 &&
+        size == 0)
+        self->join_max = PIECE_MAX / 2;
+}
+
+static bool are_same(const weir_address *one, const weir_address *other)
+{
+    return one->length == other->length && memcmp(&one->storage, &other->storage, one->length) == 0;
+}
+
+/* Bytes without addresses go from where the socket is bound to whom it is connected to. */
+static bool go_the_same_way(weir_msg *one, weir_msg *other)
+{
+    static const weir_datagram plain;
+    const weir_datagram *first = weir_datagram_of(one), *second = weir_datagram_of(other);
+
+    first = first != NULL ? first : &plain;
+    second = second != NULL ? second : &plain;
+    return are_same(&first->recipient, &second->recipient) &&
+           first->has_source == second->has_source &&
+           (!first->has_source || are_same(&first->sender, &second->sender));
+}
+
+/* Plain bytes, which say nothing of segments themselves. */
+static bool may_be_in_run(weir_msg *msg)
+{
+    const weir_datagram *datagram = weir_datagram_of(msg);
+    weir_msg *content = content_of(msg);
+
+    return content != NULL && weir_msg_is(content, &weir_buf_type) &&
+           (datagram == NULL || datagram->segment_size == 0);
+}
+
+/* After a message that was added as a piece of its own. */
+static size_t run_of(const weir__datagrams *self, weir_msg *msg)
+{
+    size_t length = may_be_in_run(msg) ? weir_msg_size(msg) : 0;
+
+    return length <= self->join_max ? length : 0;
+}
+
+/* All of a run are as long as the first, but for the last one, which may be shorter. */
+static bool may_join(const struct batch *batch, weir_msg *msg, weir_msg *before)
+{
+    size_t length, last = batch->count - 1;
+
+    if (batch->run == 0 || !may_be_in_run(msg) || !go_the_same_way(msg, before))
+        return false;
+    length = weir_msg_size(msg);
+    return length > 0 && length <= batch->run && batch->lengths[last] + length <= PIECE_MAX &&
+           batch->completes[last] < SEGMENTS_MAX && batch->used < VECTORS;
+}
+
+static void join(struct batch *batch, weir_msg *msg)
+{
+    size_t last = batch->count - 1, length = weir_msg_size(msg);
+    struct msghdr *header = &batch->messages[last].msg_hdr;
+
+    batch->used += (size_t)gather(batch, content_of(msg), 0, length); /* one: there is room */
+    if (header->msg_iovlen++ == 1)
+        ask_for_segments(header, batch->controls[last], (uint16_t)batch->run);
+    batch->lengths[last] += length;
+    batch->completes[last]++;
+    batch->is_cut[last] = true;
+    if (length < batch->run)
+        batch->run = 0;
+}
+
 /* ---- a batch ---- */
 
 /* A message's pieces from `offset` on; -ENOSPC if not all of them fit. */
@@ -237,9 +321,23 @@ static int add_message(const weir__datagrams *self, struct batch *batch, weir_ms
         if (err < 0)
             return err;
         offset += length;
-        batch->is_last[batch->count - 1] = offset == size;
+        batch->completes[batch->count - 1] = offset == size;
     } while (offset < size);
     return 0;
+}
+
+static int add_or_join(const weir__datagrams *self, struct batch *batch, weir_msg *const *msgs,
+                       size_t i)
+{
+    int err;
+
+    if (i > 0 && may_join(batch, msgs[i], msgs[i - 1])) {
+        join(batch, msgs[i]);
+        return 0;
+    }
+    err = add_message(self, batch, msgs[i], i == 0 ? self->sent : 0, i == 0);
+    batch->run = err == 0 ? run_of(self, msgs[i]) : 0;
+    return err;
 }
 
 /* Fails only with what is wrong with the first message. */
@@ -251,9 +349,10 @@ static int fill(weir__datagrams *self, struct batch *batch)
 
     batch->count = 0;
     batch->used = 0;
+    batch->run = 0;
     batch->has_rights = false;
     for (size_t i = 0; i < count && err == 0; i++)
-        err = add_message(self, batch, msgs[i], i == 0 ? self->sent : 0, i == 0);
+        err = add_or_join(self, batch, msgs, i);
     return batch->count > 0 ? 0 : err;
 }
 
@@ -267,23 +366,29 @@ static void drop_front(weir__datagrams *self, int err)
 static void complete(weir__datagrams *self, const struct batch *batch, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (batch->is_last[i])
-            drop_front(self, 0);
-        else
+        if (batch->completes[i] == 0)
             self->sent += batch->lengths[i];
+        for (size_t gone = 0; gone < batch->completes[i]; gone++)
+            drop_front(self, 0);
     }
 }
 
-/* Whether the system, or the device, cannot make segments: of anything, or of this message. */
+/* Whether the system, or the device, cannot make segments: of anything, or of this piece. */
 static bool refuses_segments(weir__datagrams *self, const struct batch *batch, int err)
 {
     if (!self->segments || !batch->is_cut[0])
         return false;
-    if (err == -EIO)
+    if (err != -EIO && err != -EINVAL && err != -EMSGSIZE)
+        return false;
+    if (err == -EIO) {
         self->segments = false;
-    else if (err == -EINVAL || err == -EMSGSIZE)
+        self->join_max = 0;
+    } else if (batch->completes[0] > 1) {
+        self->join_max = batch->vectors[0].iov_len - 1;
+    } else {
         self->splits_front = true;
-    return err == -EIO || err == -EINVAL || err == -EMSGSIZE;
+    }
+    return true;
 }
 
 /* Sends from the front of the queue, once. Returns 1 if that was not taken whole: `sent`, or who
