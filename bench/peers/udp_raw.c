@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A UDP echo server on epoll with nothing else in it: a batch is received into hot buffers by one
- * call, and sent back by another.
+ * call, and sent back by another; with join=1 those of one length to one recipient as one message,
+ * of which the system makes datagrams again.
  */
 #include "echo/competitor.h"
 
+#include <netinet/udp.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "udp/socket.h"
@@ -15,10 +18,13 @@ static char windows[BATCH][WINDOW];
 static struct iovec vectors[BATCH];
 static struct sockaddr_in senders[BATCH];
 static struct mmsghdr messages[BATCH];
+static struct mmsghdr runs[BATCH];
+static _Alignas(struct cmsghdr) char controls[BATCH][CMSG_SPACE(sizeof(uint16_t))];
+static bool joins;
 
 static void server_configure(bench_round *round)
 {
-    (void)round;
+    joins = bench_setting(round, "join", 0) != 0;
 }
 
 static void prepare(int i)
@@ -32,6 +38,51 @@ static void prepare(int i)
     };
 }
 
+static void ask_for_segments(struct msghdr *header, char *control, uint16_t size)
+{
+    header->msg_control = control;
+    header->msg_controllen = sizeof(controls[0]);
+    *CMSG_FIRSTHDR(header) = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof(size)),
+        .cmsg_level = IPPROTO_UDP,
+        .cmsg_type = UDP_SEGMENT,
+    };
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(header)), &size, sizeof(size));
+}
+
+static bool are_alike(int one, int other)
+{
+    return messages[one].msg_len == messages[other].msg_len &&
+           memcmp(&senders[one], &senders[other], sizeof(senders[0])) == 0;
+}
+
+/* Returns how many runs there are of so many messages. */
+static int join(int count)
+{
+    int used = 0;
+
+    for (int from = 0, to; from < count; from = to) {
+        struct msghdr *header = &runs[used].msg_hdr;
+
+        for (to = from + 1; to < count && are_alike(from, to); to++)
+            ;
+        *header = messages[from].msg_hdr;
+        header->msg_iovlen = (size_t)(to - from);
+        if (to - from > 1)
+            ask_for_segments(header, controls[used], (uint16_t)messages[from].msg_len);
+        used++;
+    }
+    return used;
+}
+
+static void send_back(int descriptor, int count)
+{
+    struct mmsghdr *sent = joins ? runs : messages;
+
+    count = joins ? join(count) : count;
+    bench_require(sendmmsg(descriptor, sent, (unsigned)count, 0) == count, "sendmmsg");
+}
+
 /* False if that was all. */
 static bool echo_batch(int descriptor)
 {
@@ -41,7 +92,7 @@ static bool echo_batch(int descriptor)
         return false;
     for (int i = 0; i < count; i++)
         vectors[i].iov_len = messages[i].msg_len;
-    bench_require(sendmmsg(descriptor, messages, (unsigned)count, 0) == count, "sendmmsg");
+    send_back(descriptor, count);
     for (int i = 0; i < count; i++)
         prepare(i);
     return count == BATCH;
