@@ -30,6 +30,9 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
 /* The loop: the executor of a removed handler is through with it. */
 void weir__pipeline_gone(weir_ctx *ctx);
 
+/* The loop: what the channel has fired has got past this context, of one elsewhere or the ends. */
+void weir__pipeline_end_behind(weir_ctx *ctx);
+
 /* The context that what is added last comes before: the initialiser that runs now, or the ends. */
 weir_ctx *weir__initializer_place(weir_pipeline *pipeline);
 

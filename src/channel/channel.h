@@ -62,7 +62,7 @@ enum {
     WEIR__TOLD_FAILURE = 1 << 13,  /* a failure that nobody waited for has been fired */
     WEIR__TOLD_DRAINING = 1 << 14, /* `draining` was fired */
     WEIR__DETACHING = 1 << 15,     /* on the way out of its loop */
-    WEIR__ENDING = 1 << 16,        /* closed: its handlers are being removed */
+    WEIR__ENDING = 1 << 16,        /* closed, all have heard: handlers are being removed */
     WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
     WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
     WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */

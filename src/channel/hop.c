@@ -17,6 +17,9 @@
  * says so through the outbox; from there on the loop pushes to the outbox directly, behind what is
  * still there. When that is empty too the context is freed. So nothing is lost or overtaken.
  *
+ * The end. When the channel is closed `ended` follows `unregistered`, through each of them in turn:
+ * when it comes to the tail all handlers have heard what they had to, and may be removed.
+ *
  * Bytes. A message counts while it is under way: one that was read against the marks that pause
  * reading (rare->under_way), one that was written against those of the outbound queue.
  */
@@ -40,6 +43,7 @@ enum {
     ADDED = 1 << 19,
     REMOVED = 1 << 20, /* to: you are removed; from: I am through */
     LEAVE = 1 << 21,   /* from: remove me */
+    ENDED = 1 << 22,   /* no event of the channel's follows */
 };
 
 /* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */
@@ -48,7 +52,7 @@ enum { PAIRED = 4 };
 static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
     WEIR__REGISTERED,    WEIR__UNREGISTERED, WEIR__ACTIVE,   WEIR__INACTIVE,
     WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
-    WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,
+    WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,        ENDED,
 };
 
 /* What brings something travels in memory of its own. */
@@ -520,6 +524,11 @@ void weir__hop_remove(weir_ctx *ctx)
         push_in(ctx, NULL, REMOVED);
 }
 
+void weir__hop_end(weir_ctx *ctx)
+{
+    push_in(ctx, NULL, ENDED);
+}
+
 static bool takes(const weir_ctx *ctx, uint32_t slot)
 {
     const weir__hop *hop = weir__hop_of(ctx);
@@ -561,6 +570,8 @@ static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
             tell_added(ctx);
     } else if (slot == REMOVED) {
         tell_removed(ctx);
+    } else if (slot == ENDED) {
+        push_out(ctx, NULL, ENDED);
     } else if (node->is_fixed) {
         deliver(ctx, &event);
     } else {
@@ -611,6 +622,8 @@ static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
         weir__pipeline_remove(ctx);
     } else if (slot == REMOVED) {
         weir__hop_of(ctx)->is_gone = true;
+    } else if (slot == ENDED) {
+        weir__pipeline_end_behind(ctx);
     } else if (node->is_fixed) {
         weir__pass(ctx, &event);
     } else {

@@ -29,7 +29,7 @@
 #include "channel/ctx.h"
 #include "channel/invoke.h"
 
-#define WEIR__HOP_FIXED 11
+#define WEIR__HOP_FIXED 12
 
 typedef struct weir__hop_node {
     weir__list link;
@@ -96,6 +96,10 @@ void weir__hop_leave(weir_ctx *ctx, const weir__event *event);
 /* The loop: the handler is in the pipeline, and is to be told; or out of it. */
 void weir__hop_add(weir_ctx *ctx);
 void weir__hop_remove(weir_ctx *ctx);
+
+/* The loop: the channel's last event was fired. When what is on the way to the handler, and away
+ * from it, has arrived, weir__pipeline_end_behind goes on. */
+void weir__hop_end(weir_ctx *ctx);
 
 /* Its executor: it wants to be removed. */
 void weir__hop_ask_removal(weir_ctx *ctx);

@@ -29,8 +29,8 @@
  *   - `active` and `inactive` come in pairs, and so do `registered` and `unregistered`.
  *
  * The end, in this order: the transport - the closed promise - the promises of those who closed -
- * what was not sent fails - then, in a task, `inactive`, `unregistered`, and all handlers go, from
- * the tail on.
+ * what was not sent fails - then, in a task, `inactive`, `unregistered`, and when all handlers have
+ * heard that, wherever they run, they go, from the tail on.
  */
 #include "channel/channel.h"
 

@@ -312,6 +312,19 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
     collect_mask(pipeline);
 }
 
+static void remove_all(weir_pipeline *pipeline)
+{
+    weir_channel *channel = pipeline->ends.channel;
+
+    channel->flags |= WEIR__ENDING;
+    for (weir_ctx *ctx = pipeline->ends.prev; ctx != &pipeline->ends; ctx = ctx->prev) {
+        weir__pipeline_remove(ctx);
+        if (weir__ctx_is_elsewhere(ctx))
+            return; /* weir__pipeline_gone goes on */
+    }
+    weir__channel_ended(channel);
+}
+
 void weir__pipeline_gone(weir_ctx *ctx)
 {
     weir_channel *channel = ctx->channel;
@@ -323,22 +336,29 @@ void weir__pipeline_gone(weir_ctx *ctx)
         (void)weir_promise_succeed(left, NULL);
     weir_promise_release(left);
     if (weir__channel_has(channel, WEIR__ENDING))
-        weir__pipeline_end(&channel->pipeline);
+        remove_all(&channel->pipeline);
     else
         collect_mask(&channel->pipeline);
 }
 
+/* Those on the loop are called as an event comes by: only others have to be waited for. None is
+ * added any more, since the channel is closed. */
+void weir__pipeline_end_behind(weir_ctx *ctx)
+{
+    weir_pipeline *pipeline = &ctx->channel->pipeline;
+
+    do
+        ctx = ctx->next;
+    while (ctx != &pipeline->ends && !weir__ctx_is_elsewhere(ctx));
+    if (ctx != &pipeline->ends)
+        weir__hop_end(ctx);
+    else
+        remove_all(pipeline);
+}
+
 void weir__pipeline_end(weir_pipeline *pipeline)
 {
-    weir_channel *channel = pipeline->ends.channel;
-
-    channel->flags |= WEIR__ENDING;
-    for (weir_ctx *ctx = pipeline->ends.prev; ctx != &pipeline->ends; ctx = ctx->prev) {
-        weir__pipeline_remove(ctx);
-        if (weir__ctx_is_elsewhere(ctx))
-            return; /* weir__pipeline_gone goes on */
-    }
-    weir__channel_ended(channel);
+    weir__pipeline_end_behind(&pipeline->ends);
 }
 
 void weir__pipeline_destroy(weir_pipeline *pipeline)

@@ -29,8 +29,8 @@ void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel);
 void weir__pipeline_begin(weir_pipeline *pipeline);
 
 /*
- * Removes all handlers, from the tail on, each when the one behind it is gone, wherever that runs;
- * then calls weir__channel_ended.
+ * The last event was fired: when it has come to all handlers, wherever they run, removes them, from
+ * the tail on, each when the one behind it is gone; then calls weir__channel_ended.
  */
 void weir__pipeline_end(weir_pipeline *pipeline);
 

@@ -222,6 +222,7 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     assert_true(gate_await_arrivals(&removed.gate, 1));
     weir_channel_abort(rig.channel, NULL);
     rig_run(&rig);
+    come_back(&rig, home); /* it has heard that the channel ends */
     errand_on(weir_group_at(home, 0), nothing, NULL);
     gate_open(&removed.gate);
     assert_true(tally_await(&removed.done, 1));

@@ -18,6 +18,7 @@
 
 static _Atomic int live_messages;
 static _Atomic int live_handlers;
+static _Atomic int unpaired; /* beginnings whose end a witness has not heard */
 
 static void on_destroy(weir_msg *msg)
 {
@@ -100,6 +101,64 @@ static const weir_handler passer = {
     .write = pass_write,
     .flush = pass_flush,
 };
+
+/* Hears of the ends of what it has heard begin, before it is removed; wherever it stands. */
+struct witness {
+    int registered;
+    int active;
+};
+
+static void on_registered(weir_ctx *ctx)
+{
+    ((struct witness *)weir_ctx_state(ctx))->registered++;
+    weir_fire_registered(ctx);
+}
+
+static void on_unregistered(weir_ctx *ctx)
+{
+    ((struct witness *)weir_ctx_state(ctx))->registered--;
+    weir_fire_unregistered(ctx);
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    ((struct witness *)weir_ctx_state(ctx))->active++;
+    weir_fire_active(ctx);
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    ((struct witness *)weir_ctx_state(ctx))->active--;
+    weir_fire_inactive(ctx);
+}
+
+static void look_back(weir_ctx *ctx)
+{
+    const struct witness *self = weir_ctx_state(ctx);
+
+    if (self->registered != 0 || self->active != 0)
+        atomic_fetch_add(&unpaired, 1);
+}
+
+static const weir_handler witness = {
+    .name = "witness",
+    .state_size = sizeof(struct witness),
+    .removed = look_back,
+    .registered = on_registered,
+    .unregistered = on_unregistered,
+    .active = on_active,
+    .inactive = on_inactive,
+};
+
+static void add_witnesses(struct storm *storm)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(storm->channel);
+    weir_group *groups[] = {NULL, storm->others, NULL, storm->others, NULL};
+
+    for (unsigned i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+        assert_int_equal(
+            weir_pipeline_add(pipeline, WEIR_PLACE(.group = groups[i]), &witness, NULL), 0);
+}
 
 static void blow(struct storm *storm, weir__random *random)
 {
@@ -199,6 +258,7 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
         assert_int_equal(
             wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &storm.channel),
             0);
+        add_witnesses(&storm);
         weir_channel_register(storm.channel, weir_group_at(loops, 0), NULL);
         for (int i = 0; i < STORM_THREADS; i++) {
             weir_channel_retain(storm.channel);
@@ -217,4 +277,5 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
     diary_close(&diary);
     assert_int_equal(atomic_load(&live_messages), 0);
     assert_int_equal(atomic_load(&live_handlers), 0);
+    assert_int_equal(atomic_load(&unpaired), 0);
 }
