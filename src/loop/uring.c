@@ -149,7 +149,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
         return (int)(self->counted - *self->ring.cq.khead);
     weir__uring_settle_doubts(self);
     weir__uring_watch_wake(self);
-    if (has_something_to_tell(self))
+    if (has_something_to_tell(self) || weir__uring_has_doubts(self))
         deadline_ns = 0;
     if (deadline_ns != 0 || must_enter(self))
         err = weir__uring_enter(self, deadline_ns);

@@ -235,8 +235,14 @@ void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *
 bool weir__uring_doubt(weir__io_handle *handle);
 void weir__uring_forget_doubt(weir__io_handle *handle);
 
-/* Before a wait: has those read again that have something left. */
+/* Before a wait: has those read again that have something left; or puts it off, and then nobody may
+ * sleep yet. */
 void weir__uring_settle_doubts(weir__uring *self);
+
+static inline bool weir__uring_has_doubts(const weir__uring *self)
+{
+    return self->doubts.count > 0;
+}
 
 /* ---- receiving by a ring of buffers (uring_receive.c) ---- */
 

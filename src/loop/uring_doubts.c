@@ -5,9 +5,10 @@
  *
  * recvmsg(2) says so of one read, at the price of a tenth of it. Where a turn reads from several
  * sockets it is cheaper to receive by recv(2), which does not, and to ask for all of them at once
- * whether something is left, before the loop waits. While the kernel has completions already the
- * loop does not sleep, and may put that off: most of what has come since then is among them, and
- * would only be read twice. But not for long, for the loop may never sleep.
+ * whether something is left, before the loop waits. While the kernel has something for us already
+ * the loop has another turn first, and may put that off: most of what has come since then is told
+ * by that, and would only be read twice. But not for long, for the loop may never sleep. That turn
+ * does not wait: what the kernel has may come to nothing, if it was read meanwhile.
  */
 #include <poll.h>
 

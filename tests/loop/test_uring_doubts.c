@@ -184,3 +184,35 @@ TEST_EACH_BACKEND(doubts, remain_until_the_system_answers)
     driver_until(driver, all_have(peers, 8, 200));
     faults_remove();
 }
+
+#define SLEEP_NS weir_seconds(10)
+
+static struct peer *busy; /* the test's own thread */
+
+static void send_to_busy(struct peer *peer, enum told told)
+{
+    if (told != TOLD_RECEIVED)
+        return;
+    peer->react = NULL;
+    assert_int_equal(peer_remote_send(busy, 100), 100);
+    assert_int_equal(peer_remote_send(busy, 100), 100);
+}
+
+/*
+ * A ring is woken for what was read meanwhile, and finds nothing to tell of: that it was to be
+ * woken does not mean that it will not sleep.
+ */
+TEST_EACH_BACKEND(doubts, do_not_sleep)
+{
+    int64_t until_ns = weir__monotonic_now() + SLEEP_NS;
+    struct peer *peers[8];
+
+    open_crowd(driver, peers, 8);
+    busy = peers[7];
+    peers[0]->react = send_to_busy;
+    send_hidden(peers, 7);
+    assert_int_equal(peer_remote_send(busy, 100), 100);
+    while (!all_have(peers, 7, 200) || busy->bytes != 300)
+        assert_true(driver_step(driver, SLEEP_NS));
+    assert_true(weir__monotonic_now() < until_ns);
+}
