@@ -62,7 +62,8 @@ typedef struct weir_server_options {
                      instead of the addresses; and tells it when it is ready */
     char *const *restart_argv; /* main's: on SIGUSR2 weir_server_run has the program replace this
                                   process; lent as long as the server is there. That one, SIGINT and
-                                  SIGTERM wait for it from the start on, in the calling thread */
+                                  SIGTERM wait for it from the start on, in the calling thread,
+                                  and the latter two until it is stopped there */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) \

@@ -41,14 +41,15 @@ weir__signal_set weir__server_hold_signals(char *const *restart_argv)
     return weir__signal_set_block(set);
 }
 
-/* Who ends may be ended; but nobody is to replace it any more. */
-static void let_signals_go(const weir__server *server)
+void weir__server_let_signals_go(weir__server *server)
 {
     weir__signal_set restart = 0;
 
+    if (server->holder != weir__thread_id())
+        return;
     (void)weir__signal_set_add(&restart, SIGUSR2);
-    if (server->holder == weir__thread_id())
-        weir__signal_set_unblock(server->held & ~restart);
+    weir__signal_set_unblock(server->held & ~restart);
+    server->held = 0;
 }
 
 /* ---- signals ---- */
@@ -183,10 +184,10 @@ int weir_server_run(weir_channel *channel)
     if (err == 0)
         err = weir_promise_await(run.over, WEIR_NEVER);
     if (err == 0)
-        err = weir_server_stop(channel, 0, DRAIN_NS);
+        err = weir__server_stop(run.server, 0, DRAIN_NS);
     end_hearing(&run);
     if (run.server != NULL)
-        let_signals_go(run.server);
+        weir__server_let_signals_go(run.server);
     weir_promise_release(run.over);
     return err;
 }

@@ -57,7 +57,7 @@ struct weir__server {
     int err;
     bool is_patient; /* an address that is in use will be tried again */
 
-    weir__signal_set held; /* until weir_server_run has ended, by the thread that has started it */
+    weir__signal_set held; /* until it has ended, by the thread that has started it */
     pid_t holder;
     _Atomic bool is_replaced; /* by a process that is ready: what a manager hears is its affair */
     _Atomic bool is_restarting;
@@ -94,6 +94,13 @@ int weir__server_may_wait(const weir__server *server);
  * that it is ready they may come. Returns those that did not wait before.
  */
 weir__signal_set weir__server_hold_signals(char *const *restart_argv);
+
+/* When it has ended, on the thread that has started it: who ends may be ended; but nobody is to
+ * replace it any more. */
+void weir__server_let_signals_go(weir__server *server);
+
+/* As weir_server_stop, on a thread that may wait for it, and lets no signals go. */
+int weir__server_stop(weir__server *server, int64_t quiet_ns, int64_t timeout_ns);
 
 /* As weir_server_start_later. Who is patient will try again if an address is in use. */
 int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,

@@ -108,17 +108,11 @@ static void tell_manager(weir__server *server)
         (void)weir_systemd_notify("STOPPING=1"); /* the log says if it could not be told */
 }
 
-int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns)
+int weir__server_stop(weir__server *server, int64_t quiet_ns, int64_t timeout_ns)
 {
-    weir__server *server = weir__server_of(channel);
     int64_t deadline_ns = weir__deadline(weir__monotonic_now(), timeout_ns);
     int err, boss_err = 0;
 
-    if (server == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
-        return -EINVAL;
-    err = weir__server_may_wait(server);
-    if (err < 0)
-        return err;
     /* Acquire-release, as where a restart looks at it: what is left of files was said before. */
     (void)atomic_exchange_explicit(&server->is_stopping, true, memory_order_acq_rel);
     tell_manager(server);
@@ -127,6 +121,21 @@ int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns
     if (server->boss != server->workers)
         boss_err = end_group(server, server->boss, quiet_ns, deadline_ns);
     return err < 0 ? err : boss_err;
+}
+
+int weir_server_stop(weir_channel *channel, int64_t quiet_ns, int64_t timeout_ns)
+{
+    weir__server *server = weir__server_of(channel);
+    int err;
+
+    if (server == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
+        return -EINVAL;
+    err = weir__server_may_wait(server);
+    if (err < 0)
+        return err;
+    err = weir__server_stop(server, quiet_ns, timeout_ns);
+    weir__server_let_signals_go(server);
+    return err;
 }
 
 void weir__server_hurry(weir__server *server)

@@ -633,6 +633,25 @@ TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
     service_stop(server);
 }
 
+/* Also one that is stopped without weir_server_run: then its process can be interrupted again. */
+TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group, .restart_argv = successor_of(host)));
+    sigset_t signals;
+
+    assert_true(is_held(SIGUSR2));
+    assert_true(is_held(SIGINT));
+    assert_true(is_held(SIGTERM));
+    service_stop(server);
+    assert_false(is_held(SIGINT));
+    assert_false(is_held(SIGTERM));
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR2);
+    assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &signals, NULL), 0);
+}
+
 /* ---- what a manager hears ---- */
 
 struct manager {
