@@ -22,6 +22,7 @@
 #include "channel/progress.h"
 #include "handler/chunks.h"
 #include "handler/content.h"
+#include "handler/messenger.h"
 
 struct chunked_writing {
     weir_pending_writes writes;
@@ -32,9 +33,9 @@ struct chunked_writing {
 
 /* A piece under way. */
 struct piece {
-    weir_listener listener;
-    weir_channel *channel; /* kept */
+    weir__messenger messenger;
     weir_chunks *chunks;   /* kept */
+    weir_promise *promise; /* kept, once it is complete */
     int64_t size;
 };
 
@@ -83,34 +84,50 @@ static void tell_progress(weir_chunks *chunks, int64_t size)
         chunks->on_progress(chunks->sent, chunks->length, chunks->user_data);
 }
 
-static void on_sent(weir_promise *promise, void *user_data)
+static void end_piece(const struct piece *piece)
 {
-    struct piece piece = *(struct piece *)user_data;
-    weir_chunks *chunks = piece.chunks;
+    weir_channel *channel = piece->messenger.channel;
+    weir_chunks *chunks = piece->chunks;
     weir_ctx *ctx = chunks->ctx;
-    int err = weir_promise_result(promise);
+    int err = weir_promise_result(piece->promise);
 
-    weir__node_give(user_data);
     chunks->under_way--;
     if (err == 0)
-        tell_progress(chunks, piece.size);
+        tell_progress(chunks, piece->size);
     else if (ctx != NULL)
-        fail_first(ctx, chunks, err, weir_promise_detail(promise));
+        fail_first(ctx, chunks, err, weir_promise_detail(piece->promise));
     else
-        report(piece.channel, chunks, err, weir_promise_detail(promise));
+        report(channel, chunks, err, weir_promise_detail(piece->promise));
     if (ctx != NULL) { /* also if it was the end of these: others are behind */
         put_off_close(ctx);
         pump(ctx);
     } else if (chunks->under_way == 0) {
-        report(piece.channel, chunks, 0, NULL);
+        report(channel, chunks, 0, NULL);
     }
-    weir_msg_release(weir_chunks_msg(chunks));
-    weir_channel_release(piece.channel);
+}
+
+static void arrive(void *user_data, int status)
+{
+    struct piece piece = *(struct piece *)user_data;
+
+    (void)status;
+    if (weir__messenger_goes_on(&((struct piece *)user_data)->messenger, arrive, user_data))
+        return;
+    weir__node_give(user_data); /* for the next ones */
+    end_piece(&piece);
+    weir_promise_release(piece.promise);
+    weir_msg_release(weir_chunks_msg(piece.chunks));
+    weir_channel_release(piece.messenger.channel);
+}
+
+static void on_sent(weir_promise *promise, void *user_data)
+{
+    ((struct piece *)user_data)->promise = weir_promise_retain(promise);
+    arrive(user_data, 0);
 }
 
 static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
 {
-    weir_channel *channel = weir_ctx_channel(ctx);
     struct piece *piece = weir__node_take();
     weir_promise *promise;
 
@@ -120,15 +137,10 @@ static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
         weir_msg_release(msg);
         return -ENOMEM;
     }
-    *piece = (struct piece){
-        .listener = {.fn = on_sent, .user_data = piece},
-        .channel = weir_channel_retain(channel),
-        .chunks = chunks,
-        .size = weir__content_on_wire(msg),
-    };
+    *piece = (struct piece){.chunks = chunks, .size = weir__content_on_wire(msg)};
     weir_msg_retain(weir_chunks_msg(chunks));
     chunks->under_way++;
-    weir_promise_listen(promise, &piece->listener);
+    weir__messenger_wait(&piece->messenger, weir_ctx_channel(ctx), promise, on_sent, piece);
     weir_write_and_flush(ctx, msg, promise);
     weir_promise_release(promise);
     return 0;

@@ -15,8 +15,10 @@
 
 #include "base/list.h"
 #include "base/options.h"
+#include "channel/channel.h"
 #include "channel/node.h"
 #include "executor/executor.h"
+#include "handler/messenger.h"
 #include "handler/own_promise.h"
 
 #define TIMEOUT_USUAL weir_seconds(30)
@@ -31,10 +33,9 @@ struct write_timeout {
 /* A write under way. It belongs to its promise, which may outlive the handler. */
 struct pending {
     weir__list link; /* first */
-    weir_listener listener;
-    weir_ctx *ctx; /* NULL = the handler is gone */
+    weir__messenger messenger;
     int64_t deadline_ns;
-    bool is_silent; /* nobody else hears how it ended */
+    weir_promise *failed; /* kept, if it has, and nobody else hears of it */
 };
 
 _Static_assert(sizeof(struct pending) <= WEIR__NODE_SIZE, "a write under way is a node");
@@ -85,16 +86,35 @@ static void look(weir_ctx *ctx)
 
 /* ---- writes ---- */
 
-static void on_written(weir_promise *promise, void *user_data)
+static void arrive(void *user_data, int status)
 {
     struct pending *pending = user_data;
-    weir_ctx *ctx = pending->ctx;
-    bool tells = ctx != NULL && pending->is_silent && weir_promise_result(promise) < 0;
+    weir_channel *channel = pending->messenger.channel;
+    weir_promise *failed = pending->failed;
 
+    (void)status;
+    if (weir__messenger_goes_on(&pending->messenger, arrive, pending))
+        return;
     weir__list_remove(&pending->link);
     weir__node_give(pending);
-    if (tells)
-        weir_ctx_report(ctx, NULL, weir_promise_result(promise), weir_promise_detail(promise));
+    if (failed != NULL)
+        weir__channel_report(channel, NULL, weir_promise_result(failed),
+                             weir_promise_detail(failed));
+    weir_promise_release(failed);
+    weir_channel_release(channel);
+}
+
+static void on_written(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    arrive(user_data, 0);
+}
+
+static void on_written_for_nobody(weir_promise *promise, void *user_data)
+{
+    if (weir_promise_result(promise) < 0)
+        ((struct pending *)user_data)->failed = weir_promise_retain(promise);
+    arrive(user_data, 0);
 }
 
 static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
@@ -110,14 +130,10 @@ static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
         weir__node_give(pending);
         return err;
     }
-    *pending = (struct pending){
-        .listener = {.fn = on_written, .user_data = pending},
-        .ctx = ctx,
-        .deadline_ns = weir__deadline(now_of(ctx), state->timeout_ns),
-        .is_silent = done == NULL,
-    };
+    *pending = (struct pending){.deadline_ns = weir__deadline(now_of(ctx), state->timeout_ns)};
     weir__list_append(&state->pending, &pending->link);
-    weir_promise_listen(*ret_promise, &pending->listener);
+    weir__messenger_wait(&pending->messenger, weir_ctx_channel(ctx), *ret_promise,
+                         done != NULL ? on_written : on_written_for_nobody, pending);
     if (!weir_timer_is_running(&state->timer))
         look(ctx);
     return 0;
@@ -169,10 +185,9 @@ static void on_registered(weir_ctx *ctx)
 static void on_removed(weir_ctx *ctx)
 {
     struct write_timeout *state = weir_ctx_state(ctx);
-    weir__list *link;
 
-    while ((link = weir__list_pop(&state->pending)) != NULL)
-        ((struct pending *)(void *)link)->ctx = NULL;
+    while (weir__list_pop(&state->pending) != NULL)
+        ;
 }
 
 static const weir_handler write_timeout = {

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers that hear of their writes, on channels that go to another loop meanwhile: the promises
+ * of these writes are told on the loop that was left.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include <weir/buf.h>
+#include <weir/chunked_writing.h>
+#include <weir/chunks.h>
+#include <weir/write_timeout.h>
+
+#include "support/transport/line.h"
+
+enum { PIECE = 64 * 1024, PIECES = 256 }; /* more than both sockets take */
+
+/* The server reads nothing yet. */
+static void open_line(struct line *line)
+{
+    line_open(line,
+              &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+}
+
+static void move(struct line_end *end, struct host *host)
+{
+    weir_promise *promise = line_promise(end);
+
+    assert_int_equal(line_do(end, weir_channel_deregister), 0);
+    weir_group_register(host->group, end->channel, promise);
+    assert_int_equal(line_result(promise), 0);
+}
+
+static void read_all(struct line *line)
+{
+    line->server.on_read = line_discard;
+    weir_channel_set_auto_read(line->server.channel, true);
+    line_await_received(&line->server, (uint64_t)PIECES * PIECE);
+}
+
+static weir_msg *make_piece(void)
+{
+    weir_buf *buf = NULL;
+
+    if (weir_buf_create(PIECE, PIECE, &buf) < 0)
+        return NULL;
+    (void)weir_buf_advance(buf, PIECE);
+    return weir_buf_msg(buf);
+}
+
+/* ---- chunks ---- */
+
+struct source {
+    weir_channel *channel;
+    unsigned made;
+    _Atomic unsigned strayed; /* it was asked or told elsewhere than on the channel's loop */
+};
+
+static void look_around(struct source *source)
+{
+    if (!weir_in_executor(weir_channel_executor(source->channel)))
+        source->strayed++;
+}
+
+static int next_piece(void *source_, weir_msg **ret_chunk)
+{
+    struct source *source = source_;
+
+    look_around(source);
+    if (source->made++ == PIECES)
+        return WEIR_CHUNKS_END;
+    *ret_chunk = make_piece();
+    return *ret_chunk != NULL ? WEIR_CHUNKS_MADE : -ENOMEM;
+}
+
+static void forget(void *source)
+{
+    (void)source;
+}
+
+static void on_progress(int64_t sent, int64_t length, void *source)
+{
+    (void)sent;
+    (void)length;
+    look_around(source);
+}
+
+/* Nor is the half closure behind them lost. */
+TEST_EACH_LINE(moving, brings_chunks_along)
+{
+    static const weir_chunk_source table = {.next = next_piece, .close = forget};
+    struct source source = {0};
+    weir_promise *written, *shut;
+    weir_chunks *chunks = NULL;
+
+    open_line(line);
+    source.channel = line->client.channel;
+    assert_int_equal(weir_chunked_writing_add(weir_channel_pipeline(source.channel)), 0);
+    assert_int_equal(weir_chunks_create(&table, &source, (int64_t)PIECES * PIECE, &chunks), 0);
+    weir_chunks_on_progress(chunks, on_progress, &source);
+    written = line_promise(&line->client);
+    shut = line_promise(&line->client);
+    weir_channel_write_and_flush(source.channel, weir_chunks_msg(chunks), written);
+    weir_channel_shutdown_output(source.channel, shut);
+    move(&line->client, &line->far);
+    read_all(line);
+    assert_int_equal(line_result(written), 0);
+    assert_int_equal(line_result(shut), 0);
+    assert_int_equal(source.strayed, 0);
+    line_close(line);
+}
+
+/* ---- timeouts ---- */
+
+/* What can be wrong with this the thread sanitizer sees. */
+TEST_EACH_LINE(moving, brings_writes_along_that_have_a_time)
+{
+    weir_promise *written;
+
+    open_line(line);
+    assert_int_equal(weir_write_timeout_add(weir_channel_pipeline(line->client.channel), NULL), 0);
+    for (int i = 1; i < PIECES; i++)
+        weir_channel_write_and_flush(line->client.channel, make_piece(), NULL);
+    move(&line->client, &line->far);
+    written = line_promise(&line->client);
+    weir_channel_write_and_flush(line->client.channel, make_piece(), written);
+    read_all(line);
+    assert_int_equal(line_result(written), 0);
+    line_close(line);
+}
