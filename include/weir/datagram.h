@@ -121,7 +121,7 @@ WEIR_API void weir_datagram_set_recipient(weir_datagram *datagram, const weir_ad
 
 /*
  * Says which of this host's addresses it is sent from, for UDP channels that are bound to any; the
- * port is the channel's. NULL: the system chooses, by where it goes.
+ * port is the channel's. NULL, or any address: the system chooses, by where it goes.
  * Thread: its holder's.
  */
 WEIR_API void weir_datagram_set_sender(weir_datagram *datagram, const weir_address *sender);

@@ -171,7 +171,8 @@ static void ask_for_segments(struct msghdr *header, char *memory, uint16_t size)
     add_control(header, memory, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 }
 
-/* The interface is the route's to say, but for addresses that every one has. */
+/* The interface is the route's to say, but for addresses that every one has. To ask for any address
+ * is to ask for none; that of IPv6 the system would refuse if it goes to one of IPv4. */
 static void ask_for_source(struct msghdr *header, char *memory, const weir_address *source)
 {
     const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)&source->storage;
@@ -181,7 +182,8 @@ static void ask_for_source(struct msghdr *header, char *memory, const weir_addre
             .ipi_spec_dst = ((const struct sockaddr_in *)&source->storage)->sin_addr};
 
         add_control(header, memory, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
-    } else if (weir_address_family(source) == AF_INET6) {
+    } else if (weir_address_family(source) == AF_INET6 &&
+               !IN6_IS_ADDR_UNSPECIFIED(&ipv6->sin6_addr)) {
         const struct in6_pktinfo info = {.ipi6_addr = ipv6->sin6_addr,
                                          .ipi6_ifindex = ipv6->sin6_scope_id};
 

@@ -127,6 +127,31 @@ TEST_EACH_HOST(udp_packet_info, of_another_host_fails_its_datagram_only)
     mailbox_close(&there);
 }
 
+/* As the recipient of what came is, on a channel without packet_info. */
+TEST_EACH_HOST(udp_packet_info, of_any_address_leaves_it_to_the_system)
+{
+    static const char *const from[] = {"127.0.0.1:0", "[::1]:0"};
+    struct mailbox here, there;
+    weir_address any;
+    weir_msg *msg;
+
+    assert_int_equal(weir_address_parse("[::]:0", &any), 0);
+    mailbox_make(&here, host, NULL);
+    assert_int_equal(mailbox_bind(&here, "[::]:0"), 0);
+    assert_mail(&here, "active");
+    for (size_t i = 0; i < 2; i++) {
+        mailbox_make(&there, host, NULL);
+        assert_int_equal(mailbox_bind(&there, from[i]), 0);
+        assert_mail(&there, "active");
+        msg = letter("x", &there.address);
+        weir_datagram_set_sender(weir_datagram_of(msg), &any);
+        assert_int_equal(mailbox_write(&here, msg), 0);
+        assert_mail(&there, "read(x)");
+        mailbox_close(&there);
+    }
+    mailbox_close(&here);
+}
+
 /* Asked for later, and given up: what the channel is bound to is told then. */
 TEST_EACH_HOST(udp_packet_info, can_be_changed)
 {
