@@ -82,9 +82,9 @@ typedef struct weir_channel_options {
 
     bool drain_waits; /* when its group shuts down it is left to its peer, until the time is up;
                          otherwise it is closed then, unless a handler has `draining` */
-    bool
-        packet_info; /* UDP, IP_PKTINFO: of what comes the recipient is the address that it was sent
-                        to, also where the channel is bound to any, and a reply leaves from there */
+    bool packet_info; /* UDP, IP_PKTINFO: the recipient of what comes is the address that it was
+                         sent to, also if the channel is bound to any, and a reply leaves from
+                         there */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) \

@@ -69,8 +69,7 @@ typedef struct weir_group_options {
     const weir_chooser *chooser; /* default weir_chooser_round_robin() */
     const void *chooser_options; /* for a chooser of your own */
     const weir_autoscale_options *autoscale; /* grow and shrink by load, instead of a chooser */
-    int64_t
-        max_pending; /* at most this many queued tasks each, 16 at the least; default no bound */
+    int64_t max_pending; /* at most so many queued tasks each, 16 at the least; default no bound */
     weir_rejected_fn *rejected; /* default weir_reject */
     void *rejected_data;
     const weir_thread_factory *thread_factory; /* default: a thread of weir's own */

@@ -68,16 +68,16 @@ typedef struct weir__option {
     int64_t most;
 } weir__option;
 
-#define WEIR__OPTION(options, member, least, most)            \
-    {                                                         \
-#member, (int64_t)(options)->member, (least), (most), \
-    }
+#define WEIR__OPTION(options, member, least, most) \
+    ((weir__option){#member, (int64_t)(options)->member, (least), (most)})
 
 /* One that is a time or a count: no less than `least`, which is 0 or WEIR_OFF. */
 #define WEIR__OPTION_FROM(options, member, least) WEIR__OPTION(options, member, least, INT64_MAX)
 
-/* -EINVAL, with its reason in the log, unless all of them can be: ("idle", NULL, WEIR__OPTION(...),
- * ...). */
+/*
+ * -EINVAL, with its reason in the log, unless all of them can be:
+ *      weir__options_check("idle", NULL, WEIR__OPTION(options, ...), WEIR__OPTION(options, ...))
+ */
 #define weir__options_check(subsystem, object, ...) \
     weir__options_check_all(subsystem, object, (const weir__option[]){__VA_ARGS__, {.name = NULL}})
 

@@ -5,9 +5,9 @@
  * demand one, though ("must staple", RFC 7633): who has stolen its key can use it only until it is
  * revoked.
  *
- * One that cannot be verified is as none, as Chrome has it. Firefox refuses some of these, which
- * protects nobody, and has kept people from servers whose authority had made a mistake. curl does
- * not ask for one, unless it is told to, and then demands it.
+ * One that cannot be verified is as none: to refuse it would protect nobody, since who has stolen a
+ * key need not staple anything, and would keep clients from a server whose authority has made a
+ * mistake.
  */
 #include <openssl/err.h>
 #include <openssl/ocsp.h>

@@ -32,8 +32,7 @@ struct weir_tls_context {
 
     weir__mutex changing; /* guards: */
     weir_tls_context_options *options;
-    weir_tls_tickets
-        *tickets; /* a server's own, which outlive its settings; NULL: not needed yet */
+    weir_tls_tickets *tickets; /* a server's own, which outlive its settings; NULL = none yet */
 
     weir__mutex lock; /* guards: */
     weir__tls_settings *settings;

@@ -656,8 +656,7 @@ TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
 
 struct manager {
     int socket;
-    char
-        heard[1024]; /* sorted out by who asks: messages of two processes may overtake each other */
+    char heard[1024]; /* sorted out by who asks: messages of two processes may change places */
 };
 
 static void manager_open(struct manager *manager)
