@@ -147,7 +147,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
 
     if (weir__uring_has_counted(self)) /* the turn is not over: what waits for its end gets it */
         return (int)(self->counted - *self->ring.cq.khead);
-    weir__uring_settle_doubts(self);
+    weir__uring_settle_doubts(self, true);
     weir__uring_watch_wake(self);
     if (has_something_to_tell(self) || weir__uring_has_doubts(self))
         deadline_ns = 0;
@@ -175,7 +175,7 @@ static void flush(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
 
-    weir__uring_settle_doubts(self);
+    weir__uring_settle_doubts(self, false); /* the owner sleeps after this */
     weir__uring_watch_wake(self);
     if (io_uring_sq_ready(&self->ring) != 0)
         (void)weir__uring_submit(self);

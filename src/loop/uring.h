@@ -235,9 +235,9 @@ void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *
 bool weir__uring_doubt(weir__io_handle *handle);
 void weir__uring_forget_doubt(weir__io_handle *handle);
 
-/* Before a wait: has those read again that have something left; or puts it off, and then nobody may
- * sleep yet. */
-void weir__uring_settle_doubts(weir__uring *self);
+/* Before a wait: has those read again that have something left; or puts it off, if it may, and then
+ * nobody may sleep yet. */
+void weir__uring_settle_doubts(weir__uring *self, bool may_put_off);
 
 static inline bool weir__uring_has_doubts(const weir__uring *self)
 {

@@ -72,13 +72,13 @@ static void ask(struct weir__uring_doubts *doubts)
     doubts->turns = 0;
 }
 
-void weir__uring_settle_doubts(weir__uring *self)
+void weir__uring_settle_doubts(weir__uring *self, bool may_put_off)
 {
     struct weir__uring_doubts *doubts = &self->doubts;
 
     if (doubts->count == 0)
         return;
-    if (weir__uring_kernel_has_some(self) && ++doubts->turns < TURNS_MAX)
+    if (may_put_off && weir__uring_kernel_has_some(self) && ++doubts->turns < TURNS_MAX)
         return;
     ask(doubts);
 }
