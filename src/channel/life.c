@@ -336,12 +336,29 @@ void weir__channel_put_off_deadline(weir_channel *channel)
         weir__channel_end(channel, WEIR_ECLOSED);
 }
 
+/* A half closure has waited for what is sent now. The end that follows tells the peer no more. */
+static void finish_half_closure(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int err;
+
+    if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
+        weir__channel_has(channel, WEIR__OUTPUT_SHUT) ||
+        weir__channel_options(channel)->reset_on_close)
+        return;
+    err = channel->transport->shut_output(channel);
+    channel->flags |= WEIR__OUTPUT_SHUT;
+    if (rare != NULL)
+        weir__waiting_complete(&rare->output_closers, err, NULL);
+}
+
 void weir__channel_sent_all(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
     int err = 0;
 
     if (!has_to_linger(channel)) {
+        finish_half_closure(channel);
         weir__channel_end(channel, WEIR_ECLOSED);
         return;
     }

@@ -814,3 +814,41 @@ TEST(outbound, that_a_close_shuts_is_what_was_waited_for)
     weir_promise_release(shut);
     rig_close(&rig);
 }
+
+/* Nor does it if the peer has ended its stream before, and need not be waited for. */
+TEST(outbound, that_a_close_sends_to_a_peer_that_has_ended_is_what_was_waited_for)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", NULL);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    rig_end_input(&rig);
+    weir_channel_close(rig.channel, NULL);
+    diary_clear(&rig.diary);
+    rig_make_room(&rig, -1);
+    assert_int_equal(diary_count(&rig.diary, "FLUSH FIN shut=ok CLOSE"), 1);
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
+
+/* A reset tells the peer nothing of the kind. */
+TEST(outbound, that_is_reset_is_not_what_was_waited_for)
+{
+    struct rig rig;
+    weir_promise *shut;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.reset_on_close = true));
+    rig.wire->room = 1;
+    rig_write(&rig, "ab", NULL);
+    shut = rig_promise(&rig, "shut");
+    weir_channel_shutdown_output(rig.channel, shut);
+    weir_channel_close(rig.channel, NULL);
+    rig_make_room(&rig, -1);
+    assert_int_equal(diary_count(&rig.diary, "shut=WEIR_ECLOSED"), 1);
+    weir_promise_release(shut);
+    rig_close(&rig);
+}
