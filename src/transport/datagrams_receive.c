@@ -67,8 +67,9 @@ static void take_ipv4(weir_datagram *datagram, struct cmsghdr *control)
     struct in_pktinfo info;
 
     memcpy(&info, CMSG_DATA(control), sizeof(info));
-    recipient->sin_addr = info.ipi_addr;
     datagram->is_local = info.ipi_addr.s_addr == info.ipi_spec_dst.s_addr;
+    if (weir_address_family(&datagram->recipient) == AF_INET)
+        recipient->sin_addr = info.ipi_addr;
 }
 
 static void take_ipv6(weir_datagram *datagram, struct cmsghdr *control)
@@ -83,20 +84,20 @@ static void take_ipv6(weir_datagram *datagram, struct cmsghdr *control)
     datagram->is_local = !IN6_IS_ADDR_MULTICAST(&info.ipi6_addr);
 }
 
-/* What the system says if it was asked (packet_info). From a group, or a broadcast address, nobody
- * can answer. */
+/*
+ * What the system says if it was asked (packet_info). From a group, or a broadcast address, nobody
+ * can answer: of what has come by IPv4 to a socket of both only the first of these, the last to be
+ * said, knows it for sure.
+ */
 static void find_recipient(weir_datagram *datagram, const struct msghdr *header)
 {
     struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
     struct cmsghdr *control = CMSG_FIRSTHDR(message);
-    int family = weir_address_family(&datagram->recipient);
 
     for (; control != NULL; control = CMSG_NXTHDR(message, control)) {
-        if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO &&
-            family == AF_INET)
+        if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO)
             take_ipv4(datagram, control);
-        if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO &&
-            family == AF_INET6)
+        if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO)
             take_ipv6(datagram, control);
     }
 }

@@ -136,7 +136,7 @@ static int configure_datagrams(int descriptor, int family, const weir_channel_op
         err = set_number(descriptor, SOL_SOCKET, SO_BROADCAST, options->broadcast);
     if (err == 0 && is_internet(family) && (!fresh || options->gro))
         err = set_number(descriptor, IPPROTO_UDP, UDP_GRO, options->gro);
-    if (err == 0 && family == AF_INET && (!fresh || options->packet_info))
+    if (err == 0 && is_internet(family) && (!fresh || options->packet_info))
         err = set_number(descriptor, IPPROTO_IP, IP_PKTINFO, options->packet_info);
     if (err == 0 && family == AF_INET6 && (!fresh || options->packet_info))
         err = set_number(descriptor, IPPROTO_IPV6, IPV6_RECVPKTINFO, options->packet_info);

@@ -25,6 +25,7 @@ struct family {
 
 static const struct family four = {"0.0.0.0:0", "127.0.0.1:0", "239.7.8.9:0"};
 static const struct family six = {"[::]:0", "[::1]:0", "[ff31::7]:0"};
+static const struct family four_by_six = {"[::]:0", "127.0.0.1:0", "239.7.8.9:0"};
 
 struct party {
     struct mailbox guest;
@@ -292,4 +293,43 @@ TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
     weir_udp_join(channel, &group, NULL, NULL, joined);
     assert_int_equal(mailbox_result(joined), -ENOTSUP);
     weir_channel_release(channel);
+}
+
+/* ---- answers, where it is told to whom a question was sent ---- */
+
+static void answer(weir_ctx *ctx, weir_datagram *datagram)
+{
+    weir_datagram_return_to_sender(datagram);
+    weir_write_and_flush(ctx, weir_datagram_msg(datagram), NULL);
+}
+
+/* Nobody can send from a group's address. */
+static void ask_a_group(struct host *host, const struct family *family)
+{
+    struct party party;
+
+    party_open(&party, host, family);
+    party.guest.on_read = answer;
+    assert_int_equal(
+        weir_channel_set_options(party.guest.channel, WEIR_CHANNEL_OPTIONS(.packet_info = true)),
+        0);
+    assert_int_equal(change(&party, weir_udp_join, NULL), 0);
+    assert_int_equal(mailbox_post(&party.host, "all", &party.group), 0);
+    assert_mail(&party.host, "active read(all)");
+    party_close(&party);
+}
+
+TEST_EACH_HOST(udp_multicast, groups_can_answer_over_ipv4)
+{
+    ask_a_group(host, &four);
+}
+
+TEST_EACH_HOST(udp_multicast, groups_can_answer_over_ipv6)
+{
+    ask_a_group(host, &six);
+}
+
+TEST_EACH_HOST(udp_multicast, groups_can_answer_on_a_socket_of_both)
+{
+    ask_a_group(host, &four_by_six);
 }
