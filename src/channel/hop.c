@@ -6,7 +6,9 @@
  * handler goes to the loop, through the outbox, and from there to the next one, wherever that is.
  * The exception are neighbours on the same executor, which the loop writes down for them: they call
  * each other. One that is removed is written down nowhere before its executor hears of it, as of a
- * task like any other; so when it has, none of its neighbours is on the way to it any more.
+ * task like any other; so when it has, none of its neighbours is on the way to it any more. A new
+ * neighbour has a mark: what left for it before still goes over the loop. The executor takes the
+ * mark off when it finds that all of it has arrived, and calls it from there on.
  *
  *      who             inbox                       outbox
  *      the loop        enter: pushes               runs: passes on what comes out of it
@@ -54,6 +56,8 @@ static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
     WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
     WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,        ENDED,
 };
+
+#define IS_NEW ((uintptr_t)1) /* the mark of a neighbour */
 
 /* What brings something travels in memory of its own. */
 struct parcel {
@@ -179,26 +183,19 @@ static bool are_together(const weir_ctx *a, const weir_ctx *b)
            weir__hop_of(a)->executor == weir__hop_of(b)->executor;
 }
 
-/* The next handler if it runs on the same executor, with none but removed ones of it between. */
-static weir_ctx *next_together(const weir_ctx *ctx)
+/*
+ * One that is removed is nobody's neighbour, but until it is gone it is between its neighbours: it
+ * may still have to pass something on. Release: whoever finds a neighbour finds all of it.
+ */
+static void write_down(_Atomic uintptr_t *place, const weir_ctx *ctx, const weir_ctx *beside)
 {
-    weir_ctx *next = ctx->next;
+    uintptr_t neighbour = are_together(ctx, beside) && !is_removed(beside) ? (uintptr_t)beside : 0,
+              known = atomic_load_explicit(place, memory_order_relaxed) & ~IS_NEW;
 
-    while (are_together(ctx, next) && is_removed(next))
-        next = next->next;
-    return are_together(ctx, next) ? next : NULL;
+    if (neighbour != known)
+        atomic_store_explicit(place, neighbour != 0 ? neighbour | IS_NEW : 0, memory_order_release);
 }
 
-static weir_ctx *prev_together(const weir_ctx *ctx)
-{
-    weir_ctx *prev = ctx->prev;
-
-    while (are_together(ctx, prev) && is_removed(prev))
-        prev = prev->prev;
-    return are_together(ctx, prev) ? prev : NULL;
-}
-
-/* Release: whoever finds a neighbour finds all of it. */
 void weir__hop_write_down(weir_pipeline *pipeline)
 {
     weir__rare *rare = weir__channel_rare_if_any(pipeline->ends.channel);
@@ -210,8 +207,8 @@ void weir__hop_write_down(weir_pipeline *pipeline)
         if (!weir__ctx_is_elsewhere(ctx))
             continue;
         hop = weir__hop_of(ctx);
-        atomic_store_explicit(&hop->next, next_together(ctx), memory_order_release);
-        atomic_store_explicit(&hop->prev, prev_together(ctx), memory_order_release);
+        write_down(&hop->next, ctx, ctx->next);
+        write_down(&hop->prev, ctx, ctx->prev);
     }
 }
 
@@ -366,6 +363,11 @@ static void lose(weir_channel *channel, const weir__event *event, int err)
 
 /* ---- ports ---- */
 
+static unsigned *count_of(weir__port *port, uint32_t slot)
+{
+    return &port->under_way[slot < WEIR__BIND ? 0 : 1];
+}
+
 static bool is_under_way(const weir__hop_node *node)
 {
     return !weir__list_is_empty(&node->link);
@@ -395,10 +397,14 @@ static void append_fixed_locked(weir__port *port, unsigned i)
     weir__hop_node *opposite = opposite_behind(port, i);
     weir__list *link = &port->fixed[i].link;
 
-    if (opposite != NULL)
+    if (opposite != NULL) {
         weir__list_remove(&opposite->link);
+        --*count_of(port, opposite->slot);
+    }
     if (opposite != NULL && i % 2 == 0)
         return;
+    if (!is_under_way(&port->fixed[i]))
+        ++*count_of(port, port->fixed[i].slot);
     weir__list_remove(link);
     weir__list_append(&port->nodes, link);
 }
@@ -409,6 +415,7 @@ static void append_locked(weir__port *port, weir__hop_node *node, uint32_t fixed
 
     if (node != NULL) {
         weir__list_append(&port->nodes, &node->link);
+        ++*count_of(port, node->slot);
         return;
     }
     while ((fixed_slots[i] & fixed) == 0)
@@ -454,16 +461,30 @@ static weir__hop_node *take(weir__port *port, bool close, uint32_t *ret_slot)
     weir__hop_node *node = NULL;
 
     weir__mutex_lock(&port->lock);
+    if (port->running != 0)
+        --*count_of(port, port->running);
+    port->running = 0;
     link = weir__list_pop(&port->nodes);
     if (link != NULL) {
         node = container_of(link, weir__hop_node, link);
-        *ret_slot = node->slot;
+        *ret_slot = port->running = node->slot;
     } else {
         port->posted = false;
         port->closed = close;
     }
     weir__mutex_unlock(&port->lock);
     return node;
+}
+
+/* Nothing of what goes the way of this slot is in the port, or being passed on from it. */
+static bool is_free(weir__port *port, uint32_t slot)
+{
+    unsigned count;
+
+    weir__mutex_lock(&port->lock);
+    count = *count_of(port, slot);
+    weir__mutex_unlock(&port->lock);
+    return count == 0;
 }
 
 static void push_out(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed)
@@ -586,19 +607,35 @@ static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
 /* ---- from the handler ---- */
 
 /*
- * Neighbours on the same executor get it at once; otherwise the last of them sends it on. One that
- * does not know yet that it was added hears it now: its inbox is run later, and what was there
- * before would go past it.
+ * The neighbour that may be called; NULL if there is none, or if something that left for it before
+ * is still under way. In this order: what has left the outbox is in the inbox, and nothing is added
+ * meanwhile, since only this executor does that. Acquire: all of the neighbour.
  */
+static weir_ctx *neighbour_for(weir_ctx *ctx, uint32_t slot)
+{
+    weir__hop *hop = weir__hop_of(ctx), *next_hop;
+    _Atomic uintptr_t *place = slot < WEIR__BIND ? &hop->next : &hop->prev;
+    uintptr_t found = atomic_load_explicit(place, memory_order_acquire);
+    weir_ctx *next = (weir_ctx *)(found & ~IS_NEW);
+
+    if ((found & IS_NEW) == 0)
+        return next;
+    next_hop = weir__hop_of(next);
+    if (!next_hop->is_ready || !is_free(&hop->outbox, slot) || !is_free(&next_hop->inbox, slot))
+        return NULL;
+    /* Relaxed: nobody learns anything by it. The loop may have written another one down. */
+    return atomic_compare_exchange_strong_explicit(place, &found, (uintptr_t)next,
+                                                   memory_order_relaxed, memory_order_relaxed)
+               ? next
+               : NULL;
+}
+
+/* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
 void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
 {
     weir_ctx *next;
-    bool in = event->slot < WEIR__BIND;
 
-    while ((next = atomic_load_explicit(in ? &weir__hop_of(ctx)->next : &weir__hop_of(ctx)->prev,
-                                        memory_order_acquire)) != NULL) {
-        if (!weir__hop_of(next)->is_ready)
-            tell_added(next);
+    while ((next = neighbour_for(ctx, event->slot)) != NULL) {
         if (takes(next, event->slot)) {
             weir__invoke(next, event);
             return;

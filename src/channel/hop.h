@@ -41,7 +41,9 @@ typedef struct weir__port {
     weir__mutex lock; /* guards all but the task, which is that of who set `posted` */
     weir__list nodes;
     bool posted;
-    bool closed; /* the handler is gone: use the outbox */
+    bool closed;           /* the handler is gone: use the outbox */
+    unsigned under_way[2]; /* what goes in, and out: pushed, and not through yet */
+    uint32_t running;      /* the slot of the node that was taken, 0 = none: not through either */
     weir_task task;
     weir__hop_node fixed[WEIR__HOP_FIXED];
 } weir__port;
@@ -51,9 +53,10 @@ typedef struct weir__hop {
     weir__port inbox;
     weir__port outbox;
 
-    /* The neighbours, if they are of the same executor: the loop writes, the executor reads. */
-    _Atomic(weir_ctx *) next;
-    _Atomic(weir_ctx *) prev;
+    /* The neighbours, if they are of the same executor; with a mark, see hop.c. The loop writes,
+     * the executor takes the mark off. */
+    _Atomic uintptr_t next;
+    _Atomic uintptr_t prev;
 
     /* The executor's. */
     bool is_ready; /* `added` has been called, or is being */

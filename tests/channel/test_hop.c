@@ -380,6 +380,133 @@ TEST(hop, calls_neighbours_on_the_same_executor_directly)
     far_close(&far);
 }
 
+/* The executor does what it has to; the loop does not look yet. */
+static void run_far(struct far *far)
+{
+    gate_open(&far->gate);
+    errand_on(executor_of(far), nothing, NULL);
+    hold(far);
+}
+
+/* Two on the same executor, "e" and "f", with "c" between them on the loop. */
+static void far_open_apart(struct far *far)
+{
+    far_open_bare(far, NULL, NULL);
+    add_far(far, "e");
+    rig_add(&far->rig, "c");
+    add_far(far, "f");
+    rig_start(&far->rig);
+    settle(far);
+}
+
+/* "1" has left "e", and is on its way over the loop. */
+TEST(hop, that_becomes_a_neighbour_is_not_called_before_what_is_under_way)
+{
+    struct far far;
+
+    far_open_apart(&far);
+    (void)rig_receive(&far.rig, "1");
+    run_far(&far);
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "c", NULL), 0);
+    (void)rig_receive(&far.rig, "2");
+    rig_run(&far.rig);
+    diary_clear(&far.rig.diary);
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(2) f.read(1) f.read(2)");
+    (void)rig_receive(&far.rig, "3");
+    (void)rig_receive(&far.rig, "4");
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(3) f.read(3) e.read(4) f.read(4)");
+    far_close(&far);
+}
+
+TEST(hop, that_becomes_a_neighbour_is_not_written_to_before_what_is_under_way)
+{
+    struct far far;
+
+    far_open_apart(&far);
+    weir_channel_write(far.rig.channel, text_msg("1"), NULL);
+    run_far(&far);
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "c", NULL), 0);
+    weir_channel_write(far.rig.channel, text_msg("2"), NULL);
+    rig_run(&far.rig);
+    diary_clear(&far.rig.diary);
+    settle(&far);
+    assert_diary(&far.rig.diary, "f.write(2) e.write(1) e.write(2)");
+    far_close(&far);
+}
+
+TEST(hop, that_is_added_as_a_neighbour_is_not_called_before_what_is_under_way)
+{
+    struct far far;
+
+    far_open_bare(&far, NULL, NULL);
+    add_far(&far, "e");
+    rig_start(&far.rig);
+    settle(&far);
+    (void)rig_receive(&far.rig, "1");
+    run_far(&far);
+    (void)rig_receive(&far.rig, "2");
+    add_far(&far, "f");
+    rig_run(&far.rig);
+    diary_clear(&far.rig.diary);
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(2) f.added f.read(1) f.read(2)");
+    far_close(&far);
+}
+
+/* "m", between them, is removed with "1" on its way to it. */
+TEST(hop, whose_neighbour_is_removed_does_not_overtake_what_that_passes_on)
+{
+    struct far far;
+
+    far_open_bare(&far, NULL, NULL);
+    add_far(&far, "e");
+    add_far(&far, "m");
+    add_far(&far, "f");
+    rig_start(&far.rig);
+    settle(&far);
+    (void)rig_receive(&far.rig, "1");
+    diary_clear(&far.rig.diary);
+    assert_int_equal(weir_pipeline_remove(far.rig.pipeline, "m", NULL), 0);
+    (void)rig_receive(&far.rig, "2");
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(1) e.read(2) m.removed m.deinit f.read(1) f.read(2)");
+    (void)rig_receive(&far.rig, "3");
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(3) f.read(3)");
+    far_close(&far);
+}
+
+/* It answers inside the call: the way back is as short. */
+static void answer(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write(ctx, msg, NULL);
+}
+
+TEST(hop, that_answers_its_neighbour_writes_to_it_directly)
+{
+    static weir_handler echo;
+    struct far far;
+
+    echo = spy;
+    echo.read = answer;
+    far_open_bare(&far, NULL, NULL);
+    add_far(&far, "e");
+    assert_int_equal(weir_pipeline_add(far.rig.pipeline,
+                                       WEIR_PLACE(.name = "f", .group = far.group), &echo,
+                                       SPY(&far.rig.diary, "f")),
+                     0);
+    rig_start(&far.rig);
+    settle(&far);
+    diary_clear(&far.rig.diary);
+    (void)rig_receive(&far.rig, "1");
+    (void)rig_receive(&far.rig, "2");
+    settle(&far);
+    assert_diary(&far.rig.diary, "e.read(1) e.write(1) e.read(2) e.write(2)");
+    far_close(&far);
+}
+
 static void remove_self(weir_ctx *ctx, weir_msg *msg)
 {
     weir_ctx_remove(ctx);
@@ -664,7 +791,7 @@ TEST(hop, replaced_by_another_before_the_registration_is_told_all_of_it)
 }
 
 /* The inbox of the second is run after that of the first: what the first passes on does not go past
- * the second. */
+ * the second, which hears first that it was added. */
 TEST(hop, side_by_side_hear_all_of_it)
 {
     struct far far;
@@ -674,7 +801,7 @@ TEST(hop, side_by_side_hear_all_of_it)
     add_far(&far, "b");
     rig_start(&far.rig);
     settle(&far);
-    assert_diary(&far.rig.diary, "a.added a.registered b.added b.registered a.active b.active "
-                                 "b.request_read a.request_read");
+    assert_diary(&far.rig.diary, "a.added a.registered a.active b.added b.request_read "
+                                 "a.request_read b.registered b.active");
     far_close(&far);
 }
