@@ -215,6 +215,9 @@ static void blow(struct storm *storm, weir__random *random)
     case 11:
         weir_channel_shutdown_input(storm->channel, done);
         break;
+    case 13:
+        weir_channel_shutdown_output(storm->channel, done);
+        break;
     case 12:
         weir_channel_flush(storm->channel);
         weir_channel_request_read(storm->channel);

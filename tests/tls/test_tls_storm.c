@@ -9,6 +9,7 @@
 
 #include <weir/client.h>
 #include <weir/error.h>
+#include <weir/events.h>
 #include <weir/memory.h>
 #include <weir/server.h>
 #include <weir/tls.h>
@@ -26,12 +27,15 @@ enum way {
     CLOSE_AT_ONCE,
     ABORT_AT_ONCE,
     CLOSE_WITH_SOMETHING_WRITTEN, /* which waits for the handshake */
+    SHUT_AT_ONCE,                 /* our end, which the peer answers with its own */
     CLOSE_SOON,
     ABORT_SOON,
     REMOVE_SOON,
+    SHUT_SOON,
     CLOSE_WHEN_SHAKEN,
     ABORT_WHEN_SHAKEN,
     REMOVE_WHEN_SHAKEN,
+    SHUT_WHEN_SHAKEN,
     TALK,
     WAYS,
 };
@@ -98,7 +102,10 @@ static void run_errand(void *arg, int status)
         weir_channel_abort(errand->channel, NULL);
     if (errand->way == REMOVE_SOON)
         (void)weir_pipeline_remove(weir_channel_pipeline(errand->channel), "tls", NULL);
-    weir_channel_close(errand->channel, NULL);
+    if (errand->way == SHUT_SOON)
+        weir_channel_shutdown_output(errand->channel, NULL);
+    else
+        weir_channel_close(errand->channel, NULL);
     weir_channel_release(errand->channel);
     weir_memory_free(errand);
 }
@@ -128,9 +135,13 @@ static void on_active(weir_ctx *ctx)
         say(ctx);
         weir_channel_close(weir_ctx_channel(ctx), NULL);
         break;
+    case SHUT_AT_ONCE:
+        weir_channel_shutdown_output(weir_ctx_channel(ctx), NULL);
+        break;
     case CLOSE_SOON:
     case ABORT_SOON:
     case REMOVE_SOON:
+    case SHUT_SOON:
         end_soon(ctx, one->way);
         break;
     default:
@@ -151,6 +162,8 @@ static void on_shaken(weir_ctx *ctx)
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
     else if (one->way == REMOVE_WHEN_SHAKEN)
         remove_tls(ctx);
+    else if (one->way == SHUT_WHEN_SHAKEN)
+        weir_channel_shutdown_output(weir_ctx_channel(ctx), NULL);
     else if (!one->is_server)
         say(ctx);
 }
@@ -159,6 +172,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
         on_shaken(ctx);
+    if (event == weir_event_input_drained())
+        weir_channel_close(weir_ctx_channel(ctx), NULL);
     weir_msg_release(event);
 }
 
@@ -212,6 +227,8 @@ static int init_one(weir_channel *channel, struct storm *storm, bool is_server)
                                 WEIR_TLS_OPTIONS(.server_name = "localhost",
                                                  .offload = turn % 4 != 3 ? storm->offload : NULL));
 
+    if (err == 0 && turn % 5 == 0)
+        err = weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.half_closure = true));
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &witness, &one);
 }
 
