@@ -142,6 +142,7 @@ static void on_writability(weir_ctx *ctx)
 }
 /* doc:end */
 
+/* doc:begin ends */
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     struct relay *self = weir_ctx_state(ctx);
@@ -157,6 +158,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir_close(ctx, NULL);
     weir_msg_release(event);
 }
+/* doc:end */
 
 static void on_inactive(weir_ctx *ctx)
 {

@@ -40,7 +40,8 @@ typedef struct weir_socket_option {
 typedef struct weir_channel_options {
     size_t size;
     bool read_on_demand;       /* reads only when asked: weir_request_read */
-    bool half_closure;         /* the peer's end of stream is an event, and closes nothing */
+    bool half_closure;         /* the peer's end of stream is an event, and closes nothing, also if
+                                  the output is shut: it stays open until somebody closes it */
     bool keep_open_on_error;   /* an error that reaches the tail is logged, and closes nothing */
     bool executor_per_handler; /* handlers of one group run on executors of their own, not on one */
     int64_t connect_timeout_ns; /* default 30 s; WEIR_OFF = none */
