@@ -108,3 +108,47 @@ TEST_EACH_LINE(tls_half_socket, waits_for_the_handshake)
     assert_int_equal(diary_count(&line->client.diary, "error"), 0);
     secure_line_close(line);
 }
+
+/* ---- on another loop ---- */
+
+static void move_to_and_fro(struct line *line)
+{
+    struct host *hosts[] = {&line->far, &line->near};
+    weir_promise *promise;
+
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(line_do(&line->client, weir_channel_deregister), 0);
+        promise = line_promise(&line->client);
+        weir_group_register(hosts[i % 2]->group, line->client.channel, promise);
+        assert_int_equal(line_result(promise), 0);
+    }
+}
+
+/* The answer comes when the end of what was asked has: so that has not got lost on the way. */
+static void move_while_it_waits(struct line *line)
+{
+    weir_promise *shut = line_promise(&line->client);
+
+    hold_back(line);
+    write_much(line);
+    weir_channel_shutdown_output(line->client.channel, shut);
+    move_to_and_fro(line);
+    line_await(&line->server, "input-drained", 1);
+    assert_int_equal(line_result(shut), 0);
+    assert_int_equal(atomic_load(&line->server.received), MUCH);
+    line_say(&line->server, "answer");
+    line_await_received(&line->client, 6);
+    secure_line_close(line);
+}
+
+TEST_EACH_LINE(tls_half_socket, goes_along_to_another_loop)
+{
+    secure_line_open(line, &half, secure_client);
+    move_while_it_waits(line);
+}
+
+TEST_EACH_LINE(tls_half_socket, goes_along_to_another_loop_from_executors_of_its_own)
+{
+    secure_line_open_on(line, &half, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)));
+    move_while_it_waits(line);
+}
