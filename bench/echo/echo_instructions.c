@@ -5,35 +5,23 @@
  * to read, by the number of them.
  */
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <weir/address.h>
 #include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/leak.h>
-#include <weir/loop.h>
 #include <weir/tcp.h>
 
 #include "echo/handlers.h"
-#include "support/bench.h"
-#include "support/instructions.h"
+#include "loop/turns.h"
 
-/* A ring hands out some 20 completions at a time: so many connections are served in one turn. */
-enum { CONNECTIONS_MAX = 16, TURNS = 32, WARM_UP = 128, SIZE = 64 };
+enum { WARM_UP = 128 };
 
 struct fixture {
-    weir_executor *loop;
+    struct turns turns;
     weir_channel *listener;
     int64_t handlers;
-    int count;
-    int peers[CONNECTIONS_MAX];
 };
-
-static void turn(const struct fixture *fixture)
-{
-    bench_require(weir_loop_run_once(fixture->loop, 0) >= 0, "weir_loop_run_once");
-}
 
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 {
@@ -42,7 +30,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 
     bench_require(echo_handlers_add(weir_channel_pipeline(channel), fixture->handlers) == 0,
                   "weir_pipeline_add_last");
-    weir_channel_register(channel, fixture->loop, NULL);
+    weir_channel_register(channel, fixture->turns.loop, NULL);
     weir_channel_release(channel);
 }
 
@@ -67,10 +55,10 @@ static void listen_on_loop(struct fixture *fixture)
     bench_require(
         weir_pipeline_add_last(weir_channel_pipeline(fixture->listener), &acceptor, fixture) == 0,
         "weir_pipeline_add_last");
-    weir_channel_register(fixture->listener, fixture->loop, NULL);
-    turn(fixture);
+    weir_channel_register(fixture->listener, fixture->turns.loop, NULL);
+    turns_take(&fixture->turns);
     weir_channel_bind(fixture->listener, &any, NULL);
-    turn(fixture);
+    turns_take(&fixture->turns);
 }
 
 static int connect_to(weir_channel *listener)
@@ -85,79 +73,30 @@ static int connect_to(weir_channel *listener)
     return descriptor;
 }
 
-/* False if this machine refuses a ring. */
-static bool fixture_init(struct fixture *fixture, enum weir_io io, int count, int64_t handlers)
+static void connect_all(struct fixture *fixture)
 {
-    int err = weir_loop_create(WEIR_LOOP_OPTIONS(.io = io), &fixture->loop);
-
-    if (err < 0 && io == WEIR_IO_URING)
-        return false;
-    bench_require(err == 0, "weir_loop_create");
-    fixture->count = count;
-    fixture->handlers = handlers;
-    listen_on_loop(fixture);
-    for (int i = 0; i < count; i++) {
-        fixture->peers[i] = connect_to(fixture->listener);
-        turn(fixture);
-        turn(fixture);
+    for (int i = 0; i < fixture->turns.count; i++) {
+        fixture->turns.peers[i] = connect_to(fixture->listener);
+        turns_take(&fixture->turns);
+        turns_take(&fixture->turns);
     }
-    return true;
-}
-
-static void fixture_deinit(struct fixture *fixture)
-{
-    for (int i = 0; i < fixture->count; i++)
-        close(fixture->peers[i]);
-    weir_channel_release(fixture->listener);
-    weir_executor_shutdown(fixture->loop, 0, 0);
-    while (weir_loop_run_once(fixture->loop, 0) >= 0)
-        ;
-    weir_executor_release(fixture->loop);
-}
-
-static void ask_all(const struct fixture *fixture)
-{
-    static const char request[SIZE];
-
-    for (int i = 0; i < fixture->count; i++)
-        bench_require(write(fixture->peers[i], request, SIZE) == SIZE, "write");
-}
-
-/* All were answered in the one turn. */
-static void read_all(const struct fixture *fixture)
-{
-    char answer[2 * SIZE];
-
-    for (int i = 0; i < fixture->count; i++)
-        bench_require(recv(fixture->peers[i], answer, sizeof(answer), MSG_DONTWAIT) == SIZE,
-                      "the echo");
 }
 
 static void count_echo(const char *name, enum weir_io io, int count, int64_t handlers)
 {
-    struct fixture fixture;
+    struct fixture fixture = {.handlers = handlers};
 
-    if (!fixture_init(&fixture, io, count, handlers)) {
+    if (!turns_init(&fixture.turns, WEIR_LOOP_OPTIONS(.io = io), count)) {
         bench_count_none(name);
         return;
     }
-    for (int i = 0; i < WARM_UP; i++) {
-        ask_all(&fixture);
-        turn(&fixture);
-        read_all(&fixture);
-    }
-    bench_count_begin(name, TURNS * count);
-    bench_count_pause();
-    for (int i = 0; i < TURNS; i++) {
-        ask_all(&fixture);
-        bench_count_resume();
-        turn(&fixture);
-        bench_count_pause();
-        read_all(&fixture);
-    }
-    bench_count_resume();
-    bench_count_end();
-    fixture_deinit(&fixture);
+    listen_on_loop(&fixture);
+    connect_all(&fixture);
+    turns_count(&fixture.turns, name, WARM_UP);
+    for (int i = 0; i < count; i++)
+        close(fixture.turns.peers[i]);
+    weir_channel_release(fixture.listener);
+    turns_deinit(&fixture.turns);
 }
 
 static void count_all(bench_round *round)

@@ -3,50 +3,21 @@
  * The instructions of an echo of a datagram by the whole stack, on the user's side: a turn of a
  * manual loop whose one socket has so many datagrams to read, by the number of them.
  */
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <weir/address.h>
 #include <weir/channel.h>
-#include <weir/datagram.h>
 #include <weir/leak.h>
-#include <weir/loop.h>
 #include <weir/pipeline.h>
 #include <weir/udp.h>
 
-#include "support/bench.h"
-#include "support/instructions.h"
+#include "loop/turns.h"
+#include "udp/handler.h"
 
-enum { TURNS = 32, WARM_UP = 128, SIZE = 64 };
+enum { WARM_UP = 128 };
 
 struct fixture {
-    weir_executor *loop;
+    struct turns turns;
     weir_channel *channel;
-    int peer;
-    int count;
 };
-
-static void on_read(weir_ctx *ctx, weir_msg *msg)
-{
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
-    weir_write(ctx, msg, NULL);
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir_flush(ctx);
-}
-
-static const weir_handler echo = {
-    .name = "echo",
-    .read = on_read,
-    .read_complete = on_read_complete,
-};
-
-static void turn(const struct fixture *fixture)
-{
-    bench_require(weir_loop_run_once(fixture->loop, 0) >= 0, "weir_loop_run_once");
-}
 
 static void bind_channel(struct fixture *fixture)
 {
@@ -54,85 +25,43 @@ static void bind_channel(struct fixture *fixture)
 
     bench_require(weir_address_parse("127.0.0.1:0", &any) == 0, "weir_address_parse");
     bench_require(weir_udp_create(NULL, &fixture->channel) == 0, "weir_udp_create");
-    bench_require(weir_pipeline_add_last(weir_channel_pipeline(fixture->channel), &echo, NULL) == 0,
-                  "weir_pipeline_add_last");
-    weir_channel_register(fixture->channel, fixture->loop, NULL);
-    turn(fixture);
+    bench_require(
+        weir_pipeline_add_last(weir_channel_pipeline(fixture->channel), &udp_echo, NULL) == 0,
+        "weir_pipeline_add_last");
+    weir_channel_register(fixture->channel, fixture->turns.loop, NULL);
+    turns_take(&fixture->turns);
     weir_channel_bind(fixture->channel, &any, NULL);
-    turn(fixture);
+    turns_take(&fixture->turns);
 }
 
-/* False if this machine refuses a ring. */
-static bool fixture_init(struct fixture *fixture, enum weir_io io, int count)
+static int connect_to(weir_channel *channel)
 {
     weir_address address;
-    int err = weir_loop_create(WEIR_LOOP_OPTIONS(.io = io), &fixture->loop);
+    int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    if (err < 0 && io == WEIR_IO_URING)
-        return false;
-    bench_require(err == 0, "weir_loop_create");
-    fixture->count = count;
-    bind_channel(fixture);
-    fixture->peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bench_require(weir_channel_local_address(fixture->channel, &address) == 0, "the address");
-    bench_require(connect(fixture->peer, weir_address_sockaddr(&address), address.length) == 0,
+    bench_require(weir_channel_local_address(channel, &address) == 0, "the address");
+    bench_require(connect(descriptor, weir_address_sockaddr(&address), address.length) == 0,
                   "connect");
-    return true;
-}
-
-static void fixture_deinit(struct fixture *fixture)
-{
-    close(fixture->peer);
-    weir_channel_release(fixture->channel);
-    weir_executor_shutdown(fixture->loop, 0, 0);
-    while (weir_loop_run_once(fixture->loop, 0) >= 0)
-        ;
-    weir_executor_release(fixture->loop);
-}
-
-static void ask(const struct fixture *fixture)
-{
-    static const char request[SIZE];
-
-    for (int i = 0; i < fixture->count; i++)
-        bench_require(write(fixture->peer, request, SIZE) == SIZE, "write");
-}
-
-/* All were answered in the one turn. */
-static void read_all(const struct fixture *fixture)
-{
-    char answer[2 * SIZE];
-
-    for (int i = 0; i < fixture->count; i++)
-        bench_require(recv(fixture->peer, answer, sizeof(answer), MSG_DONTWAIT) == SIZE,
-                      "the echo");
+    return descriptor;
 }
 
 static void count_echo(const char *name, enum weir_io io, int count)
 {
     struct fixture fixture;
+    int peer;
 
-    if (!fixture_init(&fixture, io, count)) {
+    if (!turns_init(&fixture.turns, WEIR_LOOP_OPTIONS(.io = io), count)) {
         bench_count_none(name);
         return;
     }
-    for (int i = 0; i < WARM_UP; i++) {
-        ask(&fixture);
-        turn(&fixture);
-        read_all(&fixture);
-    }
-    bench_count_begin(name, TURNS * count);
-    bench_count_pause();
-    for (int i = 0; i < TURNS; i++) {
-        ask(&fixture);
-        bench_count_resume();
-        turn(&fixture);
-        bench_count_pause();
-        read_all(&fixture);
-    }
-    bench_count_resume();
-    bench_count_end();
-    fixture_deinit(&fixture);
+    bind_channel(&fixture);
+    peer = connect_to(fixture.channel);
+    for (int i = 0; i < count; i++)
+        fixture.turns.peers[i] = peer;
+    turns_count(&fixture.turns, name, WARM_UP);
+    close(peer);
+    weir_channel_release(fixture.channel);
+    turns_deinit(&fixture.turns);
 }
 
 static void count_all(bench_round *round)

@@ -4,9 +4,9 @@
  */
 #include "echo/competitor.h"
 #include "executor/weir_group.h"
+#include "udp/handler.h"
 
 #include <weir/address.h>
-#include <weir/datagram.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
@@ -17,27 +17,10 @@ static void server_configure(bench_round *round)
     group_configure(&configured, round);
 }
 
-static void on_read(weir_ctx *ctx, weir_msg *msg)
-{
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
-    weir_write(ctx, msg, NULL);
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir_flush(ctx);
-}
-
-static const weir_handler echo = {
-    .name = "echo",
-    .read = on_read,
-    .read_complete = on_read_complete,
-};
-
 static int init_server(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &udp_echo, NULL);
 }
 
 /* The loop's thread stays alone, as in echo/echo_weir.c. */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop/turns.h - counts the instructions of turns of a manual loop, on the user's side: in each so
+ * many requests have come, and all are answered. What those do who ask is not counted.
+ */
+#ifndef BENCH_LOOP_TURNS_H
+#define BENCH_LOOP_TURNS_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <weir/loop.h>
+
+#include "support/bench.h"
+#include "support/instructions.h"
+
+/* A ring hands out some 20 completions at a time: so many requests are answered in one turn. */
+enum { TURNS_REQUESTS_MAX = 16, TURNS_COUNTED = 32, TURNS_REQUEST_SIZE = 64 };
+
+struct turns {
+    weir_executor *loop;
+    int count;
+    int peers[TURNS_REQUESTS_MAX]; /* the socket from which each request is sent */
+};
+
+/* False if this machine refuses a ring. */
+static inline bool turns_init(struct turns *self, const weir_loop_options *options, int count)
+{
+    int err = weir_loop_create(options, &self->loop);
+
+    if (err < 0 && options->io == WEIR_IO_URING)
+        return false;
+    bench_require(err == 0, "weir_loop_create");
+    self->count = count;
+    return true;
+}
+
+static inline void turns_deinit(struct turns *self)
+{
+    weir_executor_shutdown(self->loop, 0, 0);
+    while (weir_loop_run_once(self->loop, 0) >= 0)
+        ;
+    weir_executor_release(self->loop);
+}
+
+static inline void turns_take(const struct turns *self)
+{
+    bench_require(weir_loop_run_once(self->loop, 0) >= 0, "weir_loop_run_once");
+}
+
+static inline void turns_ask(const struct turns *self)
+{
+    static const char request[TURNS_REQUEST_SIZE];
+
+    for (int i = 0; i < self->count; i++)
+        bench_require(write(self->peers[i], request, sizeof(request)) == sizeof(request), "write");
+}
+
+/* All were answered in the one turn. */
+static inline void turns_hear(const struct turns *self)
+{
+    char answer[2 * TURNS_REQUEST_SIZE];
+
+    for (int i = 0; i < self->count; i++)
+        bench_require(recv(self->peers[i], answer, sizeof(answer), MSG_DONTWAIT) ==
+                          TURNS_REQUEST_SIZE,
+                      "the echo");
+}
+
+static inline void turns_count(const struct turns *self, const char *name, int warm_up)
+{
+    for (int i = 0; i < warm_up; i++) {
+        turns_ask(self);
+        turns_take(self);
+        turns_hear(self);
+    }
+    bench_count_begin(name, TURNS_COUNTED * self->count);
+    bench_count_pause();
+    for (int i = 0; i < TURNS_COUNTED; i++) {
+        turns_ask(self);
+        bench_count_resume();
+        turns_take(self);
+        bench_count_pause();
+        turns_hear(self);
+    }
+    bench_count_resume();
+    bench_count_end();
+}
+
+#endif
