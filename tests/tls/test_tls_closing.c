@@ -90,13 +90,19 @@ TEST(tls_closing, waits_for_the_handshake_if_something_was_written)
     duet_close(&duet);
 }
 
+/* A client has something to say, and its server has not begun. */
+static void speak_too_early(struct duet *duet, const weir_tls_options *client)
+{
+    duet_prepare(duet, &(const struct duet_options){.client = client});
+    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
+    duet_write(&duet->client, duet_bytes(200), "w");
+}
+
 TEST(tls_closing, waits_no_longer_than_the_handshake_may)
 {
     struct duet duet;
 
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
+    speak_too_early(&duet, NULL);
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(10));
     assert_diary(&duet.client.diary,
@@ -109,11 +115,8 @@ TEST(tls_closing, waits_for_a_handshake_without_limit_only_as_long_as_it_may_its
 {
     struct duet duet;
 
-    duet_prepare(&duet, &(const struct duet_options){
-                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                                       .handshake_timeout_ns = WEIR_OFF)});
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
+    speak_too_early(&duet,
+                    WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF));
     duet_advance(&duet, weir_seconds(3600));
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(3) - 1);
@@ -131,11 +134,8 @@ TEST(tls_closing, waits_for_a_handshake_no_longer_on_another_loop)
 {
     struct duet duet;
 
-    duet_prepare(&duet, &(const struct duet_options){
-                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                                       .handshake_timeout_ns = WEIR_OFF)});
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
+    speak_too_early(&duet,
+                    WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF));
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(2));
     weir_channel_deregister(duet.client.channel, NULL);
@@ -153,12 +153,9 @@ TEST(tls_closing, waits_for_a_handshake_for_ever_if_neither_has_a_limit)
 {
     struct duet duet;
 
-    duet_prepare(&duet, &(const struct duet_options){
-                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                                       .handshake_timeout_ns = WEIR_OFF,
-                                                       .close_timeout_ns = WEIR_OFF)});
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
+    speak_too_early(&duet,
+                    WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF,
+                                     .close_timeout_ns = WEIR_OFF));
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(3600));
     assert_diary(&duet.client.diary, "");

@@ -112,15 +112,23 @@ TEST(tls, has_no_handshake_to_tell_of_before_it_is_over)
     duet_close(&duet);
 }
 
-TEST(tls, completes_the_promise_of_the_handshake)
+/* The client's promise. */
+static weir_promise *prepare_promised(struct duet *duet)
 {
-    weir_promise *promise = NULL;
-    struct duet duet;
+    weir_promise *promise;
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    duet_prepare(&duet,
+    duet_prepare(duet,
                  &(const struct duet_options){
                      .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
+    return promise;
+}
+
+TEST(tls, completes_the_promise_of_the_handshake)
+{
+    struct duet duet;
+    weir_promise *promise = prepare_promised(&duet);
+
     duet_begin(&duet);
     assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
     duet_play(&duet);
@@ -231,13 +239,9 @@ TEST(tls, does_not_limit_the_time_after_the_handshake)
 
 TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
 {
-    weir_promise *promise = NULL;
     struct duet duet;
+    weir_promise *promise = prepare_promised(&duet);
 
-    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    duet_prepare(&duet,
-                 &(const struct duet_options){
-                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
     duet_begin(&duet);
     weir_embedded_end_input(duet.client.embedded);
     assert_diary(&duet.client.diary, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
@@ -265,13 +269,9 @@ TEST(tls, tells_when_it_is_aborted_or_removed_before_the_handshake_is_over)
 
 TEST(tls, completes_its_promise_when_it_was_never_added)
 {
-    weir_promise *promise = NULL;
     struct duet duet;
+    weir_promise *promise = prepare_promised(&duet);
 
-    assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    duet_prepare(&duet,
-                 &(const struct duet_options){
-                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
     duet_close(&duet);
     assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
     weir_promise_release(promise);
