@@ -35,7 +35,8 @@ typedef struct weir__datagrams {
     size_t sent;       /* bytes of the message at the front of the queue, if it has segments */
     bool segments;     /* the system may be asked to make them, */
     bool splits_front; /* but has refused to for the message at the front */
-    size_t join_max;   /* datagrams up to this long are given to the system as one */
+    size_t join_max;   /* datagrams up to this long are given to the system as one; */
+    size_t join_again; /* so long, if it was not for being one that the front was refused */
 } weir__datagrams;
 
 static inline weir__datagrams *weir__datagrams_of(const weir_channel *channel)

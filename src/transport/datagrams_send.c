@@ -386,11 +386,21 @@ static bool refuses_segments(weir__datagrams *self, const struct batch *batch, i
         self->segments = false;
         self->join_max = 0;
     } else if (batch->completes[0] > 1) {
+        self->join_again = self->join_max;
         self->join_max = batch->vectors[0].iov_len - 1;
     } else {
         self->splits_front = true;
     }
     return true;
+}
+
+/* What cannot be sent by itself either says nothing of runs: anybody could ask from where nobody
+ * can be answered, and have others pay for it. */
+static void absolve_run(weir__datagrams *self)
+{
+    if (self->join_again > 0)
+        self->join_max = self->join_again;
+    self->join_again = 0;
 }
 
 /* Sends from the front of the queue, once. Returns 1 if that was not taken whole: `sent`, or who
@@ -409,9 +419,12 @@ static __attribute__((noinline)) int send_batch(weir__datagrams *self)
             return 0;
     }
     if (sent < 0) {
+        absolve_run(self);
         drop_front(self, (int)sent);
         return 0;
     }
+    if (sent > 0)
+        self->join_again = 0;
     if (sent > 0 && self->room_ns > 0) { /* the recipient has taken something */
         self->room_ns = 0;
         weir__channel_put_off_deadline(&self->base.channel);

@@ -270,3 +270,28 @@ TEST_EACH_HOST(udp_runs, that_are_refused_go_one_by_one)
     mailbox_close(&box);
     receiver_close(&there);
 }
+
+/* Who asks from port 0 cannot be answered; that says nothing of runs to others. */
+TEST_EACH_HOST(udp_runs, to_nowhere_are_not_held_against_others)
+{
+    struct receiver there;
+    struct mailbox box;
+    weir_address nowhere;
+    weir_promise *done[3];
+
+    receiver_open(&there, true);
+    mailbox_open(&box, host, NULL);
+    nowhere = there.address;
+    weir_address_set_port(&nowhere, 0);
+    for (int i = 0; i < 3; i++) {
+        done[i] = mailbox_promise(&box);
+        weir_channel_write(box.channel, letter("x", &nowhere), done[i]);
+    }
+    weir_channel_flush(box.channel);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mailbox_result(done[i]), -EINVAL);
+    SEND(&box, {"aaa", &there}, {"bbb", &there});
+    assert_comes(&there, "aaabbb");
+    mailbox_close(&box);
+    receiver_close(&there);
+}
