@@ -160,6 +160,14 @@ static void add_witnesses(struct storm *storm)
             weir_pipeline_add(pipeline, WEIR_PLACE(.group = groups[i]), &witness, NULL), 0);
 }
 
+static void say(struct storm *storm, weir__random *random, weir_promise *done)
+{
+    if (weir__random_below(random, 2) == 0)
+        weir_channel_write(storm->channel, storm_msg(), done);
+    else
+        weir_channel_write_and_flush(storm->channel, storm_msg(), done);
+}
+
 static void blow(struct storm *storm, weir__random *random)
 {
     weir_promise *done = storm_promise(storm, weir__random_next(random));
@@ -215,19 +223,16 @@ static void blow(struct storm *storm, weir__random *random)
     case 11:
         weir_channel_shutdown_input(storm->channel, done);
         break;
-    case 13:
+    case 12:
         weir_channel_shutdown_output(storm->channel, done);
         break;
-    case 12:
+    case 13:
         weir_channel_flush(storm->channel);
         weir_channel_request_read(storm->channel);
         used = false;
         break;
     default:
-        if (weir__random_below(random, 2) == 0)
-            weir_channel_write(storm->channel, storm_msg(), done);
-        else
-            weir_channel_write_and_flush(storm->channel, storm_msg(), done);
+        say(storm, random, done);
     }
     if (!used && done != NULL)
         (void)weir_promise_cancel(done);
