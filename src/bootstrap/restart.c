@@ -129,8 +129,8 @@ static void complete(struct restart *restart, int err, const char *detail)
     restart->is_over = true;
     (void)weir_timer_stop(&restart->timer);
     weir_fd_watch_close(restart->watch);
+    tell_of_end(restart, err); /* before another one may begin */
     atomic_store_explicit(&restart->server->is_restarting, false, memory_order_release);
-    tell_of_end(restart, err);
     if (err == 0)
         succeed(restart);
     else
@@ -376,11 +376,12 @@ static int start(struct restart *restart, const weir_restart_options *options)
 
     if (err < 0)
         return err;
+    tell_of_restart(); /* first: the process may end at once, and then that is told */
     err = spawn(restart, options, entry);
-    if (err < 0)
+    if (err < 0) {
         weir_fd_watch_close(restart->watch);
-    if (err == 0) {
-        tell_of_restart();
+        tell_of_end(restart, err);
+    } else {
         begin(restart);
     }
     return err;

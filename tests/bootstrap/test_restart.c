@@ -23,6 +23,7 @@
 #include <weir/error.h>
 
 #include "base/clock.h"
+#include "base/system.h"
 #include "base/thread.h"
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/successor.h"
@@ -734,5 +735,44 @@ TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
     assert_hears(&manager, "[RELOADING=1\n");
     assert_hears(&manager, "[READY=1]");
     service_stop(server);
+    manager_close(&manager);
+}
+
+static struct {
+    int socket;
+    ssize_t (*as_ever)(int, const void *, size_t, int);
+} slow;
+
+/* Who tells of the restart is held up, as long as something else might be told before. */
+static ssize_t send_slowly(int descriptor, const void *bytes, size_t size, int flags)
+{
+    struct pollfd ready = {.fd = slow.socket, .events = POLLIN};
+
+    if (strncmp(bytes, "RELOADING=1", strlen("RELOADING=1")) == 0)
+        (void)poll(&ready, 1, 100);
+    return slow.as_ever(descriptor, bytes, size, flags);
+}
+
+/* A manager that hears of the end first would wait for it for ever. */
+TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
+{
+    struct service service = {0};
+    struct manager manager;
+    weir_channel *server;
+    weir_promise *done;
+
+    messages_catch();
+    manager_open(&manager);
+    slow.socket = manager.socket;
+    slow.as_ever = weir__sys.send;
+    weir__sys.send = send_slowly;
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))));
+    assert_int_equal(result_of(done), -ECHILD);
+    weir_promise_release(done);
+    service_stop(server);
+    weir__sys.send = slow.as_ever;
+    assert_hears(&manager, "[READY=1]");
+    assert_non_null(strstr(manager.heard, "RELOADING=1"));
     manager_close(&manager);
 }
