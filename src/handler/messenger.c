@@ -12,20 +12,30 @@ void weir__messenger_wait(weir__messenger *messenger, weir_channel *channel, wei
     weir_promise_listen(promise, &messenger->by.listener);
 }
 
-/* A channel whose loop has ended stays there: what is left is done elsewhere, by one at a time. */
-static bool is_elsewhere(const weir_channel *channel)
+static bool has_ended(const weir_executor *loop)
 {
-    return !weir__channel_is_here(channel) &&
-           weir__executor_state(weir__channel_executor(channel)) < WEIR_EXECUTOR_SHUTDOWN;
+    return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTDOWN;
+}
+
+/* Where the channel is. What is left of one whose loop has ended is done by the global executor. */
+static weir_executor *destination(const weir_channel *channel)
+{
+    weir_executor *loop = weir__channel_executor(channel);
+
+    return has_ended(loop) ? weir_executor_global() : loop;
 }
 
 bool weir__messenger_goes_on(weir__messenger *messenger, weir_task_fn *fn, void *arg)
 {
     weir_task *task = &messenger->by.task;
+    weir_executor *there;
 
-    if (!is_elsewhere(messenger->channel))
+    if (weir__channel_is_here(messenger->channel))
+        return false;
+    there = destination(messenger->channel);
+    if (weir__in_executor(there))
         return false;
     weir_task_init(task, fn, arg);
-    return weir__executor_post(weir__channel_executor(messenger->channel), task, WEIR__NOW) == 0 ||
+    return weir__executor_post(there, task, WEIR__NOW) == 0 ||
            weir__executor_post(weir_executor_global(), task, WEIR__NOW) == 0;
 }
