@@ -77,10 +77,11 @@ static void fail_first(weir_ctx *ctx, weir_chunks *chunks, int err, const char *
 
 static void put_off_close(weir_ctx *ctx);
 
+/* Not of those that have failed: who wanted to hear of them may be gone. */
 static void tell_progress(weir_chunks *chunks, int64_t size)
 {
     chunks->sent += size;
-    if (size > 0 && chunks->on_progress != NULL)
+    if (size > 0 && chunks->on_progress != NULL && !chunks->is_over)
         chunks->on_progress(chunks->sent, chunks->length, chunks->user_data);
 }
 

@@ -357,6 +357,30 @@ TEST(chunked_writing, tells_how_much_has_been_sent)
     rig_close(&rig);
 }
 
+/* Who hears of it may be gone when they have ended, though a piece is still under way. */
+TEST(chunked_writing, tells_nothing_more_when_it_has_failed)
+{
+    struct script script = {.text = "ab.c"};
+    struct heard heard = {0};
+    weir_msg *chunks = chunks_of(&script);
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 1;
+    weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
+    put(&rig, chunks, "c");
+    flush(&rig);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
+    rig_run(&rig);
+    assert_int_equal(diary_count(&rig.diary, "c=WEIR_ECLOSED"), 1);
+    assert_int_equal(heard.times, 1);
+    rig_make_room(&rig, -1);
+    rig_run(&rig);
+    assert_int_equal(heard.times, 1);
+    assert_int_equal(script.closed, 1);
+    rig_close(&rig);
+}
+
 static int next_range(void *source, weir_msg **ret_chunk)
 {
     weir_msg **range = source;
