@@ -288,7 +288,8 @@ WEIR_API void weir_channel_abort(weir_channel *channel, weir_promise *done);
 /*
  * Half closure: nothing more is sent, after what was written before; or received. The first goes
  * through the handlers, as a close does, and the channel stays open: it waits for a slow peer as
- * long as it takes. Shutting twice is fine; after a close it fails with WEIR_ECLOSED.
+ * long as it takes. Shutting twice is fine. It fails with WEIR_ECLOSED after a close, -ENOTCONN
+ * before the channel is active, -ENOTSUP where there is no stream.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done);
