@@ -3,7 +3,8 @@
  * The channel's own task: what has to be done later, or on the loop, and must not fail. There is
  * one, and a word of bits that say what it is for. Who sets a bit of a word that was zero posts the
  * task, and holds a reference for it. While the task runs the word is not zero: what is set then is
- * done by the same task, posted again.
+ * done by the same task, posted again. A flush that has to go on lets I/O have its turn before: a
+ * peer that takes all that it is sent would otherwise keep the loop from everybody else.
  *
  * Where the loop has ended before the channel was closed - a manual executor that was given up -
  * the global executor takes its place: nobody else runs the channel any more.
@@ -17,13 +18,13 @@
 
 #define BUSY (1u << 31)
 
-static void post(weir_channel *channel);
+static void post(weir_channel *channel, bool after_turn);
 
 /* The task goes with the reference that it has: who posts it needs one, too, until that is done. */
-static void post_again(weir_channel *channel)
+static void post_again(weir_channel *channel, uint32_t bits)
 {
     weir_channel_retain(channel);
-    post(channel);
+    post(channel, bits == (BUSY | WEIR__DUE_FLUSH));
     weir_channel_release(channel);
 }
 
@@ -99,21 +100,29 @@ static void on_due(void *arg, int status)
 
 void weir__channel_let_due_go(weir_channel *channel)
 {
-    uint32_t busy = BUSY;
+    uint32_t bits = BUSY;
 
     /* Release: who runs the task next comes after what was done to the channel. */
-    if (atomic_compare_exchange_strong_explicit(&channel->due, &busy, 0, memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&channel->due, &bits, 0, memory_order_acq_rel,
                                                 memory_order_relaxed))
         weir_channel_release(channel);
     else
-        post_again(channel);
+        post_again(channel, bits);
 }
 
-static void post(weir_channel *channel)
+static bool is_posted_after_turn(weir_executor *executor, weir_task *task)
+{
+    return executor != NULL && weir__executor_is_consumer(executor) &&
+           weir__executor_post_after_turn(executor, task) == 0;
+}
+
+static void post(weir_channel *channel, bool after_turn)
 {
     weir_executor *executor = weir__channel_executor(channel);
 
     weir_task_init(&channel->due_task, on_due, channel);
+    if (after_turn && is_posted_after_turn(executor, &channel->due_task))
+        return;
     if (executor != NULL && weir__executor_post(executor, &channel->due_task, WEIR__NOW) == 0)
         return;
     if (weir__executor_post(weir_executor_global(), &channel->due_task, WEIR__NOW) == 0)
@@ -129,7 +138,7 @@ void weir__channel_make_due(weir_channel *channel, uint32_t bits)
     if (atomic_fetch_or_explicit(&channel->due, bits, memory_order_acq_rel) != 0)
         return;
     weir_channel_retain(channel);
-    post(channel);
+    post(channel, false);
 }
 
 bool weir__channel_hold_due(weir_channel *channel)

@@ -557,7 +557,7 @@ void weir__executor_cancel_timers(weir_executor *executor)
 
 /* ---- tail tasks ---- */
 
-static int tail_here(weir_executor *executor, weir_task *task)
+int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
 {
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
@@ -602,7 +602,7 @@ static int submit_tail(weir_executor *executor, weir_task *task)
     if (bounded && admit(executor, task) < 0)
         return WEIR_EFULL;
     if (weir__executor_is_consumer(executor))
-        err = tail_here(executor, task);
+        err = weir__executor_post_after_turn(executor, task);
     else
         err = hop_to_tail(executor, task);
     if (err < 0 && bounded)

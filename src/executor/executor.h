@@ -266,6 +266,10 @@ int64_t weir__executor_next_step(const weir_executor *executor);
 /* Queues a task that no bound applies to. Fails only if the executor takes no tasks. */
 int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns);
 
+/* The same at the end of the turn; of the next one, for a task that runs there itself. Only on the
+ * executor's thread. */
+int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
+
 /* Submits a pooled task, and does not ask the rejection policy. */
 int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns);
 

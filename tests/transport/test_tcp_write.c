@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/system.h"
 #include "support/channel/rig.h"
 #include "support/transport/line.h"
 
@@ -255,6 +256,69 @@ TEST_EACH_LINE(tcp, sends_thousands_of_small_messages_at_once)
     host_turn(&line->far, 1);
     assert_false(image.differs);
     free(image.bytes);
+}
+
+/* ---- a peer that takes all that it is sent ---- */
+
+#define FLOOD_CALLS 3000
+
+/* The client's loop's own. */
+static struct flood {
+    uint64_t turn;
+    unsigned calls;
+    unsigned calls_in_turn, most_in_turn;
+} flood;
+
+static uint64_t turns_here(void)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(weir_executor_current(), &stats);
+    return stats.turns;
+}
+
+static ssize_t swallow(int descriptor, const struct msghdr *message, int flags)
+{
+    uint64_t turn = turns_here();
+    size_t length = 0;
+
+    (void)descriptor;
+    (void)flags;
+    flood.calls++;
+    flood.calls_in_turn = turn == flood.turn ? flood.calls_in_turn + 1 : 1;
+    flood.turn = turn;
+    if (flood.calls_in_turn > flood.most_in_turn)
+        flood.most_in_turn = flood.calls_in_turn;
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        length += message->msg_iov[i].iov_len;
+    return (ssize_t)length;
+}
+
+static void flood_on(weir_ctx *ctx)
+{
+    while (flood.calls < FLOOD_CALLS && weir_is_writable(ctx))
+        weir_write(ctx, sized_msg(4096), NULL);
+    weir_flush(ctx);
+    if (flood.calls >= FLOOD_CALLS)
+        weir_close(ctx, NULL);
+}
+
+/* In the first turn there are two flushes, and what goes on after them; then it goes on. */
+TEST_EACH_LINE(tcp, lets_others_have_their_turn_however_much_it_can_send)
+{
+    ssize_t (*as_ever)(int, const struct msghdr *, int) = weir__sys.sendmsg;
+
+    flood = (struct flood){0};
+    weir__sys.sendmsg = swallow;
+    line_prepare(line, NULL);
+    line->client.on_active = flood_on;
+    line->client.on_writability = flood_on;
+    line_call(line);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    line_close(line);
+    weir__sys.sendmsg = as_ever;
+    assert_true(flood.calls >= FLOOD_CALLS);
+    assert_in_range(flood.most_in_turn, 16, 4 * 16);
 }
 
 /* ---- moving ---- */
