@@ -95,8 +95,10 @@ static void ring_or_lose(struct bell *bell)
 /* Nobody hammers at a backend that does not come back, nor fills the log with it. */
 TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
 {
+    int64_t start_ns = weir__monotonic_now();
     struct bell bell = {0};
     struct tally timers = {0};
+    uint64_t passed_ms;
 
     messages_catch();
     faults_install();
@@ -107,9 +109,9 @@ TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
         assert_int_equal(weir_schedule(host->loop, weir_ms(1), NULL, tally_task, &timers), 0);
         assert_true(tally_await(&timers, i));
     }
-    assert_true(faults_injected() > 0);
-    assert_true(faults_injected() < 400);
-    assert_true(messages_count(WEIR_LOG_ERROR) < 10);
+    passed_ms = (uint64_t)(weir__monotonic_now() - start_ns) / weir_ms(1);
+    assert_in_range(faults_injected(), 1, 400 + passed_ms); /* by poll(2) itself: one in a ms */
+    assert_in_range(messages_count(WEIR_LOG_ERROR), 1, 10 + passed_ms / 1000);
     faults_end();
     ring_or_lose(&bell);
     host_end(host);
@@ -183,7 +185,7 @@ TEST_EACH_LOOP(mend, comes_back_from_a_suspension_without_a_backend)
 /* ---- waits that end for no reason ---- */
 
 static weir__system real;
-static _Atomic unsigned premature_left, premature_made;
+static _Atomic unsigned premature_left, premature_made, good_made;
 
 static bool is_premature(void)
 {
@@ -196,18 +198,36 @@ static bool is_premature(void)
     return true;
 }
 
+/* A wait that is more than a look. */
+static int note_good(int result)
+{
+    if (result > 0)
+        atomic_fetch_add(&good_made, 1);
+    return result;
+}
+
 static int epoll_wait_prematurely(int epoll, struct epoll_event *events, int count, int timeout_ms)
 {
-    return timeout_ms != 0 && is_premature() ? 0
-                                             : real.epoll_wait(epoll, events, count, timeout_ms);
+    if (timeout_ms == 0)
+        return real.epoll_wait(epoll, events, count, 0);
+    return is_premature() ? 0 : note_good(real.epoll_wait(epoll, events, count, timeout_ms));
 }
 
 static int poll_prematurely(struct pollfd *descriptors, nfds_t count,
                             const struct timespec *timeout, const sigset_t *mask)
 {
-    return (timeout == NULL || timeout->tv_sec != 0 || timeout->tv_nsec != 0) && is_premature()
-               ? 0
-               : real.ppoll(descriptors, count, timeout, mask);
+    if (timeout != NULL && timeout->tv_sec == 0 && timeout->tv_nsec == 0)
+        return real.ppoll(descriptors, count, timeout, mask);
+    return is_premature() ? 0 : note_good(real.ppoll(descriptors, count, timeout, mask));
+}
+
+/* A task alone does not see to it: it may come before the loop waits. */
+static void await_good_wait(struct host *host)
+{
+    unsigned before = atomic_load(&good_made);
+
+    while (atomic_load(&good_made) == before)
+        run_one(host);
 }
 
 static void return_prematurely(struct host *host, unsigned times)
@@ -219,12 +239,12 @@ static void return_prematurely(struct host *host, unsigned times)
         weir__sys.ppoll = poll_prematurely;
     atomic_store(&premature_left, 0);
     atomic_store(&premature_made, 0);
-    run_one(host); /* starts its thread */
+    await_good_wait(host); /* starts its thread */
     atomic_store(&premature_left, times);
     run_one(host);
     while (atomic_load(&premature_left) > 0)
         weir__thread_yield();
-    run_one(host);
+    await_good_wait(host);
 }
 
 static bool has_calls_to_replace(const struct host *host)
@@ -263,7 +283,7 @@ TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_now_and_then_are_none_to_worry
         run_one(host);
         while (atomic_load(&premature_left) > 0)
             weir__thread_yield();
-        run_one(host);
+        await_good_wait(host);
     }
     assert_int_equal(rebuilds_of(host), 0);
     host_end(host);
