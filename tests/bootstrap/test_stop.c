@@ -209,23 +209,40 @@ TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
     release_late(group); /* on a busy machine the thread may be late */
 }
 
-TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
+/* Aborts after a quarter of a second, with another one to go; returns when that was. */
+static int64_t time_the_abort(const struct host *host)
 {
     struct service service = {.drains_itself = true};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    int visitor = visitor_come(server);
-    int64_t start_ns;
+    weir_group *group = NULL;
+    weir_channel *server;
+    int64_t start_ns, aborted_ns;
+    int visitor;
 
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    visitor = visitor_come(server);
     visitor_greet(visitor, "x");
     start_ns = weir__monotonic_now();
-    assert_int_equal(weir_group_shutdown(host->group, weir_seconds(1), weir_seconds(2)), 0);
+    assert_int_equal(weir_group_shutdown(group, weir_ms(250), weir_ms(500)), 0);
     visitor_hear_end(visitor);
-    assert_true(since(start_ns) >= weir_seconds(1));
-    assert_true(since(start_ns) < weir_ms(1980));
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
-    assert_true(since(start_ns) >= weir_seconds(2));
+    aborted_ns = since(start_ns);
+    assert_true(aborted_ns >= weir_ms(250));
     visitor_leave(visitor);
     weir_channel_release(server);
+    release_late(group);
+    assert_true(since(start_ns) >= weir_ms(500));
+    return aborted_ns;
+}
+
+/* A busy machine may hold it up, but not always. */
+TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
+{
+    int tries = 0;
+
+    messages_catch();
+    while (time_the_abort(host) >= weir_ms(490))
+        assert_true(++tries < 5);
 }
 
 /* ---- registering too late ---- */

@@ -20,7 +20,6 @@
 #include "support/executor/workshop.h"
 #include "support/memory.h"
 
-#define PATIENCE_NS weir_seconds(10)
 #define WINDOW_NS weir_ms(100)
 #define BY_HAND .window_ns = weir_seconds(1000000)
 

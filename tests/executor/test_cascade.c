@@ -15,7 +15,6 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
 #define CHAIN_LENGTH 5000
 #define ROUNDS 300
 

@@ -158,7 +158,7 @@ static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
     struct tally tally = {0};
 
     assert_int_equal(weir_schedule(solo.executor, weir_ms(20), &promise, tally_task, &tally), 0);
-    assert_int_equal(weir_promise_sync(promise, weir_seconds(10)), 0);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     stats = solo_stats(&solo);
     assert_true(stats.turns < 100);
     weir_promise_release(promise);
@@ -287,7 +287,7 @@ TEST(executor, that_is_about_to_sleep_sees_a_change_of_its_state)
 
     open_trap(&trap, shut_down);
     assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
-    assert_int_equal(weir_executor_await_termination(trap.solo.executor, weir_seconds(10)), 0);
+    assert_int_equal(weir_executor_await_termination(trap.solo.executor, PATIENCE_NS), 0);
     solo_close(&trap.solo);
 }
 

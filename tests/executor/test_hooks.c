@@ -16,8 +16,6 @@
 #include "support/executor/treadmill.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 static int add_hook(struct solo *solo, struct letters *letters, char letter)
 {
     return weir_executor_add_shutdown_hook(solo->executor, letters_task,

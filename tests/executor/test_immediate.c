@@ -294,6 +294,6 @@ TEST(immediate, does_not_keep_anybody_from_waiting)
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
     assert_int_equal(weir_promise_await(promise, weir_us(1)), -ETIMEDOUT);
     errand_elsewhere(complete, promise);
-    assert_int_equal(weir_promise_sync(promise, weir_seconds(10)), 0);
+    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     weir_promise_release(promise);
 }

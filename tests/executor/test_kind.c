@@ -13,8 +13,6 @@
 #include "support/executor/letters.h"
 #include "support/executor/tally.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 /* The kind under test: it notes what it is asked, and answers as the test likes. */
 static struct {
     weir__executor_type type;

@@ -26,8 +26,6 @@
 #include "support/executor/workshop.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 /* ---- its thread ---- */
 
 TEST(life, begins_without_a_thread_and_starts_one_with_the_first_task)

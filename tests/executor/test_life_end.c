@@ -26,7 +26,6 @@
 #include "support/executor/workshop.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
 #define STEP_NS weir_ms(100) /* how often a thread that shuts down looks for lazy tasks */
 
 TEST(life, refuses_a_shutdown_with_bad_times_and_changes_nothing)

@@ -21,8 +21,6 @@
 #include "support/executor/tally.h"
 #include "support/memory.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 static weir_executor *make_manual(const weir_manual_options *options)
 {
     weir_executor *executor = NULL;

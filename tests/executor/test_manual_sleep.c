@@ -20,8 +20,6 @@
 #include "support/executor/stepper.h"
 #include "support/executor/tally.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 /* What another thread does to a sleeping executor. */
 struct outside {
     weir_executor *executor;

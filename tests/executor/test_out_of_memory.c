@@ -23,7 +23,6 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
 #define AN_HOUR_NS weir_seconds(3600)
 
 /* Makes a call that may fail for want of memory, and then not again: only one allocation fails. */

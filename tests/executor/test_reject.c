@@ -241,7 +241,7 @@ static void submit_inside(void *arg)
 
 TEST(reject, after_back_off_does_not_pause_on_the_executors_own_thread)
 {
-    weir_back_off back_off = {.retries = 1, .pause_ns = weir_seconds(5)};
+    weir_back_off back_off = {.retries = 1, .pause_ns = PATIENCE_NS};
     struct solo solo =
         solo_open(WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_back_off,
                                      .rejected_data = &back_off));
@@ -278,10 +278,10 @@ TEST(reject, after_back_off_stops_when_the_executor_ends_meanwhile)
     struct late_comer comer = {.executor = solo.executor};
 
     assert_int_equal(weir__thread_start(&comer.thread, "comer", come_late, &comer), 0);
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, weir_seconds(10)), 0);
+    assert_int_equal(weir_executor_shutdown(solo.executor, 0, PATIENCE_NS), 0);
     gate_open(&gate);
     weir__thread_join(&comer.thread);
-    assert_int_equal(weir_executor_await_termination(solo.executor, weir_seconds(10)), 0);
+    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
     if (comer.err < 0)
         assert_int_equal(comer.err, WEIR_EREJECTED);
     assert_int_equal(comer.tally.run, comer.err == 0);

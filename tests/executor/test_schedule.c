@@ -21,8 +21,6 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 /* ---- once ---- */
 
 TEST(schedule, runs_once_when_due_and_completes_its_promise)

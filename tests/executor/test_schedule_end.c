@@ -17,7 +17,6 @@
 #include "support/executor/stepper.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
 #define START_NS weir_seconds(1) /* a stepper's */
 
 /* ---- waking and sleeping ---- */

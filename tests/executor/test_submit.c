@@ -17,8 +17,6 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 /* Work that notes how it was called, and answers as it is told. */
 struct work {
     int answer;

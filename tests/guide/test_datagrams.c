@@ -134,7 +134,7 @@ TEST(datagrams, come_back)
     assert_true(tally_await(&heard.datagrams, 1));
     assert_int_equal(heard.bytes, 5);
     hang_up(client);
-    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }
@@ -183,7 +183,7 @@ TEST(datagrams, are_cut_into_segments)
     assert_true(tally_await(&heard.datagrams, 3));
     assert_int_equal(heard.bytes, 2500);
     hang_up(client);
-    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }
@@ -213,7 +213,7 @@ TEST(datagrams, are_for_many)
 
     assert_int_equal(join(server, "239.20.21.22:0", "lo"), 0);
     assert_int_equal(join(server, "239.20.21.22:0", "no-such"), -ENODEV);
-    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }

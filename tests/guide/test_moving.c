@@ -92,7 +92,7 @@ TEST(moving, an_echo_comes_back)
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
     visitor_leave(visitor);
-    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(workers);
     weir_group_release(boss);

@@ -119,7 +119,7 @@ static int call(weir_group *loops, const char *address, weir_promise *got,
 
 static void stop(weir_channel *server, weir_group *loops)
 {
-    assert_int_equal(weir_server_stop(server, 0, weir_seconds(5)), 0);
+    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }

@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "support/patience.h"
+
 struct test_case {
     const char *name;
     void (*body)(void);

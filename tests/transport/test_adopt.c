@@ -28,7 +28,6 @@
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 
-#define PATIENCE_MS 10000
 #define STOP_WORD 1
 
 /* ---- handlers ---- */
@@ -84,14 +83,14 @@ static void begin(weir_executor *loop, weir_channel *channel)
 
     assert_int_equal(weir_promise_create(NULL, &registered), 0);
     weir_channel_register(channel, loop, registered);
-    assert_int_equal(weir_promise_sync(registered, weir_seconds(10)), 0);
+    assert_int_equal(weir_promise_sync(registered, PATIENCE_NS), 0);
     weir_promise_release(registered);
 }
 
 static void end(weir_channel *channel)
 {
     weir_channel_abort(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, weir_seconds(10)), 0);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -123,7 +122,7 @@ static void greet(int peer)
     char answer[8] = "";
 
     assert_int_equal(send(peer, "hello", 5, MSG_NOSIGNAL), 5);
-    assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+    assert_int_equal(poll(&ready, 1, (int)(PATIENCE_NS / weir_ms(1))), 1);
     assert_int_equal(recv(peer, answer, sizeof(answer), 0), 5);
     assert_string_equal(answer, "hello");
 }

@@ -34,7 +34,7 @@ static int result_of(operation *operate, weir_channel *channel, weir_executor *l
 
     assert_int_equal(weir_promise_create(NULL, &done), 0);
     operate(channel, loop, done);
-    err = weir_promise_sync(done, weir_seconds(10));
+    err = weir_promise_sync(done, PATIENCE_NS);
     weir_promise_release(done);
     return err;
 }
@@ -54,7 +54,7 @@ static void give_while_used(weir_channel *channel, weir_executor *ended)
     assert_int_equal(result_of(weir_channel_register, channel, ended), WEIR_EREJECTED);
     is_over = true;
     weir__thread_join(&user);
-    assert_int_equal(weir_channel_await_closed(channel, weir_seconds(10)), 0);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -63,7 +63,7 @@ static void open_two(struct host *live, struct host *ended)
     host_open(live, BACKEND_EPOLL);
     host_open(ended, BACKEND_EPOLL);
     assert_int_equal(weir_executor_shutdown(ended->loop, 0, 0), 0);
-    assert_int_equal(weir_group_await_termination(ended->group, weir_seconds(10)), 0);
+    assert_int_equal(weir_group_await_termination(ended->group, PATIENCE_NS), 0);
 }
 
 TEST(move, to_a_loop_that_has_ended_ends_the_channel_whoever_uses_it)

@@ -24,9 +24,8 @@
 #include "support/transport/site.h"
 
 #define CLIENTS 3
-#define SIZE 100000      /* that each sends: more than a socket takes at once */
-#define PACKET 5000      /* of those that are sent in packets */
-#define PATIENCE_MS 5000 /* that a client has */
+#define SIZE 100000 /* that each sends: more than a socket takes at once */
+#define PACKET 5000 /* of those that are sent in packets */
 #define SLICE_MS 50
 #define PLACES 40 /* calls of one kind to fail, at the most, or a little more */
 
@@ -221,7 +220,7 @@ static bool talk(int client, size_t *sent, size_t *received)
  * as nobody does. */
 static bool await_client(struct pollfd *ready)
 {
-    int slices = PATIENCE_MS / SLICE_MS;
+    int slices = (int)(PATIENCE_NS / weir_ms(SLICE_MS));
 
     while (poll(ready, 1, SLICE_MS) == 0) {
         weir__free(weir__alloc(1));

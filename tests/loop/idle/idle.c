@@ -15,8 +15,7 @@
 #include "executor/executor.h"
 #include "loop/loop.h"
 #include "support/loop/backend.h"
-
-#define PATIENCE_NS weir_seconds(10)
+#include "support/patience.h"
 
 struct kind {
     weir_group *group; /* NULL = it cannot be had here */

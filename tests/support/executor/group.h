@@ -7,8 +7,7 @@
 
 #include <weir/group.h>
 
-/* How long a test waits for what must come. */
-#define PATIENCE_NS weir_seconds(10)
+#include "support/patience.h"
 
 #define PLAIN .io = WEIR_IO_NONE
 

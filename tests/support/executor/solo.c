@@ -11,8 +11,6 @@
 #include "support/executor/tally.h"
 #include "support/test.h"
 
-#define PATIENCE_NS weir_seconds(10)
-
 struct solo solo_open(const weir_group_options *options)
 {
     weir_group_options given;

@@ -8,8 +8,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
-
-#define PATIENCE_NS weir_seconds(10)
+#include "support/patience.h"
 
 void tally_task(void *arg, int status)
 {

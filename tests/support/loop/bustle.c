@@ -19,6 +19,7 @@
 #include "support/loop/sockets.h"
 #include "support/loop/workload.h"
 #include "support/memory.h"
+#include "support/patience.h"
 
 #define LOOPS 2
 #define SUBMITTERS 2
@@ -26,10 +27,9 @@
 #define ALARMS 8
 #define REST_EVERY 4 /* scenes */
 #define RESTS_MIN 2
-#define FAILURE_EVERY 8 /* the same */
-#define BURST_MAX 64    /* tasks */
-#define BACKLOG_MAX 256 /* the same: pools keep what a backlog once took */
-#define PATIENCE_NS weir_seconds(20)
+#define FAILURE_EVERY 8          /* the same */
+#define BURST_MAX 64             /* tasks */
+#define BACKLOG_MAX 256          /* the same: pools keep what a backlog once took */
 #define GROWTH_BYTES (16u << 20) /* of resident memory that is no growth, */
 #define GROWTH_BLOCKS 1024       /* and of blocks: pools are not equally full at each rest */
 

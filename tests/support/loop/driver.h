@@ -10,8 +10,7 @@
 #include "base/clock.h"
 #include "support/loop/backend.h"
 #include "support/loop/supply.h"
-
-#define DRIVER_PATIENCE_NS weir_seconds(20) /* for what must come */
+#include "support/patience.h"
 
 struct driver {
     const struct backend *backend;
@@ -55,7 +54,7 @@ void driver_sleep(struct driver *driver, int64_t duration_ns);
 /* Turns until the condition holds; fails the test if that takes too long. */
 #define driver_until(driver, condition)                                               \
     do {                                                                              \
-        int64_t give_up_ns = weir__monotonic_now() + DRIVER_PATIENCE_NS;              \
+        int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;                     \
                                                                                       \
         while (!(condition))                                                          \
             driver_turn_toward((driver), give_up_ns, #condition, __FILE__, __LINE__); \

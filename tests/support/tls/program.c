@@ -23,7 +23,6 @@
 #include "support/executor/tally.h"
 #include "support/test.h"
 
-#define PATIENCE_S 20
 #define OUTPUT_SIZE (4u << 20)
 #define SHOWN_MAX 900
 
@@ -166,7 +165,7 @@ static void output_init(struct output *output, int descriptor)
 struct program *program_start(const char *const *argv)
 {
     struct program *program = calloc(1, sizeof(*program));
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct timeval patience = {.tv_sec = PATIENCE_NS / weir_seconds(1)};
     int input[2], output[2], error[2];
 
     assert_non_null(program);
@@ -262,7 +261,7 @@ static void await(struct program *program, const struct sought *sought, const ch
 
         if (is_found(program, sought, &is_silent))
             return;
-        if (is_silent || !tally_await_for(&program->pieces, pieces + 1, weir_seconds(PATIENCE_S)))
+        if (is_silent || !tally_await_for(&program->pieces, pieces + 1, PATIENCE_NS))
             program_fail(program, what, __FILE__, __LINE__);
     }
 }
