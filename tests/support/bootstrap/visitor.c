@@ -7,9 +7,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "support/loop/sockets.h"
 #include "support/test.h"
-
-#define PATIENCE_S 10
 
 /* A ring that this thread has made and given back interrupts its calls once more, later on. */
 #define UNINTERRUPTED(result, call) \
@@ -19,7 +18,7 @@
 
 static int make_socket(int family)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    const struct timeval patience = {.tv_sec = PATIENCE_NS / weir_seconds(1)};
     int visitor = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(visitor >= 0);
@@ -120,7 +119,7 @@ weir_address nobody_there(void)
     weir_address address;
     int visitor = make_socket(AF_INET);
 
-    assert_int_equal(weir_address_parse("127.0.0.1:0", &address), 0);
+    assert_int_equal(weir_address_parse(own_loopback_text(), &address), 0);
     assert_int_equal(bind(visitor, weir_address_sockaddr(&address), address.length), 0);
     assert_int_equal(getsockname(visitor, (struct sockaddr *)&address.storage, &address.length), 0);
     visitor_leave(visitor);

@@ -24,11 +24,24 @@ void diary_close(struct diary *diary)
     weir__mutex_deinit(&diary->lock);
 }
 
+static void clear_locked(struct diary *diary)
+{
+    diary->length = 0;
+    diary->text[0] = '\0';
+}
+
 void diary_clear(struct diary *diary)
 {
     weir__mutex_lock(&diary->lock);
-    diary->length = 0;
-    diary->text[0] = '\0';
+    clear_locked(diary);
+    weir__mutex_unlock(&diary->lock);
+}
+
+void diary_take(struct diary *diary, char *ret_text)
+{
+    weir__mutex_lock(&diary->lock);
+    memcpy(ret_text, diary->text, DIARY_SIZE);
+    clear_locked(diary);
     weir__mutex_unlock(&diary->lock);
 }
 

@@ -32,8 +32,9 @@ void diary_write(struct diary *diary, const char *format, ...) WEIR_PRINTF(2, 3)
 /* How often a word begins with this. */
 unsigned diary_count(struct diary *diary, const char *word);
 
-/* Forgets everything. */
+/* Forgets everything; or moves it to `ret_text`, of DIARY_SIZE, so that no word is lost between. */
 void diary_clear(struct diary *diary);
+void diary_take(struct diary *diary, char *ret_text);
 
 /* These words, and no others, were written since the last look. */
 #define assert_diary(diary, words)                 \

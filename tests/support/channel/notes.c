@@ -4,8 +4,6 @@
  */
 #include "support/channel/notes.h"
 
-#include <string.h>
-
 void notes_await(struct diary *diary, struct tally *notes, const char *word, unsigned count)
 {
     for (;;) {
@@ -30,9 +28,6 @@ static unsigned count_words(const char *words)
 const char *notes_heard(struct diary *diary, struct tally *notes, const char *words, char *said)
 {
     notes_await(diary, notes, "", count_words(words));
-    weir__mutex_lock(&diary->lock);
-    memcpy(said, diary->text, DIARY_SIZE);
-    weir__mutex_unlock(&diary->lock);
-    diary_clear(diary);
+    diary_take(diary, said);
     return said;
 }

@@ -19,6 +19,22 @@
 #include "base/thread.h"
 #include "support/test.h"
 
+/* 127.64.0.0/10 has room for every process: they have 22 bits. */
+uint32_t own_loopback(void)
+{
+    return (127u << 24) | (64u << 16) | ((uint32_t)getpid() & 0x3fffff);
+}
+
+const char *own_loopback_text(void)
+{
+    static char text[32];
+    uint32_t address = own_loopback();
+
+    (void)snprintf(text, sizeof(text), "127.%u.%u.%u:0", address >> 16 & 255, address >> 8 & 255,
+                   address & 255);
+    return text;
+}
+
 static struct address fresh_address(int family)
 {
     static unsigned number;
@@ -27,7 +43,7 @@ static struct address fresh_address(int family)
     if (family == AF_INET) {
         struct sockaddr_in *inet = (struct sockaddr_in *)&address.storage;
 
-        inet->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        inet->sin_addr.s_addr = htonl(own_loopback());
         address.length = sizeof(*inet);
     } else {
         struct sockaddr_un *local = (struct sockaddr_un *)&address.storage;

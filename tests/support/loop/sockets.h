@@ -7,6 +7,7 @@
 #define WEIR_TEST_SOCKETS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,13 @@ enum pair_kind {
 
 /* A socket that is bound to an address of its own, AF_INET or AF_UNIX (abstract). */
 int socket_bind(int family, int type, struct address *ret_address);
+
+/*
+ * A loopback address that other processes' tests do not bind to, in the host's order and with port
+ * 0 in words: a port of it that was let go of is nobody's for as long as this process wants it so.
+ */
+uint32_t own_loopback(void);
+const char *own_loopback_text(void);
 
 /* A stream socket that listens there. */
 int socket_listen(int family, int backlog, struct address *ret_address);

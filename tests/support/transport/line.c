@@ -226,11 +226,12 @@ bool line_is_unix(void)
 static void choose_address(struct line *line)
 {
     static _Atomic unsigned lines;
-    char text[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
+    char text[WEIR_ADDRESS_TEXT_SIZE];
 
-    if (line->medium != LINE_TCP)
-        (void)snprintf(text, sizeof(text), "unix:@weir-line-%d-%u", (int)getpid(), lines++);
-    assert_int_equal(weir_address_parse(text, &line->address), 0);
+    (void)snprintf(text, sizeof(text), "unix:@weir-line-%d-%u", (int)getpid(), lines++);
+    assert_int_equal(
+        weir_address_parse(line->medium == LINE_TCP ? own_loopback_text() : text, &line->address),
+        0);
 }
 
 static enum weir_kind kind_of(const struct line *line)

@@ -28,6 +28,7 @@ struct mailbox {
     struct diary diary;   /* "active", "read(text)", "error(NAME)", ... */
     struct tally notes;
     struct tally completes; /* reads that were complete */
+    struct tally gone;      /* its handler */
     weir_address sender;    /* of the last that was noted: look after assert_mail */
     void *_Atomic user_data;
 
@@ -35,7 +36,7 @@ struct mailbox {
     void (*_Atomic on_read_complete)(weir_ctx *ctx);
 };
 
-/* Only registered; or bound to an address in words as well, or to any port of 127.0.0.1. */
+/* Only registered; or bound to an address in words as well, or to any port. */
 void mailbox_make(struct mailbox *box, struct host *host, const weir_channel_options *options);
 int mailbox_bind(struct mailbox *box, const char *address);
 void mailbox_open(struct mailbox *box, struct host *host, const weir_channel_options *options);
