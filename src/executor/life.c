@@ -35,10 +35,13 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "executor/grace.h"
 #include "executor/promise.h"
 
-#define STEP_NS weir_ms(100)     /* a thread that shuts down looks for lazy tasks this often */
-#define PARTING_NS (STEP_NS / 2) /* what was aborted may take so long, before the watch strikes */
+#define STEP_NS weir_ms(100)   /* a thread that shuts down looks for lazy tasks this often */
+#define PARTING_NS weir_ms(50) /* what was aborted may take so long, before the watch strikes */
+
+_Atomic int64_t weir__grace_ns = 100000000;
 
 static void lock(weir_executor *executor)
 {
@@ -291,13 +294,15 @@ static void on_watch(void *arg, int status)
 /* Under the lock, so that the thread cannot end before there is a watch to cancel. */
 static int set_watch(weir_executor *executor, int64_t timeout_ns)
 {
+    int64_t late_ns;
     int err;
 
     if (timeout_ns == WEIR_NEVER || executor->options.clock->manual || executor->type->threadless)
         return 0;
     weir_executor_retain(executor);
-    err = weir_schedule(weir_executor_global(), weir__deadline(timeout_ns, STEP_NS),
-                        &executor->life.watch, on_watch, executor);
+    late_ns =
+        weir__deadline(timeout_ns, atomic_load_explicit(&weir__grace_ns, memory_order_relaxed));
+    err = weir_schedule(weir_executor_global(), late_ns, &executor->life.watch, on_watch, executor);
     if (err < 0)
         weir_executor_release(executor);
     return err;

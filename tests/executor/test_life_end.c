@@ -18,6 +18,7 @@
 #include "executor/executor.h"
 #include "support/executor/errand.h"
 #include "support/executor/gate.h"
+#include "support/executor/grace.h"
 #include "support/executor/letters.h"
 #include "support/executor/loop.h"
 #include "support/executor/messages.h"
@@ -379,7 +380,9 @@ TEST(life, names_a_thread_that_does_not_come_back_and_fails_its_termination)
 
     messages_catch();
     gate_hold(&gate, solo.executor);
+    grace_begin_as_ever();
     assert_int_equal(weir_group_shutdown(solo.group, 0, weir_ms(1)), 0);
+    grace_end_as_ever();
     assert_int_equal(weir_group_await_termination(solo.group, PATIENCE_NS), -ETIMEDOUT);
     assert_int_equal(weir_promise_result(weir_executor_termination(executor)), -ETIMEDOUT);
     assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_SHUTTING_DOWN);
