@@ -281,7 +281,7 @@ static int begin_aggregate(weir__resp_reader *reader, enum weir_resp_kind kind, 
 static int read_counted(weir__resp_reader *reader, const struct line *line, weir_msg **ret_msg)
 {
     bool is_aggregate = weir__resp_kind_is_aggregate(line->kind), is_null;
-    uint64_t count;
+    uint64_t count = 0;
     int err = read_count(reader, line, &is_null, &count);
 
     if (err < 0)
@@ -296,7 +296,7 @@ static int read_counted(weir__resp_reader *reader, const struct line *line, weir
 static int skip_counted(weir__resp_reader *reader, const struct line *line)
 {
     bool is_null;
-    uint64_t count;
+    uint64_t count = 0;
     int err = read_count(reader, line, &is_null, &count);
 
     if (err < 0)
