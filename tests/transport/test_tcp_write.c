@@ -13,9 +13,11 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/system.h"
+#include "base/thread.h"
 #include "support/channel/rig.h"
 #include "support/transport/line.h"
 
@@ -262,10 +264,10 @@ TEST_EACH_LINE(tcp, sends_thousands_of_small_messages_at_once)
 
 #define FLOOD_CALLS 3000
 
-/* The client's loop's own. */
+/* The client's loop's own, but for the calls. */
 static struct flood {
     uint64_t turn;
-    unsigned calls;
+    _Atomic unsigned calls;
     unsigned calls_in_turn, most_in_turn;
 } flood;
 
@@ -392,6 +394,43 @@ TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
     assert_int_equal(image.seen, image.size);
     line_close(line); /* what its hooks use goes now */
     free(image.bytes);
+}
+
+static void flood_for_ever(weir_ctx *ctx)
+{
+    while (weir_is_writable(ctx))
+        weir_write(ctx, sized_msg(4096), NULL);
+    weir_flush(ctx);
+}
+
+static void await_calls(unsigned count)
+{
+    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    while (flood.calls < count) {
+        assert_true(weir__monotonic_now() < give_up_ns);
+        weir__thread_yield();
+    }
+}
+
+/* A flush goes on, at the end of a turn, wherever the channel is by then; and lets it be ended. */
+TEST_EACH_LINE(tcp, moves_between_loops_while_a_flush_never_ends)
+{
+    ssize_t (*as_ever)(int, const struct msghdr *, int) = weir__sys.sendmsg;
+
+    flood = (struct flood){0};
+    weir__sys.sendmsg = swallow;
+    line_prepare(line, NULL);
+    line->client.on_active = flood_for_ever;
+    line->client.on_writability = flood_for_ever;
+    line_connect(line);
+    for (int i = 0; i < 8; i++) {
+        move(&line->client, i % 2 == 0 ? &line->far : &line->near);
+        await_calls(flood.calls + 100);
+    }
+    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
+    line_close(line);
+    weir__sys.sendmsg = as_ever;
 }
 
 /* ---- where handlers run ---- */
