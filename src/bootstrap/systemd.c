@@ -164,12 +164,12 @@ static int notify(const char *place, const char *state)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address manager;
-    int err = -EINVAL;
+    int length, err = -EINVAL;
 
     if (place == NULL || *place == '\0')
         return 0;
-    (void)snprintf(text, sizeof(text), "unix:%s", place);
-    if (*place == '/' || *place == '@')
+    length = snprintf(text, sizeof(text), "unix:%s", place);
+    if (length < (int)sizeof(text) && (*place == '/' || *place == '@'))
         err = weir_address_parse(text, &manager);
     if (err == 0)
         err = send_to(&manager, state);
