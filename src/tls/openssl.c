@@ -248,7 +248,7 @@ static int open_records(weir__openssl_session *self, weir_buf *plain)
         result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
         if (result != 1) {
             result = judge(self, result);
-            self->session.is_blocked = SSL_in_init(self->ssl) != 0;
+            self->session.is_blocked = self->failed == 0 && SSL_in_init(self->ssl) != 0;
             return has_some ? WEIR__TLS_DONE : result;
         }
         self->session.is_blocked = false;
