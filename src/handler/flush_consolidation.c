@@ -126,7 +126,6 @@ static int init(void *state, const void *options)
 {
     const weir_flush_consolidation_options *given = options;
     struct consolidation *self = state;
-
     int err = weir__options_check("flush-consolidation", NULL, WEIR__OPTION_FROM(given, limit, 0));
 
     if (err < 0)

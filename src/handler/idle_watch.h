@@ -27,7 +27,6 @@ typedef struct weir__idle_watch {
     bool observes_output;
 } weir__idle_watch;
 
-/* Fails with -EINVAL. */
 void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
                            weir__idle_fn *tell);
 
