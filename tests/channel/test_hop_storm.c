@@ -120,6 +120,7 @@ static void blow(weir_channel *channel, weir_group *const groups[], uint64_t see
         if (weir__random_below(&random, 16) == 0)
             (void)tally_await(&in.seen, i + 1);
     }
+    weir_channel_flush(channel); /* a write alone wakes nobody */
 }
 
 TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
