@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/err.h>
@@ -65,7 +66,8 @@ static bool put_file(const char *path, const struct pki_leaf *leaf)
     file = fopen(fresh, "we");
     if (file == NULL)
         return false;
-    good = fputs(leaf->certificate, file) >= 0 && fputs(leaf->key, file) >= 0;
+    good = fchmod(fileno(file), 0600) == 0 && fputs(leaf->certificate, file) >= 0 &&
+           fputs(leaf->key, file) >= 0;
     return fclose(file) == 0 && good && rename(fresh, path) == 0;
 }
 
