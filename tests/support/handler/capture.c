@@ -37,6 +37,8 @@ void capture_needs_tshark(void)
         WEIR_TEST_SKIP("tshark is missing");
 }
 
+/* What is inside is only bytes: a port that the system chose may be that of a protocol which tshark
+ * knows, and would find malformed. */
 void capture_read_back(const struct capture *capture, const char *fields, char *text, size_t size)
 {
     char command[1024];
@@ -46,6 +48,7 @@ void capture_read_back(const struct capture *capture, const char *fields, char *
     (void)snprintf(command, sizeof(command),
                    "tshark -n -r %s -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE "
                    "-o udp.check_checksum:TRUE -o tcp.relative_sequence_numbers:FALSE "
+                   "-d tcp.port==1-65535,data -d udp.port==1-65535,data "
                    "-T fields -E separator=/s %s 2> /dev/null",
                    capture->path, fields);
     pipe = popen(command, "r");
