@@ -346,15 +346,45 @@ TEST_EACH_LOOP(relay, ends_when_the_target_does)
     close_scene(&scene);
 }
 
-TEST_EACH_LOOP(relay, ends_both_when_one_is_reset)
+static void await_reset(int descriptor)
+{
+    char byte;
+
+    await(descriptor, POLLIN);
+    assert_int_equal(recv(descriptor, &byte, 1, 0), -1);
+    assert_int_equal(errno, ECONNRESET);
+}
+
+TEST_EACH_LOOP(relay, resets_one_when_the_other_is_reset)
 {
     struct scene scene;
 
     open_scene(&scene, host);
     socket_reset(scene.client);
-    await_end(scene.server);
+    await_reset(scene.server);
     scene.client = -1;
     assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    close_scene(&scene);
+}
+
+/* Its stream had ended by then: what it sent is complete. */
+TEST_EACH_LOOP(relay, is_not_broken_by_who_has_ended_and_takes_no_reply)
+{
+    struct scene scene;
+    int err = -1;
+
+    open_scene(&scene, host);
+    say(scene.client, "request");
+    shutdown(scene.client, SHUT_WR);
+    hear(scene.server, "request");
+    await_end(scene.server);
+    socket_reset(scene.client);
+    scene.client = -1;
+    say(scene.server, "reply");
+    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    assert_int_equal(
+        getsockopt(scene.server, SOL_SOCKET, SO_ERROR, &err, &(socklen_t){sizeof(err)}), 0);
+    assert_int_equal(err, 0);
     close_scene(&scene);
 }
 

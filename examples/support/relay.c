@@ -170,11 +170,27 @@ static void on_inactive(weir_ctx *ctx)
         weir_channel_close(self->other, NULL);
 }
 
+/* As a reset, and without an end of TLS. */
+static void break_off(weir_channel *channel)
+{
+    weir_channel_options options;
+
+    weir_channel_get_options(channel, &options);
+    options.reset_on_close = true;
+    (void)weir_channel_set_options(channel, &options);
+    weir_channel_abort(channel, NULL);
+}
+
+/* A peer that has gone away is no news to a proxy; but what it sent is not to look complete. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
+    struct relay *self = weir_ctx_state(ctx);
+
     (void)err;
     (void)detail;
-    weir_close(ctx, NULL); /* a peer that has gone away is no news to a proxy */
+    if (self->other != NULL && !self->input_ended)
+        break_off(self->other);
+    weir_close(ctx, NULL);
 }
 
 static const weir_handler relay = {

@@ -7,7 +7,8 @@
  * Nothing more is read from the client before the target has answered. Who is slow to take what
  * comes slows down who sends it: no more is held than the mark of a channel and one read. The end
  * of a stream, or of TLS, is passed on, and leaves the other direction open. When one connection
- * has closed, so does the other, once it has sent what there is.
+ * has closed, so does the other, once it has sent what there is. One that breaks before its end, by
+ * a reset or because TLS was cut off, breaks the other: half a message does not look like a whole.
  */
 #ifndef EXAMPLES_RELAY_H
 #define EXAMPLES_RELAY_H
