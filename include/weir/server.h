@@ -92,7 +92,8 @@ WEIR_API int weir_server_start(const weir_server_options *options, weir_channel 
 /*
  * The same without waiting, and each address is tried once: the promise completes when all is
  * bound. Its value is the listener, its sentence says which address could not be bound; cancelling
- * it closes all. NULL: nobody waits.
+ * it closes all. NULL: nobody waits. With `restart_argv` the signals of weir_server_run wait in the
+ * calling thread from here on, and, if this fails later, until weir_server_stop there.
  * Thread: any.  Takes: descriptors of adopt.  Keeps: boss, workers, done.  Gives: listener.  Fails:
  * -EINVAL, -ENOMEM, -EAFNOSUPPORT, those of weir_adopt_server and weir_systemd_listeners.
  */
