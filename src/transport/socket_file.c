@@ -40,7 +40,7 @@ struct weir__socket_file {
 static int ask(const char *path, int type)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(path) + 1;
+    size_t length = strlen(path); /* the 0 after it may have no room, and is not needed */
     int descriptor, err;
 
     if (length > sizeof(address.sun_path))
@@ -170,6 +170,8 @@ int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
     weir__socket_file *file = NULL;
     int err;
 
+    if (local->length > sizeof(*un))
+        return -EINVAL; /* as the system says */
     if (!has_path(local)) {
         err = weir__socket_bind(descriptor, local, options);
     } else {

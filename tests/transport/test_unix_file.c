@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <weir/error.h>
@@ -24,7 +25,7 @@
 /* A folder with a place for a socket. */
 struct place {
     char folder[64];
-    char path[96];
+    char path[112];
     weir_address address;
 };
 
@@ -37,6 +38,22 @@ static struct place place_make(void)
     (void)snprintf(place.path, sizeof(place.path), "%s/socket", place.folder);
     (void)snprintf(text, sizeof(text), "unix:%s", place.path);
     assert_int_equal(weir_address_parse(text, &place.address), 0);
+    return place;
+}
+
+/* The same with a path that fills an address to the last byte, which is no 0 then. */
+static struct place place_make_long(void)
+{
+    struct place place = place_make();
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memset(address.sun_path, 'x', sizeof(address.sun_path));
+    memcpy(address.sun_path, place.path, strlen(place.path));
+    memcpy(place.path, address.sun_path, sizeof(address.sun_path));
+    place.path[sizeof(address.sun_path)] = '\0';
+    assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address, sizeof(address),
+                                                &place.address),
+                     0);
     return place;
 }
 
@@ -158,6 +175,34 @@ TEST_EACH_LOOP(socket_file, is_left_to_who_answers)
     end(second);
     assert_true(answers(&place));
     end(first);
+    place_remove(&place);
+}
+
+TEST_EACH_LOOP(socket_file, is_left_to_who_answers_also_if_its_path_is_as_long_as_can_be)
+{
+    struct place place = place_make_long();
+    weir_channel *first = make_listener(NULL), *second = make_listener(NULL);
+
+    leave_stale(&place, SOCK_STREAM);
+    assert_int_equal(bind_to(host, first, &place), 0);
+    assert_int_equal(bind_to(host, second, &place), -EADDRINUSE);
+    assert_true(answers(&place));
+    end(second);
+    end(first);
+    place_remove(&place);
+}
+
+TEST_EACH_LOOP(socket_file, is_not_made_for_an_address_that_is_too_long)
+{
+    struct place place = place_make_long();
+    struct sockaddr_storage address = place.address.storage;
+    weir_channel *listener = make_listener(NULL);
+
+    assert_int_equal(weir_address_from_sockaddr((const struct sockaddr *)&address, sizeof(address),
+                                                &place.address),
+                     0);
+    assert_int_equal(bind_to(host, listener, &place), -EINVAL);
+    end(listener);
     place_remove(&place);
 }
 
