@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
+#include "executor/executor.h"
 
 #define BURST_USUAL weir_ms(100)
 #define DELAY_USUAL weir_seconds(15)
@@ -119,13 +120,14 @@ static void pay(const weir_traffic *traffic, struct direction *direction, int64_
 {
     int64_t cost_ns = cost_of(traffic, direction, bytes);
     int64_t paid_at = atomic_load_explicit(&direction->paid_at, memory_order_relaxed);
-    int64_t before, after;
+    int64_t earliest = traffic->burst_ns < now_ns ? now_ns - traffic->burst_ns : 0;
+    int64_t latest = weir__deadline(now_ns, traffic->max_delay_ns), before, after;
 
     do {
-        before = paid_at < now_ns - traffic->burst_ns ? now_ns - traffic->burst_ns : paid_at;
-        after = before + cost_ns;
-        if (after > now_ns + traffic->max_delay_ns)
-            after = now_ns + traffic->max_delay_ns;
+        before = paid_at < earliest ? earliest : paid_at;
+        after = weir__deadline(before, cost_ns);
+        if (after > latest)
+            after = latest;
     } while (!atomic_compare_exchange_weak_explicit(&direction->paid_at, &paid_at, after,
                                                     memory_order_relaxed, memory_order_relaxed));
     *ret_before = before;

@@ -85,6 +85,26 @@ TEST(traffic, nobody_waits_longer_than_the_longest_delay)
     weir_traffic_release(traffic);
 }
 
+TEST(traffic, forgives_nothing_if_the_longest_delay_is_never)
+{
+    weir_traffic *traffic =
+        make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1000, .read_rate = 1, .burst_ns = WEIR_OFF,
+                                  .max_delay_ns = WEIR_NEVER));
+
+    assert_int_equal(reserve(traffic, 100, 0), 0);
+    assert_int_equal(reserve(traffic, 60000, 0), 100);
+    assert_int_equal(reserve(traffic, INT64_MAX, 0), 60100);
+    assert_int_equal(weir__traffic_reserve(traffic, 1, START), WEIR_NEVER);
+    assert_int_equal(weir__traffic_charge(traffic, INT64_MAX, START), WEIR_NEVER);
+    assert_int_equal(weir__traffic_charge(traffic, INT64_MAX, START), WEIR_NEVER);
+    weir_traffic_release(traffic);
+    traffic = make(
+        WEIR_TRAFFIC_OPTIONS(.write_rate = 1, .burst_ns = WEIR_NEVER, .max_delay_ns = WEIR_NEVER));
+    assert_int_equal(reserve(traffic, 101, 0), 0); /* since the clock began */
+    assert_int_equal(reserve(traffic, 1, 0), 1000);
+    weir_traffic_release(traffic);
+}
+
 TEST(traffic, of_reads_is_paid_afterwards)
 {
     weir_traffic *traffic = make(WEIR_TRAFFIC_OPTIONS(.read_rate = 1000, .burst_ns = WEIR_OFF));
