@@ -290,7 +290,8 @@ static int64_t patience_left(weir_ctx *ctx)
 {
     const weir_channel *channel = weir_ctx_channel(ctx);
 
-    return weir__progress_of_bytes(channel) + weir__channel_options(channel)->close_timeout_ns -
+    return weir__deadline(weir__progress_of_bytes(channel),
+                          weir__channel_options(channel)->close_timeout_ns) -
            weir__executor_now(weir_ctx_executor(ctx));
 }
 

@@ -565,6 +565,28 @@ TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
     rig_close(&rig);
 }
 
+TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
+{
+    struct script script = {.text = "aaaa", .size = 400};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    weir_channel_close(rig.channel, NULL);
+    rig_run(&rig);
+    stepper_advance(&rig.stepper, weir_ms(60));
+    rig_make_room(&rig, 50);
+    rig_run(&rig);
+    assert_int_equal(weir_channel_set_options(
+                         rig.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
+                                                           .close_timeout_ns = WEIR_NEVER)),
+                     0);
+    stepper_advance(&rig.stepper, weir_seconds(1000));
+    assert_diary(&rig.diary, "");
+    rig_close(&rig);
+}
+
 TEST(chunked_writing, fails_what_is_left_when_the_channel_is_aborted)
 {
     struct script one = {.text = "abc", .size = 600}, two = {.text = "x"};
