@@ -20,6 +20,13 @@ static void replace_in(weir_cumulation *cumulation, weir_buf *in)
     cumulation->in = in;
 }
 
+/* What the decoder has not seen at all: if it is less than it needs, it waits for more. */
+static void become_in(weir_cumulation *cumulation, weir_buf *in)
+{
+    cumulation->in = in;
+    cumulation->stuck = cumulation->need > weir_buf_readable(in);
+}
+
 /* ---- adding ---- */
 
 static int add_piece(weir_cumulation *cumulation, weir_msg *msg)
@@ -40,8 +47,7 @@ int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
 
     if (buf == NULL || cumulation->in != NULL || pieces_length(cumulation) > 0)
         return add_piece(cumulation, msg);
-    cumulation->in = buf;
-    cumulation->stuck = false;
+    become_in(cumulation, buf);
     return 0;
 }
 
@@ -111,7 +117,7 @@ static int take_piece(weir_cumulation *cumulation)
     err = weir_composite_remove(cumulation->pieces, 0, &in);
     if (err < 0)
         return err;
-    cumulation->in = in;
+    become_in(cumulation, in);
     return 1;
 }
 
@@ -131,11 +137,11 @@ static int join_drips(weir_cumulation *cumulation)
 
 static int next(weir_cumulation *cumulation)
 {
+    int err = cumulation->in == NULL ? take_piece(cumulation) : 1;
     size_t more;
-    int err;
 
-    if (cumulation->in == NULL)
-        return take_piece(cumulation);
+    if (err <= 0)
+        return err;
     if (!cumulation->stuck)
         return 1;
     more = worth_pulling(cumulation);
@@ -149,10 +155,8 @@ int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
 {
     int result;
 
-    if (cumulation->in != NULL && weir_buf_readable(cumulation->in) == 0) {
+    if (cumulation->in != NULL && weir_buf_readable(cumulation->in) == 0)
         replace_in(cumulation, NULL);
-        cumulation->stuck = false;
-    }
     result = next(cumulation);
     if (result <= 0)
         return result;

@@ -20,6 +20,7 @@
 struct counted {
     weir_decoder_state decoder;
     unsigned calls;
+    size_t length;
 };
 
 static int decode_counted(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -365,6 +366,45 @@ TEST(decoder, is_not_asked_before_what_it_needs_is_there)
     write_text(embedded, "x");
     assert_int_equal(state->calls, 2);
     assert_comes(embedded, "xxxxxxxxx");
+    weir_embedded_release(embedded);
+}
+
+/* Takes the length, and waits for the rest: when that has come it need not look again. */
+static int decode_in_two(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    struct counted *two = weir_ctx_state(ctx);
+    weir_buf *frame;
+
+    if (two->length == 0) {
+        two->length = (size_t)(weir_buf_bytes(in)[0] - '0');
+        (void)weir_buf_skip(in, 1);
+        if (weir_buf_readable(in) < two->length)
+            return weir_decoder_need(ctx, two->length);
+    }
+    two->calls += weir_buf_readable(in) < two->length;
+    if (weir_buf_read_slice(in, two->length, &frame) < 0)
+        return 0;
+    two->length = 0;
+    *ret_msg = weir_buf_msg(frame);
+    return 1;
+}
+
+TEST(decoder, is_not_asked_too_early_when_it_has_taken_all_there_was)
+{
+    static const weir_decoder in_two = {
+        .handler = {.name = "in-two", WEIR_DECODER_SLOTS(struct counted)}, .decode = decode_in_two};
+    weir_embedded *embedded = open_with(&in_two);
+
+    write_text(embedded, "3");
+    write_text(embedded, "a");
+    write_text(embedded, "b");
+    write_text(embedded, "c2");
+    assert_comes(embedded, "abc");
+    write_text(embedded, "d");
+    write_text(embedded, "e1f");
+    assert_comes(embedded, "de");
+    assert_comes(embedded, "f");
+    assert_int_equal(state_of(embedded, &in_two)->calls, 0);
     weir_embedded_release(embedded);
 }
 
