@@ -211,7 +211,8 @@ static const char *first_fault(const uint8_t *bytes, size_t length)
         return "a PROXY header of an unknown version";
     if (length > 12 && bytes[12] != COMMAND_LOCAL && bytes[12] != COMMAND_PROXY)
         return "a PROXY header with an unknown command";
-    if (length > 13 && (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= KIND_COUNT))
+    if (length > 13 && bytes[12] == COMMAND_PROXY &&
+        (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= KIND_COUNT))
         return "a PROXY header of an unknown family";
     return NULL;
 }

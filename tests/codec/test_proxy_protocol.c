@@ -93,6 +93,10 @@ TEST(proxy_protocol, local_and_unknown_families_have_no_addresses)
                         "a\n"), /* whatever comes with it */
                "<v2 local - - 0>|a");
     assert_fed(&feed,
+               BYTES(V2 "\x20\xff\x00\x00"
+                        "a\n"), /* its family is nobody's business */
+               "<v2 local - - 0>|a");
+    assert_fed(&feed,
                BYTES(V2 "\x21\x00\x00\x00"
                         "a\n"),
                "<v2 - - 0>|a");
