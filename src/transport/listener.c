@@ -3,7 +3,8 @@
  * Listening sockets over loop/io.h.
  *
  * What the options say of the connections' sockets is set on the listener, and the system hands it
- * on to each of them: so a connection costs no further call.
+ * on to each of them: so a connection costs no further call. It does not do so for Unix sockets;
+ * there the listener is where it is found out before the first connection what cannot be set.
  *
  * When there is no descriptor left (EMFILE, ENFILE), a connection that nobody can accept stays in
  * the backlog, and its client waits. So a descriptor is kept in reserve: it is given up for a

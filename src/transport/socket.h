@@ -11,8 +11,9 @@
 /* Makes a socket of `type` (SOCK_STREAM, ...) for the family. Fails with -errno. */
 int weir__socket_create(int family, int type, int *ret_descriptor);
 
-/* What the options say of a socket that sends and receives; a listener hands it on to the sockets
- * that it accepts, all but `socket_options`. An option that cannot be set is an error. */
+/* What the options say of a socket that sends and receives; a listener for internet addresses hands
+ * it on to the sockets that it accepts, all but `socket_options`. An option that cannot be set is
+ * an error. */
 int weir__socket_configure(int descriptor, int family, const weir_channel_options *options);
 int weir__socket_set_options(int descriptor, const weir_channel_options *options);
 

@@ -172,10 +172,21 @@ int weir__stream_create(const weir__transport *transport, const weir_channel_opt
     return err;
 }
 
+/* What the listener does not hand on: of Unix sockets it is everything. */
+static int configure_accepted(const weir__transport *transport, int descriptor,
+                              const weir_channel_options *options)
+{
+    int err = 0;
+
+    if (transport->socket_family == AF_UNIX)
+        err = weir__socket_configure(descriptor, AF_UNIX, options);
+    return err == 0 ? weir__socket_set_options(descriptor, options) : err;
+}
+
 int weir__stream_adopt(const weir__transport *transport, weir__config *config, weir_channel *parent,
                        int descriptor, weir_channel **ret_channel)
 {
-    int err = weir__socket_set_options(descriptor, &config->options);
+    int err = configure_accepted(transport, descriptor, &config->options);
 
     if (err == 0)
         err = create(transport, config, parent, descriptor, ret_channel);

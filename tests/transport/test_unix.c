@@ -157,6 +157,16 @@ TEST_EACH_LINE(seqpacket, fails_only_the_write_of_a_packet_that_cannot_be_sent)
     assert_heard(&line->server, "read(x)");
 }
 
+/* How long a packet may be is the send buffer's to say. */
+TEST_EACH_LINE(seqpacket, gets_its_options_also_if_it_is_accepted)
+{
+    open_packets(line,
+                 &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.send_buffer = 4096)});
+    assert_int_equal(write_result(&line->server, zeros_msg(100000)), -EMSGSIZE);
+    line_say(&line->server, "x");
+    assert_heard(&line->client, "read(x)");
+}
+
 TEST_EACH_PAIR(seqpacket, waits_for_a_reader)
 {
     open_packets(
