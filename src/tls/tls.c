@@ -118,7 +118,9 @@ static bool hold_input(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->awaits == WEIR__TLS_JOB && !tls->is_input_held)
+    if (tls->awaits != WEIR__TLS_JOB)
+        return false; /* it may still be, from a job that is over, and is about to be let go */
+    if (!tls->is_input_held)
         tls->is_input_held = weir_ctx_hold_input(ctx) == 0;
     return tls->is_input_held;
 }
@@ -244,13 +246,13 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
     if (tls->stage == WEIR__TLS_OVER || tls->has_peer_ended)
         return drop(in);
-    if (tls->stage == WEIR__TLS_WAITING || tls->awaits != WEIR__TLS_NOTHING)
-        return keep(ctx, in);
     if (tls->taken > 0) {
         (void)weir_buf_skip(in, tls->taken);
         tls->taken = 0;
         return 1;
     }
+    if (tls->stage == WEIR__TLS_WAITING || tls->awaits != WEIR__TLS_NOTHING)
+        return keep(ctx, in);
     if (tls->stage == WEIR__TLS_SHAKING)
         return weir__tls_shake(ctx, in);
     return open_all(ctx, in, ret_msg);

@@ -31,6 +31,15 @@ static void *work(void *arg)
     return NULL;
 }
 
+/* At once: who hears how it went may remove the handler, and what is left then is passed on. */
+static void skip_taken(weir_ctx *ctx, const struct job *job)
+{
+    if (job->io.in == NULL)
+        return;
+    weir__tls_of(ctx)->taken = job->length - weir_buf_readable(job->io.in);
+    weir_decoder_resume(ctx); /* still awaits the job: what is behind is kept */
+}
+
 static void on_back(weir_ctx *ctx, int err, void *nothing, void *arg)
 {
     struct job *job = arg;
@@ -47,9 +56,8 @@ static void on_back(weir_ctx *ctx, int err, void *nothing, void *arg)
         (void)work(job);
     tls = weir__tls_of(ctx);
     tls->session = job->session;
+    skip_taken(ctx, job);
     tls->awaits = WEIR__TLS_NOTHING;
-    if (job->io.in != NULL)
-        tls->taken += job->length - weir_buf_readable(job->io.in);
     out = job->io.out;
     job->io.out = NULL;
     err = job->result;

@@ -410,6 +410,61 @@ TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
     (void)sem_destroy(&gate);
 }
 
+/* Reading was stopped for the work, and goes on while somebody chooses: no further than it may. */
+TEST(tls_shaking, elsewhere_keeps_no_more_than_it_must_while_it_waits_for_a_choice)
+{
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    struct duet duet;
+    unsigned count = 0;
+
+    assert_int_equal(sem_init(&gate, 0, 0), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    duet_prepare(
+        &duet,
+        &(const struct duet_options){
+            .server_context =
+                WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                         .key_pem = pki()->server.key, .choose = choose_later),
+            .server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+    chosen_later = NULL;
+    duet_begin(&duet);
+    assert_int_equal(weir_execute(weir_group_next(elsewhere), wait_at_gate, NULL), 0);
+    assert_true(duet_bring(&duet, &duet.client, &duet.server));
+    (void)weir_embedded_write_inbound(duet.server.embedded, duet_bytes(10));
+    assert_int_equal(sem_post(&gate), 0);
+    while (chosen_later == NULL && weir__monotonic_now() < deadline_ns)
+        weir_embedded_run(duet.server.embedded);
+    while (weir_channel_is_open(duet.server.channel) && count < 1000) {
+        (void)weir_embedded_write_inbound(duet.server.embedded, duet_bytes(1000));
+        count++;
+    }
+    assert_in_range(count, 128, 140);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
+    weir_tls_choice_accept(chosen_later, NULL);
+    duet_close(&duet);
+    end_group(elsewhere);
+    (void)sem_destroy(&gate);
+}
+
+static void remove_tls(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    if (weir_tls_handshake_result(handshake) == 0)
+        assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "tls", NULL), 0);
+}
+
+/* What it has taken is not passed on, as what it has not is. */
+TEST(tls_shaking, elsewhere_keeps_what_it_has_taken_when_it_is_removed)
+{
+    struct duet duet;
+
+    prepare_offload(&duet, NULL);
+    duet.server.on_shaken = remove_tls;
+    begin(&duet);
+    await(&duet, "shaken(ok)", "shaken(ok)");
+    duet_close(&duet);
+    end_group(elsewhere);
+}
+
 /* The session comes back to nobody, and ends there. */
 TEST(tls_shaking, elsewhere_survives_the_removal_of_its_handler)
 {
