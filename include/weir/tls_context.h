@@ -159,7 +159,7 @@ WEIR_API int weir_tls_context_add_name(weir_tls_context *context, const char *na
                                        weir_tls_context *other);
 
 /*
- * Our own certificate, as it is now; NULL if there is none.
+ * Our own certificate, as it is now; NULL if there is none, or no memory.
  * Thread: any.  Gives: the certificate.
  */
 WEIR_API weir_tls_certificate *weir_tls_context_certificate(weir_tls_context *context);

@@ -125,7 +125,8 @@ struct weir__tls_engine {
 
     /* After the handshake. */
     void (*facts)(weir__tls_session *session, weir__tls_facts *ret_facts);
-    weir_tls_certificate *(*peer_certificate)(weir__tls_session *session);
+    /* NULL: the peer has shown none. Fails: -ENOMEM, WEIR_ETLS. */
+    int (*peer_certificate)(weir__tls_session *session, weir_tls_certificate **ret_certificate);
 
     /* Reads the first certificate of a text in PEM; fails with the reason in words. */
     int (*certificate_parse)(const char *pem, char reason[WEIR__TLS_REASON_SIZE],

@@ -376,14 +376,14 @@ static void facts(weir__tls_session *session, weir__tls_facts *ret_facts)
         SSL_is_server(ssl) == 0 && SSL_get_tlsext_status_ocsp_resp(ssl, &response) > 0;
 }
 
-static weir_tls_certificate *peer_certificate(weir__tls_session *session)
+static int peer_certificate(weir__tls_session *session, weir_tls_certificate **ret_certificate)
 {
     X509 *x509 = SSL_get0_peer_certificate(session_of(session)->ssl);
-    weir_tls_certificate *certificate;
 
-    if (x509 == NULL || weir__openssl_certificate_create(x509, &certificate) < 0)
-        return NULL;
-    return certificate;
+    if (x509 != NULL)
+        return weir__openssl_certificate_create(x509, ret_certificate);
+    *ret_certificate = NULL;
+    return 0;
 }
 
 static bool settings_verify_names(const weir__tls_settings *settings)

@@ -199,8 +199,10 @@ static int add_names(weir_tls_certificate *certificate, const GENERAL_NAMES *nam
 static int fill_names(X509 *x509, weir_tls_certificate *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
-    int err = names == NULL ? 0 : add_names(certificate, names);
+    int err = weir__openssl_is_out_of_memory() ? -ENOMEM : 0;
 
+    if (names != NULL)
+        err = add_names(certificate, names);
     GENERAL_NAMES_free(names);
     return err;
 }

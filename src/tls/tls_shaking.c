@@ -19,17 +19,27 @@ static const weir__tls_engine *engine_of(const weir__tls *tls)
 
 /* ---- how it went ---- */
 
-static weir_msg *create_success(weir__tls *tls, bool *ret_is_resumed)
+/* Nobody is to be taken for a peer without a certificate because there is no memory for it. */
+static int create_success(weir__tls *tls, weir_msg **ret_event, bool *ret_is_resumed)
 {
-    weir_tls_certificate *peer = engine_of(tls)->peer_certificate(tls->session);
+    weir_tls_certificate *peer;
     weir__tls_facts facts;
     weir_msg *event;
+    int err = engine_of(tls)->peer_certificate(tls->session, &peer);
 
+    if (err < 0)
+        return err;
     engine_of(tls)->facts(tls->session, &facts);
     event = weir__tls_handshake_create(0, "", &facts, peer);
     weir_tls_certificate_release(peer);
+    err = weir_tls_handshake_result(weir_tls_handshake_of(event));
+    if (err < 0) {
+        weir_msg_release(event);
+        return err;
+    }
     *ret_is_resumed = facts.is_resumed;
-    return event;
+    *ret_event = event;
+    return 0;
 }
 
 static void complete(weir__tls *tls, int err, const char *detail)
@@ -72,11 +82,11 @@ static void succeed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     bool is_resumed;
-    weir_msg *event = create_success(tls, &is_resumed);
+    weir_msg *event;
+    int err = create_success(tls, &event, &is_resumed);
 
-    if (weir_tls_handshake_result(weir_tls_handshake_of(event)) < 0) {
-        weir_msg_release(event);
-        weir__tls_give_up(ctx, -ENOMEM, "there is no memory");
+    if (err < 0) {
+        weir__tls_give_up(ctx, err, weir_error_text(err));
         return;
     }
     (void)weir_timer_stop(&tls->timer);
@@ -99,11 +109,7 @@ weir_msg *weir_tls_read_handshake(weir_pipeline *pipeline)
     tls = weir__tls_of(ctx);
     if (tls->stage < WEIR__TLS_OPEN || tls->stage == WEIR__TLS_OVER)
         return NULL;
-    handshake = create_success(tls, &is_resumed);
-    if (weir_tls_handshake_result(weir_tls_handshake_of(handshake)) == 0)
-        return handshake;
-    weir_msg_release(handshake);
-    return NULL;
+    return create_success(tls, &handshake, &is_resumed) == 0 ? handshake : NULL;
 }
 
 /* ---- what a client gets ---- */

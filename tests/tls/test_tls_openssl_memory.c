@@ -117,6 +117,21 @@ static void count(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
+/* Whoever has shaken hands knows with whom, for both demand it. */
+static void check_client(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    (void)ctx;
+    if (weir_tls_handshake_result(handshake) == 0)
+        assert_non_null(weir_tls_handshake_peer(handshake));
+}
+
+static void check_server(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    check_client(ctx, handshake);
+    if (weir_tls_handshake_result(handshake) == 0)
+        assert_non_null(weir_tls_certificate_name(weir_tls_handshake_peer(handshake), 0));
+}
+
 static void prepare(struct duet *duet, const struct pair *pair)
 {
     memset(duet, 0, sizeof(*duet));
@@ -125,6 +140,8 @@ static void prepare(struct duet *duet, const struct pair *pair)
                      NULL);
     duet->server.on_read = echo;
     duet->client.on_read = count;
+    duet->server.on_shaken = check_client;
+    duet->client.on_shaken = check_server;
 }
 
 static void live(struct duet *duet)

@@ -366,8 +366,9 @@ static weir_tls_context *mutual_client(enum weir_tls_version version)
 
 static void assert_knows_client(weir__tls_session *session)
 {
-    weir_tls_certificate *certificate = weir__tls_openssl.peer_certificate(session);
+    weir_tls_certificate *certificate;
 
+    assert_int_equal(weir__tls_openssl.peer_certificate(session, &certificate), 0);
     assert_non_null(certificate);
     assert_string_equal(weir_tls_certificate_subject(certificate), "CN=client");
     weir_tls_certificate_release(certificate);
