@@ -351,12 +351,16 @@ static void read_alpn(const SSL *ssl, char *ret_alpn, size_t size)
     ret_alpn[length] = '\0';
 }
 
-/* In lower case, as who chooses by it hears it. */
+/* In lower case, without the dot at its end: as who chooses by it hears it. */
 static void read_server_name(const SSL *ssl, char *ret_name, size_t size)
 {
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    size_t length;
 
     (void)snprintf(ret_name, size, "%s", name != NULL ? name : "");
+    length = strlen(ret_name);
+    if (length > 1 && ret_name[length - 1] == '.')
+        ret_name[length - 1] = '\0';
     for (char *c = ret_name; *c != '\0'; c++)
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c - 'A' + 'a');

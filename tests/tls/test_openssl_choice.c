@@ -322,7 +322,9 @@ TEST(openssl_choice, what_was_agreed_upon_has_the_name_as_it_was_chosen_by)
     weir__tls_facts facts;
     struct talk talk;
 
-    begin(&talk, "Other.TEST", NULL);
+    talk_begin_asking(&talk, client(NULL), talk_server(0), "other.test");
+    assert_int_equal(SSL_set_tlsext_host_name(ssl_of(&talk.client), "Other.TEST."), 1);
+    assert_false(talk_handshake(&talk));
     assert_wish(&talk, "other.test", "");
     talk_choose(&talk, OTHER());
     assert_true(talk_handshake(&talk));
