@@ -174,14 +174,19 @@ static int read_hosts(int *argc, char **argv, struct hosts *hosts)
 /* doc:begin reload */
 static void on_hangup(weir_signals *signals, const weir_signal *signal, void *user_data)
 {
-    struct hosts *hosts = user_data;
-    int err = 0;
+    const struct hosts *hosts = user_data;
+    size_t failed = 0;
 
     (void)signals;
     (void)signal;
-    for (size_t i = 0; i < hosts->count && !err; i++)
-        err = weir_tls_context_reload(hosts->contexts[i]);
-    printf("%s\n", err ? weir_tls_reason() : "reloaded"); /* what cannot be read stays as it was */
+    for (size_t i = 0; i < hosts->count; i++) {
+        if (weir_tls_context_reload(hosts->contexts[i]) == 0)
+            continue;
+        printf("%s\n", weir_tls_reason()); /* what cannot be read stays as it was, that alone */
+        failed++;
+    }
+    if (failed == 0)
+        printf("reloaded\n");
     (void)fflush(stdout);
 }
 /* doc:end */
