@@ -25,7 +25,9 @@
 
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 #define PATH_SIZE (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1)
-#define ASIDE_SIZE (PATH_SIZE + 16)
+#define MARK_SIZE 9                           /* what a name aside has at its end: ".01234567" */
+#define ASIDE_MAX (PATH_SIZE - 1 - MARK_SIZE) /* of a path, so that the name aside can be asked */
+#define ASIDE_SIZE (PATH_SIZE + MARK_SIZE)
 
 struct weir__socket_file {
     dev_t device; /* what the name leads to: the inode is kept by the socket, */
@@ -44,7 +46,7 @@ static int ask(const char *path, int type)
     int descriptor, err;
 
     if (length > sizeof(address.sun_path))
-        return 0; /* a name aside of one that is as long as can be: it was asked before */
+        return 0; /* a name aside in a folder whose own is too long: it was asked before */
     memcpy(address.sun_path, path, length);
     err = weir__socket_create(AF_UNIX, type, &descriptor);
     if (err < 0)
@@ -84,13 +86,24 @@ static void put_back(const char *aside, const char *path)
         (void)weir__sys.unlink(aside);
 }
 
+/* The name aside is in the same folder: a long one is cut, if there is enough of it to be cut. */
+static void name_aside(const char *path, char aside[ASIDE_SIZE])
+{
+    const char *last = strrchr(path, '/');
+    size_t length = strlen(path);
+
+    if (length > ASIDE_MAX && (last == NULL || last < path + ASIDE_MAX))
+        length = ASIDE_MAX;
+    (void)snprintf(aside, ASIDE_SIZE, "%.*s.%08" PRIx32, (int)length, path,
+                   (uint32_t)weir__random_next(weir__random_thread()));
+}
+
 static int remove_stale(const char *path, int type)
 {
     char aside[ASIDE_SIZE];
     int err;
 
-    (void)snprintf(aside, sizeof(aside), "%s.%08" PRIx32, path,
-                   (uint32_t)weir__random_next(weir__random_thread()));
+    name_aside(path, aside);
     if (weir__sys.rename(path, aside) < 0)
         return -errno;
     err = ask(aside, type);

@@ -396,9 +396,8 @@ static int listen_before_rename(const char *from, const char *to)
     return system_before.rename(from, to);
 }
 
-TEST(socket_file, is_put_back_if_it_has_begun_to_answer)
+static void check_put_back(struct place place)
 {
-    struct place place = place_make();
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     weir__socket_file *file = NULL;
 
@@ -416,6 +415,16 @@ TEST(socket_file, is_put_back_if_it_has_begun_to_answer)
     assert_int_equal(weir__socket_file_check(rival.file), 0);
     end_rival();
     place_remove(&place);
+}
+
+TEST(socket_file, is_put_back_if_it_has_begun_to_answer)
+{
+    check_put_back(place_make());
+}
+
+TEST(socket_file, is_put_back_also_if_its_path_is_as_long_as_can_be)
+{
+    check_put_back(place_make_long());
 }
 
 /* The rival has bound, and is so slow to listen that its file is taken for a stale one: it finds
