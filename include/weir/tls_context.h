@@ -120,7 +120,8 @@ WEIR_API int weir_tls_client_create(const weir_tls_context_options *options,
                                     weir_tls_context **ret_context);
 
 /*
- * What the last function of weir/tls*.h that failed on this thread had to say; "" if none has.
+ * What the last function of weir/tls*.h that failed on this thread had to say; "" if none has. Of
+ * a handler whose options make no sense the log says which.
  * Thread: any.  Lends until the next such call: the text.
  */
 WEIR_API const char *weir_tls_reason(void);

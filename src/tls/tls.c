@@ -454,6 +454,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 struct setup {
     weir_tls_context *context;
     const weir_tls_options *options;
+    bool *ret_is_told; /* there are words for why it cannot be */
 };
 
 static int refuse_name(const char *name)
@@ -465,9 +466,10 @@ static int refuse_name(const char *name)
     return weir__tls_complain(false, -EINVAL);
 }
 
-static int create_session(weir_tls_context *context, const char *server_name,
-                          weir__tls_session **ret_session)
+static int create_session(const struct setup *setup, weir__tls_session **ret_session)
 {
+    weir_tls_context *context = setup->context;
+    const char *server_name = setup->options->server_name;
     const weir__tls_engine *engine = &weir__tls_openssl;
     bool is_server = weir__tls_context_is_server(context);
     weir__tls_peer peer = {
@@ -480,6 +482,7 @@ static int create_session(weir_tls_context *context, const char *server_name,
     if (is_server || server_name != NULL || !engine->settings_verify_names(settings))
         err = engine->session_create(settings, &peer, ret_session);
     engine->settings_release(settings);
+    *setup->ret_is_told = err == -EINVAL;
     return err == -EINVAL ? refuse_name(server_name) : err;
 }
 
@@ -488,7 +491,7 @@ static int init(void *state, const void *setup_)
     const struct setup *setup = setup_;
     const weir_tls_options *options = setup->options;
     weir__tls *tls = state;
-    int err = create_session(setup->context, options->server_name, &tls->session);
+    int err = create_session(setup, &tls->session);
 
     if (err < 0)
         return err;
@@ -564,10 +567,11 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
                       const weir_tls_options *options)
 {
     weir_tls_options own;
+    bool is_told = false;
     int err = weir__options_read(&own, sizeof(own), options);
 
     if (err < 0)
-        return err; /* nobody knows what they are */
+        return weir__tls_not_added(err); /* nobody knows what they are */
     err = check(context, &own);
     if (own.handshake_timeout_ns == 0)
         own.handshake_timeout_ns = HANDSHAKE_TIMEOUT_NS;
@@ -575,10 +579,10 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
         own.close_timeout_ns = CLOSE_TIMEOUT_NS;
     if (err == 0)
         err = weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
-                                &(const struct setup){.context = context, .options = &own});
+                                &(const struct setup){context, &own, &is_told});
     if (err < 0 && own.handshake != NULL)
         (void)weir_promise_fail(own.handshake, err, NULL);
-    return err;
+    return err < 0 && !is_told ? weir__tls_not_added(err) : err;
 }
 
 int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context)

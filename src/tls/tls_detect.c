@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "tls/first_bytes.h"
 #include "tls/tls_context.h"
+#include "tls/tls_reason.h"
 
 #define RECORD_HANDSHAKE 22
 #define RECORD_MAJOR 3
@@ -108,11 +109,11 @@ int weir_tls_detect_add(weir_pipeline *pipeline, const weir_tls_detect_options *
     weir_tls_detect_options own;
     int err = weir__options_read(&own, sizeof(own), options);
 
-    if (err < 0)
-        return err;
-    if (own.init == NULL)
-        return weir__options_refuse("tls-detect", NULL, "there is no `init`");
-    if (own.context == NULL || !weir__tls_context_is_server(own.context))
-        return weir__options_refuse("tls-detect", NULL, "there is no context of a server");
-    return weir_pipeline_add_last(pipeline, &detector_decoder.handler, &own);
+    if (err == 0 && own.init == NULL)
+        err = weir__options_refuse("tls-detect", NULL, "there is no `init`");
+    if (err == 0 && (own.context == NULL || !weir__tls_context_is_server(own.context)))
+        err = weir__options_refuse("tls-detect", NULL, "there is no context of a server");
+    if (err == 0)
+        err = weir_pipeline_add_last(pipeline, &detector_decoder.handler, &own);
+    return err < 0 ? weir__tls_not_added(err) : 0;
 }

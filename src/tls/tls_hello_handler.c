@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "tls/first_bytes.h"
 #include "tls/tls_hello.h"
+#include "tls/tls_reason.h"
 
 struct listener {
     weir__first_bytes base; /* first */
@@ -64,9 +65,9 @@ int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *op
     weir_tls_hello_options own;
     int err = weir__options_read(&own, sizeof(own), options);
 
-    if (err < 0)
-        return err;
-    if (own.on_hello == NULL)
-        return weir__options_refuse("tls-hello", NULL, "there is no `on_hello`");
-    return weir_pipeline_add_last(pipeline, &listener_decoder.handler, &own);
+    if (err == 0 && own.on_hello == NULL)
+        err = weir__options_refuse("tls-hello", NULL, "there is no `on_hello`");
+    if (err == 0)
+        err = weir_pipeline_add_last(pipeline, &listener_decoder.handler, &own);
+    return err < 0 ? weir__tls_not_added(err) : 0;
 }

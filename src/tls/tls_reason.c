@@ -27,6 +27,13 @@ int weir__tls_fail(int err, const char *format, ...)
     return err;
 }
 
+int weir__tls_not_added(int err)
+{
+    weir__tls_set_reason(err == -EINVAL ? "the options make no sense: the log says why"
+                                        : weir_error_text(err));
+    return err;
+}
+
 int weir__tls_complain(bool is_server, int err)
 {
     if (err == -ENOMEM)

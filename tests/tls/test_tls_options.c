@@ -4,10 +4,14 @@
  */
 #include <weir/tls.h>
 
+#include <errno.h>
+#include <string.h>
+
 #include <weir/embedded.h>
 #include <weir/tls_context.h>
 #include <weir/tls_detect.h>
 #include <weir/tls_hello.h>
+#include <weir/tls_tickets.h>
 
 #include "support/executor/messages.h"
 #include "support/test.h"
@@ -18,6 +22,27 @@ static int init(weir_channel *channel, bool is_tls, void *user_data)
     (void)is_tls;
     (void)user_data;
     return 0;
+}
+
+/* The words of another error would lead astray. */
+TEST(tls_options, that_make_no_sense_are_the_reason)
+{
+    weir_embedded *embedded = NULL;
+    weir_pipeline *pipeline;
+
+    messages_catch();
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    pipeline = weir_embedded_pipeline(embedded);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_tls_tickets_create(-2, NULL), -EINVAL);
+        assert_non_null(strstr(weir_tls_reason(), "negative time"));
+        assert_int_equal(i == 0   ? weir_tls_add(pipeline, NULL)
+                         : i == 1 ? weir_tls_detect_add(pipeline, NULL)
+                                  : weir_tls_hello_add(pipeline, NULL),
+                         -EINVAL);
+        assert_string_equal(weir_tls_reason(), "the options make no sense: the log says why");
+    }
+    weir_embedded_release(embedded);
 }
 
 TEST(tls_options, that_make_no_sense_are_named)
