@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A room to chat in, by telnet or nc, or `openssl s_client` with --tls: a channel group of
- * everybody who has said a name. chat [--port 8023] [--io auto|epoll|uring|poll] [--threads N]
- * [--boss-threads N]
+ * everybody who has said a name.
+ *     chat [--port 8023] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
  *          [--tls] [--cert FILE] [--key FILE]
  *
  * Each line is said to all others; /who lists them, /quit leaves.

@@ -6,8 +6,10 @@
  *     struct forger forger;
  *     forger_prepare(&forger, ssl);                        before the handshake
  *     ...
- *     forger_begin(&forger);                               it is over; the peer itself writes no
- * more length = forger_seal(&forger, SSL3_RT_ALERT, warning, 2, record); forger_end(&forger);
+ *     forger_begin(&forger);                               it is over, and the peer itself writes
+ *                                                          no more
+ *     length = forger_seal(&forger, SSL3_RT_ALERT, warning, 2, record);
+ *     forger_end(&forger);
  *
  * It knows one cipher, AES-128-GCM with SHA-256, which the peer is told to insist on.
  */

@@ -2,8 +2,10 @@
 /*
  * A real program at the other end of a connection: openssl, curl, gnutls-cli, gnutls-serv.
  *
- *     struct program *client = program_start((const char *const[]){"openssl", "s_client", ...,
- * NULL}); program_say(client, "hello\n"); program_await(client, "hello");
+ *     static const char *const arguments[] = {"openssl", "s_client", ..., NULL};
+ *     struct program *client = program_start(arguments);
+ *     program_say(client, "hello\n");
+ *     program_await(client, "hello");
  *     assert_int_equal(program_end(client), 0);
  *
  * What it prints is collected. Everything that waits fails the test, and says what was printed, if
