@@ -188,6 +188,32 @@ TEST(tls_shaking, survives_a_choice_after_the_channel_has_gone)
     weir_tls_choice_accept(chosen_later, NULL);
 }
 
+static void assert_hears(struct duet *duet)
+{
+    duet_say(&duet->client, "hello");
+    duet_play(duet);
+    assert_int_equal(diary_count(&duet->server.diary, "read(hello)"), 1);
+}
+
+TEST(tls_shaking, takes_a_choice_that_was_made_while_its_channel_had_no_loop)
+{
+    struct duet duet;
+
+    open_other();
+    prepare(&duet, choose_later, NULL);
+    begin(&duet);
+    weir_channel_deregister(duet.server.channel, NULL);
+    weir_embedded_run(duet.server.embedded);
+    weir_tls_choice_accept(chosen_later, other);
+    weir_embedded_run(duet.server.embedded);
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    duet_play(&duet);
+    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    assert_hears(&duet);
+    duet_close(&duet);
+    weir_tls_context_release(other);
+}
+
 /* A client that goes on sending is not listened to without end. */
 TEST(tls_shaking, keeps_no_more_than_it_must_while_it_waits)
 {
@@ -405,6 +431,35 @@ TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
     }
     assert_int_equal(duet.server.received, 1000000);
     assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    duet_close(&duet);
+    end_group(elsewhere);
+    (void)sem_destroy(&gate);
+}
+
+static void open_gate(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+    (void)sem_post(&gate);
+}
+
+TEST(tls_shaking, elsewhere_is_through_while_its_channel_has_no_loop)
+{
+    struct duet duet;
+
+    assert_int_equal(sem_init(&gate, 0, 0), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){.server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+    duet_begin(&duet);
+    assert_true(duet_bring(&duet, &duet.client, &duet.server));
+    assert_int_equal(weir_execute(weir_group_next(elsewhere), open_gate, NULL), 0);
+    weir_channel_deregister(duet.server.channel, NULL);
+    wait_at_gate(NULL, 0); /* the step has been done by now */
+    weir_embedded_run(duet.server.embedded);
+    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    await(&duet, "shaken(ok)", "shaken(ok)");
+    assert_hears(&duet);
     duet_close(&duet);
     end_group(elsewhere);
     (void)sem_destroy(&gate);
