@@ -177,6 +177,11 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not listen is not listened to */
+}
+
 static void on_inactive(weir_ctx *ctx)
 {
     const struct guest *self = weir_ctx_state(ctx);
@@ -196,6 +201,7 @@ static const weir_handler chat = {
     .state_size = sizeof(struct guest),
     .active = on_active,
     .read = on_read,
+    .writability = on_writability,
     .inactive = on_inactive,
     .draining = on_draining,
 };

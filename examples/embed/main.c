@@ -35,7 +35,16 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_write_and_flush(ctx, msg, NULL);
 }
 
-static const weir_handler echo = {.name = "echo", .read = on_read};
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not read is not read from */
+}
+
+static const weir_handler echo = {
+    .name = "echo",
+    .read = on_read,
+    .writability = on_writability,
+};
 
 /* doc:begin listen */
 /* What a listener reads are the channels that it has accepted. */

@@ -32,10 +32,16 @@ static void on_read_complete(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not read is not read from */
+}
+
 static const weir_handler echo = {
     .name = "echo",
     .read = on_read,
     .read_complete = on_read_complete,
+    .writability = on_writability,
 };
 
 static int init_child(weir_channel *channel, void *user_data)

@@ -16,6 +16,8 @@
 
 #include "support/settings.h"
 
+#define UNDER_WAY_MAX 8
+
 static weir_group *slow; /* threads that may block */
 
 /* Stands for a query to a database, a file on a slow disk, a large computation. */
@@ -71,6 +73,11 @@ struct request {
     uint64_t sum;
 };
 
+/* Of one connection. */
+struct client {
+    unsigned under_way; /* requests */
+};
+
 /* On a thread of `slow`. */
 static void *work(void *arg)
 {
@@ -86,15 +93,21 @@ static void on_done(weir_ctx *ctx, int err, void *result, void *arg)
     struct request *request = arg;
 
     (void)result;
+    if (ctx != NULL) {
+        struct client *client = weir_ctx_state(ctx);
+
+        weir_set_auto_read(ctx, --client->under_way < UNDER_WAY_MAX);
+    }
     if (ctx != NULL && err == 0)
         answer(ctx, request->sum);
     weir_msg_release(request->msg);
     free(request);
 }
 
-/* Several pieces may be under way at once, and come back in any order. */
+/* Several pieces may be under way at once, and come back in any order: but not any number. */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
+    struct client *client = weir_ctx_state(ctx);
     struct request *request = malloc(sizeof(*request));
 
     if (request != NULL)
@@ -103,10 +116,16 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         free(request);
         weir_msg_release(msg);
         weir_close(ctx, NULL);
+        return;
     }
+    weir_set_auto_read(ctx, ++client->under_way < UNDER_WAY_MAX);
 }
 
-static const weir_handler checksum_by_task = {.name = "checksum", .read = on_read};
+static const weir_handler checksum_by_task = {
+    .name = "checksum",
+    .state_size = sizeof(struct client),
+    .read = on_read,
+};
 /* doc:end */
 
 /* ---- on the loop ---- */

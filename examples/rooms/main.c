@@ -160,6 +160,11 @@ static void on_active(weir_ctx *ctx)
     tell(ctx, "* your name and a room?\n");
 }
 
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not listen is not listened to */
+}
+
 static void on_inactive(weir_ctx *ctx)
 {
     const struct guest *guest = weir_ctx_state(ctx);
@@ -181,6 +186,7 @@ static const weir_handler room = {
     .state_size = sizeof(struct guest),
     .active = on_active,
     .read = on_line,
+    .writability = on_writability,
     .inactive = on_inactive,
     .error = on_error,
 };

@@ -11,6 +11,13 @@
 #include "support/rpc.h"
 #include "support/settings.h"
 
+#define UNDER_WAY_MAX 64
+
+/* Of one connection. */
+struct caller {
+    unsigned under_way; /* jobs */
+};
+
 struct job {
     uint32_t id;
     uint64_t number;
@@ -29,6 +36,14 @@ static void answer(weir_ctx *ctx, uint32_t id, uint64_t number)
     (void)weir_buf_write_u32(buf, id);
     (void)weir_buf_write_u64(buf, number);
     weir_write(ctx, weir_buf_msg(buf), NULL);
+}
+
+/* Who takes no answers, or waits for many already, is asked nothing. */
+static void choose_whether_to_read(weir_ctx *ctx)
+{
+    const struct caller *caller = weir_ctx_state(ctx);
+
+    weir_set_auto_read(ctx, weir_is_writable(ctx) && caller->under_way < UNDER_WAY_MAX);
 }
 
 /* ---- what takes a while ---- */
@@ -54,6 +69,10 @@ static void on_found(weir_ctx *ctx, int err, void *result, void *arg)
         answer(ctx, job->id, job->number);
         weir_flush(ctx);
     }
+    if (ctx != NULL) {
+        ((struct caller *)weir_ctx_state(ctx))->under_way--;
+        choose_whether_to_read(ctx);
+    }
     free(arg);
 }
 /* doc:end */
@@ -61,6 +80,7 @@ static void on_found(weir_ctx *ctx, int err, void *result, void *arg)
 /* Of 32 bits: nobody can keep a thread busy for ever. */
 static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
 {
+    struct caller *caller = weir_ctx_state(ctx);
     struct job *job = malloc(sizeof(*job));
     int err = job != NULL ? 0 : -ENOMEM;
 
@@ -71,6 +91,9 @@ static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
     if (err) {
         free(job);
         weir_fire_error(ctx, err, "nobody is there to think");
+    } else {
+        caller->under_way++;
+        choose_whether_to_read(ctx);
     }
 }
 
@@ -100,16 +123,12 @@ static void on_read_complete(weir_ctx *ctx)
 }
 /* doc:end */
 
-static void on_writability(weir_ctx *ctx)
-{
-    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who takes no answers is asked nothing */
-}
-
 static const weir_handler calls = {
     .name = "calls",
+    .state_size = sizeof(struct caller),
     .read = on_read,
     .read_complete = on_read_complete,
-    .writability = on_writability,
+    .writability = choose_whether_to_read,
 };
 
 static int init_child(weir_channel *channel, void *user_data)

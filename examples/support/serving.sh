@@ -19,6 +19,10 @@ stop() {
     pid=
 }
 
+holds_back() { # FIRST WORD [LINES]: who says this over and over, and does not listen
+    python3 "$(dirname "${BASH_SOURCE[0]}")/flood.py" "$port" "$@"
+}
+
 refuses() { # PROGRAM: bad options, which it names; but says how it is used if it is asked
     local option words status
     while IFS='|' read -r option words; do
