@@ -123,13 +123,15 @@ static void settle(weir__system_resolver *self, weir__question *question, const 
     char host[WEIR__HOST_MAX + 2];
     weir__list queries;
     weir_promise *promise;
-    unsigned turn = 0;
+    unsigned count, turn = 0;
 
     memcpy(host, question->host, strlen(question->host) + 1);
     weir__mutex_lock(&self->lock);
     self->stats.lookups++;
     self->stats.failures += found->err < 0;
-    question->turn = take_queries(question, &queries);
+    count = take_queries(question, &queries);
+    if (self->round_robin)
+        turn = weir__questions_take_turns(&self->questions, question, count);
     keep(self, question, found);
     weir__mutex_unlock(&self->lock);
     while ((promise = pop_promise(&queries)) != NULL) {

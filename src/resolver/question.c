@@ -51,6 +51,11 @@ weir__question *weir__questions_find(weir__questions *questions, const char *hos
     return NULL;
 }
 
+static unsigned *turn_of(weir__questions *questions, const weir__question *question)
+{
+    return &questions->turns[question->node.item.key % WEIR__QUESTION_TURNS];
+}
+
 weir__question *weir__questions_add(weir__questions *questions, const char *host)
 {
     size_t size = strlen(host) + 1;
@@ -60,9 +65,20 @@ weir__question *weir__questions_add(weir__questions *questions, const char *host
         return NULL;
     memcpy(question->host, host, size);
     weir__string_map_add(&questions->by_host, &question->node, question->host);
+    question->turn = *turn_of(questions, question);
     weir__list_init(&question->queries);
     weir__list_append(&questions->queue, &question->link);
     return question;
+}
+
+unsigned weir__questions_take_turns(weir__questions *questions, weir__question *question,
+                                    unsigned count)
+{
+    unsigned turn = question->turn;
+
+    question->turn += count;
+    *turn_of(questions, question) = question->turn;
+    return turn;
 }
 
 weir__question *weir__questions_next(weir__questions *questions)

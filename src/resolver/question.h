@@ -19,6 +19,8 @@ enum weir__question_state {
     WEIR__QUESTION_ANSWERED,
 };
 
+#define WEIR__QUESTION_TURNS 256
+
 typedef struct weir__question {
     weir__string_node node;
     weir__list link;    /* of the queue, or of the answered ones */
@@ -27,7 +29,7 @@ typedef struct weir__question {
     int err;
     weir_addresses *addresses; /* with port 0; NULL if err < 0 */
     int64_t expires_ns;
-    unsigned turn;    /* how many have been answered */
+    unsigned turn;    /* that comes next: how many have been taken */
     unsigned flushes; /* that there had been when it began to run */
     char host[];
 } weir__question;
@@ -38,6 +40,8 @@ typedef struct weir__questions {
     weir__list answered; /* the oldest first */
     size_t answered_count;
     unsigned flushes;
+    unsigned turns[WEIR__QUESTION_TURNS]; /* where hosts go on that were not kept, by their hash;
+                                             few share one, and then each skips some */
 } weir__questions;
 
 void weir__questions_init(weir__questions *questions);
@@ -50,6 +54,10 @@ weir__question *weir__questions_find(weir__questions *questions, const char *hos
 
 /* Queues a new one. NULL = no memory. */
 weir__question *weir__questions_add(weir__questions *questions, const char *host);
+
+/* Takes so many turns, and returns the first of them. */
+unsigned weir__questions_take_turns(weir__questions *questions, weir__question *question,
+                                    unsigned count);
 
 /* The oldest of the queue, which is then running; NULL if there is none. */
 weir__question *weir__questions_next(weir__questions *questions);

@@ -48,7 +48,8 @@ static void answer_known(weir__system_resolver *self, weir__question *question,
                          weir_promise *promise)
 {
     weir_addresses *addresses = question->addresses;
-    unsigned turn = self->round_robin ? question->turn++ : 0;
+    unsigned turn =
+        self->round_robin ? weir__questions_take_turns(&self->questions, question, 1) : 0;
     char host[WEIR__HOST_MAX + 2];
     int err = question->err;
 

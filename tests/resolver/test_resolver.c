@@ -481,6 +481,25 @@ TEST(resolver, believes_the_hosts_file_first_and_does_not_cache_it)
     names_close(resolver);
 }
 
+/* Two hosts that take turns being asked for do so on their own. */
+TEST(resolver, goes_round_where_nothing_is_kept)
+{
+    char path[] = "/tmp/weir-hosts-XXXXXX";
+    weir_resolver *resolver;
+
+    assert_int_equal(close(mkstemp(path)), 0);
+    write_hosts(path, "198.51.100.1 file.test\n198.51.100.2 file.test\n");
+    resolver = names_open(
+        WEIR_RESOLVER_OPTIONS(.hosts_file = path, .cache_ttl_ns = WEIR_OFF, .round_robin = true));
+    assert_resolved(resolver, "file.test:1", "198.51.100.1:1 198.51.100.2:1");
+    assert_resolved(resolver, "v4-2.test:1", "192.0.2.1:1 192.0.2.2:1");
+    assert_resolved(resolver, "file.test:1", "198.51.100.2:1 198.51.100.1:1");
+    assert_resolved(resolver, "v4-2.test:1", "192.0.2.2:1 192.0.2.1:1");
+    assert_resolved(resolver, "file.test:1", "198.51.100.1:1 198.51.100.2:1");
+    names_close(resolver);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* An address of the family that is not wanted is as good as none. */
 TEST(resolver, asks_where_the_hosts_file_has_only_the_other_family)
 {
