@@ -375,12 +375,11 @@ static void on_registered(weir_ctx *ctx)
     weir_fire_registered(ctx);
 }
 
-/* What it need not send itself goes on; chunks have nobody else. */
-static void on_removed(weir_ctx *ctx)
+/* Passes on what it need not send itself; gives the chunks that are left, in their order. */
+static weir_chunks *empty_queue(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
-    bool needs_flush = state->writes.flushed > 0;
-    weir_chunks *chunks;
+    weir_chunks *left = NULL, **end = &left, *chunks;
 
     while (state->writes.count > 0) {
         chunks = weir_chunks_of(state->writes.first->msg);
@@ -390,11 +389,31 @@ static void on_removed(weir_ctx *ctx)
         }
         if (chunks->ctx == NULL && !begin(ctx, chunks, state->writes.first->done))
             continue;
-        fail_first(ctx, chunks, WEIR_ECLOSED, "nobody sends chunks any more");
+        weir_msg_retain(weir_chunks_msg(chunks));
+        leave_queue(ctx);
+        chunks->is_over = true; /* whatever becomes of pieces that are under way */
+        *end = chunks;
+        end = &chunks->next;
     }
+    return left;
+}
+
+/* Chunks have nobody else. Who hears of it may write, which must not overtake what waited here. */
+static void on_removed(weir_ctx *ctx)
+{
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    bool needs_flush = state->writes.flushed > 0;
+    weir_chunks *left = empty_queue(ctx), *chunks;
+
     if (needs_flush)
         weir_flush(ctx);
     weir_pending_writes_settle(ctx, &state->writes);
+    while ((chunks = left) != NULL) {
+        left = chunks->next;
+        weir__channel_report(weir_ctx_channel(ctx), chunks->done, WEIR_ECLOSED,
+                             "nobody sends chunks any more");
+        weir_msg_release(weir_chunks_msg(chunks));
+    }
 }
 
 static const weir_handler chunked_writing = {

@@ -20,8 +20,9 @@ struct weir_chunks {
     weir_ctx *ctx;      /* as long as it asks for pieces */
     weir_promise *done; /* kept; NULL = nobody waits */
     int64_t sent;
-    size_t under_way; /* pieces that were written and not sent */
-    bool is_over;     /* `done` has been told */
+    size_t under_way;  /* pieces that were written and not sent */
+    bool is_over;      /* `done` has been told */
+    weir_chunks *next; /* kept, of those that nobody sends any more */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include <weir/chunks.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
+#include <weir/flush_consolidation.h>
 
 #include "support/channel/rig.h"
 #include "support/memory.h"
@@ -646,6 +647,58 @@ TEST(chunked_writing, that_is_removed_passes_on_what_is_not_chunks)
     assert_int_equal(diary_count(&rig.diary, "one=WEIR_ECLOSED"), 1);
     assert_int_equal(diary_count(&rig.diary, "two=WEIR_ECLOSED"), 1);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+static void write_on(weir_promise *promise, void *rig_)
+{
+    struct rig *rig = rig_;
+
+    assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
+    weir_channel_write_and_flush(rig->channel, text_msg("3"), NULL);
+}
+
+TEST(chunked_writing, that_is_removed_keeps_the_order_if_who_hears_of_it_writes)
+{
+    struct script script = {.text = "ab.c"};
+    weir_promise *promise;
+    struct rig rig;
+
+    open_rig(&rig);
+    promise = rig_promise(&rig, "c");
+    assert_int_equal(weir_promise_add_listener(promise, write_on, &rig), 0);
+    weir_channel_write(rig.channel, chunks_of(&script), promise);
+    put(&rig, text_msg("1"), NULL);
+    put(&rig, text_msg("2"), NULL);
+    flush(&rig);
+    assert_sent(&rig, "ab");
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
+    rig_run(&rig);
+    assert_sent(&rig, "123");
+    weir_promise_release(promise);
+    rig_close(&rig);
+}
+
+/* A handler in front has the flushes wait, and sends with the one that comes from the removal. */
+TEST(chunked_writing, that_is_removed_fails_chunks_whose_piece_is_sent_by_that)
+{
+    struct script script = {.text = "a.b"};
+    struct rig rig;
+
+    rig_open_with(&rig, &(const struct wire_options){.silent = true}, NULL);
+    assert_int_equal(
+        weir_flush_consolidation_add(rig.pipeline,
+                                     WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3, .always = true)),
+        0);
+    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
+    rig_start(&rig);
+    put(&rig, chunks_of(&script), "c");
+    weir_channel_flush(rig.channel);
+    assert_sent(&rig, "");
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
+    assert_sent(&rig, "a");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
     rig_close(&rig);
 }
 
