@@ -5,6 +5,8 @@
  *
  * Each piece has a promise, which tells when to go on. If there is no room for a piece and none of
  * ours is under way, an empty one is written: it tells when all that is in front has been sent.
+ * Then the next may go in any case: what takes the room is behind us, and nobody would tell when it
+ * does no more.
  */
 #include <weir/chunked_writing.h>
 
@@ -37,6 +39,7 @@ struct piece {
     weir_chunks *chunks;   /* kept */
     weir_promise *promise; /* kept, once it is complete */
     int64_t size;
+    bool only_tells; /* that all in front of it has been sent */
 };
 
 _Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece under way is a node");
@@ -93,6 +96,7 @@ static void end_piece(const struct piece *piece)
     int err = weir_promise_result(piece->promise);
 
     chunks->under_way--;
+    chunks->is_next = piece->only_tells;
     if (err == 0)
         tell_progress(chunks, piece->size);
     else if (ctx != NULL)
@@ -127,7 +131,7 @@ static void on_sent(weir_promise *promise, void *user_data)
     arrive(user_data, 0);
 }
 
-static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
+static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool only_tells)
 {
     struct piece *piece = weir__node_take();
     weir_promise *promise;
@@ -138,7 +142,8 @@ static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg)
         weir_msg_release(msg);
         return -ENOMEM;
     }
-    *piece = (struct piece){.chunks = chunks, .size = weir__content_on_wire(msg)};
+    *piece = (struct piece){
+        .chunks = chunks, .size = weir__content_on_wire(msg), .only_tells = only_tells};
     weir_msg_retain(weir_chunks_msg(chunks));
     chunks->under_way++;
     weir__messenger_wait(&piece->messenger, weir_ctx_channel(ctx), promise, on_sent, piece);
@@ -161,7 +166,7 @@ static int write_empty(weir_ctx *ctx, weir_chunks *chunks)
     weir_buf *empty;
     int err = weir_buf_create(0, 0, &empty);
 
-    return err < 0 ? err : write_piece(ctx, chunks, weir_buf_msg(empty));
+    return err < 0 ? err : write_piece(ctx, chunks, weir_buf_msg(empty), true);
 }
 
 /* Asks the source once: 1 if it may be asked again. */
@@ -175,7 +180,7 @@ static int ask(weir_ctx *ctx, weir_chunks *chunks)
         return 1;
     }
     if (chunk != NULL) {
-        result = write_piece(ctx, chunks, chunk);
+        result = write_piece(ctx, chunks, chunk, false);
         return result < 0 ? result : 1;
     }
     if (result == WEIR_CHUNKS_END) {
@@ -201,22 +206,19 @@ static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
     return true;
 }
 
-/*
- * Asks, or waits for room: as ask. If an empty piece is through at once nothing is in front, and
- * nobody would tell of room that handlers behind us take.
- */
+/* Asks, or waits for room: as ask. */
 static int ask_if_room(weir_ctx *ctx, weir_chunks *chunks)
 {
     int err;
 
-    if (has_room(ctx))
+    if (chunks->is_next || has_room(ctx)) {
+        chunks->is_next = false;
         return ask(ctx, chunks);
+    }
     if (chunks->under_way > 0)
         return 0;
     err = write_empty(ctx, chunks);
-    if (err < 0 || chunks->ctx == NULL) /* no memory; or it has failed, and the next is first */
-        return err < 0 ? err : 1;
-    return chunks->under_way == 0 ? ask(ctx, chunks) : 0;
+    return err < 0 ? err : chunks->under_way == 0; /* it may be through, or have failed, at once */
 }
 
 /* One step with the chunks that are first: whether another may follow. */

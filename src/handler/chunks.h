@@ -22,6 +22,7 @@ struct weir_chunks {
     int64_t sent;
     size_t under_way;  /* pieces that were written and not sent */
     bool is_over;      /* `done` has been told */
+    bool is_next;      /* all that was in front has been sent */
     weir_chunks *next; /* kept, of those that nobody sends any more */
 };
 

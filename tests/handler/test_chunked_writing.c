@@ -213,6 +213,28 @@ TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)
     rig_close(&rig);
 }
 
+/* Its pieces are sent from within a flush, where nothing that is written goes out at once. */
+TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front_of_later_pieces)
+{
+    static const weir_handler holder = {.name = "holder", .added = hold_much};
+    struct script script = {.text = "abcd", .size = 600};
+    struct rig rig;
+
+    open_rig(&rig);
+    rig.wire->room = 0;
+    put(&rig, chunks_of(&script), "c");
+    flush(&rig);
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &holder, NULL), 0);
+    rig_make_room(&rig, 1300);
+    rig_run(&rig);
+    assert_int_equal(rig.wire->sent_length, 1300);
+    rig_make_room(&rig, -1);
+    rig_run(&rig);
+    assert_int_equal(rig.wire->sent_length, 2400);
+    assert_diary(&rig.diary, "c=ok");
+    rig_close(&rig);
+}
+
 TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
 {
     struct script script = {.text = "a.b..c"};
