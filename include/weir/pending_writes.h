@@ -51,7 +51,8 @@ typedef struct weir_pending_writes {
 
 /*
  * Holds a write back. NULL if there is no memory, or it would go beyond the channel's cap: then it
- * has failed.
+ * has failed. Where this makes the channel unwritable, who hears of that may have had the handler
+ * write more, or pass this one on, before it returns: then what is given here is gone.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,

@@ -16,11 +16,12 @@
 #include "handler/content.h"
 #include "handler/traffic.h"
 
-#define NO_PLACE INT64_MIN /* it is not the first yet */
+#define NO_PLACE INT64_MIN
 
 struct shaping {
     weir_traffic *traffic;
     weir_pending_writes writes;
+    int64_t first_at; /* the place of the first of them, or NO_PLACE */
     weir_timer write_timer;
     weir_timer read_timer;
     int64_t reads_at; /* again, if it is paused */
@@ -47,15 +48,14 @@ static void on_write_timer(weir_ctx *ctx, weir_timer *timer)
 static bool is_due(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    weir_pending_write *first = state->writes.first;
     int64_t now_ns = now_of(ctx);
 
-    if (first->note == NO_PLACE)
-        first->note =
-            weir__traffic_reserve(state->traffic, weir__content_on_wire(first->msg), now_ns);
-    if (first->note <= now_ns)
+    if (state->first_at == NO_PLACE)
+        state->first_at = weir__traffic_reserve(
+            state->traffic, weir__content_on_wire(state->writes.first->msg), now_ns);
+    if (state->first_at <= now_ns)
         return true;
-    (void)weir_ctx_timer_start(ctx, &state->write_timer, first->note - now_ns, on_write_timer);
+    (void)weir_ctx_timer_start(ctx, &state->write_timer, state->first_at - now_ns, on_write_timer);
     return false;
 }
 
@@ -64,6 +64,7 @@ static void pass_first(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__content_on_wire(state->writes.first->msg);
 
+    state->first_at = NO_PLACE;
     weir__traffic_end_waiting(state->traffic, size);
     weir__traffic_count_written(state->traffic, size);
     weir_pending_writes_pass(ctx, &state->writes);
@@ -87,38 +88,48 @@ static void pump(weir_ctx *ctx)
     weir_pending_writes_settle(ctx, &state->writes);
 }
 
-static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t due_ns)
+/*
+ * Who hears that this fills the queue may do anything before it has returned: write more, or have
+ * it passed on.
+ */
+static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__content_on_wire(msg);
-    weir_pending_write *write = weir_pending_writes_add(ctx, &state->writes, msg, done);
 
-    if (write == NULL)
-        return;
-    write->note = due_ns;
     weir__traffic_begin_waiting(state->traffic, size);
-    if (state->writes.count == 1)
+    if (weir_pending_writes_add(ctx, &state->writes, msg, done) == NULL)
+        weir__traffic_end_waiting(state->traffic, size);
+}
+
+/* It goes at once, or is the first that waits. */
+static void write_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    int64_t size = weir__content_on_wire(msg), now_ns = now_of(ctx);
+
+    state->first_at = weir__traffic_reserve(state->traffic, size, now_ns);
+    if (state->first_at > now_ns) {
+        hold(ctx, msg, done);
         pump(ctx);
+    } else {
+        weir__traffic_count_written(state->traffic, size);
+        weir_write(ctx, msg, done);
+    }
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t now_ns = now_of(ctx), due_ns = NO_PLACE;
 
     if (weir_pending_writes_is_ending(&state->writes)) {
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
-        return;
+    } else if (state->writes.count == 0) {
+        write_first(ctx, msg, done);
+    } else {
+        hold(ctx, msg, done);
     }
-    if (state->writes.count == 0)
-        due_ns = weir__traffic_reserve(state->traffic, weir__content_on_wire(msg), now_ns);
-    if (state->writes.count > 0 || due_ns > now_ns) {
-        hold(ctx, msg, done, due_ns);
-        return;
-    }
-    weir__traffic_count_written(state->traffic, weir__content_on_wire(msg));
-    weir_write(ctx, msg, done);
 }
 
 static void on_flush(weir_ctx *ctx)

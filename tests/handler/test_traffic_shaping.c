@@ -120,6 +120,62 @@ TEST(traffic_shaping, counts_what_waits_against_the_marks)
     rig_close(&rig);
 }
 
+/* Who hears that the first that waits has filled the queue does something at once. */
+
+static void write_more(weir_ctx *ctx)
+{
+    if (!weir_is_writable(ctx))
+        weir_channel_write(weir_ctx_channel(ctx), text_msg("y"), NULL);
+}
+
+static void remove_shaping(weir_ctx *ctx)
+{
+    if (!weir_is_writable(ctx))
+        assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "traffic-shaping", NULL), 0);
+}
+
+/* The first goes at once, the next has to wait and is over the mark. */
+static void write_over_the_mark(struct rig *rig, const weir_handler *hearer)
+{
+    weir_channel_write(rig->channel, text_msg("x"), NULL);
+    assert_int_equal(weir_pipeline_add_last(rig->pipeline, hearer, NULL), 0);
+    weir_channel_write(rig->channel, sized_msg(1000), NULL);
+    weir_channel_flush(rig->channel);
+}
+
+TEST(traffic_shaping, goes_on_if_more_is_written_from_within_the_first_that_waits)
+{
+    static const weir_handler hearer = {.name = "hearer", .writability = write_more};
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    write_over_the_mark(&rig, &hearer);
+    assert_int_equal(rig.wire->sent_length, 1);
+    pass(&rig, 2);
+    assert_int_equal(rig.wire->sent_length, 1001);
+    pass(&rig, 1000);
+    assert_int_equal(rig.wire->sent_length, 1002);
+    rig_close(&rig);
+}
+
+TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
+{
+    static const weir_handler hearer = {.name = "hearer", .writability = remove_shaping};
+    weir_traffic *traffic = make(0, 1000);
+    weir_traffic_stats stats;
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    write_over_the_mark(&rig, &hearer);
+    rig_run(&rig);
+    assert_int_equal(rig.wire->sent_length, 1001);
+    weir_traffic_read_stats(traffic, &stats);
+    assert_int_equal(stats.bytes_waiting, 0);
+    assert_int_equal(stats.bytes_written, 1001);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
 TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
 {
     struct rig rig;
