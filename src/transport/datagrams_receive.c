@@ -194,6 +194,8 @@ void weir__datagrams_receive(weir__datagrams *self, const weir__io_datagram *dat
         else
             receive(self, &datagrams[i]);
     }
+    if (self->once && self->reads) /* what came was lost: who has asked for one gets the next */
+        weir__datagrams_start_receiving(self);
 }
 
 /* ---- when ---- */

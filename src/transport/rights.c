@@ -125,7 +125,7 @@ int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram 
 }
 
 /* A stream of which bytes are lost cannot go on; one without its descriptors can. */
-void weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
+bool weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
                        const weir__io_datagram *received)
 {
     const char *detail = NULL;
@@ -136,8 +136,11 @@ void weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
         weir__channel_failed(channel, err, detail);
     else if (err < 0)
         weir__channel_troubled(channel, err, detail);
-    if (msg != NULL && weir__io_is_told(handle))
+    if (msg == NULL)
+        return false;
+    if (weir__io_is_told(handle))
         (void)weir__channel_received(channel, msg);
     else
         weir_msg_release(msg);
+    return true;
 }

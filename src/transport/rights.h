@@ -35,8 +35,8 @@ ssize_t weir__rights_send(weir__io_handle *handle, weir_descriptors *descriptors
 int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram *received,
                          weir_msg **ret_msg, const char **ret_detail);
 
-/* The same, and tells the channel. */
-void weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
+/* The same, and tells the channel. False if the message was lost. */
+bool weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
                        const weir__io_datagram *received);
 
 #endif

@@ -68,6 +68,14 @@ static bool keeps_packets_apart(const weir__stream *stream)
     return stream->base.channel.transport->socket_type != SOCK_STREAM;
 }
 
+/* One was lost: who has asked for one gets the next. */
+static void receive_another(weir__stream *stream)
+{
+    if (weir__channel_has(&stream->base.channel, WEIR__READING_ONCE) &&
+        weir__io_is_attached(&stream->base.handle))
+        weir__io_receive_start(&stream->base.handle, true);
+}
+
 /* A packet, or bytes that may have come with descriptors: one at a time. */
 static void on_received_message(weir__io_handle *handle, const weir__io_datagram *message,
                                 size_t count)
@@ -78,7 +86,8 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
     if (!keeps_packets_apart(stream))
         learn(stream, message->length);
     weir__stats_received(&stream->base.channel, 1, message->length);
-    weir__rights_tell(&stream->base.channel, handle, message);
+    if (!weir__rights_tell(&stream->base.channel, handle, message))
+        receive_another(stream);
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)

@@ -199,6 +199,25 @@ TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
     couple_close(&couple);
 }
 
+/* Who has asked for one gets the next: nobody would know that it has to ask again. */
+TEST_EACH_HOST(udp, reads_on_for_a_request_if_a_datagram_was_too_long)
+{
+    struct couple couple;
+
+    messages_catch();
+    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4, .read_on_demand = true));
+    assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "error(EMSGSIZE)");
+    assert_int_equal(mailbox_post(&couple.there, "1", &couple.here.address), 0);
+    assert_int_equal(mailbox_post(&couple.there, "2", &couple.here.address), 0);
+    assert_mail(&couple.here, "read(1)");
+    host_turn(host, 3);
+    weir_channel_request_read(couple.here.channel);
+    assert_mail(&couple.here, "read(2)");
+    couple_close(&couple);
+}
+
 TEST_EACH_HOST(udp, brings_the_longest_datagram)
 {
     static char bytes[65507];

@@ -148,6 +148,25 @@ TEST_EACH_LINE(seqpacket, loses_a_packet_that_is_too_long_with_an_error)
     assert_heard(&line->server, "read(12345678) error(EMSGSIZE) read(x)");
 }
 
+/* Who has asked for one gets the next: nobody would know that it has to ask again. */
+TEST_EACH_LINE(seqpacket, reads_on_for_a_request_if_a_packet_was_too_long)
+{
+    open_packets(line, &(const struct line_options){
+                           .server = WEIR_CHANNEL_OPTIONS(.receive_max = 8, .receive_min = 8,
+                                                          .receive_initial = 8,
+                                                          .read_on_demand = true,
+                                                          .keep_open_on_error = true)});
+    line_say(&line->client, "123456789");
+    weir_channel_request_read(line->server.channel);
+    assert_heard(&line->server, "error(EMSGSIZE)");
+    line_say(&line->client, "x");
+    line_say(&line->client, "y");
+    assert_heard(&line->server, "read(x)");
+    host_turn(&line->far, 2);
+    weir_channel_request_read(line->server.channel);
+    assert_heard(&line->server, "read(y)");
+}
+
 TEST_EACH_LINE(seqpacket, fails_only_the_write_of_a_packet_that_cannot_be_sent)
 {
     open_packets(line,
