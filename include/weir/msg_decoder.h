@@ -7,7 +7,9 @@
  *      {
  *          struct order *order = parse_order(weir_buf_of(msg));
  *
- *          return order != NULL ? weir_msg_list_add(out, &order->msg) : WEIR_EMALFORMED;
+ *          if (order == NULL)
+ *              return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "an order has no number");
+ *          return weir_msg_list_add(out, &order->msg);
  *      }
  *
  *      struct orders { weir_msg_decoder_state decoder; };
@@ -31,7 +33,7 @@ extern "C" {
 /*
  * Adds what it makes of a message, which is lent, to `out`; to pass the message itself on it
  * retains it. An error goes through the pipeline, in place of the messages; the next message is
- * decoded all the same.
+ * decoded all the same. weir_msg_decoder_fail says why in words.
  */
 typedef int weir_msg_decode_fn(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out);
 
@@ -47,8 +49,15 @@ typedef struct weir_msg_decoder {
 typedef struct weir_msg_decoder_state {
     bool has_taken; /* a message, since the last read_complete, */
     bool has_made;  /* and has passed one on */
-    void *reserved;
+    const char *detail;
 } weir_msg_decoder_state;
+
+/*
+ * What decode returns when a message makes no sense: `detail` is a literal sentence that says why.
+ * Returns err.
+ * Thread: the handler's.
+ */
+WEIR_API int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
 
 /* What the base has of a handler. Its init and deinit are the decoder's own. */
 #define WEIR_MSG_DECODER_SLOTS(state)                           \

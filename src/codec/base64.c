@@ -205,7 +205,8 @@ static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
         return err;
     err = convert(ctx, in, weir_base64_decoded_max(weir_buf_readable(in)), decode_into, out);
     weir_buf_release(in);
-    return err;
+    return err == WEIR_EMALFORMED ? weir_msg_decoder_fail(ctx, err, "a message is not Base64")
+                                  : err;
 }
 
 static int encode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)

@@ -15,6 +15,19 @@ static weir_msg_decoder_state *state_of(weir_ctx *ctx)
     return weir_ctx_state(ctx);
 }
 
+int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail)
+{
+    state_of(ctx)->detail = detail;
+    return err;
+}
+
+static void tell_error(weir_ctx *ctx, int err)
+{
+    const char *detail = state_of(ctx)->detail;
+
+    weir_fire_error(ctx, err, detail != NULL ? detail : "a message could not be decoded");
+}
+
 static void pass_on(weir_ctx *ctx, weir_msg *msg)
 {
     state_of(ctx)->has_made = true;
@@ -33,11 +46,12 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
     }
     weir__msg_list_init(&out);
     state_of(ctx)->has_taken = true;
+    state_of(ctx)->detail = NULL;
     err = decoder->decode(ctx, msg, &out);
     weir_msg_release(msg);
     if (err < 0) {
         weir__msg_list_clear(&out);
-        weir_fire_error(ctx, err, "a message could not be decoded");
+        tell_error(ctx, err);
     }
     for (size_t i = 0; i < out.count; i++)
         pass_on(ctx, out.msgs[i]);

@@ -116,14 +116,16 @@ struct strings {
     bool utf8;
 };
 
-static int make_string(const struct strings *strings, const weir_buf *in, weir_string **ret_string)
+static int make_string(weir_ctx *ctx, const weir_buf *in, weir_string **ret_string)
 {
+    const struct strings *strings = weir_ctx_state(ctx);
     int err;
 
     if (strings->utf8 && !weir_buf_is_utf8(in))
-        return WEIR_EMALFORMED;
+        return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "a text is not UTF-8");
     err = weir_string_create_from(weir_buf_bytes(in), weir_buf_readable(in), ret_string);
-    return err == -EINVAL ? WEIR_EMALFORMED : err;
+    return err == -EINVAL ? weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "a text has a NUL in it")
+                          : err;
 }
 
 static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
@@ -134,7 +136,7 @@ static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
 
     if (err < 0)
         return err;
-    err = make_string(weir_ctx_state(ctx), in, &string);
+    err = make_string(ctx, in, &string);
     weir_buf_release(in);
     return err < 0 ? err : weir_msg_list_add(out, weir_string_msg(string));
 }

@@ -5,12 +5,14 @@
 #include <weir/codec.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/bytes.h>
 #include <weir/channel.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
+#include <weir/strings.h>
 
 #include "support/codec/feed.h"
 #include "support/memory.h"
@@ -122,6 +124,58 @@ TEST(msg_decoder, tells_an_error_in_place_of_the_messages_and_goes_on)
     assert_null(weir_embedded_read_inbound(embedded));
     assert_int_equal(weir_embedded_write_inbound(embedded, text_of("d")), 0);
     assert_is(weir_embedded_read_inbound(embedded), "d");
+    weir_embedded_release(embedded);
+}
+
+/* ---- why, in words ---- */
+
+static char last_detail[64];
+
+static void note_detail(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)ctx;
+    assert_int_equal(err, WEIR_EMALFORMED);
+    (void)snprintf(last_detail, sizeof(last_detail), "%s", detail);
+}
+
+static const weir_handler noter = {.name = "noter", .error = note_detail};
+
+static int refuse(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    (void)out;
+    return weir_msg_size(msg) > 1 ? weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "two are too many")
+                                  : WEIR_EMALFORMED;
+}
+
+static void assert_told(weir_embedded *embedded, const void *bytes, size_t length, const char *why)
+{
+    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(bytes, length)), 0);
+    assert_string_equal(last_detail, why);
+}
+
+TEST(msg_decoder, says_why_in_words)
+{
+    static const weir_msg_decoder refusing = {
+        .handler = {.name = "refusing", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+        .decode = refuse};
+    weir_embedded *embedded = open_with(&refusing.handler, false);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
+    assert_told(embedded, "ab", 2, "two are too many");
+    assert_told(embedded, "a", 1, "a message could not be decoded"); /* the former is forgotten */
+    weir_embedded_release(embedded);
+}
+
+TEST(msg_decoder, of_strings_says_why_in_words)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_strings_add(weir_embedded_pipeline(embedded), WEIR_STRINGS_OPTIONS(.utf8 = true)), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
+    assert_told(embedded, "\xff", 1, "a text is not UTF-8");
+    assert_told(embedded, "a\0b", 3, "a text has a NUL in it");
     weir_embedded_release(embedded);
 }
 

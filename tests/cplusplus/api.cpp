@@ -1537,6 +1537,12 @@ int retain_msg(weir_ctx *, weir_msg *msg, weir_msg_list *out)
     return weir_msg_list_add(out, weir_msg_retain(msg));
 }
 
+int decode_msg(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    return weir_msg_size(msg) == 0 ? weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "nothing")
+                                   : retain_msg(ctx, msg, out);
+}
+
 weir_msg_codec make_msg_codec()
 {
     weir_msg_codec codec = {};
@@ -1546,7 +1552,7 @@ weir_msg_codec make_msg_codec()
     codec.decoder.handler.read = weir_msg_decoder_read;
     codec.decoder.handler.read_complete = weir_msg_decoder_read_complete;
     codec.decoder.handler.write = weir_msg_codec_write;
-    codec.decoder.decode = retain_msg;
+    codec.decoder.decode = decode_msg;
     codec.encode = retain_msg;
     return codec;
 }
