@@ -131,16 +131,25 @@ static int run(int threads, int seconds)
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void explain(const char *program, FILE *to)
+{
+    fprintf(to, "usage: %s [--threads N] [--seconds N]\n", program);
+}
+
 int main(int argc, char **argv)
 {
     int threads = 0, seconds = 0;
 
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        explain(argv[0], stdout);
+        return EXIT_SUCCESS;
+    }
     for (int i = 1; i < argc; i += 2) {
         int *option = strcmp(argv[i], "--threads") == 0 ? &threads : &seconds;
         bool known = option == &threads || strcmp(argv[i], "--seconds") == 0;
 
         if (!known || i + 1 == argc || (*option = atoi(argv[i + 1])) <= 0) {
-            fprintf(stderr, "usage: %s [--threads N] [--seconds N]\n", argv[0]);
+            explain(argv[0], stderr);
             return 2;
         }
     }

@@ -132,18 +132,27 @@ static bool read_io(const char *name, enum weir_io *ret_io)
     return false;
 }
 
+static void explain(const char *program, FILE *to)
+{
+    fprintf(to, "usage: %s [--io auto|epoll|uring|poll] [--threads N]\n", program);
+}
+
 int main(int argc, char **argv)
 {
     enum weir_io io = WEIR_IO_AUTO;
     int threads = 1;
 
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        explain(argv[0], stdout);
+        return EXIT_SUCCESS;
+    }
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         bool known = (strcmp(argv[i], "--io") == 0 && read_io(value, &io)) ||
                      (strcmp(argv[i], "--threads") == 0 && (threads = atoi(value)) > 0);
 
         if (!known) {
-            fprintf(stderr, "usage: %s [--io auto|epoll|uring|poll] [--threads N]\n", argv[0]);
+            explain(argv[0], stderr);
             return 2;
         }
     }
