@@ -23,7 +23,8 @@ typedef struct weir_client_options {
     size_t size;
     weir_group *group;
     const char *address;           /* "127.0.0.1:8007", "[::1]:8007", "example.org:80",
-                                      "inproc:..."; a name is looked up by `resolver` */
+                                      "unix:/run/x.sock", "unix:@name", "inproc:..."; a name is
+                                      looked up by `resolver` */
     const weir_address *addresses; /* instead: several, tried by happy eyeballs (RFC 8305) */
     size_t address_count;
     int64_t attempt_delay_ns;  /* before the next address is tried as well: default 250 ms, 10 ms at
@@ -60,7 +61,8 @@ WEIR_API void weir_client_options_init(weir_client_options *options);
 WEIR_API int weir_client_connect(const weir_client_options *options, weir_promise **ret_connecting);
 
 /*
- * Connects, and waits for it.
+ * Connects, and waits for it. What was wrong in words, and of which address, is only in the promise
+ * of weir_client_connect.
  * Thread: any that may wait.  Gives: channel.  Fails: -EDEADLK, and with what failed the
  * connection.
  */

@@ -41,7 +41,7 @@ typedef struct weir_server_options {
     weir_group *boss;    /* the listener's loops; default: workers */
     weir_group *workers; /* the connections'; default: boss */
     const char *address; /* "0.0.0.0:8007", "[::]:8007" (IPv4 too: not beside the other one),
-                            "inproc:..."; port 0 = any free */
+                            "unix:/run/x.sock", "unix:@name", "inproc:..."; port 0 = any free */
     const char *const *addresses; /* further ones, to the first NULL */
     int backlog;                  /* default 4096 */
     int acceptors; /* listeners per address, by SO_REUSEPORT, one per loop of boss; default 1 */

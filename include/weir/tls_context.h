@@ -88,7 +88,7 @@ typedef struct weir_tls_context_options {
                                     change every 12 hours */
     int64_t session_lifetime_ns; /* how long after the peer was verified, however often it was
                                     taken up since; default 2 hours, at most 7 days */
-    size_t session_cache;        /* how many a client remembers, default 256 */
+    size_t session_cache;        /* how many a client remembers, by server_name; default 256 */
 
     /* A server with several names; see also weir_tls_context_add_name. */
     weir_tls_choose_fn *choose;
