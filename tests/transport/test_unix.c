@@ -151,11 +151,11 @@ TEST_EACH_LINE(seqpacket, loses_a_packet_that_is_too_long_with_an_error)
 /* Who has asked for one gets the next: nobody would know that it has to ask again. */
 TEST_EACH_LINE(seqpacket, reads_on_for_a_request_if_a_packet_was_too_long)
 {
-    open_packets(line, &(const struct line_options){
-                           .server = WEIR_CHANNEL_OPTIONS(.receive_max = 8, .receive_min = 8,
-                                                          .receive_initial = 8,
-                                                          .read_on_demand = true,
-                                                          .keep_open_on_error = true)});
+    open_packets(
+        line,
+        &(const struct line_options){
+            .server = WEIR_CHANNEL_OPTIONS(.receive_max = 8, .receive_min = 8, .receive_initial = 8,
+                                           .read_on_demand = true, .keep_open_on_error = true)});
     line_say(&line->client, "123456789");
     weir_channel_request_read(line->server.channel);
     assert_heard(&line->server, "error(EMSGSIZE)");
