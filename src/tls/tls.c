@@ -388,6 +388,7 @@ static void on_removed(weir_ctx *ctx)
                             ? "the TLS handler was removed"
                             : "the channel was closed before the handshake was over";
     weir__tls *tls = weir__tls_of(ctx);
+    bool owes_end = tls->has_input_closed && tls->stage != WEIR__TLS_OVER;
 
     tls->stage = WEIR__TLS_OVER; /* the timers have been stopped */
     tls->awaits = WEIR__TLS_NOTHING;
@@ -397,6 +398,8 @@ static void on_removed(weir_ctx *ctx)
     weir__tls_tell(ctx, WEIR_ECLOSED, words);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
     weir_pending_writes_settle(ctx, &tls->writes);
+    if (owes_end)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
 /* A reset by a peer that has heard our end of TLS does no harm. */

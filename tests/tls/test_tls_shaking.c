@@ -175,6 +175,46 @@ TEST(tls_shaking, survives_a_choice_after_its_handler_has_been_removed)
     duet_close(&duet);
 }
 
+static void prepare_half(struct duet *duet)
+{
+    duet_prepare(
+        duet,
+        &(const struct duet_options){
+            .server_context =
+                WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                         .key_pem = pki()->server.key, .choose = choose_later),
+            .server_channel =
+                WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true))});
+}
+
+/* It was kept back for the handshake; those behind would wait for ever. */
+TEST(tls_shaking, tells_of_the_end_of_the_input_when_it_is_removed)
+{
+    struct duet duet;
+
+    prepare_half(&duet);
+    begin(&duet);
+    weir_embedded_end_input(duet.server.embedded);
+    assert_diary(&duet.server.diary, "");
+    assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
+    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) input-closed");
+    weir_tls_choice_accept(chosen_later, NULL);
+    duet_close(&duet);
+}
+
+TEST(tls_shaking, tells_nothing_of_the_kind_when_it_has_been_given_up)
+{
+    struct duet duet;
+
+    prepare_half(&duet);
+    begin(&duet);
+    weir_embedded_end_input(duet.server.embedded);
+    duet_advance(&duet, weir_seconds(10));
+    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    weir_tls_choice_accept(chosen_later, NULL);
+    duet_close(&duet);
+}
+
 TEST(tls_shaking, survives_a_choice_after_the_channel_has_gone)
 {
     struct duet duet;
