@@ -138,7 +138,7 @@ int weir_unix_create_server(enum weir_kind kind, const weir_channel_options *opt
 
 /* ---- the peer ---- */
 
-/* The system has an answer also for sockets that are not connected: nobody. */
+/* The system has an answer also for sockets that are not connected: nobody, or who listens. */
 #define NOBODY ((uid_t)-1)
 
 int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer)
@@ -149,7 +149,7 @@ int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer)
 
     if (channel->transport->socket_family == AF_UNIX)
         err = weir_channel_get_socket_option(channel, SOL_SOCKET, SO_PEERCRED, &peer, &length);
-    if (err == 0 && peer.uid == NOBODY)
+    if (err == 0 && (peer.uid == NOBODY || channel->transport->accepts))
         err = -ENOTCONN;
     if (err == 0)
         *ret_peer = (weir_unix_peer){.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};

@@ -305,6 +305,7 @@ TEST_EACH_LINE(unix, has_no_peer_before_it_is_connected)
     line->medium = LINE_UNIX;
     line_prepare(line, NULL);
     assert_int_equal(weir_unix_read_peer(line->client.channel, &peer), -ENOTSUP);
+    assert_int_equal(weir_unix_read_peer(line->listener, &peer), -ENOTCONN);
     assert_int_equal(weir_tcp_create(NULL, &tcp), 0);
     assert_int_equal(weir_unix_read_peer(tcp, &peer), -EINVAL);
     weir_channel_release(tcp);
