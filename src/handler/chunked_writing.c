@@ -383,6 +383,8 @@ static weir_chunks *empty_queue(weir_ctx *ctx)
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_chunks *left = NULL, **end = &left, *chunks;
 
+    if (!weir_is_writable(ctx)) /* nor is it before all are through: who hears it would overtake */
+        weir_ctx_hold(ctx, state->writes.cost);
     while (state->writes.count > 0) {
         chunks = weir_chunks_of(state->writes.first->msg);
         if (chunks == NULL) {

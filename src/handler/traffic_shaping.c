@@ -242,6 +242,8 @@ static void on_removed(weir_ctx *ctx)
     bool needs_flush = state->writes.flushed > 0;
 
     go_on_reading(ctx);
+    if (!weir_is_writable(ctx)) /* nor is it before all are through: who hears it would overtake */
+        weir_ctx_hold(ctx, state->writes.cost);
     while (state->writes.count > 0)
         pass_first(ctx);
     if (needs_flush)

@@ -176,6 +176,34 @@ TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
     weir_traffic_release(traffic);
 }
 
+static void write_last(weir_ctx *ctx)
+{
+    if (weir_is_writable(ctx))
+        weir_channel_write_and_flush(weir_ctx_channel(ctx), text_msg("3"), NULL);
+}
+
+/* What was cancelled does not fill the queue any more when it is passed on. */
+TEST(traffic_shaping, that_is_removed_lets_nothing_overtake_when_there_is_room_again)
+{
+    static const weir_handler hearer = {.name = "hearer", .writability = write_last};
+    weir_promise *promise;
+    struct rig rig;
+
+    open_rig(&rig, 0, 1000);
+    promise = rig_promise(&rig, "cancelled");
+    transmit(&rig, "1", NULL);
+    weir_channel_write(rig.channel, sized_msg(1000), promise);
+    transmit(&rig, "2", NULL);
+    assert_false(weir_channel_is_writable(rig.channel));
+    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &hearer, NULL), 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
+    rig_run(&rig);
+    assert_sent(&rig, "123");
+    weir_promise_release(promise);
+    rig_close(&rig);
+}
+
 TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
 {
     struct rig rig;
