@@ -106,7 +106,7 @@ WEIR_API const char *weir_tls_handshake_detail(const weir_tls_handshake *handsha
 
 /*
  * What was agreed upon: "TLSv1.3", "TLS_AES_256_GCM_SHA384"; the protocol, "" if none; the name
- * that the client asked for, in lower case, "" if none.
+ * that the client asked for, in lower case and without a dot at its end, "" if none.
  * Thread: any.
  */
 WEIR_API const char *weir_tls_handshake_version(const weir_tls_handshake *handshake);

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /*
- * The name that the client asks for, in lower case; "" if it has none.
+ * The name that the client asks for, in lower case and without a dot at its end; "" if it has none.
  * Thread: any, before it is decided.
  */
 WEIR_API const char *weir_tls_choice_server_name(const weir_tls_choice *choice);
