@@ -16,8 +16,8 @@
  * On all of them descriptors can be passed: weir/descriptors.h.
  *
  * A socket's file is made by bind, with the permissions of .unix_mode, and removed by close. A file
- * at which nobody answers any more is replaced; otherwise bind fails with -EADDRINUSE, and a file
- * that is no socket is left alone. Connecting to a listener whose backlog is full fails with
+ * at which nobody answers any more is replaced; otherwise bind fails with -EADDRINUSE. One that is
+ * no socket is left alone: -EEXIST. Connecting to a listener whose backlog is full fails with
  * -EAGAIN.
  */
 #ifndef WEIR_UNIX_H

@@ -70,7 +70,7 @@ static int ask_file(const char *path, int type)
         return -errno;
     if (!S_ISSOCK(status.st_mode)) {
         weir__warn("unix", path, "is no socket, and is left alone");
-        return -EADDRINUSE;
+        return -EEXIST; /* not in use: that might end, and whoever binds may try again */
     }
     return ask(path, type);
 }

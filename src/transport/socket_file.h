@@ -16,8 +16,8 @@ typedef struct weir__socket_file weir__socket_file;
 
 /*
  * Binds a Unix socket of that type, with the permissions of `unix_mode`. Gives NULL if the name is
- * an abstract one: there is no file. Fails with -EADDRINUSE (somebody answers there, or it is no
- * socket), -ENOMEM, or what the system says.
+ * an abstract one: there is no file. Fails with -EADDRINUSE (somebody answers there), -EEXIST (it
+ * is no socket), -ENOMEM, or what the system says.
  */
 int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
                            const weir_channel_options *options, weir__socket_file **ret_file);

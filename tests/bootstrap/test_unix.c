@@ -3,6 +3,7 @@
  * Servers and clients with Unix addresses, of every kind.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "support/bootstrap/service.h"
 #include "support/channel/rig.h"
 #include "support/executor/group.h"
+#include "support/executor/messages.h"
 #include "support/loop/host.h"
 
 static char address[WEIR_ADDRESS_TEXT_SIZE];
@@ -162,4 +164,24 @@ TEST_EACH_LOOP(unix, is_served_by_one)
     end_client(ask(host, WEIR_KIND_STREAM));
     service_stop(server);
     assert_false(has_file());
+}
+
+/* It will not go away: trying again would only say so again. */
+TEST_EACH_LOOP(unix, has_no_patience_with_a_file_that_is_no_socket)
+{
+    struct service service = {0};
+    weir_channel *server = NULL;
+    int file;
+
+    choose_path();
+    file = open(address + strlen("unix:"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    close(file);
+    messages_catch();
+    assert_int_equal(service_try(&service,
+                                 WEIR_SERVER_OPTIONS(.boss = host->group, .address = address),
+                                 &server),
+                     -EEXIST);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_true(has_file());
+    unlink(address + strlen("unix:"));
 }

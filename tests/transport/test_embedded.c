@@ -359,6 +359,8 @@ TEST(embedded, has_the_addresses_that_it_is_told)
     assert_int_equal(weir_channel_remote_address(weir_embedded_channel(embedded), &address), 0);
     assert_string_equal(weir_address_format(&address, text, sizeof(text)), "[2001:db8::1]:1234");
     weir_embedded_release(embedded);
+    messages_catch();
     assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "nowhere"), &embedded),
                      -EINVAL);
+    assert_messages_last_contains("it is no address");
 }
