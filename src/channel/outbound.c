@@ -19,6 +19,7 @@
 #include "channel/outbound.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include <weir/buf.h>
 #include <weir/composite.h>
@@ -240,6 +241,23 @@ static int why_not(weir_channel *channel, const weir_msg *msg, int64_t cost)
     return err;
 }
 
+/* Who has forgotten an encoder is told of what. */
+static __attribute__((noinline, cold)) void refuse(weir_channel *channel, weir_msg *msg,
+                                                   weir_promise *done, int err)
+{
+    const char *name = msg->type->name;
+    bool is_odd = err == -EPROTOTYPE;
+    char detail[160];
+
+    if (is_odd)
+        (void)snprintf(detail, sizeof(detail),
+                       "a %s channel cannot send a message of type %s: no encoder has made bytes "
+                       "of it",
+                       channel->transport->name, name != NULL ? name : "(no name)");
+    weir_msg_release(msg);
+    tell(channel, done, err, is_odd ? detail : NULL);
+}
+
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
     int64_t cost = weir__outbound_cost(msg);
@@ -247,8 +265,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     weir__entry *entry = err == 0 ? weir__node_take() : NULL;
 
     if (entry == NULL) {
-        weir_msg_release(msg);
-        tell(channel, done, err < 0 ? err : -ENOMEM, NULL);
+        refuse(channel, msg, done, err < 0 ? err : -ENOMEM);
         return;
     }
     entry->msg = msg;

@@ -237,6 +237,8 @@ TEST_EACH_LINE(tcp, refuses_what_has_no_bytes)
     line_open(line, NULL);
     promise = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, msg, promise);
+    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_non_null(strstr(weir_promise_detail(promise), "cannot send a message of type odd"));
     assert_int_equal(line_result(promise), -EPROTOTYPE);
     line_say(&line->client, "x");
     assert_heard(&line->server, "read(x)");
