@@ -32,7 +32,7 @@ typedef struct weir_counters_options {
     (&(const weir_counters_options){.size = sizeof(weir_counters_options), __VA_ARGS__})
 
 typedef struct weir_counters_figures {
-    int64_t bytes_read; /* of messages that have a size */
+    int64_t bytes_read; /* of messages that have a size, and of files */
     int64_t messages_read;
     int64_t reads; /* read_complete: how often it was woken for them */
     int64_t bytes_written;

@@ -19,6 +19,7 @@
 #include "base/metric.h"
 #include "base/options.h"
 #include "base/refcount.h"
+#include "handler/content.h"
 
 /* The only list of figures, in the order of weir_counters_figures. */
 #define FIGURES(XX)               \
@@ -173,9 +174,9 @@ static void deinit(void *state)
     weir_counters_release(counting->counters);
 }
 
-static int64_t bytes_of(const weir_msg *msg)
+static int64_t bytes_of(weir_msg *msg)
 {
-    return msg->type->size != NULL ? (int64_t)weir_msg_size(msg) : 0;
+    return msg->type->size != NULL ? weir__content_on_wire(msg) : 0;
 }
 
 static void on_added(weir_ctx *ctx)

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <weir/embedded.h>
+#include <weir/file_range.h>
 #include <weir/metric.h>
 #include <weir/pipeline.h>
 
@@ -76,6 +79,23 @@ TEST(counters, count_errors_and_messages_without_a_size)
     assert_ptr_equal(weir_embedded_read_inbound(embedded), &letter);
     weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EIO, NULL);
     assert_figures(counters, .messages_read = 1, .reads = 1, .errors = 1, .channels = 1, .open = 1);
+    weir_embedded_release(embedded);
+    weir_counters_release(counters);
+}
+
+TEST(counters, count_the_bytes_of_files)
+{
+    weir_counters *counters = make_counters(NULL);
+    weir_embedded *embedded = open_with(counters);
+    int file = memfd_create("weir-counters", MFD_CLOEXEC);
+    weir_file_range *range = NULL;
+
+    assert_int_equal(ftruncate(file, 700), 0);
+    assert_int_equal(weir_file_range_create(file, 200, 500, WEIR_FILE_RANGE_CLOSE, &range), 0);
+    weir_channel_write_and_flush(weir_embedded_channel(embedded), weir_file_range_msg(range), NULL);
+    weir_embedded_run(embedded);
+    assert_figures(counters, .bytes_written = 500, .messages_written = 1, .flushes = 1,
+                   .channels = 1, .open = 1);
     weir_embedded_release(embedded);
     weir_counters_release(counters);
 }
