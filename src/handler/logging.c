@@ -122,8 +122,8 @@ static void say_other(weir_ctx *ctx, const char *what, weir_msg *msg)
         (void)snprintf(text, sizeof(text), "%s: %s", what,
                        weir_channel_format(weir_channel_of(msg), child, sizeof(child)));
     else
-        (void)snprintf(text, sizeof(text), "%s: %s of %zu B", what, msg->type->name,
-                       weir_msg_size(msg));
+        (void)snprintf(text, sizeof(text), "%s: %s of %lld B", what, msg->type->name,
+                       (long long)weir__content_on_wire(msg));
     say(ctx, text);
 }
 

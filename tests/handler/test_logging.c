@@ -7,11 +7,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <weir/composite.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
 #include <weir/events.h>
+#include <weir/file_range.h>
 #include <weir/pipeline.h>
 
 #include "support/codec/feed.h"
@@ -192,6 +195,19 @@ TEST(logging, tells_other_messages_by_type_and_size)
     assert_int_equal(weir_embedded_write_one_inbound(embedded, &letter), 0);
     assert_logged("READ: letter of 8 B\n");
     assert_ptr_equal(weir_embedded_read_inbound(embedded), &letter);
+    weir_embedded_release(embedded);
+}
+
+TEST(logging, tells_how_much_of_a_file_is_written)
+{
+    weir_embedded *embedded = open_with(NULL, NULL);
+    int file = memfd_create("weir-logging", MFD_CLOEXEC);
+    weir_file_range *range = NULL;
+
+    assert_int_equal(ftruncate(file, 700), 0);
+    assert_int_equal(weir_file_range_create(file, 200, 500, WEIR_FILE_RANGE_CLOSE, &range), 0);
+    weir_channel_write(weir_embedded_channel(embedded), weir_file_range_msg(range), NULL);
+    assert_logged("WRITE: file_range of 500 B\n");
     weir_embedded_release(embedded);
 }
 
