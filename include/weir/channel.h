@@ -71,8 +71,8 @@ typedef struct weir_channel_options {
     size_t socket_option_count;
 
     /* Datagrams. */
-    int datagram_size; /* the longest that can be received, default 2048; with gro 65535, for all
-                          that come together */
+    int datagram_size; /* the longest that can be received, default 2048; with gro 65535 at the
+                          least: there has to be room for all that come together */
     bool broadcast;    /* SO_BROADCAST */
     bool gro;          /* UDP_GRO: the system may join datagrams, which are told one by one */
 

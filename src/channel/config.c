@@ -126,8 +126,8 @@ static void fill_in(weir_channel_options *options)
     options->reads_per_turn = int_or(options->reads_per_turn, READS_PER_TURN);
     options->writes_per_flush = int_or(options->writes_per_flush, WRITES_PER_FLUSH);
     options->backlog = int_or(options->backlog, BACKLOG);
-    options->datagram_size =
-        int_or(options->datagram_size, options->gro ? DATAGRAM_SIZE_JOINED : DATAGRAM_SIZE);
+    options->datagram_size = options->gro ? at_least(options->datagram_size, DATAGRAM_SIZE_JOINED)
+                                          : int_or(options->datagram_size, DATAGRAM_SIZE);
     fill_in_marks(options);
     fill_in_receive(options);
 }

@@ -252,11 +252,11 @@ static weir_msg *segmented(const char *text, const weir_address *recipient, uint
     return msg;
 }
 
-static void receive_segments(struct host *host, bool gro)
+static void receive_segments(struct host *host, const weir_channel_options *options)
 {
     struct couple couple;
 
-    couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.gro = gro));
+    couple_open(&couple, host, options);
     couple.here.on_read = note_length;
     assert_int_equal(mailbox_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)),
                      0);
@@ -268,12 +268,18 @@ static void receive_segments(struct host *host, bool gro)
 
 TEST_EACH_HOST(udp, tells_segments_one_by_one)
 {
-    receive_segments(host, false);
+    receive_segments(host, NULL);
 }
 
 TEST_EACH_HOST(udp, tells_joined_segments_one_by_one)
 {
-    receive_segments(host, true);
+    receive_segments(host, WEIR_CHANNEL_OPTIONS(.gro = true));
+}
+
+/* The longest is that of a datagram, not of all that come together. */
+TEST_EACH_HOST(udp, loses_no_joined_segments_if_long_datagrams_are_not_expected)
+{
+    receive_segments(host, WEIR_CHANNEL_OPTIONS(.gro = true, .datagram_size = 4));
 }
 
 TEST_EACH_HOST(udp, reads_one_of_the_joined_segments_for_each_request)
