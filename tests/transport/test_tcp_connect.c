@@ -281,3 +281,27 @@ TEST_EACH_LINE(tcp, has_no_socket_options_without_a_socket)
                                                     &value, sizeof(value)),
                      -ENOTSUP);
 }
+
+/*
+ * TCP Fast Open is two options of sockets. Where the system does it, and the server is known from
+ * an earlier connection, connecting sends nothing yet: the first write goes with the SYN.
+ */
+TEST_EACH_LINE(tcp, may_open_fast)
+{
+    static const weir_socket_option queue = {IPPROTO_TCP, TCP_FASTOPEN, 16};
+    static const weir_socket_option fast = {IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1};
+
+    if (line_is_unix())
+        return; /* there is no such thing */
+    line_prepare(
+        line,
+        &(const struct line_options){
+            .listener = WEIR_CHANNEL_OPTIONS(.socket_options = &queue, .socket_option_count = 1),
+            .client = WEIR_CHANNEL_OPTIONS(.socket_options = &fast, .socket_option_count = 1)});
+    line_call(line);
+    line_say(&line->client, "hello");
+    assert_heard(&line->client, "active");
+    line_await(&line->server, "read(hello)", 1);
+    line_say(&line->server, "welcome");
+    line_await(&line->client, "read(welcome)", 1);
+}
