@@ -151,6 +151,8 @@ static void on_line(weir_ctx *ctx, weir_msg *msg)
         weir_close(ctx, NULL);
     else if (guest->topic[0] == '\0')
         come_in(ctx, guest, line);
+    else if (!weir_channel_is_writable(redis)) /* nothing is kept for Redis, either */
+        tell(ctx, "* too much is being said just now\n");
     else if (line[0] != '\0')
         say(guest, "", ": ", line);
 }
