@@ -76,7 +76,8 @@ int weir__handed_adopt(const weir_server_options *options, int descriptor,
     }
     listening->channel = channel;
     listening->is_adopted = true;
-    (void)weir_channel_local_address(listening->channel, &listening->address); /* for the log */
+    /* For the log, and to know which of them share one. */
+    (void)weir_channel_local_address(listening->channel, &listening->address);
     return 0;
 }
 

@@ -109,14 +109,6 @@ static int copy_attributes(weir__server *server, const weir_server_options *opti
     return 0;
 }
 
-/* Where every loop of the group accepts, the system has chosen one already. */
-static bool stays(const weir_server_options *options)
-{
-    return options->boss == options->workers && options->acceptors > 1 &&
-           !weir__group_grows(options->boss) &&
-           weir__server_acceptors(options) >= weir_group_count(options->boss);
-}
-
 static int create_server(const weir_server_options *options, weir__server **ret_server)
 {
     size_t room =
@@ -136,7 +128,6 @@ static int create_server(const weir_server_options *options, weir__server **ret_
     server->workers = weir_group_retain(options->workers);
     server->kind = options->kind;
     server->acceptors = weir__server_acceptors(options);
-    server->stays = stays(options);
     server->init_child = options->init_child;
     server->init_server = options->init_server;
     server->user_data = options->user_data;
@@ -228,6 +219,31 @@ static int add_listeners(weir__server *server, const weir_server_options *option
     return err;
 }
 
+/* How many there are for its address: of those that were handed over the options say nothing. */
+static size_t count_acceptors(const weir__server *server, const weir__listening *listening)
+{
+    size_t count = 0;
+
+    if (!listening->is_adopted)
+        return server->acceptors;
+    for (size_t i = 0; i < server->count; i++)
+        count += server->listeners[i].is_adopted &&
+                 weir_address_equal(&server->listeners[i].address, &listening->address);
+    return count;
+}
+
+/* Where every loop of the group accepts, for each address, the system has chosen one already. */
+static bool stays(const weir__server *server)
+{
+    if (server->boss != server->workers || server->acceptors == 1 ||
+        weir__group_grows(server->boss))
+        return false;
+    for (size_t i = 0; i < server->count; i++)
+        if (count_acceptors(server, &server->listeners[i]) < weir_group_count(server->boss))
+            return false;
+    return true;
+}
+
 /* The first listener is the server's keeper from here on. */
 static int give_to_first(weir__server *server)
 {
@@ -258,6 +274,7 @@ static int create(const weir_server_options *options, weir__server **ret_server)
         weir__server_release(server);
         return err;
     }
+    server->stays = stays(server);
     *ret_server = server;
     return 0;
 }

@@ -6,10 +6,13 @@
 
 #include <stdlib.h>
 
+#include <weir/adopt.h>
+
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
+#include "support/loop/sockets.h"
 
 #define VISITORS 12
 
@@ -112,6 +115,56 @@ TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts)
     assert_int_equal(lived_on(&service, weir_group_at(group, 0)) +
                          lived_on(&service, weir_group_at(group, 1)),
                      VISITORS);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+static weir_channel *adopt(struct service *service, weir_group *group, const int *listeners,
+                           size_t count, weir_init_fn *init)
+{
+    weir_channel *server = NULL;
+
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2, .adopt = listeners,
+                                              .adopt_count = count, .init_child = init,
+                                              .user_data = service),
+                          &server),
+        0);
+    return server;
+}
+
+/* As those are that a process hands to the next. */
+TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts_what_was_handed_over)
+{
+    struct service before = {0}, service = {0};
+    weir_group *group = make_loops(host, 2);
+    weir_channel *server =
+        service_start(&before, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 2));
+    int listeners[2];
+
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(
+            weir_channel_duplicate_descriptor(weir_server_at(server, i), &listeners[i]), 0);
+    service_stop(server);
+    server = adopt(&service, group, listeners, 2, init_child);
+    receive_visitors(server, &service);
+    service_stop(server);
+    weir_group_release(group);
+}
+
+/* As systemd hands them over: one for each address, however many loops there are. */
+TEST_EACH_LOOP(reactor, shares_out_the_connections_where_one_loop_accepts_for_all)
+{
+    struct service service = {0};
+    struct address addresses[2];
+    const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
+                             socket_listen(AF_INET, 16, &addresses[1])};
+    weir_group *group = make_loops(host, 2);
+    weir_channel *server = adopt(&service, group, listeners, 2, service_init);
+
+    receive_visitors(server, &service); /* they come to the first */
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(lived_on(&service, weir_group_at(group, i)), VISITORS / 2);
     service_stop(server);
     weir_group_release(group);
 }
