@@ -374,9 +374,7 @@ static void on_inactive(weir_ctx *ctx)
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_ended(ctx);
     weir__tls_become_over(tls);
-    weir__tls_tell(ctx, tls->lost < 0 ? tls->lost : WEIR_ECLOSED,
-                   tls->lost < 0 ? "the connection was lost before the handshake was over"
-                                 : "the channel was closed before the handshake was over");
+    weir__tls_tell_ended(ctx);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, NULL);
     weir_pending_writes_settle(ctx, &tls->writes);
     weir_decoder_inactive(ctx);

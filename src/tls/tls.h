@@ -119,6 +119,9 @@ void weir__tls_decided(weir_ctx *ctx, weir_tls_choice *choice);
 /* Tells how the handshake went, unless that was told; `err` is 0 if it is over. */
 void weir__tls_tell(weir_ctx *ctx, int err, const char *detail);
 
+/* The same where the channel has ended before: it was lost, whoever closes it then, or closed. */
+void weir__tls_tell_ended(weir_ctx *ctx);
+
 /* The handshake may last so long from now on. */
 void weir__tls_limit_handshake(weir_ctx *ctx);
 

@@ -239,11 +239,10 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
 /* Nothing of ours would be lost, and there is nothing yet that could be ended. */
 static void close_early(weir_ctx *ctx, weir_promise *done)
 {
-    static const char *const words = "the channel was closed before the handshake was over";
-
     weir__tls_become_over(weir__tls_of(ctx));
-    weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
-    weir__tls_tell(ctx, WEIR_ECLOSED, words);
+    weir__tls_fail_writes(ctx, WEIR_ECLOSED,
+                          "the channel was closed before the handshake was over");
+    weir__tls_tell_ended(ctx);
     weir_close(ctx, done);
 }
 

@@ -68,6 +68,15 @@ void weir__tls_tell(weir_ctx *ctx, int err, const char *detail)
     weir_fire_event(ctx, weir__tls_handshake_create(err, detail, NULL, NULL));
 }
 
+void weir__tls_tell_ended(weir_ctx *ctx)
+{
+    int lost = weir__tls_of(ctx)->lost;
+
+    weir__tls_tell(ctx, lost < 0 ? lost : WEIR_ECLOSED,
+                   lost < 0 ? "the connection was lost before the handshake was over"
+                            : "the channel was closed before the handshake was over");
+}
+
 static void tell_success(weir_ctx *ctx, weir_msg *event, bool is_resumed)
 {
     weir__tls *tls = weir__tls_of(ctx);

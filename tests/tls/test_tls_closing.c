@@ -457,6 +457,26 @@ TEST(tls_closing, waits_for_nothing_when_it_is_removed)
     duet_close(&duet);
 }
 
+/* Who closes on the error, as the tail does, does not make it another one. */
+TEST(tls_closing, of_a_connection_that_was_lost_is_no_close_of_ours)
+{
+    weir_promise *handshake = NULL;
+    struct duet duet;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &handshake), 0);
+    duet_prepare(&duet,
+                 &(const struct duet_options){.client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                                         .handshake = handshake)});
+    duet_begin(&duet);
+    weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
+    close_channel(&duet.client, "close");
+    assert_diary(&duet.client.diary, "error(ECONNRESET) shaken(ECONNRESET) close=ok inactive");
+    assert_string_equal(weir_promise_detail(handshake),
+                        "the connection was lost before the handshake was over");
+    weir_promise_release(handshake);
+    duet_close(&duet);
+}
+
 /* SslHandlerTest: a reset by a peer that has heard our end is no error. */
 TEST(tls_closing, swallows_a_reset_after_its_own_end)
 {
