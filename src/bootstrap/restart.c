@@ -236,14 +236,16 @@ static void explain(const struct restart *restart, const weir_child_exit *exit, 
                        exit->status);
 }
 
-/* A server that is being stopped takes the one with it that was to replace it. */
+/* A server that is being stopped takes the one with it that was to replace it; but one that was
+ * told to end already is not told again, which would have it leave its clients. */
 static void on_exited(weir_child *child, const weir_child_exit *exit, void *user_data)
 {
     struct restart *restart = user_data;
     char detail[160];
 
     if (!restart->is_over && exit->err == WEIR_ECANCELED) {
-        (void)weir_child_signal(child, SIGTERM);
+        if (restart->given_up == 0)
+            (void)weir_child_signal(child, SIGTERM);
         complete(restart, WEIR_ECANCELED, STOPPED);
     } else if (!restart->is_over) {
         explain(restart, exit, detail, sizeof(detail));

@@ -14,12 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <weir/adopt.h>
 #include <weir/child.h>
+#include <weir/clock.h>
 #include <weir/error.h>
 
 #include "base/clock.h"
@@ -410,6 +412,69 @@ TEST_EACH_LOOP(restart, ends_with_the_server)
     weir_promise_release(done);
     while (waitpid(-1, NULL, 0) > 0) { /* it was told to end */
     }
+}
+
+/* Says to the pipe at that path that it is there, and each time that it is told to end; does so
+ * when there is nothing at the path any more. */
+static char *const *stubborn_program(const char *path)
+{
+    static char script[512], word[] = "sh", option[] = "-c";
+    static char *argv[] = {word, option, script, NULL};
+
+    (void)snprintf(script, sizeof(script),
+                   "exec 9>%s; trap 'echo told >&9' TERM; echo here >&9; "
+                   "while [ -e %s ]; do sleep 0.01; done",
+                   path, path);
+    return argv;
+}
+
+static void assert_line(int pipe_end, const char *line)
+{
+    struct pollfd ready = {.fd = pipe_end, .events = POLLIN};
+    char text[16] = "";
+
+    assert_int_equal(poll(&ready, 1, 20000), 1);
+    assert_int_equal(read(pipe_end, text, strlen(line)), strlen(line));
+    assert_string_equal(text, line);
+}
+
+/* The second time it would leave the clients that it has accepted. */
+TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
+{
+    struct service service = {0};
+    weir_manual_clock *clock = NULL;
+    weir_group *group = NULL;
+    weir_channel *server;
+    weir_promise *done;
+    char path[64];
+    int pipe_end;
+
+    messages_catch();
+    (void)snprintf(path, sizeof(path), "/tmp/weir-restart-%d-pipe", (int)getpid());
+    (void)unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    pipe_end = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &clock), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                                          .clock = weir_manual_clock_clock(clock)),
+                                       &group),
+                     0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = stubborn_program(path)));
+    assert_line(pipe_end, "here\n");
+    greet(server); /* by then the loop waits for it to be ready */
+    assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(61)), 0);
+    assert_line(pipe_end, "told\n");
+    service_stop(server);
+    assert_int_equal(result_of(done), WEIR_ECANCELED);
+    weir_promise_release(done);
+    assert_int_equal(unlink(path), 0);
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    assert_int_equal(read(pipe_end, path, 1), -1);
+    assert_int_equal(close(pipe_end), 0);
+    weir_group_release(group);
+    weir_manual_clock_release(clock);
 }
 
 /* On the loop, before the listener is bound. */
