@@ -99,7 +99,7 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : (uint64_t)weir__monotonic_now();
 
     printf("seed %" PRIu64 "\n", seed);
-    for (int i = 0; i < BACKEND_COUNT; i++)
+    for (int i = 0; i <= BACKEND_BLOCKING; i++)
         if (!soak(&backends[i], bytes / CONNECTIONS, datagrams, seed))
             return 1;
     return 0;
