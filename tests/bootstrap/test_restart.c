@@ -603,28 +603,36 @@ TEST_EACH_LOOP(restart, survives_each_call_that_fails)
 
 /* ---- a service that is replaced again and again ---- */
 
+/* The first of a row of servers, which takes the listener; returns what they say. */
+static int spawn_first(struct host *host, char *const *extra_env, int listener)
+{
+    int output[2];
+
+    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
+    assert_int_equal(
+        weir_child_spawn(host->loop,
+                         WEIR_CHILD_OPTIONS(.argv = successor_of(host), .extra_env = extra_env,
+                                            .standard = {0, output[1], 0}, .are_listeners = true,
+                                            .descriptors = &listener, .descriptor_count = 1),
+                         NULL),
+        0);
+    (void)close(output[1]);
+    (void)close(listener);
+    return output[0];
+}
+
 TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 {
     struct address where;
     weir_address address;
-    int output[2], listener = socket_listen(AF_INET, 64, &where), pid;
+    int output, listener = socket_listen(AF_INET, 64, &where), pid;
 
     assert_int_equal(
         weir_address_from_sockaddr((struct sockaddr *)&where.storage, where.length, &address), 0);
-    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
-    assert_int_equal(
-        weir_child_spawn(
-            host->loop,
-            WEIR_CHILD_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends)),
-                               .standard = {0, output[1], 0}, .are_listeners = true,
-                               .descriptors = &listener, .descriptor_count = 1),
-            NULL),
-        0);
-    (void)close(output[1]);
-    (void)close(listener);
-    pid = read_pid(output[0]);
+    output = spawn_first(host, NULL, listener);
+    pid = read_pid(output);
     for (int i = 0; i < REPLACEMENTS; i++) {
-        struct pollfd ready = {.fd = output[0], .events = POLLIN};
+        struct pollfd ready = {.fd = output, .events = POLLIN};
         int successor;
 
         assert_int_equal(kill(pid, SIGUSR2), 0);
@@ -634,13 +642,13 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
             visitor_greet(visitor, "still there");
             visitor_leave(visitor);
         } while (poll(&ready, 1, 0) == 0);
-        successor = read_pid(output[0]);
+        successor = read_pid(output);
         assert_int_not_equal(successor, pid);
         pid = successor;
     }
     assert_int_equal(kill(pid, SIGTERM), 0);
-    assert_int_equal(read(output[0], &pid, 1), 0); /* all of them have ended */
-    (void)close(output[0]);
+    assert_int_equal(read(output, &pid, 1), 0); /* all of them have ended */
+    (void)close(output);
     host_turn(host, 2);
 }
 
@@ -650,25 +658,15 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 TEST_EACH_LOOP(restart, may_be_asked_for_before_anybody_waits_for_signals)
 {
     struct address where;
-    int output[2], listener = socket_listen(AF_INET, 64, &where), first, second;
+    int output, listener = socket_listen(AF_INET, 64, &where), first, second;
 
-    assert_int_equal(pipe2(output, O_CLOEXEC), 0);
-    assert_int_equal(
-        weir_child_spawn(host->loop,
-                         WEIR_CHILD_OPTIONS(.argv = successor_of(host),
-                                            .extra_env = COMMAND(WORD(SUCCESSOR_HASTY "=1")),
-                                            .standard = {0, output[1], 0}, .are_listeners = true,
-                                            .descriptors = &listener, .descriptor_count = 1),
-                         NULL),
-        0);
-    (void)close(output[1]);
-    (void)close(listener);
-    first = read_pid(output[0]);
-    second = read_pid(output[0]);
+    output = spawn_first(host, COMMAND(WORD(SUCCESSOR_HASTY "=1")), listener);
+    first = read_pid(output);
+    second = read_pid(output);
     assert_int_not_equal(first, second);
     assert_int_equal(kill(second, SIGTERM), 0);
-    assert_int_equal(read(output[0], &first, 1), 0); /* all of them have ended */
-    (void)close(output[0]);
+    assert_int_equal(read(output, &first, 1), 0); /* all of them have ended */
+    (void)close(output);
     host_turn(host, 2);
 }
 

@@ -527,21 +527,33 @@ TEST(chunked_writing, a_half_closure_and_a_close_wait_in_their_order)
     rig_close(&rig);
 }
 
+/* Room for so much comes a little later. */
+static void make_room_later(struct rig *rig, int64_t room)
+{
+    stepper_advance(&rig->stepper, weir_ms(60));
+    rig_make_room(rig, room);
+    rig_run(rig);
+}
+
+/* It closes before anything could be sent. */
+static void close_at_once(struct rig *rig, struct script *script)
+{
+    open_rig(rig);
+    rig->wire->room = 0;
+    put(rig, chunks_of(script), "c");
+    weir_channel_close(rig->channel, NULL);
+    rig_run(rig);
+}
+
 TEST(chunked_writing, a_close_waits_as_long_as_a_piece_moves)
 {
     struct script script = {.text = "aaaa", .size = 400};
     struct rig rig;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    weir_channel_close(rig.channel, NULL);
-    rig_run(&rig);
+    close_at_once(&rig, &script);
     for (int i = 0; i < 32; i++) { /* 480 ms for each piece */
         assert_int_equal(diary_count(&rig.diary, "c="), 0);
-        stepper_advance(&rig.stepper, weir_ms(60));
-        rig_make_room(&rig, 50);
-        rig_run(&rig);
+        make_room_later(&rig, 50);
     }
     assert_int_equal(rig.wire->sent_length, 1600);
     assert_diary(&rig.diary, "c=ok");
@@ -553,14 +565,8 @@ TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
     struct script script = {.text = "aaaa", .size = 400};
     struct rig rig;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    weir_channel_close(rig.channel, NULL);
-    rig_run(&rig);
-    stepper_advance(&rig.stepper, weir_ms(60));
-    rig_make_room(&rig, 50);
-    rig_run(&rig);
+    close_at_once(&rig, &script);
+    make_room_later(&rig, 50);
     stepper_advance(&rig.stepper, weir_ms(99));
     assert_diary(&rig.diary, "");
     stepper_advance(&rig.stepper, weir_ms(1));
@@ -593,14 +599,8 @@ TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
     struct script script = {.text = "aaaa", .size = 400};
     struct rig rig;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    weir_channel_close(rig.channel, NULL);
-    rig_run(&rig);
-    stepper_advance(&rig.stepper, weir_ms(60));
-    rig_make_room(&rig, 50);
-    rig_run(&rig);
+    close_at_once(&rig, &script);
+    make_room_later(&rig, 50);
     assert_int_equal(weir_channel_set_options(
                          rig.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
                                                            .close_timeout_ns = WEIR_NEVER)),
