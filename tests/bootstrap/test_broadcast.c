@@ -180,22 +180,28 @@ static void look_at(weir_channel *channel, void *user_data)
     pending->writable += weir_channel_is_writable(channel);
 }
 
-/* Who does not read hears nothing more once he is full. */
+#define LARGE 100000
+
+/*
+ * Who does not read hears nothing more once he is full. The system may take its time to bring what
+ * was sent to the visitors: so who is full for a moment may have room again, and hears some more.
+ */
 TEST_EACH_LOOP(broadcast, is_not_kept_for_who_does_not_read)
 {
-    static char large[100001];
+    static char large[LARGE + 1];
     struct party party;
-    struct pending pending = {0};
+    struct pending pending = {.writable = VISITORS};
 
-    memset(large, 'x', sizeof(large) - 1);
+    memset(large, 'x', LARGE);
     open_party(&party, host);
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 50 || pending.writable > 0; i++) {
         weir_channel_group_write_and_flush(party.guests, text(large), NULL, weir_match_writable,
                                            NULL);
         await_loops(&party);
+        pending = (struct pending){0};
+        weir_channel_group_foreach(party.guests, look_at, &pending);
+        assert_in_range(pending.most, 0, 64 * 1024 + LARGE + 1000);
     }
-    weir_channel_group_foreach(party.guests, look_at, &pending);
-    assert_int_equal(pending.writable, 0);
-    assert_in_range(pending.most, 1, 64 * 1024 + 100000 + 1000);
+    assert_true(pending.most > 0);
     close_party(&party);
 }
