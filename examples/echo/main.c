@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         err = tls_make_server(&settings, &tls);
     if (!err)
         err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
-                                                    .address = settings.address, .backlog = 100,
+                                                    .address = settings.address,
                                                     .acceptors = settings.boss_threads,
                                                     .init_child = init_child, .user_data = tls),
                                 &server);

@@ -72,7 +72,7 @@ static int start(weir_group *boss, weir_group *workers, weir_channel **ret_serve
     weir_channel *server = NULL;
     /* doc:begin server */
     int err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = ADDRESS, .backlog = 100,
+        WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = ADDRESS,
                             .init_child = init_child,
                             .child_options = WEIR_CHANNEL_OPTIONS(.keep_alive = true)),
         &server);
