@@ -43,7 +43,9 @@ typedef struct weir_redis_options {
     size_t size;
     weir_redis_push_fn *push;       /* default: nobody hears it */
     void *user_data;                /* its; lent until the channel is closed */
-    const weir_resp_options *codec; /* copied: its limits; the rest does not matter */
+    const weir_resp_options *codec; /* copied: its limits; the rest does not matter. Defaults: 512
+                                       MiB of text, 1048576 elements, a depth of 32, and the memory
+                                       that those need */
 } weir_redis_options;
 
 #define WEIR_REDIS_OPTIONS(...) \

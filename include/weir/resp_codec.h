@@ -21,17 +21,25 @@
 extern "C" {
 #endif
 
-/* Zero means default. Build with WEIR_RESP_OPTIONS(.max_depth = 8, ...). */
+/* The memory that an element counts as, besides the bytes of its text. */
+#define WEIR_RESP_ELEMENT_MEMORY 256
+
+/*
+ * Zero means default. Build with WEIR_RESP_OPTIONS(.max_depth = 8, ...). The defaults are for a
+ * server that has not authenticated its client. Each limit applies to one value as it is read.
+ */
 typedef struct weir_resp_options {
     size_t size;
-    size_t max_bytes;     /* of all texts in a value: default 512 MiB, as Redis; at most 2 GiB */
-    size_t max_elements;  /* of all aggregates in a value: default 1048576, as Redis */
+    size_t max_bytes;     /* of all texts in a value: default 1 MiB, at most 2 GiB */
+    size_t max_elements;  /* of all aggregates in a value: default 4096 */
     size_t max_line;      /* a SIMPLE, an ERROR, a BIG_NUMBER, an inline command: default 64 KiB */
-    unsigned max_depth;   /* aggregates within each other: default 32, at most 1024 */
+    unsigned max_depth;   /* aggregates within each other: default 8, at most 1024 */
     uint64_t stream_from; /* a BULK that is no element comes as a head and buffers if it has so many
                              bytes, max_bytes or not; default: none does */
     bool inline_commands; /* for servers: a line such as "SET key 'a value'" is an array of BULKs */
     int version;          /* what is written: 2 (default) or 3 */
+    size_t max_memory;    /* of a value and its elements, each of which counts as its text and
+                             WEIR_RESP_ELEMENT_MEMORY: default 2 MiB */
 } weir_resp_options;
 
 #define WEIR_RESP_OPTIONS(...) \

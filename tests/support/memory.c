@@ -170,6 +170,16 @@ size_t test_memory_live(void)
     return answer;
 }
 
+size_t test_memory_live_bytes(void)
+{
+    size_t answer;
+
+    pthread_mutex_lock(&lock);
+    answer = live_bytes;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
 void test_memory_install(void)
 {
     static const weir_memory memory = {

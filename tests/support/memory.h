@@ -35,6 +35,9 @@ size_t test_memory_allocations(void);
 /* Blocks that were allocated since the test began and are not free. */
 size_t test_memory_live(void);
 
+/* Bytes in those blocks, without the pool's pages. */
+size_t test_memory_live_bytes(void);
+
 /* For main.c: makes the library use this allocator; begins a test; fails it if blocks or pages are
  * left. */
 void test_memory_install(void);

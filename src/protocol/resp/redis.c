@@ -18,6 +18,9 @@
 #include "protocol/resp/redis_request.h"
 
 #define TEXTS_MAX 64
+#define REPLY_BYTES ((size_t)512 << 20)
+#define REPLY_ELEMENTS ((size_t)1 << 20)
+#define REPLY_DEPTH 32
 #define KINDS 3 /* of subscriptions: channels, patterns, shards */
 
 struct client {
@@ -281,6 +284,20 @@ static const weir_handler client_table = {
     .flush = on_flush,
 };
 
+/* The user has chosen the server, so the limits are those of Redis itself. */
+static void fill_in_limits(weir_resp_options *options)
+{
+    if (options->max_bytes == 0)
+        options->max_bytes = REPLY_BYTES;
+    if (options->max_elements == 0)
+        options->max_elements = REPLY_ELEMENTS;
+    if (options->max_depth == 0)
+        options->max_depth = REPLY_DEPTH;
+    if (options->max_memory == 0)
+        options->max_memory =
+            options->max_bytes + (options->max_elements + 1) * WEIR_RESP_ELEMENT_MEMORY;
+}
+
 /* A reply is one value, and never an inline command. */
 static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
 {
@@ -290,6 +307,7 @@ static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
     if (err < 0)
         return err;
     options.size = sizeof(options);
+    fill_in_limits(&options);
     options.stream_from = 0;
     options.inline_commands = false;
     return weir_resp_codec_add(pipeline, &options);

@@ -12,11 +12,13 @@
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_reader.h"
 
-#define BYTES_USUAL ((size_t)512 << 20)
+#define BYTES_USUAL ((size_t)1 << 20)
 #define BYTES_MAX ((size_t)2 << 30)
-#define ELEMENTS_USUAL ((size_t)1 << 20)
+#define ELEMENTS_USUAL ((size_t)4096)
 #define LINE_USUAL ((size_t)64 << 10)
-#define DEPTH_USUAL 32
+#define DEPTH_USUAL 8
+#define MEMORY_USUAL ((size_t)2 << 20)
+#define MEMORY_MAX ((size_t)1 << 48)
 #define DEPTH_MAX 1024 /* values are freed and written by recursion */
 
 struct codec {
@@ -45,12 +47,15 @@ static int read_options(weir_resp_options *ret_options, const void *given)
         ret_options->max_line = LINE_USUAL;
     if (ret_options->max_depth == 0)
         ret_options->max_depth = DEPTH_USUAL;
+    if (ret_options->max_memory == 0)
+        ret_options->max_memory = MEMORY_USUAL;
     if (ret_options->version == 0)
         ret_options->version = 2;
     return weir__options_check("resp", NULL, WEIR__OPTION(ret_options, max_bytes, 1, BYTES_MAX),
                                WEIR__OPTION(ret_options, max_elements, 1, UINT32_MAX),
                                WEIR__OPTION(ret_options, max_line, 1, BYTES_MAX),
                                WEIR__OPTION(ret_options, max_depth, 1, DEPTH_MAX),
+                               WEIR__OPTION(ret_options, max_memory, 1, MEMORY_MAX),
                                WEIR__OPTION(ret_options, version, 2, 3));
 }
 

@@ -2,6 +2,7 @@
 #include "protocol/resp/resp_reader.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -62,6 +63,7 @@ static void begin_anew(weir__resp_reader *reader)
     reader->depth = 0;
     reader->elements = 0;
     reader->bytes = 0;
+    reader->memory = 0;
 }
 
 /* ---- skipping ---- */
@@ -146,14 +148,6 @@ static int put(weir__resp_reader *reader, weir_resp *value, uint64_t elements, w
     return 1;
 }
 
-static int put_null(weir__resp_reader *reader, weir_msg **ret_msg)
-{
-    weir_resp *value;
-    int err = weir_resp_create_null(&value);
-
-    return err < 0 ? err : put(reader, value, 0, ret_msg);
-}
-
 /* ---- lines: what each kind makes of its own ---- */
 
 struct line {
@@ -162,16 +156,32 @@ struct line {
     size_t length;  /* of all of it */
 };
 
-/* Of all texts together. */
-static int count_bytes(weir__resp_reader *reader, uint64_t length)
+/* Adds an element, with a text of `length` bytes, to the memory of the value. */
+static int count_memory(weir__resp_reader *reader, size_t length)
+{
+    size_t max = reader->limits.max_memory, left = max - reader->memory;
+
+    if (left < WEIR_RESP_ELEMENT_MEMORY || length > left - WEIR_RESP_ELEMENT_MEMORY)
+        return fail(reader, WEIR_ETOOLONG, "a value of %zu bytes of memory: max_memory is %zu",
+                    reader->memory + WEIR_RESP_ELEMENT_MEMORY + length, max);
+    reader->memory += WEIR_RESP_ELEMENT_MEMORY + length;
+    return 0;
+}
+
+/* Adds a text of `length` bytes to the value. */
+static int count_text(weir__resp_reader *reader, uint64_t length)
 {
     size_t max = reader->limits.max_bytes;
+    int err;
 
     if (length > max - reader->bytes)
-        return fail(reader, WEIR_ETOOLONG, "texts of more than the limit of %zu bytes in a value",
-                    max);
-    reader->bytes += (size_t)length;
-    return 0;
+        return fail(reader, WEIR_ETOOLONG,
+                    "a text of %" PRIu64 " bytes after %zu in the value: max_bytes is %zu", length,
+                    reader->bytes, max);
+    err = count_memory(reader, (size_t)length);
+    if (err == 0)
+        reader->bytes += (size_t)length;
+    return err;
 }
 
 static int read_text_line(weir__resp_reader *reader, const struct line *line, weir_buf *in,
@@ -179,7 +189,7 @@ static int read_text_line(weir__resp_reader *reader, const struct line *line, we
 {
     weir_resp *value;
     weir_buf *text;
-    int err = count_bytes(reader, line->rest.length);
+    int err = count_text(reader, line->rest.length);
 
     if (err == 0)
         err = weir_buf_slice(in, weir_buf_read_index(in) + 1, line->rest.length, &text);
@@ -191,14 +201,26 @@ static int read_text_line(weir__resp_reader *reader, const struct line *line, we
     return err < 0 ? err : put(reader, value, 0, ret_msg);
 }
 
+static int read_null(weir__resp_reader *reader, weir_msg **ret_msg)
+{
+    weir_resp *value;
+    int err = count_memory(reader, 0);
+
+    if (err == 0)
+        err = weir_resp_create_null(&value);
+    return err < 0 ? err : put(reader, value, 0, ret_msg);
+}
+
 static int read_scalar(weir__resp_reader *reader, const struct line *line, weir_msg **ret_msg)
 {
     const weir_span *text = &line->rest;
     weir_resp *value;
     int64_t integer;
     double number;
-    int err;
+    int err = count_memory(reader, 0);
 
+    if (err < 0)
+        return err;
     if (line->kind == WEIR_RESP_INTEGER && weir__resp_read_integer(*text, &integer) == 0)
         err = weir_resp_create_integer(integer, &value);
     else if (line->kind == WEIR_RESP_DOUBLE && weir__resp_read_double(*text, &number) == 0)
@@ -250,7 +272,7 @@ static int begin_bulk(weir__resp_reader *reader, enum weir_resp_kind kind, uint6
         *ret_msg = &head->msg;
         return 1;
     }
-    err = count_bytes(reader, length);
+    err = count_text(reader, length);
     if (err < 0)
         return err;
     reader->bulk = kind;
@@ -268,10 +290,15 @@ static int begin_aggregate(weir__resp_reader *reader, enum weir_resp_kind kind, 
     if (kind == WEIR_RESP_ATTRIBUTE && reader->attributes != NULL)
         return malformed(reader, "attributes after attributes");
     if (reader->depth == reader->limits.max_depth)
-        return fail(reader, WEIR_ETOOLONG, "deeper than the limit of %u aggregates",
-                    reader->limits.max_depth);
+        return fail(reader, WEIR_ETOOLONG, "aggregates nested %u deep: max_depth is %u",
+                    reader->depth + 1, reader->limits.max_depth);
     if (count > max || count << weir__resp_kind_is_map(kind) > max - reader->elements)
-        return fail(reader, WEIR_ETOOLONG, "more than the limit of %zu elements in a value", max);
+        return fail(reader, WEIR_ETOOLONG,
+                    "an aggregate of %" PRIu64 " %s after %zu elements: max_elements is %zu", count,
+                    weir__resp_kind_is_map(kind) ? "pairs" : "elements", reader->elements, max);
+    err = count_memory(reader, 0);
+    if (err < 0)
+        return err;
     count <<= weir__resp_kind_is_map(kind);
     reader->elements += (size_t)count;
     err = weir_resp_create_aggregate(kind, &value);
@@ -287,7 +314,7 @@ static int read_counted(weir__resp_reader *reader, const struct line *line, weir
     if (err < 0)
         return err;
     if (is_null)
-        return put_null(reader, ret_msg);
+        return read_null(reader, ret_msg);
     if (is_aggregate)
         return begin_aggregate(reader, line->kind, count, ret_msg);
     return begin_bulk(reader, line->kind, count, ret_msg);
@@ -308,17 +335,29 @@ static int skip_counted(weir__resp_reader *reader, const struct line *line)
     return 1;
 }
 
+/* How many words of an inline command of `length` bytes are within the limits. */
+static size_t max_words(const weir__resp_reader *reader, size_t length)
+{
+    size_t max = reader->limits.max_memory, affordable = 0;
+
+    if (max > length)
+        affordable = (max - length) / WEIR_RESP_ELEMENT_MEMORY;
+    return affordable < reader->limits.max_elements ? affordable : reader->limits.max_elements;
+}
+
 static int read_inline(weir__resp_reader *reader, const struct line *line, weir_buf *in,
                        weir_msg **ret_msg)
 {
+    size_t max = max_words(reader, line->length);
     weir_resp *command = NULL;
-    int err = weir__resp_read_inline(in, line->length, reader->limits.max_elements, &command);
+    int err = weir__resp_read_inline(in, line->length, max, &command);
 
     if (err == -EINVAL)
         return malformed(reader, "a quote that is not closed");
     if (err == -E2BIG)
-        return fail(reader, WEIR_ETOOLONG, "more than the limit of %zu words in a command",
-                    reader->limits.max_elements);
+        return fail(reader, WEIR_ETOOLONG,
+                    "more than %zu words in a command: max_elements is %zu, max_memory is %zu", max,
+                    reader->limits.max_elements, reader->limits.max_memory);
     if (err < 0)
         return err;
     if (command != NULL)
@@ -431,7 +470,7 @@ static int begin_to_skip_line(weir__resp_reader *reader, weir_buf *in, size_t le
     (void)weir_buf_skip(in, length);
     if (was_skipping)
         return 1;
-    return fail(reader, WEIR_ETOOLONG, "a line is longer than the limit of %zu bytes",
+    return fail(reader, WEIR_ETOOLONG, "a line longer than max_line, %zu bytes",
                 reader->limits.max_line);
 }
 

@@ -20,6 +20,7 @@ typedef struct weir__resp_reader {
     unsigned depth;
     size_t elements; /* that it has, or will have */
     size_t bytes;
+    size_t memory;            /* that its values hold, as limits.max_memory counts it */
     enum weir_resp_kind bulk; /* its bytes come next; 0 = not */
     size_t bulk_length;
 

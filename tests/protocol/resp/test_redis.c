@@ -140,6 +140,22 @@ TEST(redis, what_is_pending_fails_when_the_connection_ends)
     close_rig(&rig);
 }
 
+/* The codec's own defaults, for servers, are smaller. */
+TEST(redis, a_reply_may_have_as_many_elements_as_redis_sends)
+{
+    enum { COUNT = 20000 };
+    struct rig rig;
+
+    open_rig(&rig);
+    ask(&rig, 0, "KEYS", "*");
+    assert_int_equal(answer(&rig, "*20000\r\n"), 0);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(answer(&rig, "$3\r\nkey\r\n"), 0);
+    assert_int_equal(weir_promise_result(rig.replies[0]), 0);
+    assert_int_equal(weir_resp_count(weir_promise_value(rig.replies[0])), COUNT);
+    close_rig(&rig);
+}
+
 TEST(redis, bytes_that_are_no_resp_end_the_connection)
 {
     struct rig rig;

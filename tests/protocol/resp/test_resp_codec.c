@@ -225,7 +225,7 @@ TEST(resp_codec, is_not_impressed_by_huge_lengths)
 {
     assert_text_fed(&feed, "$9223372036854775807\r\nabc", "error(WEIR_ETOOLONG)");
     assert_text_fed(&feed, "*9223372036854775807\r\n:1\r\n", "error(WEIR_ETOOLONG)");
-    assert_text_fed(&feed, "*1048577\r\n%9223372036854775807\r\n%9223372036854775807\r\n",
+    assert_text_fed(&feed, "*4097\r\n%9223372036854775807\r\n%9223372036854775807\r\n",
                     "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)"); /* no more than 2^64 */
 }
 
@@ -237,7 +237,7 @@ TEST(resp_codec, takes_no_memory_for_what_only_was_announced)
     for (int i = 0; i < 2; i++) { /* the first time, pools may be made */
         before = test_memory_live();
         allocations = test_memory_allocations();
-        assert_int_equal(put(embedded, "*1048576\r\n$500000000\r\n"), 0);
+        assert_int_equal(put(embedded, "*4096\r\n$1000000\r\n"), 0);
         assert_true(test_memory_live() - before < 10);
         assert_true(test_memory_allocations() - allocations < 20);
         weir_embedded_release(embedded);
@@ -257,7 +257,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 /* At the tail an error would close the channel. */
 static const weir_handler listener = {.name = "listener", .error = on_error};
 
-/* A million levels, of which 32 are built. */
+/* A million levels, of which 8 are built. */
 TEST(resp_codec, survives_a_million_levels)
 {
     weir_embedded *embedded = open_with(NULL);
@@ -270,20 +270,159 @@ TEST(resp_codec, survives_a_million_levels)
     for (int i = 0; i < 1000; i++)
         assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(levels, sizeof(levels))),
                          0);
-    assert_non_null(strstr(last_detail, "deeper than the limit of 32"));
+    assert_string_equal(last_detail, "aggregates nested 9 deep: max_depth is 8");
     assert_int_equal(put(embedded, ":1\r\n+a\r\n"), 0);
     assert_comes(embedded, "+a");
     assert_null(weir_embedded_read_inbound(embedded));
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, names_the_limit)
+static void assert_refused(const weir_resp_options *options, const char *text, const char *expected)
 {
-    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.max_bytes = 77));
+    weir_embedded *embedded = open_with(options);
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &listener, NULL), 0);
-    assert_int_equal(put(embedded, "$78\r\n"), 0);
-    assert_non_null(strstr(last_detail, "77"));
+    last_detail[0] = '\0';
+    assert_int_equal(put(embedded, text), 0);
+    assert_string_equal(last_detail, expected);
+    weir_embedded_release(embedded);
+}
+
+TEST(resp_codec, names_the_value_and_the_limit)
+{
+    assert_refused(WEIR_RESP_OPTIONS(.max_bytes = 77), "*2\r\n+abc\r\n$75\r\n",
+                   "a text of 75 bytes after 3 in the value: max_bytes is 77");
+    assert_refused(WEIR_RESP_OPTIONS(.max_elements = 4), "*2\r\n%2\r\n",
+                   "an aggregate of 2 pairs after 2 elements: max_elements is 4");
+    assert_refused(WEIR_RESP_OPTIONS(.max_elements = 4), "*5\r\n",
+                   "an aggregate of 5 elements after 0 elements: max_elements is 4");
+    assert_refused(WEIR_RESP_OPTIONS(.max_depth = 1), "*1\r\n*1\r\n",
+                   "aggregates nested 2 deep: max_depth is 1");
+    assert_refused(WEIR_RESP_OPTIONS(.max_line = 5), "+123456\r\n",
+                   "a line longer than max_line, 5 bytes");
+    assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600), "*3\r\n:1\r\n:2\r\n",
+                   "a value of 768 bytes of memory: max_memory is 600");
+    assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600), "*3\r\n$90\r\n",
+                   "a value of 602 bytes of memory: max_memory is 600");
+    assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600, .inline_commands = true), "a b c\r\n",
+                   "more than 2 words in a command: max_elements is 4096, max_memory is 600");
+}
+
+TEST(resp_codec, skips_a_value_that_takes_too_much_memory)
+{
+    const struct feed small = {
+        .add = add,
+        .words = resp_words,
+        .arg = &(const weir_resp_options){.size = sizeof(weir_resp_options), .max_memory = 1024},
+    };
+
+    assert_text_fed(&small, "*4\r\n:1\r\n_\r\n$-1\r\n#t\r\n+a\r\n", "error(WEIR_ETOOLONG)|+a");
+    assert_text_fed(&small, "*3\r\n:1\r\n_\r\n$-1\r\n+a\r\n", "*(:1 _ _)|+a");
+    assert_text_fed(&small, "*2\r\n*1\r\n*1\r\n:1\r\n:2\r\n+a\r\n", "error(WEIR_ETOOLONG)|+a");
+    assert_text_fed(&small, "$769\r\n", "error(WEIR_ETOOLONG)");
+}
+
+/* 4 MiB of "*0" once held 91 MiB. */
+TEST(resp_codec, holds_little_of_many_empty_arrays)
+{
+    enum { PIECES = 64, PIECE = 4 * 16384 };
+    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.max_elements = 1 << 20));
+    static char piece[PIECE];
+    size_t before, most = 0;
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &listener, NULL), 0);
+    for (size_t i = 0; i < PIECE; i += 4)
+        memcpy(piece + i, "*0\r\n", 4);
+    before = test_memory_live_bytes();
+    assert_int_equal(put(embedded, "*1048576\r\n"), 0);
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(piece, PIECE)), 0);
+        if (test_memory_live_bytes() > most)
+            most = test_memory_live_bytes();
+    }
+    assert_in_range(most - before, 0, 2 << 20);
+    assert_non_null(strstr(last_detail, "max_memory is 2097152"));
+    assert_int_equal(put(embedded, "+a\r\n"), 0);
+    assert_comes(embedded, "+a");
+    weir_embedded_release(embedded);
+}
+
+/* ---- parsing and skipping agree ---- */
+
+static const char *const each_kind[] = {
+    "+OK\r\n",
+    "-ERR no\r\n",
+    ":-42\r\n",
+    "$5\r\na\r\nbc\r\n",
+    "$0\r\n\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "*0\r\n",
+    "*2\r\n$-1\r\n*-1\r\n",
+    "_\r\n",
+    "#t\r\n",
+    "#f\r\n",
+    ",1.5\r\n",
+    ",-inf\r\n",
+    "(-123456789012345678901\r\n",
+    "!5\r\nERR x\r\n",
+    "=7\r\ntxt:abc\r\n",
+    "%0\r\n",
+    "%2\r\n+a\r\n:1\r\n$-1\r\n~1\r\n#t\r\n",
+    "~2\r\n$1\r\nb\r\n$-1\r\n",
+    ">2\r\n+m\r\n_\r\n",
+    "|1\r\n+k\r\n$-1\r\n:2\r\n",
+    "|0\r\n*1\r\n|1\r\n+x\r\n*0\r\n$-1\r\n",
+};
+
+/* Reads the value as an element: "*(...)|+end", or "error(...)|+end" where it is skipped. */
+static void assert_ends_alike(const char *value)
+{
+    const struct feed few = {
+        .add = add, .words = resp_words, .arg = WEIR_RESP_OPTIONS(.max_elements = 11)};
+    char text[FEED_SIZE];
+
+    (void)snprintf(text, sizeof(text),
+                   "*12\r\n%s:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"
+                   ":1\r\n:1\r\n:1\r\n:1\r\n+end\r\n",
+                   value);
+    assert_text_fed(&few, text, "error(WEIR_ETOOLONG)|+end");
+}
+
+TEST(resp_codec, skips_exactly_what_it_would_have_read)
+{
+    weir_embedded *embedded = open_with(NULL);
+
+    for (size_t i = 0; i < sizeof(each_kind) / sizeof(each_kind[0]); i++) {
+        assert_int_equal(put(embedded, each_kind[i]), 0); /* one whole value */
+        weir_msg_release(weir_embedded_read_inbound(embedded));
+        assert_int_equal(put(embedded, "+end\r\n"), 0);
+        assert_comes(embedded, "+end");
+        assert_ends_alike(each_kind[i]);
+    }
+    weir_embedded_release(embedded);
+}
+
+/* The random values have every kind, nested. */
+TEST(resp_codec, skips_random_values_to_their_end)
+{
+    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.max_elements = 1));
+    weir__random random;
+    weir_resp *value;
+    weir_buf *bytes;
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &listener, NULL), 0);
+    weir__random_init(&random, 14);
+    for (int i = 0; i < 2000; i++) {
+        value = resp_random(&random, 1 + (unsigned)i % 4);
+        assert_int_equal(weir_buf_create_from("*2\r\n:1\r\n", 8, &bytes), 0);
+        assert_int_equal(weir_resp_write(bytes, value, 3), 0);
+        assert_int_equal(weir_buf_write_bytes(bytes, "+end\r\n", 6), 0);
+        assert_int_equal(weir_embedded_write_inbound(embedded, weir_buf_msg(bytes)), 0);
+        assert_comes(embedded, "+end");
+        assert_null(weir_embedded_read_inbound(embedded));
+        weir_resp_release(value);
+    }
     weir_embedded_release(embedded);
 }
 
