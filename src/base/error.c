@@ -72,6 +72,9 @@ const char *weir_error_text(int err)
     case number:                     \
         return text;
         WEIR_ERROR_MAP(OUR_TEXT)
+    case -EDEADLK: /* the system's text does not say what to do about it */
+        return "a loop thread, or an executor's own thread, may not wait "
+               "(Resource deadlock avoided)";
     default:
         if (err < 0 && err != INT_MIN)
             text = errno_text(-err);

@@ -49,6 +49,14 @@ TEST(error, system_codes_pass_through)
     assert_string_equal(weir_error_name(-ECANCELED), "ECANCELED");
 }
 
+TEST(error, a_deadlock_says_which_thread_may_not_wait)
+{
+    assert_string_equal(weir_error_name(-EDEADLK), "EDEADLK");
+    assert_string_equal(weir_error_text(-EDEADLK),
+                        "a loop thread, or an executor's own thread, may not wait "
+                        "(Resource deadlock avoided)");
+}
+
 #ifdef __GLIBC__
 TEST(error, system_names_are_those_of_libc)
 {
