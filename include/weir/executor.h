@@ -130,7 +130,8 @@ WEIR_API int weir_submit(weir_executor *executor, weir_promise **ret_promise, we
 WEIR_API bool weir_in_executor(const weir_executor *executor);
 
 /*
- * The executor whose task is running on this thread, or NULL.
+ * The executor whose task is running on this thread, or NULL. In a task of the immediate executor
+ * it is that one, on every thread.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_current(void);

@@ -55,7 +55,7 @@ _Thread_local char weir__self;
 
 weir_executor *weir_executor_current(void)
 {
-    return weir__current;
+    return weir__immediate_is_running() ? weir_executor_immediate() : weir__current;
 }
 
 bool weir_in_executor(const weir_executor *executor)
@@ -569,7 +569,7 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
 /* The second half of a hop: the task that brought it has run, what it brought is still to come. */
 static void on_hop(void *arg, int status)
 {
-    weir_executor *executor = weir_executor_current();
+    weir_executor *executor = weir__current;
     weir_task *task = arg;
 
     weir__figure_add(executor->figures.taken, 1);

@@ -350,9 +350,12 @@ static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
 extern _Thread_local char weir__self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* What weir_executor_current says. */
+/* The executor that the calling thread serves, or NULL. */
 extern _Thread_local weir_executor *weir__current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* True if a task of the immediate executor runs on the calling thread (immediate.c). */
+bool weir__immediate_is_running(void);
 
 static inline bool weir__in_executor(const weir_executor *executor)
 {

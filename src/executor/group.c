@@ -119,7 +119,7 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
 /* Only compares the group's address: who asks may hold the promise alone, and the group be gone. */
 static bool is_member_thread(const void *group)
 {
-    const weir_executor *current = weir_executor_current();
+    const weir_executor *current = weir__current;
 
     return current != NULL && current->options.on_terminated_arg == group;
 }

@@ -9,6 +9,7 @@
 static _Thread_local struct {
     weir__chain waiting;
     bool running;
+    weir_executor *below; /* the thread's own executor, whose task submitted the first one */
 } here __attribute__((tls_model("initial-exec")));
 
 static weir_executor immediate;
@@ -34,9 +35,16 @@ static void run_here(weir_executor *executor, weir_task *task)
     if (here.running)
         return;
     here.running = true;
+    here.below = weir__current;
     while ((node = weir__chain_pop(&here.waiting)) != NULL)
         call(executor, container_of(node, weir_task, node));
     here.running = false;
+}
+
+/* While its task drives another executor, tasks of that one run. */
+bool weir__immediate_is_running(void)
+{
+    return here.running && here.below == weir__current;
 }
 
 static const weir__executor_type type = {

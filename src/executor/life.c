@@ -120,7 +120,7 @@ static void free_memory(weir_executor *executor)
 /* Only compares the address: who asks may hold the promise alone, and the executor be gone. */
 static bool is_current(const void *executor)
 {
-    return weir_executor_current() == executor;
+    return weir__current == executor;
 }
 
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
@@ -596,7 +596,7 @@ static bool run(weir_executor *executor)
     do {
         weir__executor_turn(executor, weir__executor_next_step(executor), WEIR__KIND_BUDGET);
     } while (!weir__executor_settle(executor));
-    if (weir_executor_current() == NULL)
+    if (weir__current == NULL)
         return false;
     weir__executor_end_kind(executor);
     return true;
@@ -703,7 +703,7 @@ static void tell_thread(void *arg, int status)
     weir_promise *answered = question->answered; /* the question is gone when it is complete */
 
     if (status == 0) {
-        *question->ret_thread = weir_executor_current()->life.thread;
+        *question->ret_thread = weir__current->life.thread;
         (void)weir_promise_succeed(answered, NULL);
     } else {
         (void)weir_promise_fail(answered, WEIR_EREJECTED, NULL);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include <weir/error.h>
+#include <weir/manual.h>
 #include <weir/promise.h>
 #include <weir/schedule.h>
 #include <weir/timer.h>
@@ -15,6 +16,7 @@
 #include "executor/executor.h"
 #include "support/executor/errand.h"
 #include "support/executor/letters.h"
+#include "support/executor/solo.h"
 #include "support/executor/tally.h"
 
 TEST(immediate, is_always_the_same_and_always_there)
@@ -86,6 +88,68 @@ TEST(immediate, is_on_every_thread)
     assert_true(weir_in_executor(weir_executor_immediate()));
     errand_elsewhere(look_around, &is_inside);
     assert_true(is_inside);
+}
+
+/* ---- the current executor ---- */
+
+struct currents {
+    weir_executor *manual;
+    weir_executor *in_manual;
+    weir_executor *before_manual;
+    weir_executor *after_manual;
+};
+
+static void note_current(void *arg, int status)
+{
+    (void)status;
+    *(weir_executor **)arg = weir_executor_current();
+}
+
+static void drive_manual(void *arg, int status)
+{
+    struct currents *currents = arg;
+
+    (void)status;
+    currents->before_manual = weir_executor_current();
+    assert_int_equal(weir_execute(currents->manual, note_current, &currents->in_manual), 0);
+    assert_int_equal(weir_manual_run_once(currents->manual, 0, 0), 1);
+    currents->after_manual = weir_executor_current();
+}
+
+TEST(immediate, is_the_current_executor_inside_its_tasks)
+{
+    weir_executor *seen = NULL;
+
+    assert_int_equal(weir_execute(weir_executor_immediate(), note_current, &seen), 0);
+    assert_ptr_equal(seen, weir_executor_immediate());
+    assert_null(weir_executor_current());
+}
+
+static void note_current_of_immediate(void *arg)
+{
+    (void)weir_execute(weir_executor_immediate(), note_current, arg);
+}
+
+TEST(immediate, is_the_current_executor_on_the_thread_of_another)
+{
+    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.name = "solo"));
+    weir_executor *seen = NULL;
+
+    errand_on(solo.executor, note_current_of_immediate, &seen);
+    assert_ptr_equal(seen, weir_executor_immediate());
+    solo_close(&solo);
+}
+
+TEST(immediate, is_not_the_current_executor_while_its_task_drives_another)
+{
+    struct currents currents = {0};
+
+    assert_int_equal(weir_manual_create(NULL, &currents.manual), 0);
+    assert_int_equal(weir_execute(weir_executor_immediate(), drive_manual, &currents), 0);
+    assert_ptr_equal(currents.before_manual, weir_executor_immediate());
+    assert_ptr_equal(currents.in_manual, currents.manual);
+    assert_ptr_equal(currents.after_manual, weir_executor_immediate());
+    weir_executor_release(currents.manual);
 }
 
 /* ---- tasks within tasks ---- */
