@@ -53,8 +53,9 @@ WEIR_API void weir_client_options_init(weir_client_options *options);
  * Connects. The promise's value is the channel, kept by the promise; cancelling it gives up. With
  * several addresses, given or those of a name, the first that answers wins, and `init` runs for
  * each attempt: those that lose are aborted. If all fail the promise has the last one's error, and
- * a sentence that tells of each; a name that cannot be resolved, WEIR_ENOHOST or WEIR_ELOOKUP. Its
- * listeners run on the channel's loop, before `active`.
+ * a sentence that tells of each; a name that cannot be resolved, WEIR_ENOHOST or WEIR_ELOOKUP. A
+ * loop whose thread cannot be started fails it with -EAGAIN or -ENOMEM, one that has shut down with
+ * WEIR_EREJECTED. Its listeners run on the channel's loop, before `active`.
  * Thread: any.  Gives: connecting.  Fails: -EINVAL, -ENOMEM, -EAFNOSUPPORT; if the group has a
  * thread per channel, WEIR_ETOOMANY, WEIR_EREJECTED, and with what an executor was refused with.
  */

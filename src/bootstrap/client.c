@@ -195,13 +195,27 @@ static void start_next(struct race *race)
     weir_promise_release(connected);
 }
 
+/* A task of a loop that shuts down is cancelled; one that needs a new thread may not get it. */
+static void refuse(struct race *race, int err)
+{
+    char detail[128];
+
+    if (err == WEIR_EREJECTED || err == WEIR_ECANCELED) {
+        (void)weir_promise_fail(promise_of(race), WEIR_EREJECTED, "the loop has shut down");
+        return;
+    }
+    (void)snprintf(detail, sizeof(detail), "the loop cannot start its thread: %s",
+                   weir_error_text(err));
+    (void)weir_promise_fail(promise_of(race), err, detail);
+}
+
 static void on_begin(void *arg, int status)
 {
     struct race *race = arg;
     weir_promise *promise = promise_of(race);
 
     if (status < 0)
-        (void)weir_promise_fail(promise, WEIR_EREJECTED, "the loop has shut down");
+        refuse(race, status);
     if (weir_promise_is_done(promise))
         end(race);
     else
@@ -331,8 +345,9 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
     weir__promise_set_on_cancel(promise, on_cancel);
     weir_task_init(&race->begin, on_begin, race);
     weir_promise_retain(promise);
-    if (weir__executor_post(loop, &race->begin, WEIR__NOW) < 0)
-        on_begin(race, WEIR_EREJECTED);
+    err = weir__executor_post(loop, &race->begin, WEIR__NOW);
+    if (err < 0)
+        on_begin(race, err);
     *ret_connecting = promise;
     return 0;
 }

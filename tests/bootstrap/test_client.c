@@ -19,6 +19,7 @@
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
+#include "support/executor/workshop.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 
@@ -381,6 +382,37 @@ TEST_EACH_LOOP(client, fails_on_a_group_that_has_ended)
         weir_client_connect_sync(
             WEIR_CLIENT_OPTIONS(.group = host->group, .address = "127.0.0.1:1"), &channel),
         WEIR_EREJECTED);
+    assert_null(channel);
+}
+
+TEST_EACH_LOOP(client, reports_why_its_loop_has_no_thread)
+{
+    const int reasons[] = {-EAGAIN, -ENOMEM};
+    weir_channel *channel = NULL;
+    weir_promise *connecting;
+    struct workshop workshop;
+    weir_group *group;
+
+    messages_catch();
+    workshop_open(&workshop);
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        const weir_client_options *options;
+
+        workshop.answer = reasons[i];
+        assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                                              .thread_factory = &workshop.factory),
+                                           &group),
+                         0);
+        options = WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1");
+        assert_int_equal(weir_client_connect_sync(options, &channel), reasons[i]);
+        assert_int_equal(weir_client_connect(options, &connecting), 0);
+        assert_int_equal(weir_promise_result(connecting), reasons[i]);
+        assert_non_null(strstr(weir_promise_detail(connecting), "thread"));
+        assert_non_null(strstr(weir_promise_detail(connecting), weir_error_text(reasons[i])));
+        weir_promise_release(connecting);
+        end_group(group);
+    }
+    workshop_close(&workshop);
     assert_null(channel);
 }
 
