@@ -535,13 +535,15 @@ void weir__hop_add(weir_ctx *ctx)
         push_in(ctx, NULL, REMOVED);
 }
 
-void weir__hop_remove(weir_ctx *ctx)
+void weir__hop_take_out(weir_ctx *ctx)
 {
-    weir__hop *hop = weir__hop_of(ctx);
-
-    hop->was_removed = true;
+    weir__hop_of(ctx)->was_removed = true;
     weir__hop_write_down(&ctx->channel->pipeline);
-    if (hop->was_added)
+}
+
+void weir__hop_tell_removed(weir_ctx *ctx)
+{
+    if (weir__hop_of(ctx)->was_added)
         push_in(ctx, NULL, REMOVED);
 }
 

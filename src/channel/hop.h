@@ -96,9 +96,13 @@ void weir__hop_enter(weir_ctx *ctx, const weir__event *event);
 /* Its executor: an event leaves it. */
 void weir__hop_leave(weir_ctx *ctx, const weir__event *event);
 
-/* The loop: the handler is in the pipeline, and is to be told; or out of it. */
+/* The loop: the handler is in the pipeline, and is to be told. */
 void weir__hop_add(weir_ctx *ctx);
-void weir__hop_remove(weir_ctx *ctx);
+
+/* The loop: the handler is out of the pipeline; then it is told, once. Before weir__hop_add the
+ * latter does nothing: weir__hop_add tells both. */
+void weir__hop_take_out(weir_ctx *ctx);
+void weir__hop_tell_removed(weir_ctx *ctx);
 
 /* The loop: the channel's last event was fired. When what is on the way to the handler, and away
  * from it, has arrived, weir__pipeline_end_behind goes on. */

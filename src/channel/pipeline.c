@@ -9,7 +9,8 @@
  *      linked            weir__pipeline_insert
  *      added             tell_added: when linked, or by weir__pipeline_begin if that was before the
  *                        first registration; from here on it has its slots
- *      removed           weir__pipeline_remove: no slots from here on
+ *      removed           take_out: no slots from here on, and no name that is found; then
+ *                        tell_removed, for a replaced one after `added` of its replacement
  *      unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
  *
  * One that runs elsewhere is told through its inbox, and is unlinked when it is through with what
@@ -246,6 +247,36 @@ static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const
     return 0;
 }
 
+/* From here on no event and no change finds the handler, so each is taken out once. */
+static void take_out(weir_ctx *ctx)
+{
+    if (weir__ctx_is_elsewhere(ctx))
+        weir__hop_take_out(ctx);
+    else
+        ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
+}
+
+static void tell_taken_out(weir_ctx *ctx)
+{
+    if (weir__ctx_is_elsewhere(ctx))
+        weir__hop_tell_removed(ctx);
+    else if (has_begun(&ctx->channel->pipeline))
+        tell_removed(ctx);
+}
+
+/*
+ * The old handler is out of the pipeline before `added` of the new one runs: that may change the
+ * pipeline in any way, and finds the new handler only.
+ */
+static void replace(weir_pipeline *pipeline, weir_ctx *old, weir_ctx *ctx)
+{
+    step_aside(old, ctx);
+    take_out(old);
+    if (has_begun(pipeline))
+        tell_added(ctx);
+    tell_taken_out(old);
+}
+
 int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot)
 {
     weir_ctx *anchor = &pipeline->ends;
@@ -264,13 +295,11 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
         anchor = weir__initializer_place(pipeline);
     link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
                 ctx);
-    if (spot->kind == WEIR__INSTEAD)
-        step_aside(anchor, ctx);
     pipeline->ends.slots |= weir__handler_mask(ctx->handler);
-    if (has_begun(pipeline))
-        tell_added(ctx);
     if (spot->kind == WEIR__INSTEAD)
-        weir__pipeline_remove(anchor);
+        replace(pipeline, anchor, ctx);
+    else if (has_begun(pipeline))
+        tell_added(ctx);
     return 0;
 }
 
@@ -278,13 +307,8 @@ void weir__pipeline_remove(weir_ctx *ctx)
 {
     if (is_removed(ctx))
         return;
-    if (weir__ctx_is_elsewhere(ctx)) {
-        weir__hop_remove(ctx);
-        return;
-    }
-    ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
-    if (has_begun(&ctx->channel->pipeline))
-        tell_removed(ctx);
+    take_out(ctx);
+    tell_taken_out(ctx);
 }
 
 void weir_ctx_remove(weir_ctx *ctx)

@@ -654,3 +654,88 @@ TEST(pipeline, may_be_changed_around_a_handler_that_was_replaced)
     assert_diary(&rig.diary, "y.write(o) x.write(o) f.write(o) f.read(i) x.read(i) y.read(i)");
     rig_close(&rig);
 }
+
+/* ---- changes from `added` of a replacement ---- */
+
+/* What a replacement does to the one that it replaces. */
+static int nested_result;
+
+static void replace_once_more(weir_ctx *ctx)
+{
+    struct spy *self = weir_ctx_state(ctx);
+
+    diary_write(self->diary, "%s.added", self->name);
+    nested_result = weir_pipeline_replace(weir_ctx_pipeline(ctx), "a", WEIR_PLACE(.name = "third"),
+                                          &spy, SPY(self->diary, "third"));
+}
+
+/* A handler has left the pipeline as soon as its replacement is linked. */
+TEST(pipeline, no_longer_finds_a_replaced_handler_when_its_replacement_is_added)
+{
+    static weir_handler meddler;
+    struct rig rig;
+
+    meddler = spy;
+    meddler.added = replace_once_more;
+    rig_open_started(&rig, NULL, NULL);
+    rig_add(&rig, "z");
+    diary_clear(&rig.diary);
+    assert_int_equal(weir_pipeline_replace(rig.pipeline, "a", WEIR_PLACE(.name = "second"),
+                                           &meddler, SPY(&rig.diary, "second")),
+                     0);
+    assert_int_equal(nested_result, -ENOENT);
+    assert_dump(&rig, "head <-> second <-> z <-> tail");
+    rig_write(&rig, "o", NULL);
+    (void)rig_receive(&rig, "i");
+    assert_diary(&rig.diary,
+                 "second.added third.deinit a.removed z.write(o) second.write(o) second.read(i) "
+                 "z.read(i)");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "a.deinit");
+    rig_close(&rig);
+}
+
+static void replace_itself(weir_ctx *ctx)
+{
+    struct spy *self = weir_ctx_state(ctx);
+
+    diary_write(self->diary, "%s.added", self->name);
+    nested_result =
+        weir_pipeline_replace(weir_ctx_pipeline(ctx), "second", WEIR_PLACE(.name = "third"), &spy,
+                              SPY(self->diary, "third"));
+}
+
+static void read_and_replace(weir_ctx *ctx, weir_msg *msg)
+{
+    static weir_handler second;
+    struct spy *self = weir_ctx_state(ctx);
+
+    second = spy;
+    second.added = replace_itself;
+    (void)weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "second"),
+                                &second, SPY(self->diary, "second"));
+    weir_write(ctx, weir_msg_retain(msg), NULL);
+    weir_fire_read(ctx, msg);
+}
+
+TEST(pipeline, brings_what_a_replaced_handler_passes_on_to_the_last_of_its_replacements)
+{
+    static weir_handler old;
+    struct rig rig;
+
+    old = spy;
+    old.read = read_and_replace;
+    rig_open_started(&rig, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "old", &old, SPY(&rig.diary, "old")),
+                     0);
+    rig_add(&rig, "z");
+    diary_clear(&rig.diary);
+    (void)rig_receive(&rig, "x");
+    assert_int_equal(nested_result, 0);
+    assert_diary(&rig.diary, "a.read(x) second.added third.added second.removed old.removed "
+                             "third.write(x) a.write(x) third.read(x) z.read(x)");
+    rig_run(&rig);
+    assert_diary(&rig.diary, "old.deinit second.deinit");
+    assert_dump(&rig, "head <-> a <-> third <-> z <-> tail");
+    rig_close(&rig);
+}
