@@ -24,7 +24,7 @@ extern "C" {
 /* ---- where it is ---- */
 
 /*
- * The handler's own memory: `state_size` bytes.
+ * The handler's own memory: `state_size` bytes; NULL if that is 0.
  * Thread: the handler's.
  */
 WEIR_API void *weir_ctx_state(weir_ctx *ctx);
@@ -60,8 +60,9 @@ WEIR_API weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx);
 WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
 
 /*
- * Whether it has been removed: a task that comes back late asks this.
- * Thread: the handler's.
+ * Whether it has been removed, by what the caller has called so far. A context is freed soon after
+ * its removal: what runs later must not ask this, but learn it from `removed`, or use weir_offload.
+ * Thread: the handler's, inside one of its callbacks.
  */
 WEIR_API bool weir_ctx_is_removed(const weir_ctx *ctx);
 

@@ -93,9 +93,10 @@ static inline size_t weir__ctx_state_offset(const weir_handler *handler)
     return handler->state_size % 16 == 0 ? (sizeof(weir_ctx) + 15) / 16 * 16 : sizeof(weir_ctx);
 }
 
+/* NULL if the handler has none. */
 static inline void *weir__ctx_state(weir_ctx *ctx)
 {
-    return (char *)ctx + weir__ctx_state_offset(ctx->handler);
+    return ctx->handler->state_size > 0 ? (char *)ctx + weir__ctx_state_offset(ctx->handler) : NULL;
 }
 
 /* Whether this thread is the one that the context's slots run on. */

@@ -36,9 +36,33 @@ static void assert_state(size_t size)
 
 TEST(ctx, has_a_state_that_is_zero_aligned_and_its_own)
 {
-    for (size_t size = 0; size < 70; size++)
+    for (size_t size = 1; size < 70; size++)
         assert_state(size);
     assert_state(4096);
+}
+
+static bool was_given_a_state;
+
+static int look_at_state(void *state, const void *options)
+{
+    (void)options;
+    was_given_a_state = state != NULL;
+    return 0;
+}
+
+TEST(ctx, of_a_handler_without_a_state_size_has_no_state)
+{
+    static const weir_handler stateless = {.name = "stateless", .init = look_at_state};
+    struct rig rig;
+
+    rig_open(&rig);
+    was_given_a_state = true;
+    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "a name of its own", &stateless, NULL),
+                     0);
+    assert_false(was_given_a_state);
+    assert_null(weir_ctx_state(weir_pipeline_find_handler(rig.pipeline, &stateless)));
+    assert_non_null(weir_pipeline_find(rig.pipeline, "a name of its own"));
+    rig_close(&rig);
 }
 
 /* ---- timers ---- */
