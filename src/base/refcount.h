@@ -10,6 +10,9 @@
  *     they did to the object happens before what the last owner does.
  * Therefore a look-up that retains without holding a reference (a table, a weak pointer) is
  * forbidden: it could retain between the look and the free.
+ *
+ * In Debug builds the last release leaves a count of 0, so that a further one fails an assertion if
+ * the memory is still there. WEIR__ASSERT_HELD says so in the words of the public function.
  */
 #ifndef WEIR_BASE_REFCOUNT_H
 #define WEIR_BASE_REFCOUNT_H
@@ -18,6 +21,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* `held` is false if the object has no references left; `text` names the function and the object.
+ */
+#ifdef NDEBUG
+#define WEIR__ASSERT_HELD(held, text) ((void)(false && (held)))
+#else
+#define WEIR__ASSERT_HELD(held, text) assert((held) && text)
+#endif
 
 typedef struct weir__refs {
     _Atomic uint32_t count;
@@ -38,11 +49,22 @@ static inline void weir__refs_retain(weir__refs *refs)
     (void)before;
 }
 
+/* For assertions. */
+static inline bool weir__refs_are_held(const weir__refs *refs)
+{
+    return atomic_load_explicit(&refs->count, memory_order_relaxed) > 0;
+}
+
 /* Whether that was the last reference: if so, the caller frees the object. */
 static inline bool weir__refs_release(weir__refs *refs)
 {
-    if (atomic_load_explicit(&refs->count, memory_order_acquire) == 1)
+    WEIR__ASSERT_HELD(weir__refs_are_held(refs), "an object was released more often than retained");
+    if (atomic_load_explicit(&refs->count, memory_order_acquire) == 1) {
+#ifndef NDEBUG
+        atomic_store_explicit(&refs->count, 0, memory_order_relaxed); /* for the assertions */
+#endif
         return true;
+    }
     /* Somebody else held one a moment ago, but may have left meanwhile: then we are the last. */
     return atomic_fetch_sub_explicit(&refs->count, 1, memory_order_acq_rel) == 1;
 }

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/refcount.h"
 #include "base/thread.h"
 #include "channel/attribute.h"
 #include "channel/call.h"
@@ -49,16 +50,26 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     return 0;
 }
 
+/* For assertions. In Debug builds destroy leaves none. */
+static bool is_held(const weir_channel *channel)
+{
+    return channel->transport != NULL;
+}
+
 weir_channel *weir_channel_retain(weir_channel *channel)
 {
+    WEIR__ASSERT_HELD(is_held(channel), "weir_channel_retain: the channel has been freed");
     weir_msg_retain(&channel->msg);
     return channel;
 }
 
 void weir_channel_release(weir_channel *channel)
 {
-    if (channel != NULL)
-        weir_msg_release(&channel->msg);
+    if (channel == NULL)
+        return;
+    WEIR__ASSERT_HELD(is_held(channel),
+                      "weir_channel_release: the channel was released more often than retained");
+    weir_msg_release(&channel->msg);
 }
 
 weir_msg *weir__channel_msg(weir_channel *channel)
@@ -90,6 +101,8 @@ static void destroy(weir_msg *msg)
     weir_channel *channel = weir_channel_of(msg);
     weir_executor *executor;
 
+    WEIR__ASSERT_HELD(!weir__channel_has(channel, WEIR__MEMBER),
+                      "weir_channel_release: the reference of the channel's loop was released");
     if (weir__channel_phase(channel) != WEIR__CLOSED) {
         end_unowned(channel);
         return;
@@ -104,6 +117,9 @@ static void destroy(weir_msg *msg)
     weir_channel_release(channel->parent);
     if (executor != NULL)
         weir__executor_drop(executor);
+#ifndef NDEBUG
+    channel->transport = NULL;
+#endif
     weir__free(channel);
 }
 

@@ -23,10 +23,10 @@
 #include "channel/channel.h"
 
 struct weir_channel_group {
-    weir__refs users;
-    weir__refs refs; /* of its memory: the users' together, and each record's */
     char *name;
     bool stays_closed;
+    weir__refs users;
+    weir__refs refs;  /* of its memory: the users' together, and each record's */
     weir__mutex lock; /* guards the rest */
     bool is_shut;
     weir__table records; /* by channel id */
@@ -145,7 +145,12 @@ void weir_channel_group_release(weir_channel_group *group)
 {
     struct leaver leaver;
 
-    if (group == NULL || !weir__refs_release(&group->users))
+    if (group == NULL)
+        return;
+    WEIR__ASSERT_HELD(
+        weir__refs_are_held(&group->users),
+        "weir_channel_group_release: the group was released more often than retained");
+    if (!weir__refs_release(&group->users))
         return;
     while ((leaver = pop_member(group)).channel != NULL)
         let_go(&leaver);

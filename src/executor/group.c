@@ -35,10 +35,10 @@
 #define GROWING_ROOM 16
 
 struct weir_group {
-    weir__refs refs;
-    weir__refs users;
     const weir_chooser *chooser;
     void *chooser_state;
+    weir__refs refs; /* not first, where free() writes: see weir__refs_release */
+    weir__refs users;
     weir_promise *termination;
     _Atomic size_t running; /* members that have not ended */
     _Atomic int first_err;
@@ -333,7 +333,11 @@ weir_group *weir_group_retain(weir_group *group)
 
 void weir_group_release(weir_group *group)
 {
-    if (group == NULL || !weir__refs_release(&group->users))
+    if (group == NULL)
+        return;
+    WEIR__ASSERT_HELD(weir__refs_are_held(&group->users),
+                      "weir_group_release: the group was released more often than retained");
+    if (!weir__refs_release(&group->users))
         return;
     if (group->chooser->deinit != NULL)
         group->chooser->deinit(group->chooser_state);

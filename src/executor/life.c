@@ -231,6 +231,8 @@ void weir_executor_release(weir_executor *executor)
 {
     if (executor == NULL)
         return;
+    WEIR__ASSERT_HELD(atomic_load_explicit(&executor->users, memory_order_relaxed) > 0,
+                      "weir_executor_release: the executor was released more often than retained");
     if (atomic_fetch_sub_explicit(&executor->users, 1, memory_order_acq_rel) == 1 &&
         executor->type->threadless && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN) {
         cancel_everything(executor);

@@ -35,6 +35,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/refcount.h"
 #include "executor/executor.h"
 
 #define RUNNING ((uintptr_t)1)
@@ -54,12 +55,12 @@ enum {
 };
 
 struct weir_promise {
-    _Atomic uint32_t state;
-    _Atomic uint32_t waiters;
-    _Atomic uint64_t refs;
-    int err;
     weir_executor *executor;
     _Atomic uintptr_t listeners;
+    _Atomic uint64_t refs; /* not first, where free() writes: is_held reads it */
+    _Atomic uint32_t state;
+    _Atomic uint32_t waiters;
+    int err;
     weir_task notification;
     _Atomic bool first_is_taken;
     weir_listener first; /* most promises have one listener: it needs no allocation */
@@ -141,8 +142,15 @@ int weir_promise_create_completed(weir_executor *executor, int err, void *value,
     return 0;
 }
 
+/* For assertions: some owner is left. */
+static bool is_held(const weir_promise *promise)
+{
+    return (uint32_t)atomic_load_explicit(&promise->refs, memory_order_relaxed) > 0;
+}
+
 weir_promise *weir_promise_retain(weir_promise *promise)
 {
+    WEIR__ASSERT_HELD(is_held(promise), "weir_promise_retain: the promise has no references left");
     /* Relaxed: the new owner gets the pointer from the old one, by a way that orders the rest. */
     atomic_fetch_add_explicit(&promise->refs, OWNER, memory_order_relaxed);
     return promise;
@@ -155,6 +163,9 @@ static void destroy(weir_promise *promise)
     weir_promise_release(promise->kept);
     weir__executor_drop(promise->executor);
     weir__free(promise->detail);
+#ifndef NDEBUG
+    atomic_store_explicit(&promise->refs, 0, memory_order_relaxed); /* for the assertions */
+#endif
     weir__free(promise);
 }
 
@@ -170,6 +181,8 @@ void weir_promise_release(weir_promise *promise)
 
     if (promise == NULL)
         return;
+    WEIR__ASSERT_HELD(is_held(promise),
+                      "weir_promise_release: the promise was released more often than retained");
     refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
     do {
         if ((uint32_t)refs == OWNER && is_open(promise)) {

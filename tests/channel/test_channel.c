@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include <weir/channel_group.h>
 #include <weir/error.h>
 
 #include "support/channel/rig.h"
+#include "support/child.h"
 #include "support/executor/errand.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
@@ -126,3 +128,42 @@ TEST(channel, is_not_any_message)
     weir_msg_release(msg);
     weir_channel_release(NULL);
 }
+
+#ifndef NDEBUG
+static void release_a_channel_twice(void)
+{
+    struct rig rig;
+
+    rig_open(&rig);
+    weir_channel_release(rig.channel);
+    weir_channel_release(rig.channel);
+}
+
+/* The second one is the loop's. */
+static void release_an_open_channel_twice(void)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    weir_channel_release(rig.channel);
+    weir_channel_release(rig.channel);
+}
+
+static void release_a_channel_group_twice(void)
+{
+    weir_channel_group *group;
+
+    assert_int_equal(weir_channel_group_create(NULL, &group), 0);
+    weir_channel_group_release(group);
+    weir_channel_group_release(group);
+}
+
+TEST(channel, released_once_too_often_fails_an_assertion)
+{
+    assert_true(child_dies_saying(release_a_channel_twice, "weir_channel_release: the channel"));
+    assert_true(
+        child_dies_saying(release_an_open_channel_twice, "weir_channel_release: the reference"));
+    assert_true(
+        child_dies_saying(release_a_channel_group_twice, "weir_channel_group_release: the group"));
+}
+#endif

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "executor/group.h"
+#include "support/child.h"
 #include "support/executor/doomed.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
@@ -605,3 +606,40 @@ TEST(group, of_a_kind_that_is_refused_is_not_made)
     assert_int_equal(creations, 3);
     assert_int_equal(atomic_load(&destroyed->calls), 2); /* not the refused one */
 }
+
+#ifndef NDEBUG
+static void release_a_group_twice(void)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+
+    weir_group_release(group);
+    weir_group_release(group);
+}
+
+static void release_a_running_group_twice(void)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct gate gate = {{0}, {0}};
+
+    gate_hold(&gate, weir_group_at(group, 0));
+    weir_group_release(group);
+    weir_group_release(group);
+}
+
+static void release_an_executor_twice(void)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    weir_executor *executor = weir_executor_retain(weir_group_at(group, 0));
+
+    for (int i = 0; i < 3; i++)
+        weir_executor_release(executor);
+}
+
+TEST(group, released_once_too_often_fails_an_assertion)
+{
+    assert_true(child_dies_saying(release_a_group_twice, "weir_group_release: the group"));
+    assert_true(child_dies_saying(release_a_running_group_twice, "weir_group_release: the group"));
+    assert_true(
+        child_dies_saying(release_an_executor_twice, "weir_executor_release: the executor"));
+}
+#endif

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "executor/promise.h"
+#include "support/child.h"
 #include "support/executor/errand.h"
 #include "support/executor/loop.h"
 #include "support/executor/promises.h"
@@ -724,3 +725,42 @@ TEST(promise, release_takes_null)
 {
     weir_promise_release(NULL);
 }
+
+#ifndef NDEBUG
+static void release_a_promise_twice(void)
+{
+    weir_promise *promise = new_promise(weir_executor_immediate());
+
+    weir_promise_release(promise);
+    weir_promise_release(promise);
+}
+
+/* A cascade keeps the memory of its source until the listeners of its target have run. */
+static void release_a_watched_promise_twice(void)
+{
+    struct stepper stepper = stepper_open();
+    weir_promise *source = new_promise(weir_executor_immediate()),
+                 *target = new_promise(stepper.executor);
+
+    assert_int_equal(weir_promise_cascade(source, target), 0);
+    assert_int_equal(weir_promise_succeed(target, NULL), 0);
+    weir_promise_release(source);
+    weir_promise_release(source);
+}
+
+static void retain_a_promise_too_late(void)
+{
+    weir_promise *promise = new_promise(weir_executor_immediate());
+
+    weir_promise_release(promise);
+    (void)weir_promise_retain(promise);
+}
+
+TEST(promise, released_once_too_often_fails_an_assertion)
+{
+    assert_true(child_dies_saying(release_a_promise_twice, "weir_promise_release: the promise"));
+    assert_true(
+        child_dies_saying(release_a_watched_promise_twice, "weir_promise_release: the promise"));
+    assert_true(child_dies_saying(retain_a_promise_too_late, "weir_promise_retain: the promise"));
+}
+#endif

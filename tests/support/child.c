@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +15,8 @@
 
 #define CAME_BACK 42 /* no sanitizer ends a program with it */
 
-static void run_quietly(void (*fn)(void))
+/* Where the child's stderr goes. */
+static void run_into(int errors, void (*fn)(void))
 {
     /* cmocka catches these and would go on with the next test. */
     const int caught[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
@@ -23,21 +25,62 @@ static void run_quietly(void (*fn)(void))
 
     (void)setrlimit(RLIMIT_CORE, &no_core);
     (void)dup2(nowhere, STDOUT_FILENO);
-    (void)dup2(nowhere, STDERR_FILENO);
+    (void)dup2(errors >= 0 ? errors : nowhere, STDERR_FILENO);
     for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
         (void)signal(caught[i], SIG_DFL);
     fn();
     _exit(CAME_BACK);
 }
 
-bool child_survives(void (*fn)(void))
+static pid_t start_child(int errors, void (*fn)(void))
 {
-    int status = 0;
     pid_t child = fork();
 
     assert_true(child >= 0);
     if (child == 0)
-        run_quietly(fn);
+        run_into(errors, fn);
+    return child;
+}
+
+static bool came_back(pid_t child)
+{
+    int status = 0;
+
     assert_int_equal(waitpid(child, &status, 0), child);
     return WIFEXITED(status) && WEXITSTATUS(status) == CAME_BACK;
+}
+
+bool child_survives(void (*fn)(void))
+{
+    return came_back(start_child(-1, fn));
+}
+
+/* The beginning of what the child writes, as text; the rest is read and thrown away. */
+static void read_words(int from, char *text, size_t size)
+{
+    char rest[1024];
+    size_t used = 0;
+    ssize_t count;
+
+    while (used < size - 1 && (count = read(from, text + used, size - 1 - used)) > 0)
+        used += (size_t)count;
+    text[used] = '\0';
+    while (read(from, rest, sizeof(rest)) > 0)
+        ;
+}
+
+bool child_dies_saying(void (*fn)(void), const char *text)
+{
+    char words[8192];
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = start_child(ends[1], fn);
+    (void)close(ends[1]);
+    read_words(ends[0], words, sizeof(words));
+    (void)close(ends[0]);
+    if (came_back(child))
+        return false;
+    return strstr(words, text) != NULL || strstr(words, "AddressSanitizer") != NULL;
 }
