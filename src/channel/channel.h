@@ -85,6 +85,7 @@ enum {
     WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
     WEIR__DUE_LOST = 1 << 11,      /* something that another thread asked for */
     WEIR__DUE_WATCH = 1 << 12,     /* asked for by another thread */
+    WEIR__DUE_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
 };
 
 /*
@@ -206,11 +207,12 @@ struct weir__rare {
     _Atomic(weir_promise *) closed; /* made when somebody asks for it */
     _Atomic(weir__kept *) kept;
     weir__addresses addresses;
-    _Atomic(struct weir__pin *) pins; /* hop.c: which executor of a group handlers run on */
-    _Atomic int64_t under_way;        /* bytes on their way to and from handlers elsewhere */
-    weir__list memberships;           /* channel_group.c: under the channel's lock */
-    _Atomic int lost;                 /* why something that nobody waits for was not done */
-    _Atomic int64_t bytes_sent_at;    /* progress.c */
+    _Atomic(struct weir__move *) moves; /* operation.c: pending, the last one first */
+    _Atomic(struct weir__pin *) pins;   /* hop.c: which executor of a group handlers run on */
+    _Atomic int64_t under_way;          /* bytes on their way to and from handlers elsewhere */
+    weir__list memberships;             /* channel_group.c: under the channel's lock */
+    _Atomic int lost;                   /* why something that nobody waits for was not done */
+    _Atomic int64_t bytes_sent_at;      /* progress.c */
     _Atomic int64_t message_sent_at;
 };
 
@@ -273,6 +275,7 @@ void weir__channel_do_active(weir_channel *channel);
 void weir__channel_do_inactive(weir_channel *channel);
 void weir__channel_do_detach(weir_channel *channel);
 void weir__channel_do_end(weir_channel *channel);
+void weir__channel_do_moves(weir_channel *channel);
 
 /* ---- the head's side of the operations; on the loop ---- */
 

@@ -64,6 +64,8 @@ static void do_due(weir_channel *channel, uint32_t bits)
         weir__channel_do_end(channel);
     if (bits & WEIR__DUE_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
+    if (bits & WEIR__DUE_MOVE) /* last: after it the channel may be another loop's */
+        weir__channel_do_moves(channel);
 }
 
 static bool has_moved(const weir_channel *channel)

@@ -12,6 +12,7 @@
 #include "channel/call.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
+#include "channel/node.h"
 #include "executor/group.h"
 
 /* Posts a call that brings nothing but a promise. */
@@ -152,13 +153,46 @@ static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *
     weir__executor_let_go(loop);
 }
 
+/* A move that the channel's own task makes, since the loop that the channel left has ended. */
+struct weir__move {
+    struct weir__move *next;
+    weir_executor *loop; /* kept, and held */
+    weir_promise *done;  /* kept; may be NULL */
+};
+
+static bool has_ended(const weir_executor *executor)
+{
+    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN;
+}
+
+static int defer_move(weir_channel *channel, weir_executor *loop, weir_promise *done)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    struct weir__move *move = rare != NULL ? weir__node_take() : NULL;
+
+    if (move == NULL)
+        return -ENOMEM;
+    weir__executor_keep(loop);
+    move->loop = loop;
+    move->done = done != NULL ? weir_promise_retain(done) : NULL;
+    move->next = atomic_load_explicit(&rare->moves, memory_order_relaxed);
+    /* Release: the task that takes the move finds all of it. */
+    while (!atomic_compare_exchange_weak_explicit(&rare->moves, &move->next, move,
+                                                  memory_order_release, memory_order_relaxed))
+        ;
+    weir__channel_make_due(channel, WEIR__DUE_MOVE);
+    return 0;
+}
+
 static void on_move(weir_channel *channel, weir__call *call, int status)
 {
     weir_executor *loop = call->arg;
 
-    if (status == 0)
+    if (status < 0 && has_ended(weir__channel_executor(channel)))
+        status = defer_move(channel, loop, call->done);
+    else if (status == 0)
         move(channel, loop, call->done);
-    else
+    if (status < 0)
         fail_move(channel, loop, call->done, status);
     weir__executor_drop(loop);
 }
@@ -173,6 +207,39 @@ static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *
     if (err < 0) {
         fail_move(channel, loop, done, err);
         weir__executor_drop(loop);
+    }
+}
+
+/* Takes all pending moves; the first one first. */
+static struct weir__move *take_moves(weir__rare *rare)
+{
+    struct weir__move *move = atomic_exchange_explicit(&rare->moves, NULL, memory_order_acquire),
+                      *next, *first = NULL;
+
+    for (; move != NULL; move = next) {
+        next = move->next;
+        move->next = first;
+        first = move;
+    }
+    return first;
+}
+
+/* Only one task of the channel runs at a time. After the first move the channel is the new loop's,
+ * which the others go to. */
+void weir__channel_do_moves(weir_channel *channel)
+{
+    struct weir__move *pending = take_moves(weir__channel_rare_if_any(channel)), *next;
+
+    for (bool is_first = true; pending != NULL; pending = next, is_first = false) {
+        next = pending->next;
+        if (is_first) {
+            move(channel, pending->loop, pending->done);
+        } else {
+            post_move(channel, pending->loop, pending->done);
+        }
+        weir__executor_drop(pending->loop);
+        weir_promise_release(pending->done);
+        weir__node_give(pending);
     }
 }
 

@@ -5,9 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include <weir/error.h>
+
 #include "support/channel/rig.h"
+#include "support/executor/errand.h"
+#include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
+#include "support/memory.h"
+#include "support/patience.h"
 
 /* D 23, D 78 */
 TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
@@ -237,4 +243,133 @@ TEST(life, a_channel_without_a_loop_and_a_holder_ends_where_it_was_last)
     assert_diary(&rig.diary, "CLOSE a.inactive a.removed a.deinit DESTROY");
     stepper_close(&rig.stepper);
     diary_close(&rig.diary);
+}
+
+/* ---- the loop that it left has ended ---- */
+
+/* A rig whose channel has left its loop, which has ended since. */
+static void open_left_behind(struct rig *rig)
+{
+    rig_open_started(rig, NULL, NULL);
+    weir_channel_deregister(rig->channel, NULL);
+    rig_run(rig);
+    assert_int_equal(weir_executor_shutdown(rig->stepper.executor, 0, 0), 0);
+    rig_run(rig);
+    diary_clear(&rig->diary);
+}
+
+struct registration {
+    weir_channel *channel;
+    weir_executor *loop;
+    weir_promise *done;
+    unsigned fails_at; /* which allocation, 0 = none */
+};
+
+static void register_it(void *arg)
+{
+    struct registration *registration = arg;
+
+    test_memory_fail_at(registration->fails_at);
+    weir_channel_register(registration->channel, registration->loop, registration->done);
+}
+
+/* By a thread that is not the old loop's. */
+static void register_from_elsewhere(weir_channel *channel, struct stepper *loop, weir_promise *done)
+{
+    errand_elsewhere(register_it, &(struct registration){channel, loop->executor, done, 0});
+}
+
+/* The channel's own task makes the move, on the global executor. */
+static void await_move(struct stepper *loop, weir_promise *done)
+{
+    global_settle();
+    (void)stepper_run(loop);
+    assert_true(weir_promise_is_done(done));
+}
+
+static weir_promise *plain_promise(void)
+{
+    weir_promise *promise = NULL;
+
+    assert_int_equal(weir_promise_create(NULL, &promise), 0);
+    return promise;
+}
+
+TEST(life, a_channel_whose_loop_has_ended_can_come_to_another)
+{
+    struct stepper other = stepper_open();
+    weir_promise *came = plain_promise(), *again = plain_promise();
+    struct rig rig;
+
+    open_left_behind(&rig);
+    register_from_elsewhere(rig.channel, &other, came);
+    register_from_elsewhere(rig.channel, &other, again);
+    await_move(&other, came);
+    await_move(&other, again);
+    assert_int_equal(weir_promise_result(came), 0);
+    assert_int_equal(weir_promise_result(again), -EALREADY);
+    assert_diary(&rig.diary, "ATTACH a.registered a.request_read READ");
+    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
+    (void)rig_receive(&rig, "x");
+    assert_diary(&rig.diary, "a.read(x)");
+    weir_channel_abort(rig.channel, NULL);
+    (void)stepper_run(&other);
+    assert_diary(&rig.diary, "CLOSE a.inactive a.unregistered a.removed a.deinit");
+    weir_promise_release(came);
+    weir_promise_release(again);
+    rig_close(&rig);
+    stepper_close(&other);
+}
+
+TEST(life, a_channel_whose_loops_have_both_ended_is_closed)
+{
+    struct stepper other = stepper_open();
+    weir_promise *came = plain_promise();
+    struct rig rig;
+
+    open_left_behind(&rig);
+    assert_int_equal(weir_executor_shutdown(other.executor, 0, 0), 0);
+    (void)stepper_run(&other);
+    register_from_elsewhere(rig.channel, &other, came);
+    await_move(&other, came);
+    assert_int_equal(weir_promise_result(came), WEIR_EREJECTED);
+    assert_int_equal(weir_channel_await_closed(rig.channel, PATIENCE_NS), 0);
+    weir_promise_release(came);
+    rig_close(&rig);
+    stepper_close(&other);
+}
+
+/* Whatever is wanting, the move is made or fails. */
+static bool move_without_memory(struct stepper *other, unsigned nth)
+{
+    weir_promise *came = plain_promise();
+    struct rig rig;
+    bool has_failed;
+
+    open_left_behind(&rig);
+    errand_elsewhere(register_it, &(struct registration){rig.channel, other->executor, came, nth});
+    await_move(other, came);
+    has_failed = test_memory_failed();
+    test_memory_fail_at(0);
+    if (weir_promise_result(came) < 0)
+        assert_int_equal(weir_promise_result(came), -ENOMEM);
+    weir_channel_abort(rig.channel, NULL);
+    (void)stepper_run(other);
+    assert_int_equal(weir_channel_await_closed(rig.channel, PATIENCE_NS), 0);
+    (void)stepper_run(other);
+    weir_promise_release(came);
+    rig_close(&rig);
+    return has_failed;
+}
+
+TEST(life, a_move_from_a_loop_that_has_ended_may_want_memory)
+{
+    struct stepper other = stepper_open();
+    unsigned nth = 1;
+
+    messages_catch();
+    while (move_without_memory(&other, nth))
+        nth++;
+    assert_true(nth > 1);
+    stepper_close(&other);
 }

@@ -285,30 +285,6 @@ TEST(operation, follows_a_channel_also_from_a_loop_that_ends)
     rig_close(&rig);
 }
 
-/* Nobody is left who could hand it over. */
-TEST(operation, that_moves_a_channel_from_a_loop_that_has_ended_closes_it)
-{
-    struct rig rig;
-    struct stranger stranger;
-    struct stepper old = stepper_open();
-
-    rig_open(&rig);
-    weir_channel_register(rig.channel, old.executor, NULL);
-    (void)stepper_run(&old);
-    weir_channel_deregister(rig.channel, NULL);
-    (void)stepper_run(&old);
-    stepper_close(&old);
-    stranger = stranger_at(&rig);
-    stranger.done = rig_promise(&rig, "done");
-    errand_elsewhere(do_register, &stranger);
-    global_settle();
-    rig_run(&rig);
-    assert_int_equal(weir_promise_result(stranger.done), WEIR_EREJECTED);
-    assert_false(weir_channel_is_open(rig.channel));
-    weir_promise_release(stranger.done);
-    rig_close(&rig);
-}
-
 TEST(operation, registers_and_moves_from_elsewhere)
 {
     struct rig rig;

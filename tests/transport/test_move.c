@@ -5,15 +5,21 @@
  * seen by a longer run of moves under the thread sanitizer; what can fail here is the end of the
  * channel.
  */
+#include <poll.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
+#include <weir/adopt.h>
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/pipeline.h>
 #include <weir/udp.h>
 
 #include "base/thread.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/patience.h"
 
 #define ROUNDS 100
 
@@ -80,4 +86,55 @@ TEST(move, to_a_loop_that_has_ended_ends_the_channel_whoever_uses_it)
     }
     host_close(&ended);
     host_close(&live);
+}
+
+static void echo_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, NULL);
+}
+
+static int result_of_group(weir_group *group, weir_channel *channel)
+{
+    weir_promise *done = NULL;
+    int err;
+
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    weir_group_register(group, channel, done);
+    err = weir_promise_sync(done, PATIENCE_NS);
+    weir_promise_release(done);
+    return err;
+}
+
+static void assert_echo(int descriptor)
+{
+    struct pollfd answer = {.fd = descriptor, .events = POLLIN};
+    char byte = 0;
+
+    assert_int_equal(write(descriptor, "x", 1), 1);
+    assert_int_equal(poll(&answer, 1, (int)(PATIENCE_NS / weir_ms(1))), 1);
+    assert_int_equal(read(descriptor, &byte, 1), 1);
+    assert_int_equal(byte, 'x');
+}
+
+TEST_EACH_HOST(move, from_a_group_that_has_ended_to_another)
+{
+    static const weir_handler echo = {.name = "echo", .read = echo_read};
+    weir_channel *channel = NULL;
+    struct host other;
+    int pair[2];
+
+    host_open(&other, (enum backend_id)(host->backend - backends));
+    socket_pair(PAIR_TCP, pair);
+    assert_int_equal(weir_adopt(pair[0], NULL, &channel), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL), 0);
+    assert_int_equal(result_of_group(host->group, channel), 0);
+    assert_echo(pair[1]);
+    assert_int_equal(result_of(deregister, channel, NULL), 0);
+    host_end(host);
+    assert_int_equal(result_of_group(other.group, channel), 0);
+    assert_echo(pair[1]);
+    (void)close(pair[1]);
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    weir_channel_release(channel);
+    host_close(&other);
 }
