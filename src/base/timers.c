@@ -13,6 +13,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/unguarded.h"
+
 enum {
     DIGIT_BITS = 8,
     LOWEST_DIGIT_BITS = 4,
@@ -172,7 +174,8 @@ static void merge(weir__timers *timers, weir_timer_node **head, weir_timer_node 
  * a carry merges two runs of one size into the next. A timer is thus merged at most once per bit,
  * and 64 bits last for ever. Not inline, so that the usual start needs no stack frame.
  */
-__attribute__((noinline)) static void file_in_ready(weir__timers *timers, weir_timer_node *node)
+WEIR__UNGUARDED __attribute__((noinline)) static void file_in_ready(weir__timers *timers,
+                                                                    weir_timer_node *node)
 {
     unsigned run;
 
@@ -357,7 +360,8 @@ static void file_all(weir__timers *timers, weir_timer_node **lists, unsigned lis
     }
 }
 
-static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
+/* Not inline: its array would give every expiry a stack protector. */
+__attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
     weir_timer_node *taken[WEIR__TIMERS_COARSE_LISTS];

@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+#include "base/unguarded.h"
 #include "buffer/leak.h"
 #include "buffer/pool.h"
 
@@ -79,7 +80,7 @@ int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
     return 0;
 }
 
-int weir_buf_create_from(const void *bytes, size_t length, weir_buf **ret_buf)
+WEIR__UNGUARDED int weir_buf_create_from(const void *bytes, size_t length, weir_buf **ret_buf)
 {
     weir_buf *buf;
     int err = weir_buf_create(length, 0, &buf);

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/unguarded.h"
 #include "buffer/leak.h"
 
 struct component {
@@ -316,7 +317,8 @@ static int insert_composite(weir_composite *composite, size_t at, weir_composite
     return 0;
 }
 
-int weir_composite_insert(weir_composite *composite, size_t component, weir_msg *msg)
+WEIR__UNGUARDED int weir_composite_insert(weir_composite *composite, size_t component,
+                                          weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);
     weir_composite *nested = weir_composite_of(msg);

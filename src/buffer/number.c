@@ -4,6 +4,8 @@
  */
 #include <weir/number.h>
 
+#include "base/unguarded.h"
+
 /* ---- of `size` bytes ---- */
 
 static bool is_size(size_t size)
@@ -132,7 +134,7 @@ int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_v
     return err;
 }
 
-int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value)
+WEIR__UNGUARDED int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value)
 {
     size_t length;
     int err = weir_buf_get_varint(buf, buf->read, ret_value, &length);

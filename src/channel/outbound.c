@@ -27,6 +27,7 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
+#include "base/unguarded.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
 #include "channel/node.h"
@@ -513,8 +514,8 @@ static __attribute__((noinline)) void gather_all(struct gathering *gathering, we
         entry = entry->next;
 }
 
-size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, size_t count,
-                             size_t *ret_bytes)
+WEIR__UNGUARDED size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors,
+                                             size_t count, size_t *ret_bytes)
 {
     struct gathering gathering = {.vectors = ret_vectors, .count = count};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/cumulation.h"
+#include "base/unguarded.h"
 
 #include <errno.h>
 
@@ -107,7 +108,7 @@ static size_t worth_pulling(const weir_cumulation *cumulation)
     return first.length - weir_composite_read_index(cumulation->pieces);
 }
 
-static int take_piece(weir_cumulation *cumulation)
+WEIR__UNGUARDED static int take_piece(weir_cumulation *cumulation)
 {
     weir_buf *in;
     int err;
@@ -151,7 +152,7 @@ static int next(weir_cumulation *cumulation)
     return err < 0 ? err : 1;
 }
 
-int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
+WEIR__UNGUARDED int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
 {
     int result;
 
@@ -198,7 +199,7 @@ void weir__cumulation_look_again(weir_cumulation *cumulation)
 
 /* ---- resting, and the end ---- */
 
-void weir__cumulation_rest(weir_cumulation *cumulation)
+WEIR__UNGUARDED void weir__cumulation_rest(weir_cumulation *cumulation)
 {
     weir_buf *in = cumulation->in, *smaller;
     size_t length, capacity;

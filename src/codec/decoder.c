@@ -14,6 +14,7 @@
 #include <weir/events.h>
 #include <weir/pipeline.h>
 
+#include "base/unguarded.h"
 #include "codec/cumulation.h"
 #include "codec/demand.h"
 #include "codec/flat.h"
@@ -69,7 +70,8 @@ static void pass_on(weir_ctx *ctx, weir_msg *msg)
 }
 
 /* One call: 1 if there may be another, 0 if not, or an error. */
-static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in, bool may_be_empty)
+WEIR__UNGUARDED static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in,
+                                bool may_be_empty)
 {
     weir_decoder_state *state = state_of(ctx);
     size_t before = weir_buf_readable(in);
@@ -98,7 +100,7 @@ static bool goes_on(weir_ctx *ctx)
     return !weir_ctx_is_removed(ctx) && (state_of(ctx)->flags & BROKEN) == 0;
 }
 
-static void decode_all(weir_ctx *ctx)
+WEIR__UNGUARDED static void decode_all(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
     weir_buf *in;
@@ -155,7 +157,7 @@ static void let_go(weir_ctx *ctx)
 }
 
 /* Whoever comes first decodes; who comes meanwhile only leaves something to be done. */
-static void run(weir_ctx *ctx)
+WEIR__UNGUARDED static void run(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 

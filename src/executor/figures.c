@@ -10,6 +10,7 @@
  * long as the executor sleeps; when it wakes from a long sleep the window is moved to the last
  * second of that. The window's two words are read under a version that is odd while they change.
  */
+#include "base/unguarded.h"
 #include "executor/executor.h"
 
 #include <stdio.h>
@@ -123,7 +124,7 @@ static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
                                                                  memory_order_relaxed));
 }
 
-double weir_executor_utilisation(const weir_executor *executor)
+WEIR__UNGUARDED double weir_executor_utilisation(const weir_executor *executor)
 {
     int64_t start_ns, start_active_ns, now_ns, active_ns;
     uint32_t state = weir__executor_state(executor);

@@ -20,6 +20,7 @@
 #include "base/descriptor.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 #include "loop/io.h"
 #include "loop/ready.h"
@@ -246,7 +247,7 @@ static void find_wake(struct epoll *self)
     }
 }
 
-static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
+WEIR__UNGUARDED static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
 {
     struct epoll *self = epoll_of(io);
 

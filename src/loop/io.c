@@ -27,6 +27,7 @@
 #include "base/descriptor.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 #include "loop/ready.h"
 
@@ -176,7 +177,7 @@ bool weir__io_has_due(const weir__io *io)
 
 /* Without a kernel object a loop still sleeps and wakes: by the eventfd alone. If even that fails
  * it pauses, so as not to take a CPU for nothing. */
-static int wait_broken(weir__io *io, int64_t deadline_ns)
+__attribute__((noinline, cold)) static int wait_broken(weir__io *io, int64_t deadline_ns)
 {
     struct pollfd wake = {.fd = io->wake_descriptor, .events = POLLIN};
     int64_t left_ns = weir__monotonic_left(deadline_ns);
@@ -298,7 +299,7 @@ static void tell_detached(weir__io *io)
  * does a piece of its batch, however late it is; and what of it is left does not keep new events
  * from being looked for, or handles that always have something due would starve the others.
  */
-bool weir__io_dispatch(weir__io *io, int64_t until_ns)
+WEIR__UNGUARDED bool weir__io_dispatch(weir__io *io, int64_t until_ns)
 {
     bool more;
 

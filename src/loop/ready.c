@@ -21,6 +21,7 @@
 
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 
 #define WORK_SIZE (16 * 1024) /* so many bytes are as much work as another event */
@@ -97,7 +98,8 @@ static void remember(weir__io_handle *handle, uint8_t want)
         handle->unread = true;
 }
 
-static void read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *step)
+WEIR__UNGUARDED static void read_turn(weir__io_handle *handle, unsigned events, uint8_t want,
+                                      read_step *step)
 {
     struct reading reading = {
         .left = weir__io_reads(handle),
@@ -203,7 +205,7 @@ static void account(weir__io_handle *handle, size_t length)
 }
 
 /* A read that leaves room in the block has emptied the socket, unless it was cut. */
-static bool receive_block(weir__io_handle *handle, struct reading *reading)
+WEIR__UNGUARDED static bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     const weir__io_memory *memory = &handle->io->memory;
     size_t size = weir__io_window(handle);
@@ -589,7 +591,7 @@ static void deliver_polled(weir__io_handle *handle, unsigned events)
         handle->owner->polled(handle, events);
 }
 
-void weir__ready_deliver(weir__io_handle *handle, unsigned events)
+WEIR__UNGUARDED void weir__ready_deliver(weir__io_handle *handle, unsigned events)
 {
     if ((events & WRITABLE) != 0)
         deliver_writable(handle);

@@ -10,6 +10,7 @@
 #include <weir/error.h>
 
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 #include "loop/ready.h"
 
@@ -75,7 +76,8 @@ static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vect
                              &(struct msghdr){.msg_iov = parts, .msg_iovlen = count}, flags);
 }
 
-ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count)
+WEIR__UNGUARDED ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector,
+                                             size_t count)
 {
     ssize_t sent;
 

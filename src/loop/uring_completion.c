@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 #include "loop/ready.h"
 #include "loop/uring.h"
@@ -155,7 +156,7 @@ static on_completion_fn *const on_completion[WEIR__URING_OP_COUNT] = {
     [WEIR__URING_RECEIVE] = on_receive,
 };
 
-bool weir__uring_complete_next(weir__uring *self)
+WEIR__UNGUARDED bool weir__uring_complete_next(weir__uring *self)
 {
     weir__uring_completion completion;
     weir__io_handle *handle;

@@ -17,6 +17,7 @@
 #include <poll.h>
 
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "loop/ready.h"
 #include "loop/uring.h"
 
@@ -163,7 +164,8 @@ static void go_on(weir__io_handle *handle, bool has_ended)
         weir__uring_arm(handle);
 }
 
-void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion)
+WEIR__UNGUARDED void weir__uring_on_poll(weir__io_handle *handle,
+                                         const weir__uring_completion *completion)
 {
     bool has_ended = (completion->flags & IORING_CQE_F_MORE) == 0;
 

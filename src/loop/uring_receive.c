@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pages.h"
+#include "base/unguarded.h"
 #include "executor/executor.h"
 #include "loop/uring.h"
 
@@ -216,7 +217,8 @@ static bool is_nothing(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-void weir__uring_on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
+WEIR__UNGUARDED void weir__uring_on_receive(weir__io_handle *handle,
+                                            const weir__uring_completion *completion)
 {
     weir__uring_buffers *buffers = weir__uring_of(handle->io)->buffers;
     const weir__io_memory *memory = &handle->io->memory;

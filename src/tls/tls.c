@@ -50,6 +50,7 @@
 #include <weir/events.h>
 
 #include "base/options.h"
+#include "base/unguarded.h"
 #include "tls/tls_reason.h"
 
 #define HANDSHAKE_TIMEOUT_NS weir_seconds(10)
@@ -176,7 +177,7 @@ static bool takes_answers(weir_ctx *ctx, size_t length)
 }
 
 /* Opens what there is: MORE, ENDED or an error; what comes out is in `plain`. */
-static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
+WEIR__UNGUARDED static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
 {
     weir__tls *tls = weir__tls_of(ctx);
     weir__tls_io io = {.in = in};
@@ -240,7 +241,7 @@ static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return result == WEIR__TLS_MORE ? 1 : drop(in);
 }
 
-static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+WEIR__UNGUARDED static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 

@@ -17,6 +17,7 @@
 
 #include "base/descriptor.h"
 #include "base/system.h"
+#include "base/unguarded.h"
 #include "channel/channel_stats.h"
 #include "transport/rights.h"
 #include "transport/socket.h"
@@ -52,7 +53,8 @@ static void learn(weir__stream *stream, size_t length)
         handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
 }
 
-static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+WEIR__UNGUARDED static void on_received(weir__io_handle *handle, const weir__io_block *block,
+                                        size_t length)
 {
     weir__stream *stream = stream_of_handle(handle);
     weir_buf *buf = weir__received_buf(block, length);
