@@ -12,7 +12,9 @@ import source
 def exported(library):
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", library]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return {line.split()[0].split("@")[0] for line in lines}
+    symbols = [line.split() for line in lines]
+    # The linker lists the name of a symbol version as an absolute symbol.
+    return {name.split("@")[0] for name, kind, *_ in symbols if kind != "A"}
 
 
 def problems_of(library):
