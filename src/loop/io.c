@@ -65,6 +65,7 @@ static void io_init(weir__io *io, const weir__io_type *type, const weir__io_opti
     weir__list_init(&io->parked);
     weir__list_init(&io->gone);
     io->retry_at_ns = WEIR_NEVER;
+    io->retry_ns = WEIR__IO_RETRY_NS;
 }
 
 static int open_wake_descriptor(weir__io *io, char *reason, size_t size)
@@ -218,17 +219,6 @@ static weir__io_handle *handle_of(weir__list *due_link)
     return container_of(due_link, weir__io_handle, due_link);
 }
 
-static void unpark(weir__io *io)
-{
-    weir__list *link;
-
-    if (io->retry_at_ns == WEIR_NEVER || weir__monotonic_now() < io->retry_at_ns)
-        return;
-    io->retry_at_ns = WEIR_NEVER;
-    while ((link = weir__list_pop(&io->parked)) != NULL)
-        weir__list_append(&io->due, link);
-}
-
 static void see_to(weir__io_handle *handle)
 {
     const weir__io_type *type = handle->io->type;
@@ -244,16 +234,56 @@ static void see_to(weir__io_handle *handle)
         (type->due != NULL ? type->due : weir__ready_due)(handle, due);
 }
 
-/* Sees to what is due now, as far as the time goes, and not to what becomes due meanwhile. */
+/* The backoff ends when a parked handle has found memory. Otherwise the next try is later. */
+static void adapt_retry(weir__io *io, int64_t now_ns, bool found_memory)
+{
+    if (found_memory)
+        io->retry_ns = WEIR__IO_RETRY_NS;
+    else if (io->retry_ns < WEIR__IO_RETRY_MAX_NS)
+        io->retry_ns *= 2;
+    if (io->retry_at_ns != WEIR_NEVER)
+        io->retry_at_ns = now_ns + io->retry_ns;
+}
+
+/*
+ * Tries parked handles in order until one of them is parked again. Without memory that is the first
+ * one, so a try costs the same however many are parked. The others have data too, and lose nothing:
+ * weir__io_park is only for those.
+ */
+static void unpark(weir__io *io, int64_t until_ns)
+{
+    int64_t now_ns = io->retry_at_ns != WEIR_NEVER ? weir__monotonic_now() : 0;
+    unsigned tried = 0;
+    bool late = false;
+    weir__list *link;
+
+    if (now_ns < io->retry_at_ns)
+        return;
+    io->retry_at_ns = WEIR_NEVER;
+    while (!late && io->retry_at_ns == WEIR_NEVER && (link = weir__list_pop(&io->parked)) != NULL) {
+        see_to(handle_of(link));
+        late = weir__io_is_late(io, until_ns);
+        tried++;
+    }
+    adapt_retry(io, now_ns, tried > 1 || io->retry_at_ns == WEIR_NEVER);
+    if (io->retry_at_ns == WEIR_NEVER && !weir__list_is_empty(&io->parked))
+        io->retry_at_ns = 0; /* the time was up: the rest is for the next dispatch */
+}
+
+/*
+ * Sees to what is due now, as far as the time goes, and not to what becomes due meanwhile: a handle
+ * that is unparked here and has more to read is due behind the end.
+ */
 static void dispatch_due(weir__io *io, int64_t until_ns)
 {
     weir__list end;
     weir__list *link;
     bool late = false;
 
-    if (weir__list_is_empty(&io->due))
+    if (weir__list_is_empty(&io->due) && io->retry_at_ns == WEIR_NEVER)
         return;
     weir__list_append(&io->due, &end);
+    unpark(io, until_ns);
     while (!late && (link = weir__list_pop(&io->due)) != &end) {
         see_to(handle_of(link));
         late = weir__io_is_late(io, until_ns);
@@ -304,7 +334,6 @@ WEIR__UNGUARDED bool weir__io_dispatch(weir__io *io, int64_t until_ns)
     bool more;
 
     io->work = 0;
-    unpark(io);
     dispatch_due(io, until_ns);
     more = !io->broken && io->type->dispatch(io, until_ns);
     if (!more)
@@ -422,5 +451,5 @@ void weir__io_park(weir__io_handle *handle)
         return; /* and tried again with what else is due */
     weir__list_append(&io->parked, &handle->due_link);
     if (io->retry_at_ns == WEIR_NEVER)
-        io->retry_at_ns = weir__monotonic_now() + WEIR__IO_RETRY_NS;
+        io->retry_at_ns = weir__monotonic_now() + io->retry_ns;
 }

@@ -38,9 +38,10 @@
 #define WEIR__IO_SMALL 4096           /* a read that brings less has brought little */
 #define WEIR__IO_DATAGRAM_WINDOW 2048 /* the same for one datagram */
 #define WEIR__IO_RETRY_NS weir_ms(10) /* a receive that found no memory is tried again so soon */
-#define WEIR__IO_CONTROL_SIZE 128     /* of ancillary data that come with a datagram, */
-#define WEIR__IO_RIGHTS_SIZE 1280     /* or of passed descriptors: 253, and what else may come */
-#define WEIR__IO_LOOK_AFTER 32        /* events or further reads of one handle: at the clock */
+#define WEIR__IO_RETRY_MAX_NS weir_ms(160) /* the same after several tries: it doubles */
+#define WEIR__IO_CONTROL_SIZE 128          /* of ancillary data that come with a datagram, */
+#define WEIR__IO_RIGHTS_SIZE 1280 /* or of passed descriptors: 253, and what else may come */
+#define WEIR__IO_LOOK_AFTER 32    /* events or further reads of one handle: at the clock */
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -56,7 +57,8 @@ typedef struct weir__io_block {
 
 /* Where blocks come from. Both are called on the loop's thread, and `give` also at its end. */
 typedef struct weir__io_memory {
-    /* -ENOMEM: receives wait, and try again within WEIR__IO_RETRY_NS. */
+    /* -ENOMEM: data waits in the socket, and is tried again within WEIR__IO_RETRY_MAX_NS. The end
+     * of a stream and errors are reported without memory. */
     int (*take)(void *arg, size_t size, weir__io_block *ret_block);
     void (*give)(void *arg, const weir__io_block *block);
     void *arg;
@@ -312,6 +314,7 @@ struct weir__io {
     weir__list parked;   /* handles with DUE_READ that found no memory to receive into */
     weir__list gone;     /* handles with DUE_DETACHED */
     int64_t retry_at_ns; /* when the parked are tried again, WEIR_NEVER = there are none */
+    int64_t retry_ns;    /* the current backoff of that */
     int wake_descriptor; /* an eventfd: kept when the kernel's object is made anew */
     bool woken;          /* the last wait saw weir__io_wake, */
     bool interrupted;    /* or was ended by a signal */
@@ -386,7 +389,8 @@ void weir__io_handle_through(weir__io_handle *handle);
 /* For backends: it can do nothing more for this handle; `failed` is due. */
 void weir__io_fail(weir__io_handle *handle, int err);
 
-/* For backends: there was no memory to receive into. DUE_READ comes when there may be some. */
+/* For backends: there was no memory to receive data into that waits. DUE_READ comes when there may
+ * be some. */
 void weir__io_park(weir__io_handle *handle);
 
 /* For backends: looks at the clock. */

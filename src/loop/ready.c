@@ -154,6 +154,43 @@ static void stop_if_once(weir__io_handle *handle)
         handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
 }
 
+/* ---- receiving without memory ---- */
+
+/* An empty datagram ends a connection unless it brings something else: is_end. */
+static bool peeked_end(const weir__io_handle *handle, const struct msghdr *header)
+{
+    if (!handle->datagrams)
+        return true;
+    return handle->ends && (header->msg_flags & MSG_CTRUNC) == 0;
+}
+
+/*
+ * There is no memory to receive into. The end of the stream and errors are reported all the same,
+ * because a peek needs no memory: connections that end release what they hold. A handle with data
+ * is parked until there may be memory.
+ */
+static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_handle *handle,
+                                                                   struct reading *reading)
+{
+    char byte;
+    struct iovec vector = {&byte, sizeof(byte)};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t length;
+
+    do {
+        weir__figure_add(handle->io->figures.receives, 1);
+        length = weir__sys.recvmsg(handle->descriptor, &header, MSG_PEEK);
+    } while (length < 0 && errno == EINTR);
+    if (length < 0 && errno == EAGAIN)
+        return drained(handle, reading);
+    if (length < 0)
+        return end_receiving(handle, reading, -errno);
+    if (length == 0 && peeked_end(handle, &header))
+        return end_receiving(handle, reading, 0);
+    weir__io_park(handle);
+    return false;
+}
+
 /* ---- receiving a stream ---- */
 
 static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block, size_t size)
@@ -213,10 +250,8 @@ WEIR__UNGUARDED static bool receive_block(weir__io_handle *handle, struct readin
     weir__io_block block;
     ssize_t length;
 
-    if (memory->take(memory->arg, size, &block) < 0) {
-        weir__io_park(handle);
-        return false;
-    }
+    if (memory->take(memory->arg, size, &block) < 0)
+        return receive_without_memory(handle, reading);
     reading->left--;
     if (handle->packets && is_edge(handle) && !will_look_again(handle))
         length = receive_piece(handle, &block, size, &is_cut);
@@ -410,10 +445,8 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
     unsigned count = prepare_batch(handle, batch_size(handle, reading));
     int received;
 
-    if (count == 0) {
-        weir__io_park(handle);
-        return false;
-    }
+    if (count == 0)
+        return receive_without_memory(handle, reading);
     received = receive_messages(handle, count);
     keep_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
     if (received == -EAGAIN) {

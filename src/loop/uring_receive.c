@@ -161,6 +161,14 @@ bool weir__uring_receives_by_ring(const weir__io_handle *handle)
            fits_into_buffers(handle) && !receives_much(handle);
 }
 
+static void receive_by_poll(weir__io_handle *handle)
+{
+    handle->full = 0;
+    handle->small = 0;
+    handle->manner |= WEIR__URING_BULK;
+}
+
+/* Without a buffer the kernel would not even report the end of the stream: a poll does. */
 void weir__uring_start_receive(weir__io_handle *handle)
 {
     weir__uring *self = weir__uring_of(handle->io);
@@ -171,7 +179,8 @@ void weir__uring_start_receive(weir__io_handle *handle)
     self->buffers->is_used = true;
     weir__uring_buffers_fill(self);
     if (self->buffers->empty_count == BUFFER_COUNT) {
-        weir__io_park(handle);
+        receive_by_poll(handle);
+        weir__uring_poll_to_read(handle);
         return;
     }
     place = weir__uring_start(handle, WEIR__URING_RECEIVE);
@@ -180,13 +189,6 @@ void weir__uring_start_receive(weir__io_handle *handle)
     io_uring_prep_recv_multishot(place, handle->descriptor, NULL, 0, 0);
     place->flags |= IOSQE_BUFFER_SELECT;
     place->buf_group = BUFFER_GROUP;
-}
-
-static void receive_by_poll(weir__io_handle *handle)
-{
-    handle->full = 0;
-    handle->small = 0;
-    handle->manner |= WEIR__URING_BULK;
 }
 
 static void judge(weir__io_handle *handle, size_t length)
@@ -208,8 +210,8 @@ static void on_nothing(weir__io_handle *handle, int err)
     if (err != -ENOBUFS)
         return;
     weir__uring_buffers_fill(self);
-    if (self->buffers->is_starved && weir__io_is_attached(handle))
-        weir__io_park(handle);
+    if (self->buffers->is_starved)
+        receive_by_poll(handle);
 }
 
 static bool is_nothing(int result)

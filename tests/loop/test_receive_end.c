@@ -295,3 +295,90 @@ TEST_EACH_BACKEND(receive_end, does_not_spin_afterwards)
     driver_rest(driver);
     driver_sleep(driver, weir_ms(50));
 }
+
+/* ---- without memory ---- */
+
+static const enum pair_kind connected_kinds[] = {PAIR_TCP, PAIR_UNIX, PAIR_UNIX_SEQPACKET};
+#define CONNECTED_KINDS (sizeof(connected_kinds) / sizeof(connected_kinds[0]))
+
+TEST_EACH_BACKEND(receive_end, is_reported_without_memory)
+{
+    driver->supply.refuse = SIZE_MAX;
+    for (size_t i = 0; i < CONNECTED_KINDS; i++) {
+        struct peer *peer = peer_open_pair(driver, connected_kinds[i]);
+
+        peer_receive_start(peer, false);
+        driver_turn(driver);
+        peer_remote_close(peer);
+        expect_end(driver, peer, 0, 0);
+        peer_close(peer);
+    }
+}
+
+TEST_EACH_BACKEND(receive_end, is_reported_when_memory_runs_out_later)
+{
+    for (size_t i = 0; i < CONNECTED_KINDS; i++) {
+        struct peer *peer = peer_open_pair(driver, connected_kinds[i]);
+
+        driver->supply.refuse = 0;
+        peer_receive_start(peer, false);
+        assert_int_equal(peer_remote_send(peer, 100), 100);
+        driver_until(driver, peer->bytes == 100);
+        driver->supply.refuse = SIZE_MAX;
+        peer_remote_close(peer);
+        expect_end(driver, peer, 100, 0);
+        peer_close(peer);
+    }
+}
+
+TEST_EACH_BACKEND(receive_end, a_reset_is_reported_without_memory)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    driver->supply.refuse = SIZE_MAX;
+    peer_receive_start(peer, false);
+    driver_turn(driver);
+    peer_remote_reset(peer);
+    expect_end(driver, peer, 0, -ECONNRESET);
+}
+
+TEST_EACH_BACKEND(receive_end, waits_behind_data_that_waits_for_memory)
+{
+    struct peer *peers[CONNECTED_KINDS];
+
+    driver->supply.refuse = SIZE_MAX;
+    for (size_t i = 0; i < CONNECTED_KINDS; i++) {
+        peers[i] = peer_open_pair(driver, connected_kinds[i]);
+        peer_receive_start(peers[i], false);
+        driver_turn(driver);
+        assert_int_equal(peer_remote_send(peers[i], 100), 100);
+        peer_remote_close(peers[i]);
+    }
+    driver_rest(driver);
+    for (size_t i = 0; i < CONNECTED_KINDS; i++)
+        assert_string_equal(peers[i]->story, "");
+    driver->supply.refuse = 0;
+    for (size_t i = 0; i < CONNECTED_KINDS; i++)
+        expect_end(driver, peers[i], 100, 0);
+}
+
+/* The tries of many cost no more than those of one. */
+TEST_EACH_BACKEND(receive_end, many_that_wait_for_memory_are_not_tried_one_by_one)
+{
+    struct peer *peers[50];
+    size_t refused;
+
+    driver->supply.refuse = SIZE_MAX;
+    for (size_t i = 0; i < 50; i++) {
+        peers[i] = peer_open_pair(driver, PAIR_UNIX);
+        peer_receive_start(peers[i], false);
+        assert_int_equal(peer_remote_send(peers[i], 100), 100);
+    }
+    driver_rest(driver);
+    refused = driver->supply.refused;
+    driver_sleep(driver, weir_ms(100));
+    assert_in_range(driver->supply.refused - refused, 0, 10);
+    driver->supply.refuse = 0;
+    for (size_t i = 0; i < 50; i++)
+        driver_until(driver, peers[i]->bytes == 100);
+}

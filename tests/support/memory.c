@@ -39,11 +39,12 @@ static size_t mapped_before;
 static unsigned fail_countdown;
 static size_t refused_map; /* which allocation it was, 0 = none */
 static bool failed;
+static bool fail_all;
 
 static bool must_fail_locked(void)
 {
     allocations++;
-    if (fail_countdown == 0 || --fail_countdown > 0)
+    if (!fail_all && (fail_countdown == 0 || --fail_countdown > 0))
         return false;
     failed = true;
     return true;
@@ -140,6 +141,14 @@ void test_memory_fail_at(unsigned n)
     pthread_mutex_unlock(&lock);
 }
 
+void test_memory_fail_all(bool all)
+{
+    pthread_mutex_lock(&lock);
+    fail_all = all;
+    failed = false;
+    pthread_mutex_unlock(&lock);
+}
+
 bool test_memory_failed(void)
 {
     bool answer;
@@ -203,6 +212,7 @@ void test_memory_begin(void)
     fail_countdown = 0;
     refused_map = 0;
     failed = false;
+    fail_all = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -232,6 +242,7 @@ void test_memory_check(void)
 
     pthread_mutex_lock(&lock);
     fail_countdown = 0;
+    fail_all = false;
     count = live;
     bytes = live_bytes;
     describe_leaks_locked(sizes, sizeof(sizes));

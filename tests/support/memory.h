@@ -26,7 +26,10 @@
  */
 void test_memory_fail_at(unsigned n);
 
-/* Whether that has happened. */
+/* Every allocation fails from now on, until it is switched off: memory has run out. */
+void test_memory_fail_all(bool all);
+
+/* Whether an allocation has failed since. */
 bool test_memory_failed(void);
 
 /* Allocations since the test began, failed ones and growing ones too. */

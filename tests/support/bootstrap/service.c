@@ -25,11 +25,11 @@ static int init(void *state, const void *options)
 static void on_active(weir_ctx *ctx)
 {
     struct service *service = service_of(ctx);
-    uint32_t number = atomic_fetch_add(&service->opened.run, 1);
+    uint32_t number = atomic_fetch_add(&service->placed, 1);
 
     if (number < SERVICE_CHILDREN_MAX)
         service->loops[number] = weir_ctx_executor(ctx);
-    atomic_fetch_add(&service->opened.calls, 1);
+    tally_add(&service->opened);
     weir_fire_active(ctx);
 }
 

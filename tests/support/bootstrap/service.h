@@ -19,6 +19,7 @@
 struct service {
     struct tally opened; /* connections */
     struct tally closed;
+    _Atomic uint32_t placed;
     weir_executor *loops[SERVICE_CHILDREN_MAX]; /* where each of them lives, in any order */
     _Atomic int init_err;                       /* what the initialiser says */
     bool drains_itself; /* its handler has `draining`, and does not close by that */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server whose process has run out of memory. Connections end all the same, without an
+ * allocation, so that what they hold becomes free; data that came meanwhile waits.
+ */
+#include <unistd.h>
+
+#include <weir/server.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "support/bootstrap/service.h"
+#include "support/bootstrap/visitor.h"
+#include "support/executor/messages.h"
+#include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+#include "support/patience.h"
+
+#define VISITORS 24
+
+/* Connections that were never read from: their loop has no receive buffer yet. */
+static weir_channel *start_idle(struct host *host, struct service *service, int *ret_visitors)
+{
+    weir_channel *server = service_start(service, WEIR_SERVER_OPTIONS(.boss = host->group));
+
+    for (unsigned i = 0; i < VISITORS; i++)
+        ret_visitors[i] = visitor_come(server);
+    assert_true(tally_await(&service->opened, VISITORS));
+    host_turn(host, 2); /* what allocates after `active` is through */
+    return server;
+}
+
+static void expect_service(weir_channel *server)
+{
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "hello");
+    visitor_leave(visitor);
+}
+
+static void await_failure(void)
+{
+    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    while (!test_memory_failed()) {
+        assert_true(weir__monotonic_now() < give_up_ns);
+        weir__thread_sleep(weir_ms(1));
+    }
+}
+
+TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
+{
+    struct service service = {0};
+    int visitors[VISITORS];
+    weir_channel *server = start_idle(host, &service, visitors);
+
+    messages_catch();
+    test_memory_fail_all(true);
+    for (unsigned i = 0; i < VISITORS; i++) {
+        if (i % 2 == 0)
+            visitor_leave(visitors[i]);
+        else
+            socket_reset(visitors[i]);
+    }
+    assert_true(tally_await_for(&service.closed, VISITORS, PATIENCE_NS));
+    test_memory_fail_all(false);
+    expect_service(server);
+    service_stop(server);
+}
+
+TEST_EACH_HOST(out_of_memory, data_is_delivered_when_memory_returns)
+{
+    struct service service = {0};
+    int visitors[VISITORS];
+    weir_channel *server = start_idle(host, &service, visitors);
+
+    messages_catch();
+    test_memory_fail_all(true);
+    for (unsigned i = 0; i < VISITORS; i++)
+        visitor_say(visitors[i], "hello");
+    await_failure();
+    test_memory_fail_all(false);
+    for (unsigned i = 0; i < VISITORS; i++) {
+        visitor_hear(visitors[i], "hello");
+        visitor_leave(visitors[i]);
+    }
+    service_stop(server);
+}
