@@ -50,6 +50,8 @@ CHECKS = [
     Check("cplusplus", script("cplusplus", SHARED), after="gcc"),
     Check("snippets", script("snippets", SHARED), after="gcc"),
     Check("symbols", script("symbols", SHARED), after="gcc"),
+    Check("barriers", script("barriers", "build/release"), after="gcc"),
+    Check("barriers-aarch64", script("barriers", "build/aarch64"), after="aarch64"),
     Check("format", script("format")),
     Check("layers", script("layers")),
     Check("api-docs", script("api_docs")),

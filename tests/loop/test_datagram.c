@@ -427,3 +427,64 @@ TEST_EACH_BACKEND(datagram, go_where_their_addresses_say)
         (void)close(receivers[i]);
     }
 }
+
+/* ---- errors while reading is paused ---- */
+
+/* A connected socket whose datagrams are refused, and whose errors nobody reads for now. */
+TEST_EACH_BACKEND(datagram, an_error_while_paused_does_not_spin)
+{
+    struct address address;
+    int nobody = socket_bind(AF_INET, SOCK_DGRAM, &address);
+    struct peer *peer = peer_open_datagrams(driver, socket_new(AF_INET, SOCK_DGRAM));
+
+    (void)close(nobody);
+    assert_int_equal(connect(peer->descriptor, (struct sockaddr *)&address.storage, address.length),
+                     0);
+    peer_receive_start(peer, false);
+    driver_rest(driver);
+    peer_receive_stop(peer);
+    assert_int_equal(send(peer->descriptor, "x", 1, 0), 1);
+    driver_sleep(driver, weir_ms(100));
+    assert_string_equal(peer->story, "");
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->ends == 1);
+    assert_int_equal(peer->end_error, -ECONNREFUSED);
+}
+
+/* ---- blocks that are kept ---- */
+
+static void check_room(struct peer *peer, const weir__io_datagram *datagram)
+{
+    if (datagram->block.capacity < peer->handle->window || datagram->length > peer->handle->window)
+        driver_complain(peer->driver, "a block of %zu for a window of %u", datagram->block.capacity,
+                        peer->handle->window);
+}
+
+static struct peer *open_with_window(struct driver *driver, uint32_t window)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX_DATAGRAM);
+
+    peer->handle->window = window;
+    peer->on_datagram = check_room;
+    peer_receive_start(peer, false);
+    return peer;
+}
+
+/* Blocks that were taken in vain are kept for the next batch, which may be another handle's. */
+TEST_EACH_BACKEND(datagram, handles_of_different_windows_share_a_loop)
+{
+    struct peer *peers[] = {open_with_window(driver, 256), open_with_window(driver, 4000),
+                            open_with_window(driver, 1000)};
+    static char bytes[4000];
+
+    for (unsigned round = 1; round <= 12; round++) {
+        for (size_t i = 0; i < 3; i++) {
+            struct peer *peer = peers[(i * round) % 3];
+            unsigned before = peer->datagrams;
+            size_t size = peer->handle->window;
+
+            assert_int_equal(send(peer->remote, bytes, size, 0), size);
+            driver_until(driver, peer->datagrams == before + 1);
+        }
+    }
+}

@@ -353,3 +353,44 @@ TEST(uring_receive, waits_for_memory)
 {
     suite_run(BACKEND_URING_RING, run_out_of_memory);
 }
+
+/* ---- bytes that come while others are kept ---- */
+
+static struct peer *paused;
+static unsigned completions_of_paused;
+
+static void pause_at_once(struct peer *peer, enum told told)
+{
+    if (told == TOLD_RECEIVED && peer->receives == 1)
+        peer_receive_stop(peer);
+}
+
+/* As the call-back of another handle might, in the middle of a batch. */
+static void go_on_at_the_third(struct io_uring_cqe *completion)
+{
+    const uint64_t name = (uintptr_t)paused->handle | WEIR__URING_RECEIVE;
+
+    if (completion->user_data == name && ++completions_of_paused == 3)
+        peer_receive_start(paused, false);
+}
+
+/* The second is kept, because nobody wants it. The third is wanted again, but comes after it; a
+ * peer complains about bytes that are out of order. */
+static void receive_while_some_is_kept(struct driver *driver)
+{
+    paused = peer_open_pair(driver, PAIR_UNIX);
+    paused->react = pause_at_once;
+    completions_of_paused = 0;
+    peer_receive_start(paused, false);
+    driver_rest(driver);
+    weir__uring_fault = go_on_at_the_third;
+    assert_int_equal(peer_remote_send(paused, TOTAL), TOTAL);
+    driver_until(driver, paused->bytes == TOTAL);
+    weir__uring_fault = NULL;
+    assert_true(completions_of_paused >= 3);
+}
+
+TEST(uring_receive, queues_bytes_behind_those_that_are_kept)
+{
+    suite_run(BACKEND_URING_RING, receive_while_some_is_kept);
+}
