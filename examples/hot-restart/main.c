@@ -2,7 +2,8 @@
 /*
  * Sends back what it gets, and says which process it is. SIGUSR2 has it start its program anew and
  * hand the listener over: no client is refused or cut off. As a service of systemd's it takes the
- * socket of its unit.
+ * socket of its unit. HOT_RESTART_PROBATION_MS in the environment is how long it serves beside its
+ * successor.
  *     hot-restart [--port 8007] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
  */
 #include <stdio.h>
@@ -50,6 +51,13 @@ static int init_child(weir_channel *channel, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
 }
 
+static int64_t probation_ns(void)
+{
+    const char *text = getenv("HOT_RESTART_PROBATION_MS");
+
+    return text != NULL ? weir_ms(strtol(text, NULL, 10)) : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings = settings_read(argc, argv, "0.0.0.0", 8007);
@@ -63,7 +71,7 @@ int main(int argc, char **argv)
             WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings.address,
                                 .acceptors = settings.boss_threads, .init_child = init_child,
                                 .inherit = true, /* what the process before has handed over */
-                                .restart_argv = argv),
+                                .restart_argv = argv, .restart_probation_ns = probation_ns()),
             &server);
     /* doc:end */
     if (!err) {

@@ -5,11 +5,14 @@
  *      old process                                      new process
  *      weir_server_restart -- starts, LISTEN_FDS ---->  adopts the listeners, begins to accept
  *      both accept         <-- NOTIFY_SOCKET, READY=1 - weir_server_start with .inherit
+ *      the probation: both accept                       serves
  *      done succeeds: weir_server_stop                  accepts all that come
  *
  * The listening sockets are never closed, so nobody is refused. What the new process has to do is
  * what a service of systemd's does, and `.inherit` of weir/server.h does it. If it ends before it
- * is ready, or takes too long, the old one goes on as if nothing had been.
+ * is ready, or takes too long, the old one goes on as if nothing had been. The same holds for the
+ * probation, 5 s by default: both processes serve, and if the new one ends in that time, in
+ * whatever way, the old one goes on. Only the connections that the new one had accepted are lost.
  *
  * Connections that the old process has accepted are its own to serve: a client that has just come
  * has perhaps not been read from yet. So they should not be closed when it is stopped, but when
@@ -19,8 +22,8 @@
  *
  * Under systemd there is no need for this: its socket unit holds the listeners while the service is
  * restarted. But a service may (Type=notify, or notify-reload): the manager is told RELOADING=1,
- * and MAINPID= and READY=1 when the new process is ready, whose weir_systemd_notify is for the
- * manager from then on; or only READY=1, if this one goes on.
+ * and MAINPID= and READY=1 at the end of the probation, or only READY=1 if this one goes on. The
+ * weir_systemd_notify of the new process is for the manager from READY=1 on.
  */
 #ifndef WEIR_RESTART_H
 #define WEIR_RESTART_H
@@ -38,6 +41,7 @@ typedef struct weir_restart_options {
                                  default: the server's restart_argv */
     char *const *extra_env;   /* the same: added to the environment */
     int64_t ready_timeout_ns; /* default 60 s */
+    int64_t probation_ns;     /* default: the server's restart_probation_ns; WEIR_OFF = none */
 } weir_restart_options;
 
 #define WEIR_RESTART_OPTIONS(...) \
@@ -51,10 +55,11 @@ WEIR_API void weir_restart_options_init(weir_restart_options *options);
 
 /*
  * Starts the program that is to replace this process, with the server's listeners. The promise
- * succeeds when it is ready, and its value is the weir_child: now it is time for weir_server_stop.
- * It fails, with a sentence, if that does not come to be, and the server goes on: -ECHILD if the
- * program has ended before, -ETIMEDOUT if it took too long - then it was ended, by SIGTERM and, 5 s
- * later, SIGKILL - and WEIR_ECANCELED if the server was stopped meanwhile. NULL: nobody waits.
+ * succeeds at the end of the probation, and its value is the weir_child: now it is time for
+ * weir_server_stop. It fails, with a sentence, if that does not come to be, and the server goes on:
+ * -ECHILD if the program has ended before, -ETIMEDOUT if it took too long - then it was ended, by
+ * SIGTERM and, 5 s later, SIGKILL - and WEIR_ECANCELED if the server was stopped meanwhile. NULL:
+ * nobody waits.
  * Thread: any.  Keeps: done.  Fails: -EINVAL (no server, or one that has not started, no argv),
  * -EALREADY (it is under way), WEIR_ECLOSED, -ENOTSUP (a listener that no process can be handed:
  * inproc), and as weir_child_spawn.

@@ -60,10 +60,12 @@ typedef struct weir_server_options {
     size_t adopt_count;
     bool inherit; /* listens on what systemd or the process before has handed over, if it has,
                      instead of the addresses; and tells it when it is ready */
-    char *const *restart_argv; /* main's: on SIGUSR2 weir_server_run has the program replace this
-                                  process; lent as long as the server is there. That one, SIGINT and
-                                  SIGTERM wait for it from the start on, in the calling thread,
-                                  and the latter two until it is stopped there */
+    char *const *restart_argv;    /* main's: on SIGUSR2 weir_server_run has the program replace this
+                                     process; borrowed as long as the server exists. SIGUSR2, SIGINT
+                                     and SIGTERM are blocked in the calling thread from the start
+                                     on; the latter two until the server is stopped there */
+    int64_t restart_probation_ns; /* how long this process serves beside a new one that is ready,
+                                     and goes on if that one ends; default 5 s; WEIR_OFF = none */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) \
@@ -102,9 +104,9 @@ WEIR_API int weir_server_start_later(const weir_server_options *options, weir_pr
 
 /*
  * Serves until the listener is closed, or SIGINT or SIGTERM comes, or, with restart_argv, SIGUSR2
- * and a new process is ready (weir/restart.h); then weir_server_stop, without a quiet period and
- * for 10 s at the longest. A second signal ends the draining at once. The signals are blocked in
- * the calling thread meanwhile: what that means for threads that are not weir's says
+ * and a new process has passed its probation (weir/restart.h); then weir_server_stop, without a
+ * quiet period and for 10 s at the longest. A second signal ends the draining at once. The signals
+ * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
  * weir/signals.h. One that came before is heard if it was blocked by then. Where the program has
  * taken them for itself they do nothing here.
  * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -EINVAL (not from

@@ -3,9 +3,13 @@
  * Replacing the process: the new one is started on the caller's thread, so that what keeps it from
  * starting is told at once; all else happens on the loop of the first listener.
  *
- *      begin -> on_notified, READY=1 -------------------------> complete
+ *      begin -> on_notified, READY=1 -> on_probation_over ----> complete
  *        |        on_exited (it has ended by itself) -----------^
  *        `-> on_time_up -> SIGTERM, SIGKILL -> on_exited -------'
+ *
+ * Both processes accept until the end of the probation. Nothing is handed over before: the files of
+ * Unix sockets stay ours, and the manager hears of no other main process. So a new process that
+ * ends in that time leaves this one as it was.
  *
  * The task, the child and the watch over the socket have a reference each, until their last word.
  */
@@ -36,8 +40,9 @@
 #include "executor/executor.h"
 
 #define READY_TIMEOUT_NS weir_seconds(60)
+#define PROBATION_NS weir_seconds(5)
 #define END_PATIENCE_NS weir_seconds(5)
-#define STOPPED "the server was stopped before the new process was ready, which was ended, too"
+#define STOPPED "the server was stopped before the new process had taken over, which was ended, too"
 
 struct restart {
     weir__refs refs;
@@ -48,10 +53,13 @@ struct restart {
     weir_fd_watch *watch; /* over the socket where it says that it is ready */
     weir_task begin;
     int64_t timeout_ns;
+    int64_t probation_ns; /* 0 = none */
 
     /* The loop's. */
     weir_timer timer;
     bool has_begun; /* the child is known here */
+    bool is_ready;
+    int64_t ready_at_ns; /* by the loop's clock */
     bool is_over;
     int given_up; /* why it is being ended; 0 = it is not */
 };
@@ -111,7 +119,7 @@ static void release_child(void *child)
 
 static void succeed(struct restart *restart)
 {
-    weir__info("restart", "-", "process %d is ready", weir_child_pid(restart->child));
+    weir__info("restart", "-", "process %d has taken over", weir_child_pid(restart->child));
     if (restart->done != NULL)
         (void)weir_promise_succeed_with(restart->done, weir_child_retain(restart->child),
                                         release_child);
@@ -183,7 +191,7 @@ static bool hand_over(weir__server *server)
 }
 
 /* A server that was told to stop does not go on in another process. */
-static void on_ready(struct restart *restart)
+static void replace_server(struct restart *restart)
 {
     if (restart->is_over || restart->given_up != 0)
         return;
@@ -193,6 +201,27 @@ static void on_ready(struct restart *restart)
     }
     atomic_store_explicit(&restart->server->is_replaced, true, memory_order_relaxed);
     complete(restart, 0, NULL);
+}
+
+static void on_probation_over(weir_timer *timer)
+{
+    replace_server(container_of(timer, struct restart, timer));
+}
+
+static void on_ready(struct restart *restart)
+{
+    if (restart->is_over || restart->given_up != 0 || restart->is_ready)
+        return;
+    restart->is_ready = true;
+    restart->ready_at_ns = weir__executor_now(restart->loop);
+    weir_fd_watch_close(restart->watch);
+    weir__info("restart", "-", "process %d is ready; probation: %lld ms",
+               weir_child_pid(restart->child), (long long)(restart->probation_ns / weir_ms(1)));
+    if (restart->probation_ns == 0)
+        replace_server(restart);
+    else /* fails only if the loop has shut down; on_exited hears of that */
+        (void)weir_timer_start(restart->loop, &restart->timer, restart->probation_ns,
+                               on_probation_over);
 }
 
 static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
@@ -209,9 +238,24 @@ static void on_deaf(weir_fd_watch *watch, int err, void *user_data)
     struct restart *restart = user_data;
 
     (void)watch;
-    if (err < 0 && err != WEIR_ECANCELED)
+    if (err < 0 && err != WEIR_ECANCELED && !restart->is_ready)
         give_up(restart, err);
     drop(restart);
+}
+
+static void explain_exit(const struct restart *restart, const weir_child_exit *exit,
+                         char *ret_detail, size_t size)
+{
+    bool was_killed = exit->signal != 0;
+    char when[64] = "before it was ready";
+
+    if (restart->is_ready)
+        (void)snprintf(
+            when, sizeof(when), "%lld ms after it was ready",
+            (long long)((weir__executor_now(restart->loop) - restart->ready_at_ns) / weir_ms(1)));
+    (void)snprintf(ret_detail, size, "the new process %s %d %s",
+                   was_killed ? "was killed by signal" : "has ended with status",
+                   was_killed ? exit->signal : exit->status, when);
 }
 
 static void explain(const struct restart *restart, const weir_child_exit *exit, char *ret_detail,
@@ -224,16 +268,8 @@ static void explain(const struct restart *restart, const weir_child_exit *exit, 
     else if (restart->given_up < 0)
         (void)snprintf(ret_detail, size, "the new process cannot be heard, and was ended: %s",
                        weir_error_text(restart->given_up));
-    else if (exit->signal != 0)
-        (void)snprintf(ret_detail, size,
-                       "the new process was killed by signal %d before it was "
-                       "ready",
-                       exit->signal);
     else
-        (void)snprintf(ret_detail, size,
-                       "the new process has ended with status %d before it was "
-                       "ready",
-                       exit->status);
+        explain_exit(restart, exit, ret_detail, size);
 }
 
 /* A server that is being stopped takes the one with it that was to replace it; but one that was
@@ -389,9 +425,19 @@ static int start(struct restart *restart, const weir_restart_options *options)
     return err;
 }
 
+static int64_t probation_of(const weir__server *server, const weir_restart_options *options)
+{
+    int64_t given_ns =
+        options->probation_ns != 0 ? options->probation_ns : server->restart_probation_ns;
+
+    if (given_ns == 0)
+        return PROBATION_NS;
+    return given_ns == WEIR_OFF ? 0 : given_ns;
+}
+
 /* NULL = no memory. */
-static struct restart *make(weir__server *server, weir_executor *loop, int64_t timeout_ns,
-                            weir_promise *done)
+static struct restart *make(weir__server *server, weir_executor *loop,
+                            const weir_restart_options *options, weir_promise *done)
 {
     struct restart *restart = weir__zalloc(sizeof(*restart));
 
@@ -401,7 +447,9 @@ static struct restart *make(weir__server *server, weir_executor *loop, int64_t t
     weir__executor_keep(loop);
     restart->server = weir__server_retain(server);
     restart->loop = loop;
-    restart->timeout_ns = timeout_ns > 0 ? timeout_ns : READY_TIMEOUT_NS;
+    restart->timeout_ns =
+        options->ready_timeout_ns > 0 ? options->ready_timeout_ns : READY_TIMEOUT_NS;
+    restart->probation_ns = probation_of(server, options);
     restart->done = done != NULL ? weir_promise_retain(done) : NULL;
     weir_timer_init(&restart->timer);
     return restart;
@@ -418,8 +466,8 @@ static int read_options(const weir__server *server, const weir_restart_options *
         ret_options->argv = server->restart_argv;
     if (ret_options->argv == NULL)
         return weir__options_refuse("restart", NULL, "there is no program: argv, or restart_argv");
-    return weir__options_check("restart", NULL,
-                               WEIR__OPTION_FROM(ret_options, ready_timeout_ns, 0));
+    return weir__options_check("restart", NULL, WEIR__OPTION_FROM(ret_options, ready_timeout_ns, 0),
+                               WEIR__OPTION_FROM(ret_options, probation_ns, WEIR_OFF));
 }
 
 static int check(weir__server *server)
@@ -437,8 +485,7 @@ static int restart_server(weir__server *server, const weir_restart_options *opti
 
     if (err < 0)
         return err;
-    restart = make(server, weir_channel_executor(server->listeners[0].channel),
-                   options->ready_timeout_ns, done);
+    restart = make(server, weir_channel_executor(server->listeners[0].channel), options, done);
     if (restart == NULL)
         return -ENOMEM;
     err = start(restart, options);

@@ -133,6 +133,7 @@ static int create_server(const weir_server_options *options, weir__server **ret_
     server->user_data = options->user_data;
     server->tells_manager = options->inherit;
     server->restart_argv = options->restart_argv;
+    server->restart_probation_ns = options->restart_probation_ns;
     *ret_server = server;
     return 0;
 }

@@ -45,6 +45,7 @@ struct weir__server {
     void *user_data;
     bool tells_manager; /* when it is ready */
     char *const *restart_argv;
+    int64_t restart_probation_ns; /* as given */
     weir_attribute_value *child_attributes;
     size_t child_attribute_count;
 

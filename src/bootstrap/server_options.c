@@ -63,7 +63,8 @@ static int check(const weir_server_options *options)
     if (weir__server_addresses(options) == 0 && options->adopt_count == 0)
         return weir__options_refuse("server", NULL, "there is no address");
     err = weir__options_check("server", NULL, WEIR__OPTION(options, acceptors, 0, ACCEPTORS_MAX),
-                              WEIR__OPTION_FROM(options, backlog, 0));
+                              WEIR__OPTION_FROM(options, backlog, 0),
+                              WEIR__OPTION_FROM(options, restart_probation_ns, WEIR_OFF));
     return err < 0 ? err : check_initialisers(options);
 }
 

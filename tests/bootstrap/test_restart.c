@@ -196,7 +196,8 @@ TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done = restart(
         server,
-        WEIR_RESTART_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends))));
+        WEIR_RESTART_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends)),
+                             .probation_ns = WEIR_OFF));
     weir_address address;
     weir_child *child;
     int visitor;
@@ -232,7 +233,8 @@ static void end_child(weir_child *child)
 /* Stops the server when it has been replaced. Gives the child that has replaced it. */
 static weir_child *replace(const struct host *host, weir_channel *server)
 {
-    weir_promise *done = restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host)));
+    weir_promise *done =
+        restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host), .probation_ns = WEIR_OFF));
     weir_child *child;
 
     assert_int_equal(result_of(done), 0);
@@ -350,7 +352,8 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
-    done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file)));
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file),
+                                                .probation_ns = WEIR_OFF));
     stopping.server = server;
     assert_int_equal(weir__thread_start(&thread, "stop", stop, &stopping), 0);
     assert_true(tally_await(&service.drained, 1));
@@ -621,6 +624,19 @@ static int spawn_first(struct host *host, char *const *extra_env, int listener)
     return output[0];
 }
 
+/* A process that has ended has no program, even if its parent has not heard of it. */
+static void await_end(int pid)
+{
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    char path[32], program[8];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    while (readlink(path, program, sizeof(program)) >= 0) {
+        assert_true(weir__monotonic_now() < deadline_ns);
+        weir__thread_sleep(weir_ms(1));
+    }
+}
+
 TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 {
     struct address where;
@@ -629,7 +645,7 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 
     assert_int_equal(
         weir_address_from_sockaddr((struct sockaddr *)&where.storage, where.length, &address), 0);
-    output = spawn_first(host, NULL, listener);
+    output = spawn_first(host, COMMAND(WORD(SUCCESSOR_PROBATION "=20")), listener);
     pid = read_pid(output);
     for (int i = 0; i < REPLACEMENTS; i++) {
         struct pollfd ready = {.fd = output, .events = POLLIN};
@@ -644,10 +660,55 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
         } while (poll(&ready, 1, 0) == 0);
         successor = read_pid(output);
         assert_int_not_equal(successor, pid);
+        if (i + 1 == REPLACEMENTS)
+            await_end(pid); /* it would go on if the last one ended before */
         pid = successor;
     }
     assert_int_equal(kill(pid, SIGTERM), 0);
     assert_int_equal(read(output, &pid, 1), 0); /* all of them have ended */
+    (void)close(output);
+    host_turn(host, 2);
+}
+
+/* Sends the signal until the process has started another one, and returns the number of that. A
+ * process that watches a new one still does not start another. */
+static int replace_by_signal(int pid, int output)
+{
+    struct pollfd ready = {.fd = output, .events = POLLIN};
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    do {
+        assert_true(weir__monotonic_now() < deadline_ns);
+        assert_int_equal(kill(pid, SIGUSR2), 0);
+    } while (poll(&ready, 1, 20) == 0);
+    return read_pid(output);
+}
+
+TEST_EACH_LOOP(restart, by_signals_is_undone_by_a_crash_of_the_new_process)
+{
+    struct address where;
+    weir_address address;
+    int output, listener = socket_listen(AF_INET, 64, &where), pid, successor;
+
+    assert_int_equal(
+        weir_address_from_sockaddr((struct sockaddr *)&where.storage, where.length, &address), 0);
+    output = spawn_first(host, COMMAND(WORD(SUCCESSOR_PROBATION "=600000")), listener);
+    pid = read_pid(output);
+    for (int i = 0; i < 2; i++) {
+        successor = replace_by_signal(pid, output);
+        assert_int_equal(kill(successor, SIGKILL), 0);
+        await_end(successor);
+        for (int visit = 0; visit < 5; visit++) {
+            int visitor = visitor_come_to(&address);
+
+            visitor_greet(visitor, "still there");
+            visitor_leave(visitor);
+        }
+    }
+    successor = replace_by_signal(pid, output);
+    assert_int_equal(kill(pid, SIGTERM), 0); /* ends both */
+    assert_int_equal(read(output, &pid, 1), 0);
+    await_end(successor);
     (void)close(output);
     host_turn(host, 2);
 }
@@ -678,6 +739,15 @@ static bool is_held(int number)
     return sigismember(&signals, number) == 1;
 }
 
+static void unblock(int number)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &signals, NULL), 0);
+}
+
 TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
 {
     struct service service = {0};
@@ -703,7 +773,6 @@ TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
     struct service service = {0};
     weir_channel *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .restart_argv = successor_of(host)));
-    sigset_t signals;
 
     assert_true(is_held(SIGUSR2));
     assert_true(is_held(SIGINT));
@@ -711,9 +780,7 @@ TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
     service_stop(server);
     assert_false(is_held(SIGINT));
     assert_false(is_held(SIGTERM));
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGUSR2);
-    assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &signals, NULL), 0);
+    unblock(SIGUSR2);
 }
 
 /* ---- what a manager hears ---- */
@@ -721,12 +788,14 @@ TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
 struct manager {
     int socket;
     char heard[1024]; /* sorted out by who asks: messages of two processes may change places */
+    int sender;       /* the process that has sent the last one */
 };
 
 static void manager_open(struct manager *manager)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path, sizeof(address.sun_path), "@weir-manager-%d", getpid());
+    int on = 1;
 
     manager->heard[0] = '\0';
     manager->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -735,6 +804,7 @@ static void manager_open(struct manager *manager)
     assert_int_equal(bind(manager->socket, (struct sockaddr *)&address,
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)length)),
                      0);
+    assert_int_equal(setsockopt(manager->socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
 }
 
 static void manager_close(struct manager *manager)
@@ -743,22 +813,35 @@ static void manager_close(struct manager *manager)
     (void)close(manager->socket);
 }
 
-/* Waits for a message that begins so; all others before it have been heard, too. */
-static void assert_hears(struct manager *manager, const char *text)
+/* Adds the next message to what was heard. */
+static void hear(struct manager *manager)
 {
     struct pollfd ready = {.fd = manager->socket, .events = POLLIN};
     char message[256];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+    struct iovec vector = {.iov_base = message, .iov_len = sizeof(message) - 1};
+    struct msghdr header = {.msg_iov = &vector,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = sizeof(control)};
+    size_t length = strlen(manager->heard);
+    struct ucred sender;
+    ssize_t got;
 
-    while (strstr(manager->heard, text) == NULL) {
-        size_t length = strlen(manager->heard);
-        ssize_t got;
+    assert_int_equal(poll(&ready, 1, 20000), 1);
+    got = recvmsg(manager->socket, &header, 0);
+    assert_true(got >= 0 && CMSG_FIRSTHDR(&header) != NULL);
+    message[got] = '\0';
+    memcpy(&sender, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof(sender));
+    manager->sender = sender.pid;
+    (void)snprintf(manager->heard + length, sizeof(manager->heard) - length, "[%s]", message);
+}
 
-        assert_int_equal(poll(&ready, 1, 20000), 1);
-        got = recv(manager->socket, message, sizeof(message) - 1, 0);
-        assert_true(got >= 0);
-        message[got] = '\0';
-        (void)snprintf(manager->heard + length, sizeof(manager->heard) - length, "[%s]", message);
-    }
+/* Waits for a message that begins so; all others before it have been heard, too. */
+static void assert_hears(struct manager *manager, const char *text)
+{
+    while (strstr(manager->heard, text) == NULL)
+        hear(manager);
 }
 
 TEST_EACH_LOOP(restart, is_told_to_the_manager)
@@ -801,6 +884,29 @@ TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
     manager_close(&manager);
 }
 
+/* Without the second message systemd would wait for the end of the reload. */
+TEST_EACH_LOOP(restart, that_cannot_start_is_told_to_the_manager)
+{
+    struct service service = {0};
+    struct manager manager;
+    weir_channel *server;
+
+    messages_catch();
+    manager_open(&manager);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    assert_int_equal(
+        weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/no/such"))), NULL),
+        -ENOENT);
+    hear(&manager);
+    assert_memory_equal(manager.heard, "[RELOADING=1\n", strlen("[RELOADING=1\n"));
+    hear(&manager);
+    assert_non_null(strstr(manager.heard, "][READY=1]"));
+    assert_int_equal(weir_server_restart(server, NULL, NULL), -EINVAL); /* not -EALREADY */
+    service_stop(server);
+    assert_int_equal(recv(manager.socket, manager.heard, 1, MSG_DONTWAIT), -1);
+    manager_close(&manager);
+}
+
 static struct {
     int socket;
     ssize_t (*as_ever)(int, const void *, size_t, int);
@@ -838,4 +944,169 @@ TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
     assert_hears(&manager, "[READY=1]");
     assert_non_null(strstr(manager.heard, "RELOADING=1"));
     manager_close(&manager);
+}
+
+/* ---- a new process that ends after it was ready ---- */
+
+TEST_EACH_LOOP(restart, goes_on_if_the_new_process_crashes_when_it_is_ready)
+{
+    char *const crashes[] = {WORD(SUCCESSOR_CRASHES "=1"), NULL};
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+
+    messages_catch();
+    for (int i = 0; i < 2; i++) { /* a failed restart may be followed by another one */
+        weir_promise *done =
+            restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host), .extra_env = crashes));
+
+        assert_int_equal(result_of(done), -ECHILD);
+        assert_non_null(strstr(weir_promise_detail(done), "was killed by signal 9"));
+        weir_promise_release(done);
+        greet(server);
+    }
+    service_stop(server);
+}
+
+#define PROBATION_NS weir_seconds(8)
+
+struct probation {
+    struct manager manager;
+    weir_manual_clock *clock;
+    struct host host; /* on that clock */
+    struct service service;
+    weir_channel *server;
+    weir_promise *done;
+    int pid; /* of the new process */
+};
+
+static void await_message(const char *text)
+{
+    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+
+    while (!messages_last_contains(text)) {
+        assert_true(weir__monotonic_now() < deadline_ns);
+        weir__thread_sleep(weir_ms(1));
+    }
+}
+
+/* Starts a new process, which has become ready at this moment of the clock. */
+static void probation_begin(struct probation *probation)
+{
+    probation->done = restart(probation->server, NULL);
+    assert_hears(&probation->manager, "[STATUS=running]");
+    probation->pid = probation->manager.sender;
+    await_message("is ready; probation: 8000 ms");
+}
+
+static void probation_init(struct probation *probation, const struct host *host)
+{
+    memset(probation, 0, sizeof(*probation));
+    messages_catch();
+    weir_log_set_level(WEIR_LOG_INFO);
+    manager_open(&probation->manager);
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &probation->clock), 0);
+    probation->host.backend = host->backend;
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                             .uring_receive = host->backend->ring_receive,
+                                             .clock = weir_manual_clock_clock(probation->clock)),
+                          &probation->host.group),
+        0);
+    probation->host.loop = weir_group_at(probation->host.group, 0);
+    probation->server = service_start(
+        &probation->service, WEIR_SERVER_OPTIONS(.boss = probation->host.group, .inherit = true,
+                                                 .restart_argv = successor_of(host),
+                                                 .restart_probation_ns = PROBATION_NS));
+    assert_hears(&probation->manager, "[READY=1]");
+    probation->manager.heard[0] = '\0';
+    probation_begin(probation);
+}
+
+/* Returns when all processes have ended. What they have said can still be heard. */
+static void probation_end(struct probation *probation)
+{
+    service_stop(probation->server);
+    weir_promise_release(probation->done);
+    weir_group_release(probation->host.group);
+    weir_manual_clock_release(probation->clock);
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    unblock(SIGUSR2);
+    weir_log_set_level(WEIR_LOG_WARN);
+}
+
+TEST_EACH_LOOP(restart, goes_on_if_the_new_process_ends_in_its_probation)
+{
+    struct probation probation;
+
+    probation_init(&probation, host);
+    assert_int_equal(weir_manual_clock_advance(probation.clock, PROBATION_NS / 2), 0);
+    host_turn(&probation.host, 2);
+    assert_false(weir_promise_is_done(probation.done));
+    assert_int_equal(kill(probation.pid, SIGKILL), 0);
+    assert_int_equal(result_of(probation.done), -ECHILD);
+    assert_string_equal(weir_promise_detail(probation.done),
+                        "the new process was killed by signal 9 4000 ms after it was ready");
+    assert_true(messages_last_contains("this process goes on"));
+    assert_hears(&probation.manager, "[READY=1]");
+    assert_null(strstr(probation.manager.heard, "MAINPID"));
+    for (int i = 0; i < 3; i++)
+        greet(probation.server);
+    probation_end(&probation); /* it is still the service, and says so when it ends */
+    assert_hears(&probation.manager, "[STOPPING=1]");
+    manager_close(&probation.manager);
+}
+
+TEST_EACH_LOOP(restart, is_over_when_the_new_process_has_passed_its_probation)
+{
+    struct probation probation;
+    char expected[64];
+
+    probation_init(&probation, host);
+    assert_int_equal(weir_manual_clock_advance(probation.clock, PROBATION_NS - weir_ms(10)), 0);
+    host_turn(&probation.host, 2);
+    assert_false(weir_promise_is_done(probation.done));
+    assert_null(strstr(probation.manager.heard, "READY=1"));
+    assert_int_equal(weir_manual_clock_advance(probation.clock, weir_ms(20)), 0);
+    assert_int_equal(result_of(probation.done), 0);
+    (void)snprintf(expected, sizeof(expected), "[MAINPID=%d\nREADY=1]", probation.pid);
+    assert_hears(&probation.manager, expected);
+    assert_null(strstr(probation.manager.heard, "STOPPING=1"));
+    assert_int_equal(kill(probation.pid, SIGTERM), 0);
+    assert_hears(&probation.manager, "[STOPPING=1]");
+    assert_int_equal(probation.manager.sender, probation.pid);
+    probation_end(&probation);
+    manager_close(&probation.manager);
+}
+
+TEST_EACH_LOOP(restart, may_be_tried_again_after_a_failed_probation)
+{
+    struct probation probation;
+
+    probation_init(&probation, host);
+    assert_int_equal(weir_server_restart(probation.server, NULL, NULL), -EALREADY);
+    assert_int_equal(kill(probation.pid, SIGTERM), 0); /* an orderly end counts as well */
+    assert_int_equal(result_of(probation.done), -ECHILD);
+    assert_string_equal(weir_promise_detail(probation.done),
+                        "the new process has ended with status 0 0 ms after it was ready");
+    weir_promise_release(probation.done);
+    probation.manager.heard[0] = '\0';
+    probation_begin(&probation);
+    assert_int_equal(weir_manual_clock_advance(probation.clock, PROBATION_NS + weir_ms(10)), 0);
+    assert_int_equal(result_of(probation.done), 0);
+    assert_int_equal(kill(probation.pid, SIGTERM), 0);
+    probation_end(&probation);
+    manager_close(&probation.manager);
+}
+
+/* The manager believes that the old process is the service: so both end. */
+TEST_EACH_LOOP(restart, ends_with_a_server_that_is_stopped_in_the_probation)
+{
+    struct probation probation;
+
+    probation_init(&probation, host);
+    probation_end(&probation);
+    assert_hears(&probation.manager, "[STOPPING=1]");
+    assert_null(strstr(probation.manager.heard, "MAINPID"));
+    manager_close(&probation.manager);
 }

@@ -18,6 +18,8 @@
 #include <weir/server.h>
 #include <weir/systemd.h>
 
+#include "base/system.h"
+
 #define ROLE "weir-test-successor"
 #define FIRST_LISTENER 3
 
@@ -56,6 +58,13 @@ static int add_echo(weir_channel *channel, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
 }
 
+static int64_t probation(void)
+{
+    const char *text = getenv(SUCCESSOR_PROBATION);
+
+    return text != NULL ? weir_ms(strtol(text, NULL, 10)) : WEIR_OFF;
+}
+
 /* What it is handed says whether it serves connections or datagrams. */
 static weir_server_options options_of(weir_group *group)
 {
@@ -74,6 +83,7 @@ static weir_server_options options_of(weir_group *group)
         options.init_child = add_echo;
     options.inherit = true;
     options.restart_argv = argv_of_it;
+    options.restart_probation_ns = probation();
     return options;
 }
 
@@ -82,6 +92,17 @@ static void be_hasty(void)
 {
     (void)unsetenv(SUCCESSOR_HASTY);
     (void)kill(getpid(), SIGUSR2);
+}
+
+static ssize_t (*send_before)(int descriptor, const void *bytes, size_t size, int flags);
+
+static ssize_t send_and_crash(int descriptor, const void *bytes, size_t size, int flags)
+{
+    ssize_t sent = send_before(descriptor, bytes, size, flags);
+
+    if (size >= strlen("READY=1") && memcmp(bytes, "READY=1", strlen("READY=1")) == 0)
+        (void)raise(SIGKILL);
+    return sent;
 }
 
 static int serve(const struct backend *backend)
@@ -117,5 +138,9 @@ __attribute__((constructor)) static void take_the_role(int argc, char **argv)
     if (argc != 3 || strcmp(argv[1], ROLE) != 0)
         return;
     (void)snprintf(backend_name, sizeof(backend_name), "%s", argv[2]);
+    if (getenv(SUCCESSOR_CRASHES) != NULL) {
+        send_before = weir__sys.send;
+        weir__sys.send = send_and_crash;
+    }
     exit(serve(&backends[strtol(argv[2], NULL, 10) % BACKEND_KINDS]));
 }
