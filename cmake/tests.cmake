@@ -2,9 +2,13 @@
 #
 # weir_add_test(NAME COMMAND...): a test for which a leak, a race and undefined behaviour are
 # failures with a stack trace, and which may not hang.
-set(weir_test_timeout 120)
-if(WEIR_SANITIZE)
+set(WEIR_TEST_TIMEOUT "" CACHE STRING "Seconds that one test program may take")
+if(WEIR_TEST_TIMEOUT)
+    set(weir_test_timeout ${WEIR_TEST_TIMEOUT})
+elseif(WEIR_SANITIZE)
     set(weir_test_timeout 300)
+else()
+    set(weir_test_timeout 120)
 endif()
 set(weir_test_environment
     WEIR_TEST_TIMEOUT=${weir_test_timeout} # for those who would rather say why they hang

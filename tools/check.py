@@ -57,6 +57,7 @@ CHECKS = [
     Check("api-docs", script("api_docs")),
     Check("lengths", script("lengths")),
     Check("links", script("links")),
+    Check("mutants", "python3 tools/mutants.py --check"),
 ]
 
 
