@@ -353,6 +353,69 @@ TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
     silence_release(&silence);
 }
 
+/* A handler that cancels the client's promise just before it passes a connection on. */
+struct canceller {
+    weir_promise *_Atomic connecting;
+    weir_promise *done; /* the client's, of this attempt */
+};
+
+static void cancel_and_pass_on(weir_promise *connected, void *arg)
+{
+    struct canceller *canceller = arg;
+
+    assert_int_equal(weir_promise_result(connected), 0);
+    assert_int_equal(weir_promise_cancel(canceller->connecting), 0);
+    (void)weir_promise_succeed(canceller->done, NULL);
+    weir_promise_release(canceller->done);
+}
+
+static void on_connect(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
+                       weir_promise *done)
+{
+    struct canceller *canceller = *(struct canceller **)weir_ctx_state(ctx);
+    weir_promise *connected = NULL;
+
+    canceller->done = weir_promise_retain(done);
+    assert_int_equal(weir_promise_create(weir_ctx_executor(ctx), &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, cancel_and_pass_on, canceller), 0);
+    weir_connect(ctx, remote, local, connected);
+    weir_promise_release(connected);
+}
+
+static int init_canceller(weir_channel *channel, void *canceller)
+{
+    static const weir_handler handler = {
+        .name = "canceller",
+        .state_size = sizeof(struct canceller *),
+        .init = pointer_keep,
+        .connect = on_connect,
+    };
+
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &handler, canceller);
+}
+
+TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    struct canceller canceller = {0};
+    struct gate gate = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address address = address_of(server);
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+
+    assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
+    canceller.connecting =
+        call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&address, text),
+                                          .init = init_canceller, .user_data = &canceller));
+    gate_open(&gate);
+    assert_true(tally_await(&service.opened, 1));
+    assert_true(tally_await(&service.closed, 1));
+    assert_true(weir_promise_is_cancelled(canceller.connecting));
+    forget(canceller.connecting, &caller);
+    service_stop(server);
+}
+
 TEST_EACH_LOOP(client, cancelled_before_it_begins_does_not_begin)
 {
     struct service service = {0};

@@ -240,6 +240,26 @@ TEST(operation, that_is_refused_leaves_nothing)
     rig_close(&rig);
 }
 
+/* The message is refused on the calling thread and never gets to the loop. */
+TEST(operation, with_a_completed_promise_releases_the_message)
+{
+    struct rig rig;
+    struct stranger stranger;
+
+    rig_open_started(&rig, NULL, NULL);
+    stranger = stranger_at(&rig);
+    stranger.done = rig_promise(&rig, "done");
+    assert_int_equal(weir_promise_cancel(stranger.done), 0);
+    diary_clear(&rig.diary);
+    errand_elsewhere(do_write, &stranger);
+    errand_elsewhere(do_write_and_flush, &stranger);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "");
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    weir_promise_release(stranger.done);
+    rig_close(&rig);
+}
+
 TEST(operation, follows_a_channel_that_has_moved)
 {
     struct rig rig;

@@ -10,12 +10,13 @@
 #include <weir/bytes.h>
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/pool.h>
 
 #include "support/codec/feed.h"
 #include "support/memory.h"
 
 /* ---- a decoder: a digit says how many bytes follow; '!' is an error, '?' goes on for nothing,
- * '-' removes the decoder ---- */
+ * '+' makes a message of nothing, '-' removes the decoder ---- */
 
 struct counted {
     weir_decoder_state decoder;
@@ -34,6 +35,9 @@ static int decode_counted(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     case '!':
         return weir_decoder_fail(ctx, WEIR_EMALFORMED, "there is an exclamation mark");
     case '?':
+        return 1;
+    case '+':
+        *ret_msg = feed_bytes("nothing", 7);
         return 1;
     case '-':
         (void)weir_buf_skip(in, 1);
@@ -110,6 +114,7 @@ TEST(decoder, tells_an_error_once_and_throws_the_rest_away)
 TEST(decoder, that_makes_no_progress_is_an_error)
 {
     assert_text_fed(&feed, "1a?1b", "a|error(WEIR_ENOPROGRESS)");
+    assert_text_fed(&feed, "1a+1b", "a|error(WEIR_ENOPROGRESS)");
 }
 
 /* ---- with an embedded channel ---- */
@@ -350,6 +355,43 @@ TEST(decoder, copies_only_the_message_that_is_cut)
     out = weir_embedded_read_inbound(embedded);
     assert_ptr_equal(weir_buf_bytes(weir_buf_of(out)), bytes + 3);
     weir_msg_release(out);
+    weir_embedded_release(embedded);
+}
+
+/* A handler before the decoder may have retained the message. */
+TEST(decoder, does_not_write_into_a_message_that_others_hold)
+{
+    weir_embedded *embedded = open_with(&counted);
+    weir_msg *in;
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create(1000, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_bytes(buf, "4ab", 3), 0);
+    in = weir_msg_retain(weir_buf_msg(buf));
+    assert_int_equal(weir_embedded_write_inbound(embedded, in), 0);
+    write_text(embedded, "cd");
+    assert_comes(embedded, "abcd");
+    assert_int_equal(weir_buf_readable(buf), 3);
+    weir_msg_release(in);
+    weir_embedded_release(embedded);
+}
+
+/* Between reads a decoder keeps what it has not used, and not the block that it came in. */
+TEST(decoder, keeps_no_large_block_for_a_few_bytes)
+{
+    weir_embedded *embedded = open_with(&counted);
+    weir_pool_stats before, after;
+    weir_buf *buf;
+
+    weir_pool_read(&before);
+    assert_int_equal(weir_buf_create((size_t)64 << 10, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_bytes(buf, "1a4bc", 5), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)), 0);
+    assert_comes(embedded, "a");
+    weir_pool_read(&after);
+    assert_in_range(after.in_use_bytes - before.in_use_bytes, 1, 1024);
+    write_text(embedded, "de");
+    assert_comes(embedded, "bcde");
     weir_embedded_release(embedded);
 }
 

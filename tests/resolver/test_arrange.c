@@ -47,6 +47,19 @@ TEST(arrange, prefers_a_family_and_leaves_the_rest_as_it_is)
     assert_string_equal(arranged(WEIR_FAMILY_IPV6_ONLY), "bc");
 }
 
+/* 4 a, 6 b, 6 c, 6 d, 4 e */
+TEST(arrange, keeps_the_order_within_each_family)
+{
+    static const char *const hosts[COUNT] = {"192.0.2.1:97", "[2001:db8::1]:98", "[2001:db8::2]:99",
+                                             "[2001:db8::3]:100", "192.0.2.2:101"};
+    weir_address addresses[COUNT];
+
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(weir_address_parse(hosts[i], &addresses[i]), 0);
+    assert_int_equal(weir__arrange(WEIR_FAMILY_IPV4_FIRST, addresses, COUNT), COUNT);
+    assert_string_equal(letters_of(addresses, COUNT), "aebcd");
+}
+
 /* The ports are set, so the hosts are looked at. */
 TEST(arrange, turns_round_within_each_family)
 {

@@ -129,6 +129,23 @@ TEST(tls_writes, ends_if_a_record_was_refused)
     check_refused(1000, "w", "w=ENOMEM error(ENOMEM) inactive");
 }
 
+/* Small writes share a record, and the promise of that record is theirs. */
+TEST(tls_writes, that_share_a_record_share_its_failure)
+{
+    struct duet duet;
+
+    open_duet(&duet, NULL);
+    assert_int_equal(
+        weir_pipeline_add(duet.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
+    refuses = true;
+    duet_write(&duet.client, duet_bytes(10), "a");
+    duet_write(&duet.client, duet_bytes(10), "b");
+    weir_channel_flush(duet.client.channel);
+    duet_play(&duet);
+    assert_diary(&duet.client.diary, "a=ENOMEM b=ENOMEM error(ENOMEM) inactive");
+    duet_close(&duet);
+}
+
 TEST(tls_writes, fail_quietly_when_the_output_is_closed)
 {
     struct duet duet;

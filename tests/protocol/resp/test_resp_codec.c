@@ -110,6 +110,7 @@ TEST(resp_codec, refuses_what_is_no_resp)
         "(\r\n",
         "=3\r\ntxt\r\n",
         "$1\r\nabc\r\n",
+        "$1\r\na\rb\r\n",
         ",.\r\n",
         ",1e\r\n",
         ":9223372036854775808\r\n",
