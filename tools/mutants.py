@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py [--check | --list] [LAYER | LAYER/NAME ...]: plants the mistakes of tools/mutants/ one at a
-time in a copy of the tree, builds the tests that should notice and runs them. Prints a line for each
-mutant and the counts. Exits 1 if fewer than 95 % were killed. --check only verifies that each
-mistake still applies to the source.
+"""mutants.py [--check | --list] [LAYER | LAYER/NAME ...]: plants the mistakes of tools/mutants/ one
+at a time in a copy of the tree, builds the tests that should notice and runs them. Prints a line
+for each mutant and the counts. Exits 1 if fewer than 95 % were killed. --check only verifies that
+each mistake still applies to the source.
 
 tools/mutants/<layer>.txt is a list of mutants:
 
@@ -17,7 +17,6 @@ tools/mutants/<layer>.txt is a list of mutants:
 A mutant is killed if one of its tests fails. The tests pass without it: that is verified first.
 """
 import dataclasses
-import pathlib
 import re
 import subprocess
 import sys
@@ -114,8 +113,9 @@ def fault_of(mutant):
 
 def copy_tree():
     """Brings the copy up to date; files that have not changed keep their times."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    for name in listed.stdout.splitlines():
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.check_output(command, cwd=ROOT, text=True)
+    for name in listed.splitlines():
         source, target = ROOT / name, COPY / name
         if not source.is_file():
             continue
@@ -131,7 +131,14 @@ def copy_tree():
 
 def run(command):
     """Runs a command in the copy; whether it succeeded, and what it printed."""
-    done = subprocess.run(command, cwd=COPY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    done = subprocess.run(
+        command,
+        cwd=COPY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     return done.returncode == 0, done.stdout
 
 
@@ -143,8 +150,8 @@ def failed_test(preset, tests):
     """The first test that fails, or None."""
     pattern = "^(" + "|".join(map(re.escape, tests)) + ")$"
     still = ["setarch", "-R"] if preset == "tsan" else []
-    passed, output = run([*still, "ctest", "--test-dir", f"build/{preset}", "--no-tests=error",
-                          "--stop-on-failure", "--tests-regex", pattern])
+    options = ["--no-tests=error", "--stop-on-failure", "--tests-regex", pattern]
+    passed, output = run([*still, "ctest", "--test-dir", f"build/{preset}", *options])
     if passed:
         return None
     found = re.search(r"Test +#\d+: (\S+) \.*\**(Failed|Timeout|Exception|Not Run)", output)
@@ -164,7 +171,8 @@ def prepare(mutants):
         mine = [m for m in mutants if m.preset == preset]
         targets = sorted({t for m in mine for t in m.targets})
         print(f"building {len(targets)} test programs, {preset}", flush=True)
-        configured = run(["cmake", "--preset", preset, "-DWEIR_WERROR=OFF", f"-DWEIR_TEST_TIMEOUT={TIMEOUT_S}"])
+        settings = ["-DWEIR_WERROR=OFF", f"-DWEIR_TEST_TIMEOUT={TIMEOUT_S}"]
+        configured = run(["cmake", "--preset", preset, *settings])
         for passed, output in (configured, build(preset, targets)):
             if not passed:
                 sys.exit(output[-5000:])
@@ -186,8 +194,11 @@ def verdict_of(mutant):
             passed, output = build(mutant.preset, mutant.targets)
             if not passed:
                 return "INVALID", "does not build:\n" + output[-2000:]
-        noticed = mutant.tests and failed_test(mutant.preset, mutant.tests) or failed_check(mutant.checks)
-        return ("killed", noticed) if noticed else ("SURVIVED", " ".join(mutant.tests + mutant.checks))
+        noticed = failed_test(mutant.preset, mutant.tests) if mutant.tests else None
+        noticed = noticed or failed_check(mutant.checks)
+        if noticed:
+            return "killed", noticed
+        return "SURVIVED", " ".join(mutant.tests + mutant.checks)
     finally:
         path.write_text(text)
 
@@ -200,8 +211,10 @@ def run_all(mutants):
         start = time.monotonic()
         verdict, noticed = verdict_of(mutant)
         counts[verdict] += 1
-        print(f"{number:3}/{len(mutants)} {verdict:8} {time.monotonic() - start:4.0f} s  {mutant.name}: {noticed}", flush=True)
-    print(f"{counts['killed']} killed, {counts['SURVIVED']} survived, {counts['INVALID']} invalid of {len(mutants)}")
+        place, seconds = f"{number:3}/{len(mutants)}", time.monotonic() - start
+        print(f"{place} {verdict:8} {seconds:4.0f} s  {mutant.name}: {noticed}", flush=True)
+    killed, survived, invalid = counts.values()
+    print(f"{killed} killed, {survived} survived, {invalid} invalid of {len(mutants)}")
     return 0 if counts["killed"] >= MUST_KILL * len(mutants) else 1
 
 
