@@ -5,10 +5,11 @@
 #include <stdio.h>
 
 struct relay {
-    const char *target;       /* NULL = this is the back */
-    weir_promise *connecting; /* the front's */
-    weir_channel *other;      /* kept; the front has none before it is connected */
-    weir_composite *early;    /* what has come before; NULL = nothing */
+    relay_connect_fn *connect; /* NULL = this is the back */
+    void *user_data;           /* of connect */
+    weir_promise *connecting;  /* the front's */
+    weir_channel *other;       /* kept; the front has none before it is connected */
+    weir_composite *early;     /* what has come before; NULL = nothing */
     bool input_ended;
     bool output_ended;
 };
@@ -75,18 +76,24 @@ static int init_back(weir_channel *channel, void *front)
 }
 
 /* doc:begin connect */
+static int connect_to_address(weir_channel *front, weir_init_fn *init_relay, void *address,
+                              weir_promise **ret_connecting)
+{
+    return weir_client_connect(WEIR_CLIENT_OPTIONS(.loop = weir_channel_executor(front),
+                                                   .address = address, .init = init_relay,
+                                                   .user_data = front, .options = RELAY_OPTIONS),
+                               ret_connecting);
+}
+
 static void connect_back(weir_ctx *ctx)
 {
     struct relay *self = weir_ctx_state(ctx);
     weir_channel *front = weir_ctx_channel(ctx);
     int err;
 
-    if (self->target == NULL)
+    if (self->connect == NULL)
         return;
-    err = weir_client_connect(WEIR_CLIENT_OPTIONS(.loop = weir_ctx_executor(ctx),
-                                                  .address = self->target, .init = init_back,
-                                                  .user_data = front, .options = RELAY_OPTIONS),
-                              &self->connecting);
+    err = self->connect(front, init_back, self->user_data, &self->connecting);
     if (!err)
         (void)weir_promise_add_listener(self->connecting, on_connected, weir_channel_retain(front));
     else
@@ -210,8 +217,14 @@ static const weir_handler relay = {
 
 int relay_init(weir_channel *channel, void *target)
 {
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &relay,
-                                  &(const struct relay){.target = target});
+    return relay_init_with(channel, connect_to_address, target);
+}
+
+int relay_init_with(weir_channel *channel, relay_connect_fn *connect, void *user_data)
+{
+    return weir_pipeline_add_last(
+        weir_channel_pipeline(channel), &relay,
+        &(const struct relay){.connect = connect, .user_data = user_data});
 }
 
 weir_channel *relay_other(weir_channel *channel)

@@ -19,14 +19,27 @@
 #define RELAY_MARK (256 * 1024)
 
 /* What both connections are made with. */
-#define RELAY_OPTIONS                                                       \
+#define RELAY_OPTIONS RELAY_OPTIONS_WITH()
+
+/* The same, and further ones: RELAY_OPTIONS_WITH(.drain_waits = true). */
+#define RELAY_OPTIONS_WITH(...)                                             \
     WEIR_CHANNEL_OPTIONS(.read_on_demand = true, /* until both are there */ \
                          .half_closure = true, .high_mark = RELAY_MARK,     \
-                         .receive_max = RELAY_MARK / 4)
+                         .receive_max = RELAY_MARK / 4, __VA_ARGS__)
 
 /* An initialiser of a server: relays to an address, which is its user_data, a text. Or later, for
  * who must read first to know the target: what has been read is then passed on to it. */
 int relay_init(weir_channel *channel, void *target);
+
+/*
+ * Connects for `front`, on its loop: the promise's value is the connection, which has been given
+ * its end of the relay by init(connection, front). Cancelling the promise gives up.
+ */
+typedef int relay_connect_fn(weir_channel *front, weir_init_fn *init, void *user_data,
+                             weir_promise **ret_connecting);
+
+/* As relay_init, but `connect` finds the target. */
+int relay_init_with(weir_channel *channel, relay_connect_fn *connect, void *user_data);
 
 /* The other connection, borrowed; NULL if there is none yet. On their loop. */
 weir_channel *relay_other(weir_channel *channel);

@@ -47,6 +47,13 @@ int tls_add(weir_pipeline *pipeline, weir_tls_context *tls)
     return tls != NULL ? weir_tls_add(pipeline, tls) : 0;
 }
 
+bool tls_is_open(weir_msg *event)
+{
+    const weir_tls_handshake *handshake = weir_tls_handshake_of(event);
+
+    return handshake != NULL && weir_tls_handshake_result(handshake) == 0;
+}
+
 /* ---- clients ---- */
 
 static void release(void *promise)

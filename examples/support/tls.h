@@ -26,6 +26,9 @@ void tls_release(weir_tls_context *tls);
 /* A server's channel. */
 int tls_add(weir_pipeline *pipeline, weir_tls_context *tls);
 
+/* Whether an event says that the handshake of a channel has succeeded. */
+bool tls_is_open(weir_msg *event);
+
 /* A client's, that wants to reach this host. When it is connected tls_await waits for the
  * handshake, and says why it has failed. */
 int tls_add_to(weir_channel *channel, weir_tls_context *tls, const char *host);
