@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A load balancer for TCP: speaks TLS with its clients, plainly with its upstreams, and tells those
+ * by the PROXY protocol who the client is.
+ *     load-balancer --upstream ADDRESS:PORT [--upstream ...] [--port 8443]
+ *                   [--balance least|round] [--proxy none|v1|v2] [--connect-timeout MS]
+ *                   [--check-interval MS] [--fall N] [--rise N]
+ *                   [--tls] [--cert FILE] [--key FILE] [--io auto|epoll|uring|poll]
+ *                   [--threads N] [--boss-threads N]
+ *
+ * upstream.c chooses, balancer.c connects, support/relay.c relays, health.c checks. At SIGTERM it
+ * accepts no more, and ends when its clients have gone, or after ten seconds.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weir/weir.h>
+
+#include "announce.h"
+#include "balancer.h"
+#include "health.h"
+#include "support/settings.h"
+#include "support/tls.h"
+
+/* ---- options ---- */
+
+static void refuse(const char *name, const char *value)
+{
+    fprintf(stderr, "load-balancer: invalid %s \"%s\"\n", name, value);
+    exit(2);
+}
+
+static int take_number(int *argc, char **argv, const char *name, int otherwise)
+{
+    const char *text = settings_take(argc, argv, name);
+    char *end;
+    long number = text != NULL ? strtol(text, &end, 10) : otherwise;
+
+    if (text != NULL && (*text == '\0' || *end != '\0' || number < 1 || number > 3600000))
+        refuse(name, text);
+    return (int)number;
+}
+
+/* The index of the value in `words`, which ends with NULL. */
+static int take_word(int *argc, char **argv, const char *name, const char *const *words,
+                     int otherwise)
+{
+    const char *text = settings_take(argc, argv, name);
+
+    if (text == NULL)
+        return otherwise;
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    refuse(name, text);
+    return otherwise;
+}
+
+static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
+{
+    const char *address;
+
+    while ((address = settings_take(argc, argv, "--upstream")) != NULL)
+        if (!upstreams_add(upstreams, address))
+            refuse("--upstream", "more than 64 of them");
+}
+
+static void take_options(int *argc, char **argv, struct balancer *balancer, struct health *health)
+{
+    static const char *const policies[] = {"least", "round", NULL};
+    static const char *const versions[] = {"none", "v1", "v2", NULL};
+
+    take_upstreams(argc, argv, &balancer->upstreams);
+    balancer->upstreams.balance =
+        (enum balance)take_word(argc, argv, "--balance", policies, BALANCE_LEAST_CONNECTIONS);
+    balancer->proxy_version = take_word(argc, argv, "--proxy", versions, ANNOUNCE_V2);
+    balancer->connect_timeout_ns = weir_ms(take_number(argc, argv, "--connect-timeout", 2000));
+    health->upstreams = &balancer->upstreams;
+    health->proxy_version = balancer->proxy_version;
+    health->timeout_ns = balancer->connect_timeout_ns;
+    health->interval_ns = weir_ms(take_number(argc, argv, "--check-interval", 2000));
+    health->fall = take_number(argc, argv, "--fall", 3);
+    health->rise = take_number(argc, argv, "--rise", 2);
+}
+
+/* ---- serving ---- */
+
+static int start_checks(struct health *health, enum weir_io io, weir_group **ret_group)
+{
+    int err =
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "health",
+                                             .io = io == WEIR_IO_BLOCKING ? WEIR_IO_AUTO : io),
+                          ret_group);
+
+    if (err)
+        return err;
+    health->loop = weir_group_at(*ret_group, 0);
+    return health_start(health);
+}
+
+static int serve_clients(const struct settings *settings, struct balancer *balancer,
+                         weir_group *boss, weir_group *workers)
+{
+    weir_channel *server = NULL;
+    int err = weir_server_start(
+        WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings->address,
+                            .acceptors = settings->boss_threads, .init_child = balancer_init,
+                            .user_data = balancer,
+                            .child_options = RELAY_OPTIONS_WITH(.drain_waits = true)),
+        &server);
+
+    if (!err) {
+        print_address(server);
+        err = weir_server_run(server);
+    }
+    weir_channel_release(server);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    static struct balancer balancer;
+    static struct health health;
+    struct settings settings;
+    weir_group *boss = NULL, *workers = NULL, *checkers = NULL;
+    int err;
+
+    take_options(&argc, argv, &balancer, &health);
+    settings = settings_read_tls(argc, argv, "0.0.0.0", 8443);
+    if (balancer.upstreams.count == 0) {
+        fprintf(stderr, "load-balancer: where to? --upstream ADDRESS:PORT\n");
+        return 2;
+    }
+    weir_log_set_level(WEIR_LOG_INFO); /* of upstreams that come and go */
+    err = settings_make_groups(&settings, &boss, &workers);
+    if (!err)
+        err = tls_make_server(&settings, &balancer.tls);
+    if (!err)
+        err = start_checks(&health, settings.io, &checkers);
+    if (!err)
+        err = serve_clients(&settings, &balancer, boss, workers);
+    if (err)
+        fprintf(stderr, "load-balancer: %s\n", weir_error_text(err));
+    weir_group_release(checkers);
+    weir_group_release(workers);
+    weir_group_release(boss);
+    tls_release(balancer.tls);
+    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
