@@ -3,6 +3,8 @@
  * What docs/guide/12-datagrams.md shows.
  */
 #include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "guide/stage.h"
 #include "support/bootstrap/visitor.h"
@@ -216,4 +218,63 @@ TEST(datagrams, are_for_many)
     assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
+}
+
+/* ---- on a loop of the program's own ---- */
+
+/* doc:begin own-loop */
+/* On the thread that drives `loop`. */
+static int listen_on(weir_executor *loop, const weir_address *address, const weir_handler *handler,
+                     weir_channel **ret_channel)
+{
+    weir_channel *channel = NULL;
+    int err = weir_udp_create(NULL, &channel);
+
+    if (!err)
+        err = weir_pipeline_add_last(weir_channel_pipeline(channel), handler, NULL);
+    if (err) {
+        weir_channel_release(channel);
+        return err;
+    }
+    weir_channel_register(channel, loop, NULL);
+    weir_channel_bind(channel, address, NULL); /* an error of it comes to the handler, and closes */
+    *ret_channel = channel;
+    return 0;
+}
+/* doc:end */
+
+static void await_bytes(weir_executor *loop, int visitor)
+{
+    char byte;
+
+    while (recv(visitor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+        assert_int_equal(errno, EAGAIN);
+        assert_true(weir_loop_run_once(loop, weir_ms(100)) >= 0);
+    }
+}
+
+TEST(datagrams, come_to_a_loop_of_the_programs_own)
+{
+    weir_executor *loop = NULL;
+    weir_channel *channel = NULL;
+    weir_address address;
+    int visitor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(weir_loop_create(NULL, &loop), 0);
+    assert_int_equal(weir_address_parse(ADDRESS, &address), 0);
+    assert_int_equal(listen_on(loop, &address, &echo, &channel), 0);
+    while (!weir_channel_is_active(channel))
+        assert_true(weir_loop_run_once(loop, 0) >= 0);
+    assert_int_equal(weir_channel_local_address(channel, &address), 0);
+    assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
+    assert_int_equal(send(visitor, "hello", 5, 0), 5);
+    await_bytes(loop, visitor);
+    visitor_hear(visitor, "hello");
+    close(visitor);
+    weir_channel_close(channel, NULL);
+    weir_channel_release(channel);
+    assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);
+    while (weir_loop_run_once(loop, weir_ms(100)) >= 0)
+        continue;
+    weir_executor_release(loop);
 }
