@@ -53,9 +53,9 @@ WEIR_API int weir_proxy_receiver_add(weir_pipeline *pipeline,
                                      const weir_proxy_receiver_options *options);
 
 /*
- * Adds the handler that sends this header at the end of a pipeline: when the channel becomes
- * active, before the handlers behind hear of it. If it cannot be sent the channel is aborted, with
- * an error.
+ * Adds the handler that sends this header at the end of a pipeline: in front of the first write
+ * that comes from behind it, or when the channel becomes active, before the handlers behind hear of
+ * it. If the header cannot be sent, the channel is aborted with an error.
  * Thread: any.  Keeps: header.  Fails: as weir_pipeline_add.
  */
 WEIR_API int weir_proxy_sender_add(weir_pipeline *pipeline, weir_proxy_header *header);

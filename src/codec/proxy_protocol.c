@@ -7,6 +7,7 @@
 
 #include <weir/attribute.h>
 #include <weir/decoder.h>
+#include <weir/error.h>
 #include <weir/pipeline.h>
 
 #include "base/options.h"
@@ -14,6 +15,7 @@
 
 #define MAX_DEFAULT 4096
 #define WHY_SIZE 96
+#define NO_HEADER "the PROXY header could not be sent"
 
 /* ---- what has come ---- */
 
@@ -145,11 +147,20 @@ int weir_proxy_receiver_add(weir_pipeline *pipeline, const weir_proxy_receiver_o
     return weir_pipeline_add_last(pipeline, &receiver_decoder.handler, &own);
 }
 
-/* ---- the sender ---- */
+/*
+ * ---- the sender ----
+ *
+ * The header is written in front of the first write, or at `active` if nothing was written before.
+ * The listeners of a connect run before `active`, and a write may even come before the connect. A
+ * flush that comes before the channel is active fails what was written so far, the header as well:
+ * then it is written again.
+ */
 
 struct sender {
     weir_proxy_header *header;
-    bool is_shut; /* those behind have not heard that the channel is active */
+    weir_promise *written; /* of the header; NULL = not written yet */
+    bool has_failed;       /* the header cannot be sent: the channel was aborted */
+    bool is_shut;          /* those behind have not heard that the channel is active */
 };
 
 static int init_sender(void *state, const void *options)
@@ -162,31 +173,64 @@ static int init_sender(void *state, const void *options)
 
 static void deinit_sender(void *state)
 {
-    weir_proxy_header_release(((struct sender *)state)->header);
+    struct sender *sender = state;
+
+    weir_promise_release(sender->written);
+    weir_proxy_header_release(sender->header);
 }
 
-/* Without it what follows would be taken for something else. */
-static void give_up(weir_ctx *ctx, int err)
+static int make_bytes(const weir_proxy_header *header, weir_buf **ret_buf)
 {
-    weir_fire_error(ctx, err, "the PROXY header could not be sent");
-    weir_channel_abort(weir_ctx_channel(ctx), NULL);
-}
-
-static int send_header(weir_ctx *ctx)
-{
-    struct sender *sender = weir_ctx_state(ctx);
-    weir_buf *buf;
-    int err = weir_buf_create(WEIR__PROXY_V2_FIXED + sender->header->field_length, 0, &buf);
+    int err = weir_buf_create(WEIR__PROXY_V2_FIXED + header->field_length, 0, ret_buf);
 
     if (err == 0) {
-        err = weir_proxy_header_write(sender->header, buf);
-        if (err == 0)
-            weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
-        else
-            weir_buf_release(buf);
+        err = weir_proxy_header_write(header, *ret_buf);
+        if (err < 0)
+            weir_buf_release(*ret_buf);
     }
+    return err;
+}
+
+/* 0 while it waits to be sent, and when it was. */
+static int fate_of(const weir_promise *written)
+{
+    return weir_promise_is_done(written) ? weir_promise_result(written) : 0;
+}
+
+static int write_header(weir_ctx *ctx)
+{
+    struct sender *sender = weir_ctx_state(ctx);
+    weir_promise *written;
+    weir_buf *buf;
+    int err;
+
+    if (sender->written != NULL && fate_of(sender->written) == 0)
+        return 0;
+    err = weir_promise_create(weir_ctx_executor(ctx), &written);
     if (err < 0)
-        give_up(ctx, err);
+        return err;
+    weir_promise_release(sender->written);
+    sender->written = written; /* before the write, which may make others write */
+    err = make_bytes(sender->header, &buf);
+    if (err < 0) {
+        (void)weir_promise_fail(written, err, NULL);
+        return err;
+    }
+    weir_write(ctx, weir_buf_msg(buf), written);
+    return fate_of(written);
+}
+
+/* Without the header nothing may be sent. A channel that is closed sends nothing more anyway. */
+static int begin_output(weir_ctx *ctx)
+{
+    struct sender *sender = weir_ctx_state(ctx);
+    int err = sender->has_failed ? 0 : write_header(ctx);
+
+    if (err == 0 || err == WEIR_ECLOSED)
+        return 0;
+    sender->has_failed = true;
+    weir_fire_error(ctx, err, NO_HEADER);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
     return err;
 }
 
@@ -194,9 +238,11 @@ static void on_active(weir_ctx *ctx)
 {
     struct sender *sender = weir_ctx_state(ctx);
 
-    sender->is_shut = send_header(ctx) < 0;
+    (void)begin_output(ctx);
+    sender->is_shut = sender->has_failed;
     if (sender->is_shut)
         return;
+    weir_flush(ctx);
     weir_fire_active(ctx);
     if (!weir_ctx_is_removed(ctx))
         weir_ctx_remove(ctx);
@@ -208,10 +254,33 @@ static void on_inactive(weir_ctx *ctx)
         weir_fire_inactive(ctx);
 }
 
+static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    int err = begin_output(ctx);
+
+    if (err == 0) {
+        weir_write(ctx, msg, done);
+        return;
+    }
+    weir_msg_release(msg);
+    if (done != NULL)
+        weir_ctx_report(ctx, done, err, NO_HEADER);
+}
+
+/* Behind the end of the output no header could follow. */
+static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+        (void)begin_output(ctx);
+    weir_shutdown_output(ctx, done);
+}
+
 static void on_added(weir_ctx *ctx)
 {
-    if (weir_channel_is_active(weir_ctx_channel(ctx)) && send_header(ctx) == 0)
-        weir_ctx_remove(ctx);
+    if (!weir_channel_is_active(weir_ctx_channel(ctx)) || begin_output(ctx) < 0)
+        return;
+    weir_flush(ctx);
+    weir_ctx_remove(ctx);
 }
 
 static const weir_handler sender_handler = {
@@ -222,6 +291,8 @@ static const weir_handler sender_handler = {
     .added = on_added,
     .active = on_active,
     .inactive = on_inactive,
+    .write = on_write,
+    .shutdown_output = on_shutdown_output,
 };
 
 int weir_proxy_sender_add(weir_pipeline *pipeline, weir_proxy_header *header)

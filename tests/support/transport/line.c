@@ -274,6 +274,9 @@ void line_make_client(struct line *line)
 {
     weir_channel_release(line->client.channel);
     assert_int_equal(create_client(line), 0);
+    if (line->options.add != NULL)
+        assert_int_equal(
+            line->options.add(weir_channel_pipeline(line->client.channel), line->options.arg), 0);
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(line->client.channel),
                                             &taker_of_notes, &line->client),
                      0);
@@ -295,6 +298,33 @@ void line_call(struct line *line)
 
     weir_channel_connect(line->client.channel, &line->address, NULL, connected);
     assert_int_equal(line_result(connected), 0);
+}
+
+struct saying {
+    struct line *line;
+    const char *text;
+};
+
+static void say_when_connected(weir_promise *connected, void *saying_)
+{
+    struct saying *saying = saying_;
+
+    if (weir_promise_result(connected) == 0)
+        line_say(&saying->line->client, saying->text);
+    line_note(&saying->line->client, "said");
+}
+
+/* The listener runs where the promise completes: on the client's loop. */
+void line_call_saying(struct line *line, const char *text)
+{
+    struct saying saying = {line, text};
+    weir_promise *connected = NULL;
+
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, say_when_connected, &saying), 0);
+    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
+    assert_int_equal(line_result(connected), 0);
+    line_await(&line->client, "said", 1);
 }
 
 void line_connect(struct line *line)

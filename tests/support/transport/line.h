@@ -50,6 +50,8 @@ struct line_options {
     const weir_channel_options *listener;
     const weir_channel_options *server;
     const weir_channel_options *client;
+    int (*add)(weir_pipeline *pipeline, void *arg); /* handlers of the client, before the notes */
+    void *arg;
 };
 
 enum line_medium {
@@ -83,6 +85,10 @@ void line_prepare(struct line *line, const struct line_options *options);
 /* The second half of line_open; and the same without a look at what both ends have heard. */
 void line_connect(struct line *line);
 void line_call(struct line *line);
+
+/* As line_call, but that a listener of the connect writes a text, flushes it and notes "said":
+ * before `active`. */
+void line_call_saying(struct line *line, const char *text);
 
 /* Closes what is open; for tests that want to see that inside their body. */
 void line_close(struct line *line);

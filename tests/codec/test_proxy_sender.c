@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nothing is sent before the PROXY header, whatever writes first: otherwise a client of a proxy
+ * could send a header of its own choice.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/proxy_protocol.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/messages.h"
+#include "support/memory.h"
+#include "support/transport/line.h"
+
+#define FORGED "PROXY TCP4 6.6.6.6 7.7.7.7 6 7\r\nGET"
+
+static weir_proxy_header *make_header(int version)
+{
+    weir_proxy_header *header = NULL;
+    weir_address source, destination;
+
+    assert_int_equal(weir_address_parse("192.0.2.1:1", &source), 0);
+    assert_int_equal(weir_address_parse("192.0.2.2:2", &destination), 0);
+    assert_int_equal(
+        weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.version = version, .source = &source,
+                                                           .destination = &destination),
+                                 &header),
+        0);
+    return header;
+}
+
+/* Which bytes these are. */
+struct bytes {
+    size_t length;
+    char data[256];
+};
+
+static struct bytes header_bytes(const weir_proxy_header *header)
+{
+    struct bytes bytes = {0};
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create(sizeof(bytes.data), 0, &buf), 0);
+    assert_int_equal(weir_proxy_header_write(header, buf), 0);
+    bytes.length = weir_buf_readable(buf);
+    memcpy(bytes.data, weir_buf_bytes(buf), bytes.length);
+    weir_buf_release(buf);
+    return bytes;
+}
+
+/* ---- on a wire ---- */
+
+/* A client that is about to connect, with a sender and a spy behind it. */
+static void open_client(struct rig *rig, int version)
+{
+    weir_proxy_header *header = make_header(version);
+
+    rig_open_with(rig, &(const struct wire_options){.idle = true, .silent = true}, NULL);
+    assert_int_equal(weir_proxy_sender_add(rig->pipeline, header), 0);
+    weir_proxy_header_release(header);
+    rig_add(rig, "a");
+    rig_start(rig);
+    diary_clear(&rig->diary);
+}
+
+static void connect_with(struct rig *rig, weir_listener_fn *listener)
+{
+    weir_promise *connected = NULL;
+    weir_address address;
+
+    assert_int_equal(weir_address_parse("127.0.0.1:2", &address), 0);
+    assert_int_equal(weir_promise_create(rig->stepper.executor, &connected), 0);
+    if (listener != NULL)
+        assert_int_equal(weir_promise_add_listener(connected, listener, rig), 0);
+    weir_channel_connect(rig->channel, &address, NULL, connected);
+    rig->wire->is_active = true;
+    weir__channel_connected(rig->channel, 0);
+    weir_promise_release(connected);
+}
+
+/* The wire has taken the header and this text, and nothing else. */
+static void assert_header_and(struct rig *rig, int version, const char *text)
+{
+    weir_proxy_header *header = make_header(version);
+    struct bytes bytes = header_bytes(header);
+
+    weir_proxy_header_release(header);
+    assert_int_equal(rig->wire->sent_length, bytes.length + strlen(text));
+    assert_memory_equal(rig->wire->sent, bytes.data, bytes.length);
+    assert_memory_equal(rig->wire->sent + bytes.length, text, strlen(text));
+    rig->wire->sent_length = 0;
+}
+
+static void write_and_flush(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    rig_write(rig, FORGED, "written");
+    weir_channel_flush(((struct rig *)rig)->channel);
+}
+
+static void write_early(int version)
+{
+    struct rig rig;
+
+    open_client(&rig, version);
+    connect_with(&rig, write_and_flush);
+    assert_header_and(&rig, version, FORGED);
+    assert_diary(&rig.diary, "a.connect a.write(" FORGED ") a.flush written=ok a.active "
+                             "a.request_read");
+    assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
+    rig_close(&rig);
+}
+
+TEST(proxy_sender, comes_before_what_a_connect_listener_writes)
+{
+    write_early(1);
+    write_early(2);
+}
+
+static void write_only(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    rig_write(rig, "x", NULL);
+}
+
+TEST(proxy_sender, comes_before_what_a_connect_listener_leaves_unflushed)
+{
+    struct rig rig;
+
+    open_client(&rig, 1);
+    connect_with(&rig, write_only);
+    assert_header_and(&rig, 1, "x"); /* the sender flushes when the channel is active */
+    rig_close(&rig);
+}
+
+TEST(proxy_sender, comes_before_what_was_written_before_the_connect)
+{
+    struct rig rig;
+
+    open_client(&rig, 1);
+    rig_write(&rig, "x", NULL);
+    connect_with(&rig, write_only);
+    assert_header_and(&rig, 1, "xx");
+    rig_close(&rig);
+}
+
+/* What is flushed before the connect fails, and so does a header that was written with it. */
+TEST(proxy_sender, comes_again_if_it_was_flushed_before_the_connect)
+{
+    struct rig rig;
+
+    open_client(&rig, 1);
+    rig_write(&rig, "x", "lost");
+    weir_channel_flush(rig.channel);
+    assert_int_equal(diary_count(&rig.diary, "lost=ENOTCONN"), 1);
+    connect_with(&rig, write_only);
+    assert_header_and(&rig, 1, "x");
+    rig_close(&rig);
+}
+
+static void shut_output(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    weir_channel_shutdown_output(((struct rig *)rig)->channel, NULL);
+}
+
+TEST(proxy_sender, comes_before_the_end_of_the_output)
+{
+    struct rig rig;
+
+    open_client(&rig, 2);
+    connect_with(&rig, shut_output);
+    assert_header_and(&rig, 2, "");
+    assert_true(weir_channel_is_open(rig.channel));
+    rig_close(&rig);
+}
+
+static void write_and_close(weir_promise *connected, void *rig)
+{
+    write_and_flush(connected, rig);
+    weir_channel_close(((struct rig *)rig)->channel, NULL);
+}
+
+TEST(proxy_sender, comes_before_what_is_written_and_closed)
+{
+    struct rig rig;
+
+    open_client(&rig, 1);
+    connect_with(&rig, write_and_close);
+    assert_header_and(&rig, 1, FORGED);
+    rig_close(&rig);
+}
+
+static void abort_it(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    weir_channel_abort(((struct rig *)rig)->channel, NULL);
+}
+
+TEST(proxy_sender, says_nothing_of_a_channel_that_is_closed_at_once)
+{
+    struct rig rig;
+
+    open_client(&rig, 1);
+    connect_with(&rig, abort_it);
+    rig_run(&rig);
+    assert_int_equal(rig.wire->sent_length, 0);
+    assert_int_equal(diary_count(&rig.diary, "a.error"), 0);
+    assert_int_equal(diary_count(&rig.diary, "a.active"), 1);
+    assert_int_equal(diary_count(&rig.diary, "a.inactive"), 1);
+    rig_close(&rig);
+}
+
+static unsigned fails_at; /* which allocation */
+
+static void write_without_memory(weir_promise *connected, void *rig)
+{
+    weir_msg *msg = text_msg("x");
+
+    (void)connected;
+    test_memory_fail_at(fails_at);
+    weir_channel_write_and_flush(((struct rig *)rig)->channel, msg, NULL);
+}
+
+/* Without memory for the header nothing is sent at all. */
+TEST(proxy_sender, is_never_left_out_for_want_of_memory)
+{
+    bool failed = true;
+    struct rig rig;
+
+    messages_catch();
+    for (fails_at = 1; failed; fails_at++) {
+        open_client(&rig, 1);
+        connect_with(&rig, write_without_memory);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        if (rig.wire->sent_length > 0)
+            assert_memory_equal(rig.wire->sent, "PROXY TCP4 192.0.2.1", 20);
+        assert_true(failed || rig.wire->sent_length > 0);
+        assert_true(rig.wire->sent_length > 0 || !weir_channel_is_open(rig.channel));
+        rig_close(&rig);
+    }
+    assert_true(fails_at > 3);
+}
+
+/* ---- on sockets ---- */
+
+static void collect(weir_ctx *ctx, weir_msg *msg)
+{
+    struct bytes *bytes = line_end_of(ctx)->user_data;
+    weir_buf *buf = weir_buf_of(msg);
+    size_t length = weir_buf_readable(buf);
+
+    if (bytes->length + length <= sizeof(bytes->data)) {
+        memcpy(bytes->data + bytes->length, weir_buf_bytes(buf), length);
+        bytes->length += length;
+    }
+    weir_msg_release(msg);
+}
+
+static int add_sender(weir_pipeline *pipeline, void *header)
+{
+    return weir_proxy_sender_add(pipeline, header);
+}
+
+static void forge_on(struct line *line, int version)
+{
+    weir_proxy_header *header = make_header(version);
+    struct bytes expected = header_bytes(header), received = {0};
+
+    memcpy(expected.data + expected.length, FORGED, strlen(FORGED));
+    expected.length += strlen(FORGED);
+    line->server.user_data = &received;
+    line->server.on_read = collect;
+    line_prepare(line, &(const struct line_options){.add = add_sender, .arg = header});
+    line_call_saying(line, FORGED);
+    line_await_received(&line->server, expected.length);
+    line_close(line);
+    assert_int_equal(received.length, expected.length);
+    assert_memory_equal(received.data, expected.data, expected.length);
+    weir_proxy_header_release(header);
+}
+
+TEST_EACH_LINE(proxy_sender, of_version_1_cannot_be_overtaken)
+{
+    forge_on(line, 1);
+}
+
+TEST_EACH_LINE(proxy_sender, of_version_2_cannot_be_overtaken)
+{
+    forge_on(line, 2);
+}
