@@ -84,6 +84,34 @@ void weir__gate_inactive(weir_ctx *ctx)
         weir_fire_inactive(ctx);
 }
 
+/* ---- what would send something before that ---- */
+
+static void judge_first(weir_ctx *ctx)
+{
+    const weir__gate_state *state = state_of(ctx);
+
+    if (!state->is_in && !state->is_refused && weir_channel_is_active(weir_ctx_channel(ctx)))
+        (void)judge(ctx);
+}
+
+void weir__gate_flush(weir_ctx *ctx)
+{
+    judge_first(ctx);
+    weir_flush(ctx);
+}
+
+void weir__gate_close(weir_ctx *ctx, weir_promise *done)
+{
+    judge_first(ctx);
+    weir_close(ctx, done);
+}
+
+void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    judge_first(ctx);
+    weir_shutdown_output(ctx, done);
+}
+
 /* ---- listeners ---- */
 
 void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)

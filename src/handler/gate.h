@@ -3,6 +3,9 @@
  * The base of handlers that let a connection in or not: when it becomes active, before the handlers
  * behind have heard of it. One that is refused is aborted, and they never do. On a listener the
  * gate is set up in front of each connection that is accepted.
+ *
+ * The listeners of a connect run before `active`. So what would send something, a flush, a close or
+ * the end of the output, is judged as well if it comes first: nothing is sent to a refused peer.
  */
 #ifndef WEIR_HANDLER_GATE_H
 #define WEIR_HANDLER_GATE_H
@@ -37,6 +40,9 @@ void weir__gate_deinit(void *state);
 void weir__gate_added(weir_ctx *ctx);
 void weir__gate_active(weir_ctx *ctx);
 void weir__gate_inactive(weir_ctx *ctx);
+void weir__gate_flush(weir_ctx *ctx);
+void weir__gate_close(weir_ctx *ctx, weir_promise *done);
+void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done);
 void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg);
 
 #define WEIR__GATE_LISTENER_SLOTS                                                                 \
@@ -45,7 +51,9 @@ void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg);
 
 #define WEIR__GATE_SLOTS                                                                          \
     .state_size = sizeof(weir__gate_state), .init = weir__gate_init, .deinit = weir__gate_deinit, \
-    .added = weir__gate_added, .active = weir__gate_active, .inactive = weir__gate_inactive
+    .added = weir__gate_added, .active = weir__gate_active, .inactive = weir__gate_inactive,      \
+    .flush = weir__gate_flush, .close = weir__gate_close,                                         \
+    .shutdown_output = weir__gate_shutdown_output
 
 /* Adds it at the end of a connection's or a listener's pipeline; keeps the keeper. */
 int weir__gate_add(weir_pipeline *pipeline, const weir__gate *gate, void *keeper);

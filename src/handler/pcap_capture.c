@@ -148,6 +148,17 @@ static void add_handshake(weir_ctx *ctx)
     add_signal(capture, caller, WEIR__TCP_ACK);
 }
 
+/* The listeners of a connect, and what they write, come before `active`. */
+static void begin_flow(weir_ctx *ctx)
+{
+    const struct capture *capture = state_of(ctx);
+
+    if (capture->is_set || capture->datagrams || !weir_channel_is_active(weir_ctx_channel(ctx)))
+        return;
+    set_flow(ctx);
+    add_handshake(ctx);
+}
+
 static void add_fin(struct capture *capture, unsigned from)
 {
     if (!capture->is_set || capture->has_ended || capture->has_fin[from])
@@ -180,10 +191,7 @@ static void on_added(weir_ctx *ctx)
 
 static void on_active(weir_ctx *ctx)
 {
-    if (!state_of(ctx)->is_set && !state_of(ctx)->datagrams) {
-        set_flow(ctx);
-        add_handshake(ctx);
-    }
+    begin_flow(ctx);
     weir_fire_active(ctx);
 }
 
@@ -207,6 +215,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
+    begin_flow(ctx);
     if (event == weir_event_input_closed())
         add_fin(state_of(ctx), WEIR__PCAP_THERE);
     if (event == weir_event_output_closed())
@@ -229,6 +238,7 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
+    begin_flow(ctx);
     add_msg(ctx, WEIR__PCAP_HERE, msg);
     weir_write(ctx, msg, done);
 }

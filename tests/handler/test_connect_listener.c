@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The listeners of a connect run before `active`, and may write: what holds then for handlers that
+ * act at `active`.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/connection_limit.h>
+#include <weir/counters.h>
+#include <weir/idle.h>
+#include <weir/ip_filter.h>
+#include <weir/logging.h>
+#include <weir/pcap.h>
+#include <weir/read_timeout.h>
+#include <weir/timing.h>
+#include <weir/write_timeout.h>
+
+#include "support/channel/rig.h"
+#include "support/executor/messages.h"
+#include "support/handler/capture.h"
+#include "support/transport/line.h"
+
+/* ---- on a wire ---- */
+
+typedef int add_fn(weir_pipeline *pipeline, void *arg);
+
+/* A client that is about to connect, with a handler of this kind and a spy behind it. */
+static void open_client(struct rig *rig, add_fn *add, void *arg)
+{
+    rig_open_with(rig, &(const struct wire_options){.idle = true, .silent = true}, NULL);
+    assert_int_equal(add(rig->pipeline, arg), 0);
+    rig_add(rig, "a");
+    rig_start(rig);
+    diary_clear(&rig->diary);
+}
+
+static void connect_with(struct rig *rig, weir_listener_fn *listener)
+{
+    weir_promise *connected = NULL;
+    weir_address address;
+
+    assert_int_equal(weir_address_parse("127.0.0.1:2", &address), 0);
+    assert_int_equal(weir_promise_create(rig->stepper.executor, &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, listener, rig), 0);
+    weir_channel_connect(rig->channel, &address, NULL, connected);
+    rig->wire->is_active = true;
+    weir__channel_connected(rig->channel, 0);
+    weir_promise_release(connected);
+}
+
+static void write_and_flush(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    rig_write(rig, "x", NULL);
+    weir_channel_flush(((struct rig *)rig)->channel);
+}
+
+static void write_and_close(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    rig_write(rig, "x", NULL);
+    weir_channel_close(((struct rig *)rig)->channel, NULL);
+}
+
+static void write_and_shut(weir_promise *connected, void *rig)
+{
+    (void)connected;
+    rig_write(rig, "x", NULL);
+    weir_channel_shutdown_output(((struct rig *)rig)->channel, NULL);
+}
+
+static weir_listener_fn *const ways_to_send[] = {write_and_flush, write_and_close, write_and_shut};
+
+/* All handlers of the client have heard of its end. */
+static void end_client(struct line *line)
+{
+    weir_channel_abort(line->client.channel, NULL);
+    line_await(&line->client, "inactive", 1);
+}
+
+/* ---- who is let in ---- */
+
+static int add_filter(weir_pipeline *pipeline, void *filter)
+{
+    return weir_ip_filter_add(pipeline, filter);
+}
+
+static weir_ip_filter *make_filter(enum weir_ip_verdict others)
+{
+    weir_ip_filter *filter = NULL;
+
+    assert_int_equal(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.others = others), &filter), 0);
+    return filter;
+}
+
+/* Neither that nor what was written earlier is sent, whichever way it is asked for. */
+TEST(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer)
+{
+    weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
+    struct rig rig;
+
+    for (size_t i = 0; i < sizeof(ways_to_send) / sizeof(ways_to_send[0]); i++) {
+        open_client(&rig, add_filter, filter);
+        connect_with(&rig, ways_to_send[i]);
+        rig_run(&rig);
+        assert_int_equal(rig.wire->sent_length, 0);
+        assert_false(weir_channel_is_open(rig.channel));
+        assert_int_equal(diary_count(&rig.diary, "a.active"), 0);
+        assert_int_equal(diary_count(&rig.diary, "a.inactive"), 0);
+        assert_int_equal(weir_ip_filter_rejected(filter), i + 1);
+        rig_close(&rig);
+    }
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, lets_a_connect_listener_send_to_an_accepted_peer)
+{
+    weir_ip_filter *filter = make_filter(WEIR_IP_ACCEPT);
+    struct rig rig;
+
+    open_client(&rig, add_filter, filter);
+    connect_with(&rig, write_and_flush);
+    assert_sent(&rig, "x");
+    assert_int_equal(diary_count(&rig.diary, "a.active"), 1);
+    assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
+    rig_close(&rig);
+    weir_ip_filter_release(filter);
+}
+
+TEST_EACH_LINE(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer_on_sockets)
+{
+    weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
+
+    line_prepare(line, &(const struct line_options){.add = add_filter, .arg = filter});
+    line_call_saying(line, "x");
+    line_await(&line->server, "inactive", 1);
+    assert_int_equal(line->server.received, 0);
+    assert_int_equal(diary_count(&line->client.diary, "active"), 0);
+    line_close(line);
+    weir_ip_filter_release(filter);
+}
+
+static int add_limit(weir_pipeline *pipeline, void *limit)
+{
+    return weir_connection_limit_add(pipeline, limit);
+}
+
+TEST_EACH_LINE(connection_limit, counts_a_client_whose_connect_listener_writes_once)
+{
+    weir_connection_limit *limit = NULL;
+    weir_connection_limit_stats stats;
+
+    assert_int_equal(weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max = 1), &limit),
+                     0);
+    line_prepare(line, &(const struct line_options){.add = add_limit, .arg = limit});
+    line_call_saying(line, "x");
+    assert_heard(&line->client, "said active");
+    assert_heard(&line->server, "registered active read(x)");
+    weir_connection_limit_read(limit, &stats);
+    assert_int_equal(stats.open, 1);
+    assert_int_equal(stats.entered, 1);
+    line_close(line);
+    weir_connection_limit_release(limit);
+}
+
+/* ---- captures ---- */
+
+enum { FILE_HEAD = 24, PACKET_HEAD = 16, IPV4_TCP = 40, FLAGS = 33 };
+enum { SYN = 2, ACK = 16, PSH = 8, FIN = 1 };
+
+static int add_pcap(weir_pipeline *pipeline, void *pcap)
+{
+    return weir_pcap_add(pipeline, pcap);
+}
+
+/* The beginning of a capture: three packets of a handshake, then those bytes. */
+static void assert_begins_with_handshake(const char *path, const char *text)
+{
+    const uint8_t expected[] = {SYN, SYN | ACK, ACK, PSH | ACK};
+    uint8_t bytes[512];
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = read(descriptor, bytes, sizeof(bytes));
+    const uint8_t *packet = bytes + FILE_HEAD + PACKET_HEAD;
+
+    (void)close(descriptor);
+    assert_true(length >= FILE_HEAD + 4 * (PACKET_HEAD + IPV4_TCP) + (ssize_t)strlen(text));
+    for (int i = 0; i < 4; i++, packet += IPV4_TCP + PACKET_HEAD)
+        assert_int_equal(packet[FLAGS], expected[i]);
+    assert_memory_equal(packet - PACKET_HEAD, text, strlen(text));
+}
+
+TEST(pcap, begins_with_the_handshake_if_a_connect_listener_writes)
+{
+    struct capture file;
+    struct rig rig;
+
+    capture_open(&file, 0);
+    open_client(&rig, add_pcap, file.pcap);
+    connect_with(&rig, write_and_flush);
+    rig_close(&rig);
+    capture_end(&file);
+    assert_begins_with_handshake(file.path, "x");
+    capture_remove(&file);
+}
+
+TEST_EACH_LINE(pcap, begins_with_the_handshake_if_a_connect_listener_writes_to_a_socket)
+{
+    struct capture file;
+
+    capture_open(&file, 0);
+    line_prepare(line, &(const struct line_options){.add = add_pcap, .arg = file.pcap});
+    line_call_saying(line, "hello");
+    assert_heard(&line->server, "registered active read(hello)");
+    end_client(line);
+    capture_end(&file);
+    assert_begins_with_handshake(file.path, "hello");
+    capture_remove(&file);
+}
+
+/* ---- handlers that only look, and those of time ---- */
+
+struct all {
+    weir_counters *counters;
+    weir_timing *timing;
+};
+
+static int add_all(weir_pipeline *pipeline, void *all_)
+{
+    struct all *all = all_;
+    int err = weir_logging_add(pipeline, NULL);
+
+    if (err == 0)
+        err = weir_counters_add(pipeline, all->counters);
+    if (err == 0)
+        err = weir_timing_add(pipeline, all->timing);
+    if (err == 0)
+        err = weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.both_ns = weir_seconds(600)));
+    if (err == 0)
+        err = weir_read_timeout_add(pipeline, NULL);
+    return err == 0 ? weir_write_timeout_add(pipeline, NULL) : err;
+}
+
+TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
+{
+    weir_counters_figures figures;
+    struct all all = {0};
+
+    messages_catch();
+    assert_int_equal(weir_counters_create(NULL, &all.counters), 0);
+    assert_int_equal(weir_timing_create(NULL, &all.timing), 0);
+    line_prepare(line, &(const struct line_options){.add = add_all, .arg = &all});
+    line_call_saying(line, "x");
+    assert_heard(&line->client, "said active");
+    assert_heard(&line->server, "registered active read(x)");
+    weir_counters_read(all.counters, &figures);
+    assert_int_equal(figures.open, 1);
+    assert_int_equal(figures.channels, 1);
+    assert_int_equal(figures.bytes_written, 1);
+    end_client(line);
+    weir_counters_read(all.counters, &figures);
+    assert_int_equal(figures.open, 0);
+    weir_counters_release(all.counters);
+    weir_timing_release(all.timing);
+}
