@@ -578,6 +578,57 @@ TEST(hop, pauses_reading_while_too_much_is_under_way)
     far_close(&far);
 }
 
+/* A handler that takes each message when the test lets it, and says when it has got one. */
+static struct tally arrivals, permits;
+
+static void take_when_let(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    tally_add(&arrivals);
+    (void)tally_await(&permits, atomic_load(&arrivals.calls));
+    weir_msg_release(msg);
+}
+
+/* It has taken so many: the next one has come to it, and the loop has heard of those before. */
+static void let_take(struct far *far, uint32_t count)
+{
+    tally_add(&permits);
+    assert_true(tally_await(&arrivals, count + 1));
+    rig_run(&far->rig);
+}
+
+/* Reading goes on below the low mark, and not at it; and it does if it was exactly there before. */
+TEST(hop, reads_on_when_less_than_the_low_mark_is_under_way)
+{
+    static const weir_handler taker = {.name = "taker", .read = take_when_let};
+    weir_msg *sample = sized_msg(100);
+    int64_t cost = weir__outbound_cost(sample);
+    struct far far;
+
+    weir_msg_release(sample);
+    arrivals = permits = (struct tally){0};
+    far_open_bare(&far, NULL,
+                  WEIR_CHANNEL_OPTIONS(.low_mark = 2 * cost, .high_mark = 4 * cost - 1));
+    assert_int_equal(
+        weir_pipeline_add(far.rig.pipeline, WEIR_PLACE(.group = far.group), &taker, NULL), 0);
+    rig_start(&far.rig);
+    settle(&far);
+    gate_open(&far.gate);
+    for (int i = 0; i < 4; i++)
+        (void)weir__channel_received(far.rig.channel, sized_msg(100));
+    assert_false(far.rig.wire->reads);
+    let_take(&far, 1); /* 3 are under way */
+    assert_false(far.rig.wire->reads);
+    let_take(&far, 2); /* 2: the low mark */
+    assert_false(far.rig.wire->reads);
+    weir_channel_set_auto_read(far.rig.channel, true); /* has the loop look again */
+    assert_false(far.rig.wire->reads);
+    let_take(&far, 3);
+    assert_true(far.rig.wire->reads);
+    tally_add(&permits);
+    far_close(&far);
+}
+
 TEST(hop, counts_what_its_handler_holds)
 {
     struct far far;
