@@ -45,8 +45,8 @@ typedef struct weir_channel_options {
     bool keep_open_on_error;   /* an error that reaches the tail is logged, and closes nothing */
     bool executor_per_handler; /* handlers of one group run on executors of their own, not on one */
     int64_t connect_timeout_ns; /* default 30 s; WEIR_OFF = none */
-    int64_t close_timeout_ns;   /* a close waits so long for a peer that takes nothing of the rest,
-                                   and then for its end of stream; default 3 s */
+    int64_t close_timeout_ns;   /* a close that has sent everything waits so long for the end of the
+                                   peer's stream; default 3 s; WEIR_OFF = for ever */
     int64_t low_mark;           /* writable again below this, default 32 KiB */
     int64_t high_mark;          /* not writable above this, default 64 KiB */
     int64_t write_cap;          /* a write beyond this fails with WEIR_EFULL; default none */
@@ -86,6 +86,9 @@ typedef struct weir_channel_options {
     bool packet_info; /* UDP, IP_PKTINFO: the recipient of what comes is the address that it was
                          sent to, also if the channel is bound to any, and a reply leaves from
                          there */
+    int64_t close_send_timeout_ns; /* a close gives up, and resets the connection, when the peer has
+                                      taken nothing of what is left for so long; default 30 s;
+                                      WEIR_OFF = never */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) \
@@ -273,14 +276,17 @@ WEIR_API void weir_channel_request_read(weir_channel *channel);
 
 /*
  * Closes: sends what was written before, shuts the sending side, and discards what comes until the
- * peer closes too. It waits close_timeout_ns at the longest for a peer that takes nothing, and then
- * as long for its end of stream. Closing twice is fine. Without a loop nothing can be sent.
+ * peer closes too, for close_timeout_ns at the longest. A slow peer gets everything. A close gives
+ * up when the peer takes nothing for close_send_timeout_ns: it resets the connection, and `done`
+ * and the writes that are left fail with -ETIMEDOUT. Otherwise `done` succeeds when the channel is
+ * closed. Closing twice is fine. Without a loop nothing can be sent.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_close(weir_channel *channel, weir_promise *done);
 
 /*
- * Closes at once: what was not sent is lost, and its writes fail.
+ * Closes at once: what was not sent is lost, and its writes fail. The peer sees a reset if anything
+ * was, where the transport has such a thing.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_abort(weir_channel *channel, weir_promise *done);

@@ -46,9 +46,10 @@ typedef struct weir_tls_options {
     bool start_tls;          /* the first message that is written goes out in clear; then it begins
                                 ("220 go ahead") */
     int64_t handshake_timeout_ns;  /* default 10 s; WEIR_OFF = none */
-    int64_t close_timeout_ns;      /* a close waits so long for a peer that takes nothing of what is
-                                      to be sent, the end of TLS included; and as long, if there are
-                                      writes, for a handshake that has no timeout; default 3 s */
+    int64_t close_timeout_ns;      /* a close waits so long, if there are writes, for a handshake
+                                      that has no timeout, or for a peer that is to end TLS and
+                                      takes nothing; default 3 s. Then it goes on to the transport,
+                                      which has close_send_timeout_ns (weir/channel.h) */
     int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
     weir_group *offload;     /* the handshake's work is done on executors of this group; kept. What
                                 the peer sends meanwhile is not read; where the handler has an

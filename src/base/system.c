@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -49,6 +51,11 @@ static int call_if_nametoindex(const char *name)
     unsigned index = if_nametoindex(name);
 
     return index > 0 ? (int)index : -1;
+}
+
+static int call_outq(int descriptor, int *ret_bytes)
+{
+    return ioctl(descriptor, SIOCOUTQ, ret_bytes);
 }
 
 /* musl gives these two unsigned flags, */
@@ -126,6 +133,7 @@ weir__system weir__sys = {
     .getsockname = call_getsockname,
     .getpeername = call_getpeername,
     .if_nametoindex = call_if_nametoindex,
+    .outq = call_outq,
 
     .recv = recv,
     .recvmsg = recvmsg,

@@ -28,7 +28,8 @@ typedef struct weir__system {
     int (*setsockopt)(int descriptor, int level, int name, const void *value, socklen_t length);
     int (*getsockname)(int descriptor, struct sockaddr *address, socklen_t *length);
     int (*getpeername)(int descriptor, struct sockaddr *address, socklen_t *length);
-    int (*if_nametoindex)(const char *name); /* but an error is -1 */
+    int (*if_nametoindex)(const char *name);     /* but an error is -1 */
+    int (*outq)(int descriptor, int *ret_bytes); /* ioctl, SIOCOUTQ */
 
     ssize_t (*recv)(int descriptor, void *memory, size_t size, int flags);
     ssize_t (*recvmsg)(int descriptor, struct msghdr *message, int flags);

@@ -68,6 +68,7 @@ enum {
     WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */
     WEIR__INPUT_HELD = 1 << 20,    /* a handler does not want to be read for now */
     WEIR__ADMITTED = 1 << 21,      /* the next write is within the cap already */
+    WEIR__RESETS = 1 << 22,        /* its end is a reset: data is lost */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
@@ -86,6 +87,7 @@ enum {
     WEIR__DUE_LOST = 1 << 11,      /* something that another thread asked for */
     WEIR__DUE_WATCH = 1 << 12,     /* asked for by another thread */
     WEIR__DUE_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
+    WEIR__DUE_GIVE_UP = 1 << 14,   /* a handler elsewhere has held data for too long */
 };
 
 /*
@@ -202,6 +204,10 @@ struct weir__rare {
     struct weir__holder *holders; /* ctx.c: handlers that hold back bytes */
     bool has_own_config;          /* nobody shares it */
     unsigned input_holds;         /* handlers that hold the input */
+    int64_t moved_at;             /* closing.c: when the peer last took something */
+    int64_t unacknowledged;       /* bytes, at the last sample */
+    int close_err;                /* why the close gave up; 0 = it did not */
+    char *loss;                   /* the same in words; may be NULL all the same */
 
     /* Any thread's. */
     _Atomic(weir_promise *) closed; /* made when somebody asks for it */
@@ -324,8 +330,7 @@ void weir__channel_begin_reading(weir_channel *channel);
 /* What was flushed goes to the transport, as far as it does not wait for room. */
 void weir__channel_go_on_sending(weir_channel *channel);
 
-/* Some of what was written before a close has been sent; all of it. */
-void weir__channel_put_off_deadline(weir_channel *channel);
+/* All that was written before a close has been sent. */
 void weir__channel_sent_all(weir_channel *channel);
 
 /* Ends the channel: the transport goes, and what is not sent fails with `err`. */

@@ -13,6 +13,7 @@
 
 #define CONNECT_TIMEOUT_NS weir_seconds(30)
 #define CLOSE_TIMEOUT_NS weir_seconds(3)
+#define CLOSE_SEND_TIMEOUT_NS weir_seconds(30)
 #define HIGH_MARK (64 * 1024)
 #define READS_PER_TURN 16
 #define WRITES_PER_FLUSH 16
@@ -52,7 +53,7 @@ static const char *nonsense_in(const weir_channel_options *options)
     if (has_negatives(options))
         return "a count, a size, a mark or the user timeout is negative";
     if (options->connect_timeout_ns < WEIR_OFF || options->close_timeout_ns < WEIR_OFF ||
-        options->write_cap < WEIR_OFF)
+        options->close_send_timeout_ns < WEIR_OFF || options->write_cap < WEIR_OFF)
         return "a timeout or the write cap is less than WEIR_OFF";
     if (options->unix_mode > UNIX_MODE_MAX)
         return "unix_mode is more than 0777";
@@ -123,6 +124,8 @@ static void fill_in(weir_channel_options *options)
 {
     options->connect_timeout_ns = number_or(options->connect_timeout_ns, CONNECT_TIMEOUT_NS);
     options->close_timeout_ns = number_or(options->close_timeout_ns, CLOSE_TIMEOUT_NS);
+    options->close_send_timeout_ns =
+        number_or(options->close_send_timeout_ns, CLOSE_SEND_TIMEOUT_NS);
     options->reads_per_turn = int_or(options->reads_per_turn, READS_PER_TURN);
     options->writes_per_flush = int_or(options->writes_per_flush, WRITES_PER_FLUSH);
     options->backlog = int_or(options->backlog, BACKLOG);

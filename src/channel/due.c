@@ -11,9 +11,12 @@
  */
 #include "channel/channel.h"
 
+#include <errno.h>
+
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "channel/closing.h"
 #include "channel/progress.h"
 
 #define BUSY (1u << 31)
@@ -58,6 +61,8 @@ static void do_due(weir_channel *channel, uint32_t bits)
         weir__channel_do_inactive(channel);
     if (bits & WEIR__DUE_DEREGISTER)
         weir__channel_do_detach(channel);
+    if (bits & WEIR__DUE_GIVE_UP)
+        weir__channel_give_up(channel, -ETIMEDOUT, "a handler has held data for too long");
     if (bits & WEIR__DUE_ABORT)
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
     if (bits & WEIR__DUE_END)

@@ -11,7 +11,7 @@
  *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_end        close of what is not active,
  *                                                                      abort, an error, all sent
  *                                                                      and the peer's end seen, or
- *                                                                      the deadline
+ *                                                                      a timeout (closing.c)
  *      CLOSING                    CLOSED      become_closed            the transport is through
  *
  *      registered from   to    by
@@ -35,12 +35,15 @@
 #include "channel/channel.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include <weir/error.h>
 
 #include "base/log.h"
 #include "channel/call.h"
 #include "channel/channel_stats.h"
+#include "channel/closing.h"
 
 /*
  * Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
@@ -78,9 +81,20 @@ static void on_shut_down(weir__member *member)
     weir__channel_drain(container_of(member, weir_channel, member));
 }
 
+/* The time of the shutdown is up. */
 static void on_abort(weir__member *member)
 {
-    weir__channel_do_abort(container_of(member, weir_channel, member), NULL, WEIR_ECLOSED);
+    weir_channel *channel = container_of(member, weir_channel, member);
+    char reason[WEIR__LOSS_SIZE];
+
+    if (weir__outbound_is_empty(&channel->outbound)) {
+        weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
+        return;
+    }
+    (void)snprintf(reason, sizeof(reason),
+                   "the shutdown of the group does not wait for the last %" PRId64 " bytes",
+                   weir__outbound_left(channel));
+    weir__channel_give_up(channel, WEIR_ECLOSED, reason);
 }
 
 static const weir__member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
@@ -247,6 +261,8 @@ static void complete_waiting(weir_channel *channel)
 {
     weir__rare *rare = weir__channel_rare_if_any(channel);
     weir_promise *closed;
+    const char *reason;
+    int err = weir__closing_loss(channel, &reason);
 
     if (rare == NULL)
         return;
@@ -254,9 +270,9 @@ static void complete_waiting(weir_channel *channel)
     closed = atomic_load_explicit(&rare->closed, memory_order_seq_cst);
     if (closed != NULL)
         (void)weir_promise_succeed(closed, NULL);
-    weir__waiting_complete(&rare->closers, 0, NULL);
+    weir__waiting_complete(&rare->closers, err, reason);
     weir__waiting_complete(&rare->deregisterers, 0, NULL);
-    weir__waiting_complete(&rare->output_closers, WEIR_ECLOSED, NULL);
+    weir__waiting_complete(&rare->output_closers, err < 0 ? err : WEIR_ECLOSED, reason);
 }
 
 /* A loop at its very end closes what is left, but runs no task: the rest is done elsewhere, where
@@ -271,18 +287,36 @@ static void part_if_loop_ends(weir_channel *channel)
 
 static void become_closed(weir_channel *channel)
 {
+    const char *reason;
+
     weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
     complete_waiting(channel);
-    weir__outbound_fail_all(channel, channel->outbound.cause, NULL);
+    (void)weir__closing_loss(channel, &reason);
+    weir__outbound_fail_all(channel, channel->outbound.cause, reason);
     part_if_loop_ends(channel);
     if (weir__channel_has(channel, WEIR__BEGUN))
         weir__channel_make_due(channel, WEIR__DUE_END);
+}
+
+/*
+ * A peer that has only a part of what was written must not take it for the whole. Until a close
+ * comes to the transport handlers may hold some of it; after that all of it is in the queue.
+ */
+static bool loses_data(const weir_channel *channel)
+{
+    if (weir__channel_has(channel, WEIR__RESETS))
+        return true;
+    if (weir__channel_phase(channel) == WEIR__OPEN)
+        return weir__channel_is(channel, WEIR__IS_ACTIVE) && weir__outbound_bytes(channel) > 0;
+    return !weir__outbound_is_empty(&channel->outbound);
 }
 
 void weir__channel_end(weir_channel *channel, int err)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
+    if (channel->transport->reset != NULL && loses_data(channel))
+        channel->transport->reset(channel);
     channel->outbound.cause = err;
     weir__channel_lock(channel);
     weir__channel_set_state(channel, WEIR__CLOSING, WEIR__PHASE);
@@ -308,32 +342,6 @@ static bool has_to_linger(const weir_channel *channel)
     return has_time(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
            !atomic_load_explicit(&channel->no_linger, memory_order_relaxed) &&
            channel->transport->shut_output != NULL;
-}
-
-static void on_close_timeout(weir_timer *timer)
-{
-    weir__channel_end(container_of(timer, weir__rare, timer)->channel, WEIR_ECLOSED);
-}
-
-/*
- * The peer has so long to take something, and then to end its stream. Without memory for a deadline
- * there is none to wait for: the channel ends at once.
- */
-static bool set_deadline(weir_channel *channel)
-{
-    int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
-    weir__rare *rare = weir__channel_rare(channel);
-
-    if (timeout_ns == WEIR_NEVER)
-        return true;
-    return rare != NULL && weir_timer_start(weir__channel_executor(channel), &rare->timer,
-                                            timeout_ns, on_close_timeout) == 0;
-}
-
-void weir__channel_put_off_deadline(weir_channel *channel)
-{
-    if (weir__channel_phase(channel) == WEIR__SENDING && !set_deadline(channel))
-        weir__channel_end(channel, WEIR_ECLOSED);
 }
 
 /* A half closure has waited for what is sent now. The end that follows tells the peer no more. */
@@ -363,7 +371,7 @@ void weir__channel_sent_all(weir_channel *channel)
         return;
     }
     weir__channel_set_state(channel, WEIR__LINGERING, WEIR__PHASE);
-    err = set_deadline(channel) ? 0 : WEIR_ECLOSED;
+    err = weir__closing_limit_lingering(channel) ? 0 : WEIR_ECLOSED;
     if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
     channel->flags |= WEIR__OUTPUT_SHUT;
@@ -385,7 +393,7 @@ static void send_rest(weir_channel *channel)
         weir__channel_end(channel, WEIR_ECLOSED);
         return;
     }
-    if (!set_deadline(channel)) {
+    if (!weir__closing_limit_sending(channel)) {
         weir__channel_end(channel, WEIR_ECLOSED);
         return;
     }
@@ -397,13 +405,16 @@ static void send_rest(weir_channel *channel)
 static bool wait_for_close(weir_channel *channel, weir_promise *done)
 {
     weir__rare *rare;
+    const char *reason;
+    int err;
 
     if (done == NULL)
         return true;
     if (!weir_promise_set_uncancellable(done))
         return false;
     if (weir__channel_phase(channel) == WEIR__CLOSED) {
-        weir__channel_report(channel, done, 0, NULL);
+        err = weir__closing_loss(channel, &reason);
+        weir__channel_report(channel, done, err, reason);
         return false;
     }
     rare = weir__channel_rare(channel);

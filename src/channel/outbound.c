@@ -390,6 +390,19 @@ static int64_t remaining(weir_msg *msg)
     return -1;
 }
 
+int64_t weir__outbound_left(const weir_channel *channel)
+{
+    int64_t bytes = 0, there;
+
+    for (const weir__entry *entry = channel->outbound.first; entry != NULL; entry = entry->next) {
+        there = remaining(entry->msg);
+        if (there < 0 && entry->msg != NULL)
+            there = (int64_t)weir_msg_size(entry->msg);
+        bytes += there > 0 ? there : 0;
+    }
+    return bytes;
+}
+
 /* The bytes are there: remaining() said so. */
 static void skip(weir_msg *msg, int64_t bytes)
 {

@@ -74,6 +74,10 @@ static inline bool weir__outbound_has_flushed(const weir__outbound *outbound)
     return outbound->unflushed != &outbound->first;
 }
 
+/* The loop: the bytes of all messages in the queue, of others than bytes what weir_msg_size says.
+ */
+int64_t weir__outbound_left(const weir_channel *channel);
+
 /* ---- counting ---- */
 
 /* The bytes that a message counts as. */

@@ -66,6 +66,7 @@ void weir__rare_destroy(weir__rare *rare)
     weir__free(atomic_load_explicit(&rare->addresses.remote, memory_order_acquire));
     weir__hop_forget(rare);
     weir__free(rare->destination);
+    weir__free(rare->loss);
     weir__free(rare);
 }
 

@@ -74,6 +74,13 @@ typedef struct weir__transport {
      */
     bool (*close)(weir_channel *channel);
 
+    /* `close` follows at once, and the peer is to see a reset. NULL = there is no such thing. */
+    void (*reset)(weir_channel *channel);
+
+    /* Bytes that were sent and that the peer has not acknowledged; an upper bound. NULL = what is
+     * sent cannot be lost any more, or nobody knows. */
+    int64_t (*unacknowledged)(const weir_channel *channel);
+
     /* The end of stream for the peer; and nothing more is received. NULL = there is no such thing.
      */
     int (*shut_output)(weir_channel *channel);
@@ -160,7 +167,7 @@ void weir__channel_input_ended(weir_channel *channel, int err);
 /* There is room to send again after a flush that was not taken whole; or sending has failed. */
 void weir__channel_writable(weir_channel *channel, int err);
 
-/* There may be: it is worth a try. That is nothing that gives a closing channel more time. */
+/* There may be: it is worth a try. */
 void weir__channel_maybe_writable(weir_channel *channel);
 
 /* The transport has let go of the channel, after detach or close. */

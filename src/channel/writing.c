@@ -177,7 +177,6 @@ void weir__channel_maybe_writable(weir_channel *channel)
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
-    weir__channel_put_off_deadline(channel);
     if (err == 0)
         weir__channel_go_on_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)

@@ -19,9 +19,9 @@
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"
+#include "channel/closing.h"
 #include "channel/node.h"
 #include "channel/outbound.h"
-#include "channel/progress.h"
 #include "handler/chunks.h"
 #include "handler/content.h"
 #include "handler/messenger.h"
@@ -31,6 +31,7 @@ struct chunked_writing {
     weir_timer close_timer;
     bool is_pumping; /* somebody further out on the stack */
     bool needs_flush;
+    int64_t closes_from; /* its patience begins here */
 };
 
 /* A piece under way. */
@@ -287,37 +288,61 @@ static bool is_held_back(weir_ctx *ctx)
            weir__outbound_is_empty(&weir_ctx_channel(ctx)->outbound);
 }
 
+static int64_t timeout_of(weir_ctx *ctx)
+{
+    return weir__channel_options(weir_ctx_channel(ctx))->close_send_timeout_ns;
+}
+
 /* How long it may last until the peer takes some more of a piece. */
 static int64_t patience_left(weir_ctx *ctx)
 {
-    const weir_channel *channel = weir_ctx_channel(ctx);
+    const struct chunked_writing *state = weir_ctx_state(ctx);
+    int64_t moved_at = weir__closing_moved_at(weir_ctx_channel(ctx));
 
-    return weir__deadline(weir__progress_of_bytes(channel),
-                          weir__channel_options(channel)->close_timeout_ns) -
-           weir__executor_now(weir_ctx_executor(ctx));
+    if (moved_at < state->closes_from)
+        moved_at = state->closes_from;
+    return weir__deadline(moved_at, timeout_of(ctx)) - weir__executor_now(weir_ctx_executor(ctx));
+}
+
+/* The peer would take a part of the chunks for all of them: so their channel does not end well. */
+static void lose_rest(weir_ctx *ctx)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    char reason[WEIR__LOSS_SIZE];
+
+    weir__closing_describe(channel, "no chunk was sent", reason, sizeof(reason));
+    if (weir__channel_is_here(channel))
+        weir__channel_give_up(channel, -ETIMEDOUT, reason);
+    else
+        weir__channel_make_due(channel, WEIR__DUE_GIVE_UP);
+    give_up(ctx, -ETIMEDOUT, reason);
 }
 
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
     int64_t left_ns = patience_left(ctx);
+    int64_t look_ns = weir__closing_look_ns(weir_ctx_channel(ctx), timeout_of(ctx));
 
     if (left_ns > 0)
-        (void)weir_ctx_timer_start(ctx, timer, left_ns, on_close_timer);
+        (void)weir_ctx_timer_start(ctx, timer, left_ns < look_ns ? left_ns : look_ns,
+                                   on_close_timer);
     else if (state->writes.count > 0 && is_held_back(ctx))
         put_off_close(ctx);
     else
-        give_up(ctx, WEIR_ECLOSED, "the channel was closed, and nothing moved");
+        lose_rest(ctx);
 }
 
 static void put_off_close(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
-    if (state->writes.closes)
-        (void)weir_ctx_timer_start(ctx, &state->close_timer,
-                                   weir__channel_options(weir_ctx_channel(ctx))->close_timeout_ns,
-                                   on_close_timer);
+    if (!state->writes.closes || timeout_of(ctx) == WEIR_NEVER)
+        return;
+    state->closes_from = weir__executor_now(weir_ctx_executor(ctx));
+    (void)weir_ctx_timer_start(ctx, &state->close_timer,
+                               weir__closing_look_ns(weir_ctx_channel(ctx), timeout_of(ctx)),
+                               on_close_timer);
 }
 
 /* ---- slots ---- */
@@ -349,8 +374,8 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
-    if (state->writes.count > 0) /* without memory only whole pieces count */
-        (void)weir__progress_watch(weir_ctx_channel(ctx));
+    if (state->writes.count > 0)
+        weir__closing_watch(weir_ctx_channel(ctx));
     weir_pending_writes_close(ctx, &state->writes, done);
     put_off_close(ctx);
     pump(ctx);
@@ -366,7 +391,10 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 
 static void on_inactive(weir_ctx *ctx)
 {
-    give_up(ctx, WEIR_ECLOSED, NULL);
+    const char *reason;
+    int err = weir__closing_loss(weir_ctx_channel(ctx), &reason);
+
+    give_up(ctx, err < 0 ? err : WEIR_ECLOSED, reason);
     weir_fire_inactive(ctx);
 }
 

@@ -6,9 +6,9 @@
  * channel; if that has half closure, it is the end of the input, whether or not the peer's stream
  * goes on.
  *
- * The timer is asked three times, at the most: a peer that keeps us from sending is given up, and
- * so is one that takes nothing of what is to be sent; one that was to end TLS is not waited for any
- * longer.
+ * The timer is used three times, at the most. A peer that keeps us from sending is given up. One
+ * that takes nothing of what is to be sent, and one that was to end TLS, is not waited for any
+ * longer: the close goes on to the transport, which has its own timeouts.
  */
 #include <errno.h>
 
@@ -44,20 +44,22 @@ static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
     weir_channel *channel = weir_ctx_channel(ctx);
 
     (void)timer;
-    if (weir_channel_sent_at(channel) == weir__tls_of(ctx)->sent_at &&
-        weir_channel_pending_bytes(channel) > 0)
-        weir_channel_abort(channel, NULL);
-    else
+    if (weir_channel_sent_at(channel) != weir__tls_of(ctx)->sent_at)
         limit_sending(ctx);
+    else
+        weir_pending_writes_settle(ctx, &weir__tls_of(ctx)->writes);
 }
 
-/* When all has been sent the transport waits for the peer's end of stream, for its own time. */
+/*
+ * As long as the close waits here for our end of TLS to be sent. A peer that takes nothing gets the
+ * close without it: from there on the transport's timeout counts, and only that gives up.
+ */
 static void limit_sending(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     weir_channel *channel = weir_ctx_channel(ctx);
 
-    if (tls->close_timeout_ns == WEIR_OFF || weir_channel_pending_bytes(channel) == 0)
+    if (tls->close_timeout_ns == WEIR_OFF || !tls->writes.closes)
         return;
     tls->sent_at = weir_channel_sent_at(channel);
     (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_close_timer);
@@ -201,7 +203,7 @@ static void end_output(weir_ctx *ctx)
     else
         weir_pending_writes_settle(ctx, &tls->writes); /* the close sends it, with its own end */
     weir__tls_ask_for_more(ctx);
-    if (promise == NULL || tls->last_write != NULL) /* otherwise it has been sent */
+    if (tls->last_write != NULL) /* otherwise it has been sent, or is not waited for */
         limit_sending(ctx);
     weir_promise_release(promise);
 }
@@ -258,7 +260,6 @@ static void close_shut(weir_ctx *ctx, weir_promise *done)
         return;
     }
     weir_pending_writes_settle(ctx, &tls->writes);
-    limit_sending(ctx);
 }
 
 void weir__tls_close(weir_ctx *ctx, weir_promise *done)

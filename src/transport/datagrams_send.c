@@ -423,11 +423,9 @@ static __attribute__((noinline)) int send_batch(weir__datagrams *self)
         drop_front(self, (int)sent);
         return 0;
     }
-    if (sent > 0)
+    if (sent > 0) { /* the recipient has taken something */
         self->join_again = 0;
-    if (sent > 0 && self->room_ns > 0) { /* the recipient has taken something */
         self->room_ns = 0;
-        weir__channel_put_off_deadline(&self->base.channel);
     }
     complete(self, &batch, (size_t)sent);
     return (size_t)sent < batch.count;

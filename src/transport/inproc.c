@@ -15,9 +15,10 @@
  * To an end that has gone a write fails, and nothing more happens until what that one had sent is
  * read: it may be what the writer still waits for. Then the channel ends, as a socket's would.
  *
- * Closing. What is on the way to the other end stays there, so there is nothing to linger for. The
- * other end hears of it in the second task that comes by, behind the one that tells our own
- * handlers: so `inactive` comes to us first, and then to the peer.
+ * Closing. What is on the way to the other end stays there, so there is nothing to linger for. If
+ * messages are left that are not on the way, the other end sees -ECONNRESET behind the last one. It
+ * hears of the end in the second task that comes by, behind the one that tells our own handlers: so
+ * `inactive` comes to us first, and then to the peer.
  */
 #include <weir/inproc.h>
 
@@ -131,6 +132,14 @@ static bool inproc_close(weir_channel *channel)
     if (self->link != NULL)
         weir__inproc_tell(weir__link_close(self->link, self->side));
     return true;
+}
+
+static void inproc_reset(weir_channel *channel)
+{
+    struct inproc *self = inproc_of(channel);
+
+    if (self->link != NULL)
+        weir__link_cut(self->link, self->side);
 }
 
 static void inproc_destroy(weir_channel *channel)
@@ -344,7 +353,8 @@ static void tell_end(struct inproc *self)
     }
     self->has_ended = true;
     self->reads = false;
-    weir__channel_input_ended(&self->channel, 0);
+    weir__channel_input_ended(&self->channel,
+                              weir__link_is_cut(self->link, self->side) ? -ECONNRESET : 0);
 }
 
 static void tell_messages(struct inproc *self)
@@ -520,6 +530,7 @@ static const weir__transport transport = {
     .bind = inproc_bind,
     .connect = inproc_connect,
     .close = inproc_close,
+    .reset = inproc_reset,
     .shut_output = inproc_shut_output,
     .shut_input = inproc_shut_input,
     .read_start = inproc_read_start,

@@ -255,6 +255,23 @@ weir_channel *weir__link_shut_input(weir__link *link, weir__side side)
     return told;
 }
 
+void weir__link_cut(weir__link *link, weir__side side)
+{
+    weir__mutex_lock(&link->lock);
+    peer_of(link, side)->is_cut = true;
+    weir__mutex_unlock(&link->lock);
+}
+
+bool weir__link_is_cut(weir__link *link, weir__side side)
+{
+    bool is_cut;
+
+    weir__mutex_lock(&link->lock);
+    is_cut = end_of(link, side)->is_cut;
+    weir__mutex_unlock(&link->lock);
+    return is_cut;
+}
+
 weir_channel *weir__link_close(weir__link *link, weir__side side)
 {
     weir__link_end *end = end_of(link, side), *peer = peer_of(link, side);

@@ -35,7 +35,8 @@ typedef enum weir__side {
 typedef struct weir__link_end {
     weir_channel *channel; /* while it has a loop */
     bool is_gone;          /* for good */
-    bool is_over;          /* nothing more comes */
+    bool is_over;          /* nothing more comes, */
+    bool is_cut;           /* though the other end had more to send */
     bool is_deaf;          /* does not want what comes */
     bool reader_waits;     /* it is told when something has come */
     bool writer_waits;     /* the other is told when there is room again */
@@ -100,6 +101,12 @@ bool weir__link_wait(weir__link *link, weir__side side);
 /* This end sends no more; it wants no more. Returns who is to be told. */
 weir_channel *weir__link_shut_output(weir__link *link, weir__side side);
 weir_channel *weir__link_shut_input(weir__link *link, weir__side side);
+
+/* This end goes with messages that it has not sent: the other end sees a reset. */
+void weir__link_cut(weir__link *link, weir__side side);
+
+/* Whether the other end has done so. */
+bool weir__link_is_cut(weir__link *link, weir__side side);
 
 /* This end goes: both of these, and for good. Returns who is to be told. */
 weir_channel *weir__link_close(weir__link *link, weir__side side);

@@ -79,6 +79,11 @@ static int set_reset_on_close(int descriptor, bool on)
     return weir__socket_set(descriptor, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
+void weir__socket_reset_on_close(int descriptor)
+{
+    (void)set_reset_on_close(descriptor, true); /* fails of what is not connected any more */
+}
+
 /* A fresh socket has none of them set: a call is made only for what is to be on. */
 static int set_switches(int descriptor, int family, const weir_channel_options *options, bool fresh)
 {

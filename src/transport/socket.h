@@ -26,6 +26,9 @@ int weir__socket_configure_datagrams(int descriptor, int family,
 int weir__socket_reconfigure_datagrams(int descriptor, int family,
                                        const weir_channel_options *options);
 
+/* Closing the socket will reset its connection. */
+void weir__socket_reset_on_close(int descriptor);
+
 /* Binds, with the options that must be set before. */
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options);

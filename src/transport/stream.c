@@ -216,6 +216,21 @@ bool weir__stream_close(weir_channel *channel)
     return weir__endpoint_close(channel);
 }
 
+void weir__stream_reset(weir_channel *channel)
+{
+    weir__socket_reset_on_close(stream_of(channel)->base.handle.descriptor);
+}
+
+/* The end of the stream counts as a byte. */
+int64_t weir__stream_unacknowledged(const weir_channel *channel)
+{
+    int bytes, end = weir__channel_has(channel, WEIR__OUTPUT_SHUT) ? 1 : 0;
+
+    if (weir__sys.outq(stream_of(channel)->base.handle.descriptor, &bytes) < 0)
+        return 0;
+    return bytes > end ? bytes - end : 0;
+}
+
 bool weir__stream_is_active(const weir_channel *channel)
 {
     return stream_of(channel)->connected;

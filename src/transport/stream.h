@@ -32,6 +32,8 @@ int weir__stream_bind(weir_channel *channel, const weir_address *local);
 int weir__stream_connect(weir_channel *channel, const weir_address *remote,
                          const weir_address *local);
 bool weir__stream_close(weir_channel *channel);
+void weir__stream_reset(weir_channel *channel);
+int64_t weir__stream_unacknowledged(const weir_channel *channel);
 int weir__stream_shut_output(weir_channel *channel);
 int weir__stream_shut_input(weir_channel *channel);
 void weir__stream_read_start(weir_channel *channel, bool once);

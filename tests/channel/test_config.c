@@ -27,6 +27,7 @@ TEST(config, has_every_default_in_its_place)
 
     assert_int_equal(options.connect_timeout_ns, weir_seconds(30));
     assert_int_equal(options.close_timeout_ns, weir_seconds(3));
+    assert_int_equal(options.close_send_timeout_ns, weir_seconds(30));
     assert_int_equal(options.low_mark, 32 * 1024);
     assert_int_equal(options.high_mark, 64 * 1024);
     assert_int_equal(options.write_cap, WEIR_NEVER);

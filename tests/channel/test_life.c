@@ -193,7 +193,7 @@ TEST(life, abort_tells_promises_then_fails_writes_then_in_a_task_the_handlers)
     diary_clear(&rig.diary);
     done = rig_promise(&rig, "done");
     weir_channel_abort(rig.channel, done);
-    assert_diary(&rig.diary, "CLOSE closed=ok done=ok x=WEIR_ECLOSED");
+    assert_diary(&rig.diary, "RESET CLOSE closed=ok done=ok x=WEIR_ECLOSED");
     assert_false(weir_channel_is_active(rig.channel));
     rig_run(&rig);
     assert_diary(&rig.diary, "a.inactive b.inactive a.unregistered b.unregistered "
@@ -322,19 +322,155 @@ TEST(life, lingering_ends_at_the_deadline)
     rig_close(&rig);
 }
 
-TEST(life, sending_the_rest_ends_at_the_same_deadline)
+static void open_stuck(struct rig *rig, const struct wire_options *wire,
+                       const weir_channel_options *options)
+{
+    rig_open_started(rig, wire, options);
+    rig->wire->room = 0;
+    rig_write(rig, "stuck", "stuck");
+    diary_clear(&rig->diary);
+    messages_catch();
+}
+
+static weir_promise *begin_to_close(struct rig *rig)
+{
+    weir_promise *closed = rig_promise(rig, "closed");
+
+    weir_channel_close(rig->channel, closed);
+    assert_diary(&rig->diary, "a.close FLUSH");
+    return closed;
+}
+
+TEST(life, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
+{
+    weir_promise *closed;
+    struct rig rig;
+
+    open_stuck(&rig, NULL, NULL);
+    closed = begin_to_close(&rig);
+    (void)stepper_advance(&rig.stepper, weir_seconds(30) - 1);
+    assert_diary(&rig.diary, "");
+    (void)stepper_advance(&rig.stepper, 1);
+    assert_diary(&rig.diary, "ASK RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
+                             "a.unregistered a.removed a.deinit");
+    assert_string_equal(weir_promise_detail(closed),
+                        "the peer took none of the last 5 bytes for 30 s after the close");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_messages_last_contains("127.0.0.1:2");
+    assert_messages_last_contains(weir_promise_detail(closed));
+    weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+/* Half a minute is counted from the last byte that was taken. */
+TEST(life, a_close_waits_for_a_slow_peer_as_long_as_it_takes)
+{
+    weir_promise *closed;
+    struct rig rig;
+
+    open_stuck(&rig, NULL, NULL);
+    closed = begin_to_close(&rig);
+    for (int i = 0; i < 4; i++) {
+        (void)stepper_advance(&rig.stepper, weir_seconds(30) - 1);
+        rig_make_room(&rig, 1);
+        assert_diary(&rig.diary, "FLUSH");
+    }
+    (void)stepper_advance(&rig.stepper, weir_seconds(30) - 1);
+    assert_diary(&rig.diary, "");
+    rig_make_room(&rig, 1);
+    assert_diary(&rig.diary, "FLUSH stuck=ok FIN");
+    (void)stepper_advance(&rig.stepper, weir_seconds(3));
+    assert_diary(&rig.diary, "CLOSE closed=ok a.inactive a.unregistered a.removed a.deinit");
+    weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+/* Second by second: samples come in between. */
+static void pass_seconds(struct rig *rig, int count)
+{
+    for (int i = 0; i < count; i++)
+        (void)stepper_advance(&rig->stepper, weir_seconds(1));
+}
+
+/* A full socket takes nothing for a long time, though its peer reads. */
+TEST(life, a_close_counts_what_the_peer_acknowledges_as_progress)
+{
+    weir_promise *closed;
+    struct rig rig;
+
+    open_stuck(&rig, &(struct wire_options){.acknowledges = true}, NULL);
+    rig.wire->unacknowledged = 1000;
+    closed = begin_to_close(&rig);
+    for (int i = 0; i < 20; i++) {
+        pass_seconds(&rig, 29);
+        assert_diary(&rig.diary, "");
+        rig.wire->unacknowledged--;
+    }
+    pass_seconds(&rig, 30);
+    assert_diary(&rig.diary, "");
+    pass_seconds(&rig, 8); /* two samples */
+    assert_diary(&rig.diary, "ASK RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
+                             "a.unregistered a.removed a.deinit");
+    assert_string_equal(weir_promise_detail(closed),
+                        "the peer took none of the last 985 bytes for 30 s after the close");
+    weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+TEST(life, lingering_goes_on_while_data_is_not_acknowledged)
 {
     struct rig rig;
 
-    rig_open_started(&rig, NULL, NULL);
-    rig.wire->room = 0;
-    rig_write(&rig, "stuck", "stuck");
-    diary_clear(&rig.diary);
+    rig_open_started(&rig, &(struct wire_options){.acknowledges = true}, NULL);
+    rig.wire->unacknowledged = 10;
     weir_channel_close(rig.channel, NULL);
-    assert_diary(&rig.diary, "a.close FLUSH");
-    (void)stepper_advance(&rig.stepper, weir_seconds(3));
+    assert_diary(&rig.diary, "a.close FIN");
+    for (int i = 0; i < 10; i++) {
+        pass_seconds(&rig, 25);
+        assert_diary(&rig.diary, "");
+        rig.wire->unacknowledged--;
+    }
+    pass_seconds(&rig, 2); /* the peer gets its time from when all of it has come */
+    assert_diary(&rig.diary, "");
+    pass_seconds(&rig, 5);
+    assert_diary(&rig.diary, "CLOSE a.inactive a.unregistered a.removed a.deinit");
+    rig_close(&rig);
+}
+
+TEST(life, lingering_gives_up_on_data_that_is_not_acknowledged)
+{
+    weir_promise *closed;
+    struct rig rig;
+
+    rig_open_started(&rig, &(struct wire_options){.acknowledges = true},
+                     WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_OFF));
+    messages_catch();
+    rig.wire->unacknowledged = 10;
+    closed = rig_promise(&rig, "closed");
+    weir_channel_close(rig.channel, closed);
+    assert_diary(&rig.diary, "a.close FIN");
+    pass_seconds(&rig, 29);
+    assert_diary(&rig.diary, "");
+    pass_seconds(&rig, 4);
     assert_diary(&rig.diary,
-                 "CLOSE stuck=WEIR_ECLOSED a.inactive a.unregistered a.removed a.deinit");
+                 "ASK RESET CLOSE closed=ETIMEDOUT a.inactive a.unregistered a.removed a.deinit");
+    assert_string_equal(weir_promise_detail(closed),
+                        "the peer took none of the last 10 bytes for 30 s after the close");
+    weir_promise_release(closed);
+    rig_close(&rig);
+}
+
+TEST(life, a_close_without_a_timeout_never_gives_up)
+{
+    struct rig rig;
+
+    open_stuck(&rig, &(struct wire_options){.acknowledges = true},
+               WEIR_CHANNEL_OPTIONS(.close_send_timeout_ns = WEIR_OFF));
+    weir_channel_close(rig.channel, NULL);
+    (void)stepper_advance(&rig.stepper, weir_seconds(1000000));
+    assert_diary(&rig.diary, "a.close FLUSH");
+    rig_make_room(&rig, -1);
+    assert_diary(&rig.diary, "FLUSH stuck=ok FIN");
     rig_close(&rig);
 }
 

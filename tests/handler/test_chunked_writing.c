@@ -16,6 +16,7 @@
 #include <weir/flush_consolidation.h>
 
 #include "support/channel/rig.h"
+#include "support/executor/messages.h"
 #include "support/memory.h"
 
 /* ---- a source that follows a script: letters are chunks, '.' is later, '!' an error ---- */
@@ -74,9 +75,9 @@ static weir_msg *chunks_of(struct script *script)
 
 static void open_rig(struct rig *rig)
 {
-    rig_open_with(
-        rig, &(const struct wire_options){.silent = true},
-        WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000, .close_timeout_ns = weir_ms(100)));
+    rig_open_with(rig, &(const struct wire_options){.silent = true},
+                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
+                                       .close_send_timeout_ns = weir_ms(100)));
     assert_int_equal(weir_chunked_writing_add(rig->pipeline), 0);
     rig_start(rig);
 }
@@ -566,29 +567,37 @@ TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
     struct rig rig;
 
     close_at_once(&rig, &script);
+    messages_catch();
     make_room_later(&rig, 50);
     stepper_advance(&rig.stepper, weir_ms(99));
     assert_diary(&rig.diary, "");
     stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
+    assert_diary(&rig.diary, "c=ETIMEDOUT");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_messages_last_contains("no chunk was sent for 100 ms after the close");
     rig_close(&rig);
 }
 
 TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
 {
     struct script script = {.text = "a."};
+    weir_promise *closed;
     struct rig rig;
 
     open_rig(&rig);
+    messages_catch();
+    rig.wire->options.silent = false; /* there is a reset, and no end of the stream */
     put(&rig, chunks_of(&script), "c");
     put(&rig, text_msg("x"), "x");
-    weir_channel_close(rig.channel, NULL);
+    closed = rig_promise(&rig, "closed");
+    weir_channel_close(rig.channel, closed);
+    weir_promise_release(closed);
     rig_run(&rig);
+    diary_clear(&rig.diary);
     stepper_advance(&rig.stepper, weir_ms(99));
     assert_diary(&rig.diary, "");
     stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "c=WEIR_ECLOSED x=WEIR_ECLOSED");
-    rig_end_input(&rig);
+    assert_diary(&rig.diary, "ASK RESET CLOSE c=ETIMEDOUT x=ETIMEDOUT closed=ETIMEDOUT");
     assert_false(weir_channel_is_open(rig.channel));
     assert_int_equal(script.closed, 1);
     rig_close(&rig);
@@ -603,7 +612,7 @@ TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
     make_room_later(&rig, 50);
     assert_int_equal(weir_channel_set_options(
                          rig.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
-                                                           .close_timeout_ns = WEIR_NEVER)),
+                                                           .close_send_timeout_ns = WEIR_NEVER)),
                      0);
     stepper_advance(&rig.stepper, weir_seconds(1000));
     assert_diary(&rig.diary, "");

@@ -10,6 +10,7 @@
 #include <weir/pending_writes.h>
 #include <weir/tls.h>
 
+#include "support/executor/messages.h"
 #include "support/tls/duet.h"
 #include "tls/openssl.h"
 #include "tls/tls.h"
@@ -219,12 +220,38 @@ TEST(tls_closing, gives_a_peer_up_that_takes_nothing)
                                             .channel =
                                                 WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_NEVER,
                                                                      .high_mark = 1 << 20))});
+    messages_catch();
     duet_write(&duet.client, duet_bytes(50000), "w");
     close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(3) - 1);
+    duet_advance(&duet, weir_seconds(30) - 1);
     assert_diary(&duet.client.diary, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary, "close=ok w=WEIR_ECLOSED inactive");
+    assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_messages_last_contains("bytes for 30 s after the close");
+    duet_close(&duet);
+}
+
+/* The close waits for our end of TLS to be sent, for 3 s, and then for the transport's timeout. */
+TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
+{
+    struct duet duet;
+
+    open_duet(&duet, &(const struct duet_options){
+                         .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                    .peer_close_timeout_ns = weir_seconds(1)),
+                         .client_channel =
+                             WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
+                                                   .channel = WEIR_CHANNEL_OPTIONS(.high_mark =
+                                                                                       1 << 20))});
+    messages_catch();
+    duet_write(&duet.client, duet_bytes(50000), "w");
+    close_channel(&duet.client, "close");
+    duet_advance(&duet, weir_seconds(33) - 1);
+    assert_diary(&duet.client.diary, "");
+    duet_advance(&duet, 1);
+    assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
     duet_close(&duet);
 }
 

@@ -10,6 +10,7 @@
 
 #include "support/channel/rig.h"
 #include "support/executor/global.h"
+#include "support/executor/messages.h"
 #include "support/tls/pki.h"
 #include "support/tls/secure.h"
 #include "support/transport/echo.h"
@@ -365,6 +366,35 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
         line_await_received(&line->client, 5 * (uint64_t)i);
     }
     assert_int_equal(diary_count(&line->server.diary, "error"), 0);
+    secure_line_close(line);
+}
+
+/* Without a reset the peer would see the end of the stream in the middle of a record. */
+TEST_EACH_LINE(tls_socket, resets_the_connection_when_a_close_gives_up)
+{
+    weir_promise *last, *closed;
+
+    open_secure_line(line,
+                     &(const struct line_options){
+                         .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                         .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192,
+                                                        .close_send_timeout_ns = weir_ms(80))});
+    messages_catch();
+    weir_channel_set_auto_read(line->server.channel, false);
+    line->server.on_read = line_discard;
+    last = line_promise(&line->client);
+    closed = line_promise(&line->client);
+    for (uint64_t i = 0; i < MUCH; i += 65536)
+        weir_channel_write(line->client.channel, sized_msg(65536), i + 65536 == MUCH ? last : NULL);
+    weir_channel_close(line->client.channel, closed);
+    assert_int_equal(line_result(last), -ETIMEDOUT);
+    assert_int_equal(line_result(closed), -ETIMEDOUT);
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_messages_last_contains("the peer took none of the last ");
+    weir_channel_set_auto_read(line->server.channel, true);
+    line_await(&line->server, "inactive", 1);
+    assert_int_equal(diary_count(&line->server.diary, "error(ECONNRESET)"), 1);
+    assert_true(line->server.received < MUCH);
     secure_line_close(line);
 }
 

@@ -60,6 +60,16 @@ static bool wire_close(weir_channel *channel)
     return let_go(wire_of(channel));
 }
 
+static void wire_reset(weir_channel *channel)
+{
+    note(wire_of(channel), "RESET");
+}
+
+static int64_t wire_unacknowledged(const weir_channel *channel)
+{
+    return wire_of(channel)->unacknowledged;
+}
+
 static bool wire_is_active(const weir_channel *channel)
 {
     return wire_of(channel)->is_active;
@@ -211,6 +221,7 @@ static const weir__transport model = {
     .connect = wire_connect,
     .disconnect = wire_disconnect,
     .close = wire_close,
+    .reset = wire_reset,
     .shut_output = wire_shut_output,
     .shut_input = wire_shut_input,
     .read_start = wire_read_start,
@@ -239,6 +250,8 @@ int wire_create(struct diary *diary, const struct wire_options *options,
     transport->accepts = options->accepts;
     transport->has_disconnect = options->can_disconnect;
     transport->lingers = !options->no_linger;
+    if (options->acknowledges)
+        transport->unacknowledged = wire_unacknowledged;
     if (err == 0)
         err = weir__channel_create(transport, config, parent, ret_channel);
     else

@@ -33,7 +33,8 @@ struct wire_options {
     int connect_err;
     int admit_err;
     int shut_err;
-    bool silent; /* writes nothing into the diary */
+    bool acknowledges; /* the peer acknowledges what it is sent: wire.unacknowledged */
+    bool silent;       /* writes nothing into the diary */
 };
 
 struct wire {
@@ -48,7 +49,8 @@ struct wire {
     int64_t room; /* bytes that it takes, -1 = any number */
     int budget;   /* sends of one flush, 0 = any number */
     int flush_err;
-    size_t vectors_max; /* of one send */
+    int64_t unacknowledged; /* what the transport says, if it has the option `acknowledges` */
+    size_t vectors_max;     /* of one send */
     size_t sent_length;
     char sent[4096];
     void (*on_flush)(struct wire *wire); /* inside the flush, before it sends */

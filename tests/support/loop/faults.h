@@ -40,6 +40,7 @@
     XX(GETPEERNAME, int, getpeername, (int fd, struct sockaddr *address, socklen_t *length),       \
        (fd, address, length))                                                                      \
     XX(IF_NAMETOINDEX, int, if_nametoindex, (const char *name), (name))                            \
+    XX(OUTQ, int, outq, (int descriptor, int *ret_bytes), (descriptor, ret_bytes))                 \
     XX(RECV, ssize_t, recv, (int fd, void *memory, size_t size, int flags),                        \
        (fd, memory, size, flags))                                                                  \
     XX(RECVMSG, ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),                     \

@@ -195,5 +195,5 @@ void opponent_play(struct opponent *opponent)
 void opponent_leave(struct opponent *opponent)
 {
     weir_embedded_end_input(opponent->ours.embedded);
-    weir_embedded_advance(opponent->ours.embedded, weir_seconds(20));
+    weir_embedded_advance(opponent->ours.embedded, weir_seconds(40));
 }

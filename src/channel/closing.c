@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Progress is data that the transport takes from the queue (progress.c), or data that the peer
+ * acknowledges: a socket that is full takes nothing more before a third of it is free, which a slow
+ * reader may need minutes for. What is not acknowledged yet has to be asked for, so it is sampled,
+ * LOOKS times within a timeout. A close gives up late by up to one sample, and never early.
+ */
+#include "channel/closing.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "channel/channel_stats.h"
+#include "channel/progress.h"
+
+#define LOOKS 8
+#define NAME_SIZE 160
+
+static int64_t now_of(const weir_channel *channel)
+{
+    return weir__executor_now(weir__channel_executor(channel));
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t unacknowledged(const weir_channel *channel)
+{
+    return channel->transport->unacknowledged != NULL ? channel->transport->unacknowledged(channel)
+                                                      : 0;
+}
+
+/* ---- progress ---- */
+
+void weir__closing_watch(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+
+    (void)weir__progress_watch(channel); /* without memory nothing counts as progress */
+    if (rare != NULL && weir__channel_is_here(channel))
+        rare->unacknowledged = unacknowledged(channel);
+}
+
+int64_t weir__closing_moved_at(weir_channel *channel)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int64_t sent_at = weir__progress_of_bytes(channel), left;
+
+    if (rare == NULL || !weir__channel_is_here(channel))
+        return sent_at;
+    left = unacknowledged(channel);
+    if (left < rare->unacknowledged)
+        rare->moved_at = now_of(channel);
+    rare->unacknowledged = left;
+    return sent_at > rare->moved_at ? sent_at : rare->moved_at;
+}
+
+int64_t weir__closing_look_ns(const weir_channel *channel, int64_t timeout_ns)
+{
+    bool samples = channel->transport->unacknowledged != NULL && timeout_ns != WEIR_NEVER;
+
+    return samples ? timeout_ns / LOOKS + 1 : timeout_ns;
+}
+
+/* ---- giving up ---- */
+
+int weir__closing_loss(const weir_channel *channel, const char **ret_reason)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    *ret_reason = rare != NULL ? rare->loss : NULL;
+    return rare != NULL ? rare->close_err : 0;
+}
+
+void weir__closing_describe(const weir_channel *channel, const char *what, char *text, size_t size)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
+    bool is_whole = timeout_ns % weir_seconds(1) == 0;
+
+    (void)snprintf(text, size, "%s for %" PRId64 " %s after the close", what,
+                   timeout_ns / (is_whole ? weir_seconds(1) : weir_ms(1)), is_whole ? "s" : "ms");
+}
+
+void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+    char name[NAME_SIZE];
+
+    if (weir__channel_phase(channel) >= WEIR__CLOSING)
+        return;
+    weir__warn("channel", weir_channel_format(channel, name, sizeof(name)), "%s: %s", reason,
+               channel->transport->reset != NULL ? "the connection is reset" : "it is closed");
+    weir__stats_error(channel, err);
+    if (rare != NULL) {
+        rare->close_err = err;
+        rare->loss = weir__strdup(reason); /* without memory the error's own text will do */
+    }
+    channel->flags |= WEIR__RESETS;
+    weir__channel_end(channel, err);
+}
+
+/* ---- the timer ---- */
+
+static void on_close_timer(weir_timer *timer);
+
+static bool start(weir_channel *channel, int64_t timeout_ns)
+{
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (timeout_ns == WEIR_NEVER)
+        return true;
+    return rare != NULL && weir_timer_start(weir__channel_executor(channel), &rare->timer,
+                                            timeout_ns, on_close_timer) == 0;
+}
+
+static void start_or_end(weir_channel *channel, int64_t timeout_ns)
+{
+    if (!start(channel, timeout_ns))
+        weir__channel_end(channel, WEIR_ECLOSED);
+}
+
+static void look_at_progress(weir_channel *channel)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
+    int64_t deadline_ns = weir__deadline(weir__closing_moved_at(channel), timeout_ns);
+    int64_t left_ns = deadline_ns - now_of(channel);
+    char what[WEIR__LOSS_SIZE / 2], reason[WEIR__LOSS_SIZE];
+
+    if (left_ns > 0) {
+        start_or_end(channel, smaller(left_ns, weir__closing_look_ns(channel, timeout_ns)));
+        return;
+    }
+    (void)snprintf(what, sizeof(what), "the peer took none of the last %" PRId64 " bytes",
+                   weir__outbound_left(channel) + unacknowledged(channel));
+    weir__closing_describe(channel, what, reason, sizeof(reason));
+    weir__channel_give_up(channel, -ETIMEDOUT, reason);
+}
+
+/* The peer has everything. If it has only now got the last of it, its time to end its stream begins
+ * now. */
+static void look_at_end(weir_channel *channel, weir__rare *rare)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
+
+    if (rare->unacknowledged == 0 && timeout_ns != WEIR_NEVER) {
+        weir__channel_end(channel, WEIR_ECLOSED);
+        return;
+    }
+    rare->unacknowledged = 0;
+    start_or_end(channel, timeout_ns);
+}
+
+static void on_close_timer(weir_timer *timer)
+{
+    weir__rare *rare = container_of(timer, weir__rare, timer);
+    weir_channel *channel = rare->channel;
+
+    if (weir__channel_phase(channel) == WEIR__LINGERING && unacknowledged(channel) == 0)
+        look_at_end(channel, rare);
+    else
+        look_at_progress(channel);
+}
+
+bool weir__closing_limit_sending(weir_channel *channel)
+{
+    int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (timeout_ns == WEIR_NEVER)
+        return true;
+    if (rare == NULL || weir__progress_watch(channel) < 0)
+        return false;
+    rare->moved_at = now_of(channel);
+    /* The first sample counts as progress: nothing is known of the time before it. */
+    rare->unacknowledged = channel->transport->unacknowledged != NULL ? INT64_MAX : 0;
+    return start(channel, weir__closing_look_ns(channel, timeout_ns));
+}
+
+/* Without a timeout for the end of the peer's stream there may be one for what it has to take. */
+bool weir__closing_limit_lingering(weir_channel *channel)
+{
+    const weir_channel_options *options = weir__channel_options(channel);
+    int64_t timeout_ns = options->close_timeout_ns;
+    weir__rare *rare = weir__channel_rare(channel);
+
+    if (timeout_ns == WEIR_NEVER && channel->transport->unacknowledged != NULL)
+        timeout_ns = weir__closing_look_ns(channel, options->close_send_timeout_ns);
+    if (timeout_ns == WEIR_NEVER)
+        return true;
+    if (rare == NULL)
+        return false;
+    rare->moved_at = now_of(channel);
+    rare->unacknowledged = 0;
+    return start(channel, timeout_ns);
+}
