@@ -3,9 +3,17 @@
  * weir/log.h - where the library's own messages go.
  *
  * weir logs little: what it repaired, refused or could not report to anybody else. Until told
- * otherwise it writes WARN and above to standard error, one write per line:
+ * otherwise it writes WARN and above to standard error, one write per line, with the time in UTC:
  *
- *     weir WARN  executor weir-1: 3 tasks were cancelled at shutdown
+ *     2026-11-16T02:25:03.123Z weir WARN  executor weir-1: 3 tasks were cancelled at shutdown
+ *
+ * The writer never waits for the reader of standard error. Lines that a full pipe, a full socket or
+ * a stopped terminal does not take are dropped and counted, and the next line that is written tells
+ * how many. A regular file takes every line.
+ *
+ * Mistakes of peers, such as a client that does not speak TLS, are logged at INFO, at most ten
+ * messages of a kind in ten seconds; the next one tells how many were left out. Warnings that peers
+ * can cause are limited in the same way. DEBUG and TRACE are not limited.
  */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
@@ -39,6 +47,12 @@ typedef void weir_log_fn(void *user_data, enum weir_log_level level, const char 
  * Thread: any.
  */
 WEIR_API void weir_log_set(weir_log_fn *fn, void *user_data);
+
+/*
+ * The number of lines so far that standard error did not take.
+ * Thread: any.
+ */
+WEIR_API uint64_t weir_log_dropped(void);
 
 /*
  * Drops messages below `level`, before they are formatted. The default is WEIR_LOG_WARN.

@@ -12,17 +12,21 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/instant_write.h"
+#include "base/log_limit.h"
 #include "base/thread.h"
+#include "base/timestamp.h"
 
 #define MESSAGE_SIZE 512
-#define LINE_SIZE (MESSAGE_SIZE + 128)
+#define LINE_SIZE (MESSAGE_SIZE + 512) /* below PIPE_BUF: a pipe takes it whole or not at all */
 
 struct hook {
     weir_log_fn *fn;
@@ -38,6 +42,13 @@ static struct {
 
 static _Atomic int threshold = WEIR_LOG_WARN;
 
+/* Lines that standard error did not take. Relaxed: they are only counted. */
+static struct {
+    _Atomic uint64_t total;
+    _Atomic uint64_t unreported;
+    _Atomic bool cut; /* a part of the last one is there, without its end */
+} dropped;
+
 void weir_log_set(weir_log_fn *fn, void *user_data)
 {
     weir__mutex_lock(&published.lock);
@@ -46,6 +57,7 @@ void weir_log_set(weir_log_fn *fn, void *user_data)
     atomic_store(&published.user_data, user_data);
     atomic_fetch_add(&published.version, 1);
     weir__mutex_unlock(&published.lock);
+    weir__log_limits_reset();
 }
 
 static struct hook current_hook(void)
@@ -94,24 +106,77 @@ const char *weir_log_level_name(enum weir_log_level level)
     return "OFF";
 }
 
-/* One write, so that lines of several threads do not mix; a line that does not fit is cut. */
+/* ---- standard error ---- */
+
+struct line {
+    char text[LINE_SIZE];
+    size_t length;
+};
+
+/* A line that does not fit is cut. */
+static void format_line(struct line *line, enum weir_log_level level, const char *subsystem,
+                        const char *object, const char *message)
+{
+    char time[WEIR__TIMESTAMP_SIZE];
+    int length = snprintf(line->text, sizeof(line->text), "%s weir %-5s %s %s: %s\n",
+                          weir__timestamp(weir__realtime_now(), time), weir_log_level_name(level),
+                          subsystem, object, message);
+
+    line->length = length > 0 ? (size_t)length : 0;
+    if (line->length >= sizeof(line->text)) {
+        line->length = sizeof(line->text) - 1;
+        line->text[line->length - 1] = '\n';
+    }
+}
+
+/* One write, so that lines of several threads do not mix. */
+static bool put(const struct line *line)
+{
+    ssize_t written = weir__instant_write(STDERR_FILENO, line->text, line->length, WEIR__BY_ANY);
+
+    if (written > 0 && (size_t)written < line->length)
+        atomic_store_explicit(&dropped.cut, true, memory_order_relaxed);
+    return written == (ssize_t)line->length;
+}
+
+/* True if lines can be written again: the first of them tells how many are missing before it. */
+static bool report_dropped(void)
+{
+    uint64_t count = atomic_exchange_explicit(&dropped.unreported, 0, memory_order_relaxed);
+    struct line line;
+    char message[96];
+
+    if (count == 0)
+        return true;
+    if (atomic_exchange_explicit(&dropped.cut, false, memory_order_relaxed))
+        (void)weir__instant_write(STDERR_FILENO, "\n", 1, WEIR__BY_ANY);
+    (void)snprintf(message, sizeof(message),
+                   "%" PRIu64 " log lines were dropped: standard error did not take them", count);
+    format_line(&line, WEIR_LOG_WARN, "log", "-", message);
+    if (put(&line))
+        return true;
+    atomic_fetch_add_explicit(&dropped.unreported, count, memory_order_relaxed);
+    return false;
+}
+
 static void write_line(enum weir_log_level level, const char *subsystem, const char *object,
                        const char *message)
 {
-    char line[LINE_SIZE];
-    int length = snprintf(line, sizeof(line), "weir %-5s %s %s: %s\n", weir_log_level_name(level),
-                          subsystem, object, message);
+    struct line line;
 
-    if (length < 0)
+    format_line(&line, level, subsystem, object, message);
+    if (report_dropped() && put(&line))
         return;
-    if ((size_t)length >= sizeof(line)) {
-        length = (int)sizeof(line) - 1;
-        line[length - 1] = '\n';
-    }
-    /* If standard error takes nothing there is nobody left to tell. */
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        return;
+    atomic_fetch_add_explicit(&dropped.total, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&dropped.unreported, 1, memory_order_relaxed);
 }
+
+uint64_t weir_log_dropped(void)
+{
+    return atomic_load_explicit(&dropped.total, memory_order_relaxed);
+}
+
+/* ---- messages ---- */
 
 /* `length` is what the whole message needs, or negative if it could not be formatted. */
 static void end_message(char *message, int length)

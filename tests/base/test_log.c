@@ -5,8 +5,10 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -187,6 +189,16 @@ static void capture_stderr(void (*fn)(void), char *ret_text, size_t size)
     ret_text[length] = '\0';
 }
 
+/* A line at `text` is a time, and then this. */
+static void assert_line(const char *text, const char *expected)
+{
+    static const char form[] = "dddd-dd-ddTdd:dd:dd.dddZ ";
+
+    for (const char *want = form; *want != '\0'; want++, text++)
+        assert_true(*want == 'd' ? *text >= '0' && *text <= '9' : *text == *want);
+    assert_memory_equal(text, expected, strlen(expected));
+}
+
 static void warn_twice(void)
 {
     weir__warn("executor", "weir-1", "message %d", 1);
@@ -199,8 +211,8 @@ TEST(log, without_a_hook_lines_go_to_standard_error)
     char text[256];
 
     capture_stderr(warn_twice, text, sizeof(text));
-    assert_string_equal(text, "weir WARN  executor weir-1: message 1\n"
-                              "weir ERROR executor -: message 2\n");
+    assert_line(text, "weir WARN  executor weir-1: message 1\n");
+    assert_line(strchr(text, '\n') + 1, "weir ERROR executor -: message 2\n");
 }
 
 static void warn_about_a_long_object(void)
@@ -219,6 +231,137 @@ TEST(log, a_line_that_does_not_fit_still_ends)
     capture_stderr(warn_about_a_long_object, text, sizeof(text));
     assert_int_equal(text[strlen(text) - 1], '\n');
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+/* ---- a standard error that nobody reads ---- */
+
+#define FLOOD 5000
+
+/* Standard error is the pipe from now on, until the end of the test. */
+static int saved_stderr = -1;
+
+static void restore_stderr(void)
+{
+    if (saved_stderr < 0)
+        return;
+    dup2(saved_stderr, STDERR_FILENO);
+    close(saved_stderr);
+    saved_stderr = -1;
+}
+
+__attribute__((constructor)) static void restore_stderr_after_each_test(void)
+{
+    test_before_leak_check(restore_stderr);
+}
+
+static int open_stalled_stderr(void)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    saved_stderr = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    return ends[0];
+}
+
+static void log_flood(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < FLOOD; i++)
+        weir__warn("flood", "-", "message %d", i);
+}
+
+struct lines {
+    uint64_t count;    /* of the flood */
+    uint64_t reported; /* as dropped, by any line */
+    bool are_whole;
+};
+
+/* Reads what is in the pipe. */
+static struct lines read_lines(int end)
+{
+    struct lines lines = {.are_whole = true};
+    char line[1024];
+    size_t length = 0;
+    char byte;
+
+    fcntl(end, F_SETFL, O_NONBLOCK);
+    while (read(end, &byte, 1) == 1) {
+        const char *log;
+
+        line[length++] = byte;
+        if (byte != '\n' && length < sizeof(line) - 1)
+            continue;
+        line[length] = '\0';
+        length = 0;
+        lines.are_whole = lines.are_whole && strncmp(line + 24, " weir WARN  ", 12) == 0;
+        lines.count += strstr(line, "flood -: message") != NULL;
+        log = strstr(line, "log -: ");
+        if (log != NULL && strstr(log, " log lines were dropped: standard error did not take"))
+            lines.reported += strtoull(log + 7, NULL, 10);
+    }
+    lines.are_whole = lines.are_whole && length == 0;
+    return lines;
+}
+
+TEST(log, a_pipe_that_nobody_reads_does_not_block)
+{
+    uint64_t before = weir_log_dropped(), missing;
+    int end = open_stalled_stderr();
+    struct lines lines;
+
+    log_flood(NULL);
+    missing = weir_log_dropped() - before;
+    lines = read_lines(end);
+    assert_true(lines.are_whole);
+    assert_int_equal(lines.reported, 0);
+    assert_in_range(missing, 1, FLOOD - 1);
+    assert_int_equal(lines.count + missing, FLOOD);
+
+    weir__warn("flood", "-", "message behind the flood");
+    lines = read_lines(end);
+    assert_int_equal(lines.reported, missing);
+    assert_int_equal(lines.count, 1);
+    weir__warn("flood", "-", "message of quiet times");
+    lines = read_lines(end);
+    assert_int_equal(lines.reported, 0);
+    assert_int_equal(weir_log_dropped() - before, missing);
+    restore_stderr();
+    close(end);
+}
+
+TEST(log, lines_that_many_threads_drop_are_all_counted)
+{
+    uint64_t before = weir_log_dropped();
+    int end = open_stalled_stderr();
+    weir__thread threads[4];
+    struct lines lines, last;
+
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "flood", log_flood, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        weir__thread_join(&threads[i]);
+    lines = read_lines(end);
+    assert_true(lines.are_whole);
+    weir__warn("flood", "-", "message behind the flood");
+    last = read_lines(end);
+    assert_int_equal(lines.count + last.count - 1 + weir_log_dropped() - before, 4 * FLOOD);
+    assert_int_equal(lines.reported + last.reported, weir_log_dropped() - before);
+    restore_stderr();
+    close(end);
+}
+
+TEST(log, a_closed_standard_error_drops_every_line)
+{
+    uint64_t before = weir_log_dropped();
+    int end = open_stalled_stderr();
+
+    close(STDERR_FILENO);
+    weir__warn("flood", "-", "message");
+    restore_stderr();
+    close(end);
+    assert_int_equal(weir_log_dropped() - before, 1);
 }
 
 /* Two hooks, each with a user_data of its own; a hook that gets the other's has seen half a change.

@@ -67,6 +67,7 @@ void use_log()
     EXPECT(!weir_log_enabled(WEIR_LOG_WARN));
     EXPECT(std::strcmp(weir_log_level_name(WEIR_LOG_WARN), "WARN") == 0);
     weir_log_write(WEIR_LOG_ERROR, "api", nullptr, "%s", "heard by nobody");
+    EXPECT(weir_log_dropped() == 0);
     weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(nullptr, nullptr);
 }

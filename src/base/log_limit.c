@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All accesses are relaxed: nothing is published by these numbers. Threads that meet at the
+ * beginning of a period may log a few messages more, or count a few of them for the other period.
+ */
+#include "base/log_limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+static _Atomic uint32_t current_epoch = 1;
+
+void weir__log_limits_reset(void)
+{
+    atomic_fetch_add_explicit(&current_epoch, 1, memory_order_relaxed);
+}
+
+static void begin_epoch(weir__log_limit *limit)
+{
+    uint32_t epoch = atomic_load_explicit(&current_epoch, memory_order_relaxed);
+
+    if (atomic_load_explicit(&limit->epoch, memory_order_relaxed) == epoch ||
+        atomic_exchange_explicit(&limit->epoch, epoch, memory_order_relaxed) == epoch)
+        return;
+    atomic_store_explicit(&limit->begun_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->left_out, 0, memory_order_relaxed);
+}
+
+static void begin_period(weir__log_limit *limit, int64_t now_ns)
+{
+    int64_t begun_ns = atomic_load_explicit(&limit->begun_ns, memory_order_relaxed);
+
+    if (begun_ns != 0 && now_ns - begun_ns < WEIR__LOG_LIMIT_PERIOD_NS)
+        return;
+    if (atomic_compare_exchange_strong_explicit(&limit->begun_ns, &begun_ns, now_ns,
+                                                memory_order_relaxed, memory_order_relaxed))
+        atomic_store_explicit(&limit->count, 0, memory_order_relaxed);
+}
+
+int64_t weir__log_limit_take(weir__log_limit *limit, int64_t now_ns)
+{
+    begin_epoch(limit);
+    begin_period(limit, now_ns);
+    /* Looking first: the count does not wrap, however many messages come. */
+    if (atomic_load_explicit(&limit->count, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT &&
+        atomic_fetch_add_explicit(&limit->count, 1, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT)
+        return (int64_t)atomic_exchange_explicit(&limit->left_out, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&limit->left_out, 1, memory_order_relaxed);
+    return -1;
+}
+
+bool weir__log_admit(weir__log_limit *limit, enum weir_log_level level, weir__log_note *ret_note)
+{
+    int64_t left_out = 0;
+
+    if (!weir_log_enabled(level))
+        return false;
+    if (level >= WEIR_LOG_INFO)
+        left_out = weir__log_limit_take(limit, weir__monotonic_now());
+    ret_note->text[0] = '\0';
+    if (left_out > 0)
+        (void)snprintf(ret_note->text, sizeof(ret_note->text), " (%" PRId64 " more were left out)",
+                       left_out);
+    return left_out >= 0;
+}
