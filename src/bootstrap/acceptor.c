@@ -9,8 +9,10 @@
 #include <weir/pipeline.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "bootstrap/server.h"
 #include "channel/attribute.h"
+#include "channel/channel.h"
 
 struct acceptor {
     weir__server *server;
@@ -55,6 +57,18 @@ static void hand_over(weir_ctx *ctx, weir__server *server, weir_channel *child)
         weir_group_register(server->workers, child, NULL);
 }
 
+static void log_failure(weir_channel *child, int err)
+{
+    static weir__log_limit limit;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("server", weir__channel_name(child, name),
+                   "a connection is closed, since it cannot be set up: %s%s", weir_error_text(err),
+                   note.text);
+}
+
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
@@ -69,8 +83,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     if (err == 0) {
         hand_over(ctx, server, child);
     } else {
-        weir__warn("server", "-", "a connection is closed, since it cannot be set up: %s",
-                   weir_error_text(err));
+        log_failure(child, err);
         weir_channel_abort(child, NULL);
     }
     weir_msg_release(msg);
@@ -79,13 +92,19 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     const weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    static weir__log_limit limit;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
 
     if (server->kind == WEIR_KIND_DATAGRAM) {
         weir_fire_error(ctx, err, detail);
         return;
     }
-    weir__warn("server", "-", "an error of the listener, which goes on: %s%s%s",
-               detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err));
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("server", weir__channel_name(weir_ctx_channel(ctx), name),
+                   "an error of the listener, which goes on: %s%s%s%s",
+                   detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err),
+                   note.text);
 }
 
 static const weir_handler acceptor = {

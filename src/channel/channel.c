@@ -268,6 +268,35 @@ char *weir_channel_format(weir_channel *channel, char *buffer, size_t size)
     return buffer;
 }
 
+static const char *address_text(weir_channel *channel, bool remote,
+                                char buffer[WEIR_ADDRESS_TEXT_SIZE])
+{
+    weir_address address;
+    int err = remote ? weir_channel_remote_address(channel, &address)
+                     : weir_channel_local_address(channel, &address);
+
+    return err == 0 ? weir_address_format(&address, buffer, WEIR_ADDRESS_TEXT_SIZE) : "?";
+}
+
+const char *weir__channel_name(weir_channel *channel, char buffer[WEIR__CHANNEL_NAME_SIZE])
+{
+    char local_text[WEIR_ADDRESS_TEXT_SIZE], remote_text[WEIR_ADDRESS_TEXT_SIZE];
+    const char *local = address_text(channel, false, local_text);
+    const char *remote = address_text(channel, true, remote_text);
+    bool is_accepted = channel->parent != NULL;
+    unsigned long long id = channel->id;
+
+    if (*remote != '?')
+        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE, "%llu (%s -> %s)", id,
+                       is_accepted ? remote : local, is_accepted ? local : remote);
+    else if (*local == '?')
+        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE, "%llu", id);
+    else
+        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE,
+                       is_accepted ? "%llu (? -> %s)" : "%llu (%s)", id, local);
+    return buffer;
+}
+
 int weir_channel_set_socket_option(weir_channel *channel, int level, int name, const void *value,
                                    size_t length)
 {
@@ -433,12 +462,13 @@ int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool 
 
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
 {
+    char name[WEIR__CHANNEL_NAME_SIZE];
+
     if (done == NULL || !weir_promise_is_done(done))
         return true;
     if (!weir_promise_is_cancelled(done))
-        weir__error("channel", "-",
-                    "%llu was asked to do something with a promise that is complete",
-                    (unsigned long long)channel->id);
+        weir__error("channel", weir__channel_name(channel, name),
+                    "was asked to do something with a promise that is complete");
     return false;
 }
 

@@ -246,6 +246,15 @@ void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail)
 
 /* ---- reports ---- */
 
+#define WEIR__CHANNEL_NAME_SIZE (2 * WEIR_ADDRESS_TEXT_SIZE + 32)
+
+/*
+ * Any thread: the channel as the object of a log message, "97 (127.0.0.1:51234 -> 127.0.0.1:8007)":
+ * its id, the end that has connected and the one that was connected to. An address that cannot be
+ * found is "?". May make two system calls: only for messages that are really logged.
+ */
+const char *weir__channel_name(weir_channel *channel, char buffer[WEIR__CHANNEL_NAME_SIZE]);
+
 /*
  * The end of an operation. Where nobody waits the first failure of a channel is fired as `error`,
  * unless it failed because the channel is closing.

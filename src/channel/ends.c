@@ -6,11 +6,11 @@
 #include "channel/pipeline.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "channel/channel.h"
 
 /* ---- the tail ---- */
@@ -24,14 +24,15 @@ static void ignore(weir_ctx *ctx)
 static void on_unhandled(weir_ctx *ctx, weir_msg *msg)
 {
     weir_channel *channel = ctx->channel, *accepted = weir_channel_of(msg);
+    char name[WEIR__CHANNEL_NAME_SIZE];
 
     if (channel->transport->unhandled != NULL && channel->transport->unhandled(channel, msg))
         return;
     if (accepted != NULL)
         weir_channel_abort(accepted, NULL);
-    else
-        weir__debug("channel", "-", "a %s reached the tail of %llu's pipeline and was released",
-                    msg->type->name, (unsigned long long)channel->id);
+    else if (weir_log_enabled(WEIR_LOG_DEBUG))
+        weir__debug("channel", weir__channel_name(channel, name),
+                    "a %s reached the tail of the pipeline and was released", msg->type->name);
     weir_msg_release(msg);
 }
 
@@ -48,27 +49,76 @@ static bool is_everyday(const weir_channel *channel, int err)
            (err == -ECONNREFUSED && channel->transport->connectionless);
 }
 
-/* Anybody can send a datagram that is an error, and as many as he likes: one is news. */
-static bool is_news(weir_channel *channel, int err)
+/* Errors that a peer can cause by what it sends. */
+static bool is_mistake_of_peer(int err)
+{
+    switch (err) {
+    case WEIR_ETLS:
+    case WEIR_ETLSREFUSED:
+    case WEIR_EUNTRUSTED:
+    case WEIR_ECUTOFF:
+    case WEIR_ENOTTLS:
+    case WEIR_ENOHOST: /* a client has asked for a name that is not served here */
+    case WEIR_ETOOLONG:
+    case WEIR_EMALFORMED:
+    case -EPROTO:
+    case -EBADMSG:
+    case -EILSEQ:
+    case -EMSGSIZE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/*
+ * The mistakes of clients are not the server's: they are below the default level. A peer that this
+ * program has connected to is expected to work. Datagrams can come from anywhere, and in any
+ * number: only the first error of a channel is a warning.
+ */
+static enum weir_log_level level_of(weir_channel *channel, int err)
 {
     bool has_warned = weir__channel_has(channel, WEIR__WARNED);
 
     if (is_everyday(channel, err) || (has_warned && channel->transport->connectionless))
-        return false;
+        return WEIR_LOG_DEBUG;
+    if (channel->parent != NULL && is_mistake_of_peer(err))
+        return WEIR_LOG_INFO;
     channel->flags |= WEIR__WARNED;
-    return true;
+    return WEIR_LOG_WARN;
+}
+
+#define ERRNO_KINDS 140 /* Linux has 133 */
+#define OUR_FIRST 10001
+#define OUR_KINDS 64
+
+/* Messages of one level and one error are of a kind; errors that have no number here share one. */
+static weir__log_limit *limit_of(enum weir_log_level level, int err)
+{
+    static weir__log_limit limits[2][ERRNO_KINDS + OUR_KINDS];
+    unsigned number = 0u - (unsigned)err, kind = 0;
+
+    if (number < ERRNO_KINDS)
+        kind = number;
+    else if (number >= OUR_FIRST && number < OUR_FIRST + OUR_KINDS)
+        kind = ERRNO_KINDS + number - OUR_FIRST;
+    return &limits[level == WEIR_LOG_WARN][kind];
 }
 
 static void log_error(weir_channel *channel, int err, const char *detail)
 {
-    char id[24];
+    enum weir_log_level level = level_of(channel, err);
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
 
-    (void)snprintf(id, sizeof(id), "%llu", (unsigned long long)channel->id);
-    weir_log_write(is_news(channel, err) ? WEIR_LOG_WARN : WEIR_LOG_DEBUG, "channel", id,
-                   "an error reached the tail of the pipeline: %s%s",
+    if (!weir__log_admit(limit_of(level, err), level, &note))
+        return;
+    weir_log_write(level, "channel", weir__channel_name(channel, name),
+                   "an error reached the tail of the pipeline: %s%s%s",
                    detail != NULL ? detail : weir_error_text(err),
                    channel->transport->connectionless ? " (further ones are logged for debugging)"
-                                                      : "");
+                                                      : "",
+                   note.text);
 }
 
 /* A listener stays open: its errors are those of connections that did not come to be. So does what

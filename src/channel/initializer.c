@@ -10,6 +10,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 
 struct initializer {
     int (*init)(weir_channel *channel, void *user_data);
@@ -31,6 +32,18 @@ static int init(void *state, const void *options)
     return 0;
 }
 
+static void log_failure(weir_channel *channel, int err)
+{
+    static weir__log_limit limit;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("channel", weir__channel_name(channel, name),
+                   "is closed, since it could not be given its handlers: %s%s",
+                   weir_error_text(err), note.text);
+}
+
 static void on_added(weir_ctx *ctx)
 {
     struct initializer *initializer = weir_ctx_state(ctx);
@@ -43,8 +56,7 @@ static void on_added(weir_ctx *ctx)
     weir_ctx_remove(ctx);
     if (err == 0)
         return;
-    weir__warn("channel", "-", "is closed, since it could not be given its handlers: %s",
-               weir_error_text(err));
+    log_failure(ctx->channel, err);
     weir__channel_do_abort(ctx->channel, NULL, err);
 }
 

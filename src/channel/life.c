@@ -41,6 +41,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "channel/call.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
@@ -136,9 +137,14 @@ static void go_on(weir_channel *channel)
 /* Where nobody waits for the registration nobody else would say why the channel is gone. */
 void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err)
 {
-    if (done == NULL)
-        weir__warn("channel", "-", "%llu is closed, since its loop did not take it: %s",
-                   (unsigned long long)channel->id, weir_error_text(err));
+    static weir__log_limit limit;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
+
+    if (done == NULL && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("channel", weir__channel_name(channel, name),
+                   "is closed, since its loop did not take it: %s%s", weir_error_text(err),
+                   note.text);
     weir__stats_error(channel, err);
     weir__channel_end(channel, err);
     if (done != NULL)

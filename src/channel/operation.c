@@ -8,6 +8,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/memory.h"
 #include "channel/call.h"
 #include "channel/channel.h"
@@ -254,6 +255,19 @@ static bool suits(const weir_channel *channel, const weir_executor *loop)
     return loop->type->run_here == NULL && channel->transport->suits(channel, loop);
 }
 
+/* A connection that is one too many is the client's affair. */
+static void log_refusal(weir_channel *channel, int err, const char *detail)
+{
+    static weir__log_limit limits[2];
+    enum weir_log_level level = err == WEIR_ETOOMANY ? WEIR_LOG_INFO : WEIR_LOG_WARN;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(&limits[err == WEIR_ETOOMANY], level, &note))
+        weir_log_write(level, "channel", weir__channel_name(channel, name), "is closed: %s: %s%s",
+                       detail, weir_error_text(err), note.text);
+}
+
 /* It does not even get as far as to a loop. One that has a loop stays there. */
 static void refuse(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
@@ -262,8 +276,7 @@ static void refuse(weir_channel *channel, weir_promise *done, int err, const cha
         return;
     }
     if (done == NULL)
-        weir__warn("channel", "-", "%llu is closed: %s: %s", (unsigned long long)channel->id,
-                   detail, weir_error_text(err));
+        log_refusal(channel, err, detail);
     weir__stats_error(channel, err);
     weir_channel_abort(channel, NULL);
     if (done != NULL)

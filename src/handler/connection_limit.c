@@ -179,6 +179,8 @@ static void leave(void *keeper, void *ticket)
     weir__mutex_unlock(&limit->lock);
 }
 
+static weir__log_limit refusals;
+
 static const weir__gate gate = {
     .connection = {.name = "connection-limit", WEIR__GATE_SLOTS},
     .listener = {.name = "connection-limit", WEIR__GATE_LISTENER_SLOTS},
@@ -186,6 +188,7 @@ static const weir__gate gate = {
     .release = release,
     .enter = enter,
     .leave = leave,
+    .refusals = &refusals,
 };
 
 int weir_connection_limit_add(weir_pipeline *pipeline, weir_connection_limit *limit)

@@ -33,11 +33,20 @@ void weir__gate_deinit(void *state)
 
 /* ---- connections ---- */
 
+static void log_refusal(const weir__gate *gate, const weir_address *peer)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(gate->refusals, WEIR_LOG_INFO, &note))
+        weir__info(gate->connection.name, weir_address_format(peer, text, sizeof(text)),
+                   "is refused%s", note.text);
+}
+
 /* Whether it is in. Who has no address is asked for as one without. */
 static bool judge(weir_ctx *ctx)
 {
     weir__gate_state *state = state_of(ctx);
-    char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address peer;
 
     if (weir_channel_remote_address(weir_ctx_channel(ctx), &peer) < 0)
@@ -46,8 +55,7 @@ static bool judge(weir_ctx *ctx)
     state->is_refused = !state->is_in;
     if (state->is_in)
         return true;
-    weir__debug(state->gate->connection.name, weir_address_format(&peer, text, sizeof(text)),
-                "is refused");
+    log_refusal(state->gate, &peer);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
     return false;
 }
@@ -116,6 +124,8 @@ void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done)
 
 void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)
 {
+    static weir__log_limit failures;
+    weir__log_note note;
     weir__gate_state *state = state_of(ctx);
     weir_channel *connection = weir_channel_of(msg);
     int err = 0;
@@ -127,7 +137,9 @@ void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)
         weir_fire_read(ctx, msg);
         return;
     }
-    weir__warn(state->gate->listener.name, "-", "a connection is closed: %s", weir_error_text(err));
+    if (weir__log_admit(&failures, WEIR_LOG_WARN, &note))
+        weir__warn(state->gate->listener.name, "-", "a connection is closed: %s%s",
+                   weir_error_text(err), note.text);
     weir_channel_abort(connection, NULL);
     weir_msg_release(msg);
 }

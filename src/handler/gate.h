@@ -12,6 +12,8 @@
 
 #include <weir/handler.h>
 
+#include "base/log_limit.h"
+
 typedef struct weir__gate {
     weir_handler connection; /* {.name = ..., WEIR__GATE_SLOTS} */
     weir_handler listener;   /* {.name = ..., WEIR__GATE_LISTENER_SLOTS} */
@@ -24,6 +26,8 @@ typedef struct weir__gate {
     /* Once for each that has entered, on any thread. NULL: nobody needs to know; then the handler
      * goes as soon as its connection is in. */
     void (*leave)(void *keeper, void *ticket);
+
+    weir__log_limit *refusals; /* of messages about them */
 } weir__gate;
 
 typedef struct weir__gate_state {

@@ -124,12 +124,15 @@ static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
     return false;
 }
 
+static weir__log_limit refusals;
+
 static const weir__gate gate = {
     .connection = {.name = "ip-filter", WEIR__GATE_SLOTS},
     .listener = {.name = "ip-filter", WEIR__GATE_LISTENER_SLOTS},
     .retain = retain,
     .release = release,
     .enter = enter,
+    .refusals = &refusals,
 };
 
 int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter)

@@ -22,6 +22,7 @@
 
 #include "base/descriptor.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/system.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
@@ -113,13 +114,17 @@ static const char *place_of(const weir__listener *listener, char *buffer, size_t
 static void accept_failed(weir__listener *listener, int err)
 {
     unsigned count = err == -EMFILE || err == -ENFILE ? turn_clients_away(listener) : 0;
+    static weir__log_limit limit;
     char place[WEIR_ADDRESS_TEXT_SIZE];
+    weir__log_note note;
 
     pause_accepting(listener);
     weir__stats_count(&listener->channel, WEIR__STAT_TURNED_AWAY, count);
-    weir__warn("listener", place_of(listener, place, sizeof(place)),
-               "cannot accept: %s; %u clients turned away, pausing for %lld ms",
-               weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000));
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("listener", place_of(listener, place, sizeof(place)),
+                   "cannot accept: %s; %u clients turned away, pausing for %lld ms%s",
+                   weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000),
+                   note.text);
     weir__channel_troubled(&listener->channel, err, "a connection could not be accepted");
 }
 

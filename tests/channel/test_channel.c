@@ -14,6 +14,26 @@
 #include "support/executor/group.h"
 #include "support/memory.h"
 
+TEST(channel, has_a_name_for_the_log)
+{
+    char name[WEIR__CHANNEL_NAME_SIZE], expected[128];
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, NULL);
+    (void)snprintf(expected, sizeof(expected), "%llu (127.0.0.1:1 -> 127.0.0.1:2)",
+                   (unsigned long long)weir_channel_id(rig.channel));
+    assert_string_equal(weir__channel_name(rig.channel, name), expected);
+    rig_close(&rig);
+
+    rig_open_started(&rig, NULL, NULL);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    (void)snprintf(expected, sizeof(expected), "%llu",
+                   (unsigned long long)weir_channel_id(rig.channel));
+    assert_string_equal(weir__channel_name(rig.channel, name), expected);
+    rig_close(&rig);
+}
+
 TEST(channel, remembers_its_addresses_when_it_is_closed)
 {
     struct rig rig;
@@ -24,7 +44,7 @@ TEST(channel, remembers_its_addresses_when_it_is_closed)
     assert_int_equal(weir_channel_local_address(rig.channel, &address), 0);
     assert_int_equal(weir_address_port(&address), 1);
     assert_int_equal(weir_channel_local_address(rig.channel, &address), 0);
-    assert_int_equal(diary_count(&rig.diary, "ASK"), 1);
+    assert_int_equal(rig.wire->address_calls, 1);
     (void)snprintf(expected, sizeof(expected), "[%llu 127.0.0.1:1 - 127.0.0.1:2]",
                    (unsigned long long)weir_channel_id(rig.channel));
     assert_string_equal(weir_channel_format(rig.channel, text, sizeof(text)), expected);

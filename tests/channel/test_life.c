@@ -613,6 +613,31 @@ TEST(life, an_error_at_the_tail_closes_unless_it_is_to_stay_open)
     rig_close(&rig);
 }
 
+/* The name of the channel costs system calls. */
+TEST(life, errors_at_the_tail_are_limited_for_each_kind)
+{
+    struct rig rig;
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    messages_catch();
+    for (int i = 0; i < 100; i++)
+        weir_pipeline_fire_error(rig.pipeline, -EDOM, "again");
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 10);
+    for (int i = 0; i < 100; i++) {
+        weir_pipeline_fire_error(rig.pipeline, -ERANGE, "and again");
+        weir_pipeline_fire_error(rig.pipeline, WEIR_EFULL, "and once more");
+        weir_pipeline_fire_error(rig.pipeline, -5000 - i, "of no kind");
+    }
+    assert_int_equal(messages_count(WEIR_LOG_WARN), 40);
+    rig_close(&rig);
+
+    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    weir_pipeline_fire_error(rig.pipeline, -EDOM, "again");
+    weir_pipeline_fire_error(rig.pipeline, -ECONNRESET, "not at this level");
+    assert_int_equal(rig.wire->address_calls, 0);
+    rig_close(&rig);
+}
+
 /* ---- shutdown ---- */
 
 TEST(life, draining_closes_a_channel_none_of_whose_handlers_listens)

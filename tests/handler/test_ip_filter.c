@@ -14,6 +14,7 @@
 
 #include "channel/transport.h"
 #include "support/channel/rig.h"
+#include "support/executor/messages.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -164,6 +165,26 @@ TEST(ip_filter, that_comes_late_judges_at_once)
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 0);
     weir_embedded_release(embedded);
+    weir_ip_filter_release(filter);
+}
+
+TEST(ip_filter, logs_refusals_below_the_default_level_and_limits_them)
+{
+    weir_ip_filter *filter = make_strict();
+    struct diary diary;
+
+    diary_open(&diary);
+    for (int i = 0; i < 60; i++) {
+        if (i % 30 == 0) {
+            weir_log_set_level(i == 0 ? WEIR_LOG_WARN : WEIR_LOG_INFO);
+            messages_catch();
+        }
+        weir_embedded_release(visit(&diary, "10.1.2.3:55", filter));
+        assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    }
+    assert_int_equal(messages_count(WEIR_LOG_INFO), 10);
+    assert_messages_last_contains("10.1.2.3:55: is refused");
+    diary_close(&diary);
     weir_ip_filter_release(filter);
 }
 

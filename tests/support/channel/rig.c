@@ -179,7 +179,7 @@ static int wire_flush(weir_channel *channel)
 
 static int wire_local_address(weir_channel *channel, weir_address *ret_address)
 {
-    note(wire_of(channel), "ASK");
+    wire_of(channel)->address_calls++;
     return weir_address_parse("127.0.0.1:1", ret_address);
 }
 

@@ -51,6 +51,7 @@ struct wire {
     int flush_err;
     int64_t unacknowledged; /* what the transport says, if it has the option `acknowledges` */
     size_t vectors_max;     /* of one send */
+    unsigned address_calls; /* for the local one */
     size_t sent_length;
     char sent[4096];
     void (*on_flush)(struct wire *wire); /* inside the flush, before it sends */

@@ -55,6 +55,7 @@ bool messages_last_contains(const char *text)
 
 static void let_go(void)
 {
+    weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(NULL, NULL);
 }
 
