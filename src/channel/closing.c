@@ -14,12 +14,12 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/memory.h"
 #include "channel/channel_stats.h"
 #include "channel/progress.h"
 
 #define LOOKS 8
-#define NAME_SIZE 160
 
 static int64_t now_of(const weir_channel *channel)
 {
@@ -88,15 +88,26 @@ void weir__closing_describe(const weir_channel *channel, const char *what, char 
                    timeout_ns / (is_whole ? weir_seconds(1) : weir_ms(1)), is_whole ? "s" : "ms");
 }
 
+/* A peer can cause as many as it likes, by not reading. */
+static void log_giving_up(weir_channel *channel, const char *reason)
+{
+    static weir__log_limit limit;
+    char name[WEIR__CHANNEL_NAME_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("channel", weir__channel_name(channel, name), "%s: %s%s", reason,
+                   channel->transport->reset != NULL ? "the connection is reset" : "it is closed",
+                   note.text);
+}
+
 void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
 {
     weir__rare *rare = weir__channel_rare(channel);
-    char name[NAME_SIZE];
 
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
-    weir__warn("channel", weir_channel_format(channel, name, sizeof(name)), "%s: %s", reason,
-               channel->transport->reset != NULL ? "the connection is reset" : "it is closed");
+    log_giving_up(channel, reason);
     weir__stats_error(channel, err);
     if (rare != NULL) {
         rare->close_err = err;
