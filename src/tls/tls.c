@@ -4,8 +4,10 @@
  *
  *      from             to        by                  when
  *      -                WAITING   init                its session is made
- *      WAITING          SHAKING   weir__tls_begin     the channel is active; of a start-TLS, its
- *                                                     first message is on its way
+ *      WAITING          SHAKING   weir__tls_begin     the channel is active, or a listener of the
+ *                                                     connect ends the output before it has
+ *                                                     heard that; of a start-TLS, its first
+ *                                                     message is on its way
  *      SHAKING          OPEN      succeed             the handshake is over
  *      OPEN             SHUT      shut_output         a half closure was asked for, and all writes
  *                                                     are sealed
@@ -332,7 +334,7 @@ static void on_flush(weir_ctx *ctx)
 
 /* ---- coming and going ---- */
 
-static void begin_if_active(weir_ctx *ctx)
+void weir__tls_begin_if_active(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
@@ -343,7 +345,7 @@ static void begin_if_active(weir_ctx *ctx)
 
 static void on_active(weir_ctx *ctx)
 {
-    begin_if_active(ctx);
+    weir__tls_begin_if_active(ctx);
     weir_fire_active(ctx);
 }
 
@@ -529,7 +531,7 @@ const weir_decoder weir__tls_handler = {
             .state_size = sizeof(weir__tls),
             .init = init,
             .deinit = deinit,
-            .added = begin_if_active,
+            .added = weir__tls_begin_if_active,
             .removed = weir_decoder_removed,
             .registered = on_registered,
             .unregistered = on_unregistered,

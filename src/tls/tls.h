@@ -103,6 +103,9 @@ void weir__tls_become_over(weir__tls *tls);
 /* It cannot go on: everybody who waits hears of it, then it is closed. */
 void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail);
 
+/* Begins the handshake if there is a connection, and it has not begun; not that of a start-TLS. */
+void weir__tls_begin_if_active(weir_ctx *ctx);
+
 /* ---- tls_shaking.c ---- */
 
 void weir__tls_begin(weir_ctx *ctx);

@@ -262,10 +262,16 @@ static void close_shut(weir_ctx *ctx, weir_promise *done)
     weir_pending_writes_settle(ctx, &tls->writes);
 }
 
+/*
+ * Listeners of a connect run before `active`: what they wrote needs a handshake, and so the end of
+ * the output does.
+ */
 void weir__tls_close(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
+    if (tls->writes.count > 0)
+        weir__tls_begin_if_active(ctx);
     if (tls->writes.closes) {
         weir_pending_writes_put_off_close(ctx, &tls->writes, done);
     } else if (tls->stage == WEIR__TLS_SHUT) {
@@ -310,6 +316,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
+    weir__tls_begin_if_active(ctx);
     if (passes_half_closure(ctx)) {
         weir_shutdown_output(ctx, done);
         return;

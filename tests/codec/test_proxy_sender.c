@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/inproc.h>
 #include <weir/proxy_protocol.h>
 
 #include "support/channel/rig.h"
 #include "support/executor/messages.h"
 #include "support/memory.h"
 #include "support/transport/line.h"
+#include "support/transport/pair.h"
 
 #define FORGED "PROXY TCP4 6.6.6.6 7.7.7.7 6 7\r\nGET"
 
@@ -243,6 +245,43 @@ TEST(proxy_sender, is_never_left_out_for_want_of_memory)
         rig_close(&rig);
     }
     assert_true(fails_at > 3);
+}
+
+/* ---- in the process ---- */
+
+static void write_to_pair(weir_promise *connected, void *channel)
+{
+    assert_int_equal(weir_promise_result(connected), 0);
+    weir_channel_write_and_flush(channel, text_msg("GET"), NULL);
+}
+
+static void send_in_process(const struct pair_options *options)
+{
+    weir_proxy_header *header = make_header(1);
+    weir_promise *connected = NULL;
+    weir_channel *client = NULL;
+    struct pair pair;
+
+    pair_open(&pair, options);
+    assert_int_equal(weir_inproc_create(NULL, &client), 0);
+    assert_int_equal(weir_proxy_sender_add(weir_channel_pipeline(client), header), 0);
+    weir_proxy_header_release(header);
+    weir_channel_register(client, pair.near.executor, NULL);
+    assert_int_equal(weir_promise_create(pair.near.executor, &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, write_to_pair, client), 0);
+    weir_channel_connect(client, &pair.address, NULL, connected);
+    pair_run(&pair);
+    assert_diary(&pair.diary,
+                 "server.active server.read(PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET)");
+    weir_promise_release(connected);
+    pair_end_channel(&pair.near, client);
+    pair_run(&pair);
+    pair_close(&pair);
+}
+
+TEST(proxy_sender, cannot_be_overtaken_in_the_process)
+{
+    pair_for_both(send_in_process);
 }
 
 /* ---- on sockets ---- */

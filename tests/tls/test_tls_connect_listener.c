@@ -141,6 +141,59 @@ TEST_EACH_LINE(tls_connect_listener, writes_behind_a_header_inside_tls)
     assert_delivered(line, add_tls_and_sender, FORGED, HEADER FORGED);
 }
 
+static void write_and_close(weir_promise *connected, void *line_)
+{
+    struct line *line = line_;
+
+    (void)connected;
+    line_say(&line->client, "secret");
+    weir_channel_close(line->client.channel, NULL);
+    line_note(&line->client, "said");
+}
+
+static void write_and_shut(weir_promise *connected, void *line_)
+{
+    struct line *line = line_;
+
+    (void)connected;
+    weir_channel_write(line->client.channel, text_msg("secret"), NULL);
+    weir_channel_shutdown_output(line->client.channel, NULL);
+    line_note(&line->client, "said");
+}
+
+/* All that was written comes, and the end of TLS behind it. */
+static void assert_ended(struct line *line, weir_listener_fn *listener)
+{
+    struct bytes received = {0};
+    weir_promise *connected = NULL;
+
+    secure_open(&secure_on_line);
+    line->server.user_data = &received;
+    line->server.on_active = secure_server;
+    line->server.on_read = collect;
+    line_prepare(line, &(const struct line_options){.add = add_tls, .arg = &secure_on_line});
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, listener, line), 0);
+    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
+    assert_int_equal(line_result(connected), 0);
+    line_await(&line->client, "said", 1);
+    line_await(&line->server, "tls-closed", 1);
+    assert_int_equal(line->server.received, strlen("secret"));
+    line_close(line);
+    assert_memory_equal(received.data, "secret", strlen("secret"));
+    secure_close(&secure_on_line);
+}
+
+TEST_EACH_LINE(tls_connect_listener, closes_behind_the_handshake_and_what_it_wrote)
+{
+    assert_ended(line, write_and_close);
+}
+
+TEST_EACH_LINE(tls_connect_listener, ends_the_output_behind_the_handshake_and_what_it_wrote)
+{
+    assert_ended(line, write_and_shut);
+}
+
 /* ---- the attack ---- */
 
 /*
