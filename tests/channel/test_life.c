@@ -351,7 +351,7 @@ TEST(life, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
     (void)stepper_advance(&rig.stepper, weir_seconds(30) - 1);
     assert_diary(&rig.diary, "");
     (void)stepper_advance(&rig.stepper, 1);
-    assert_diary(&rig.diary, "ASK RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
+    assert_diary(&rig.diary, "RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
                              "a.unregistered a.removed a.deinit");
     assert_string_equal(weir_promise_detail(closed),
                         "the peer took none of the last 5 bytes for 30 s after the close");
@@ -409,7 +409,7 @@ TEST(life, a_close_counts_what_the_peer_acknowledges_as_progress)
     pass_seconds(&rig, 30);
     assert_diary(&rig.diary, "");
     pass_seconds(&rig, 8); /* two samples */
-    assert_diary(&rig.diary, "ASK RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
+    assert_diary(&rig.diary, "RESET CLOSE closed=ETIMEDOUT stuck=ETIMEDOUT a.inactive "
                              "a.unregistered a.removed a.deinit");
     assert_string_equal(weir_promise_detail(closed),
                         "the peer took none of the last 985 bytes for 30 s after the close");
@@ -453,7 +453,7 @@ TEST(life, lingering_gives_up_on_data_that_is_not_acknowledged)
     assert_diary(&rig.diary, "");
     pass_seconds(&rig, 4);
     assert_diary(&rig.diary,
-                 "ASK RESET CLOSE closed=ETIMEDOUT a.inactive a.unregistered a.removed a.deinit");
+                 "RESET CLOSE closed=ETIMEDOUT a.inactive a.unregistered a.removed a.deinit");
     assert_string_equal(weir_promise_detail(closed),
                         "the peer took none of the last 10 bytes for 30 s after the close");
     weir_promise_release(closed);

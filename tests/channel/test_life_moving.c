@@ -151,7 +151,7 @@ TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
     open_leaving(&rig, &left);
     messages_catch();
     stepper_advance(&rig.stepper, weir_seconds(30));
-    assert_diary(&rig.diary, "ASK RESET CLOSE left=ok sent=ETIMEDOUT sent=ETIMEDOUT a.inactive "
+    assert_diary(&rig.diary, "RESET CLOSE left=ok sent=ETIMEDOUT sent=ETIMEDOUT a.inactive "
                              "a.unregistered a.removed a.deinit");
     weir_promise_release(left);
     rig_close(&rig);
