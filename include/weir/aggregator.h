@@ -27,6 +27,7 @@
 #define WEIR_AGGREGATOR_H
 
 #include <weir/ctx.h>
+#include <weir/demand.h>
 #include <weir/handler.h>
 
 #ifdef __cplusplus
@@ -78,11 +79,10 @@ typedef struct weir_aggregator {
 
 /* The first member of an aggregator's state. Private. */
 typedef struct weir_aggregator_state {
+    weir_demand demand; /* first */
     int64_t limit;
     weir_msg *whole;
     int64_t length; /* of its content */
-    bool has_taken; /* a part, since the last read_complete, */
-    bool has_made;  /* and has passed something on */
     void *reserved[2];
 } weir_aggregator_state;
 
@@ -94,19 +94,22 @@ typedef struct weir_aggregator_state {
 WEIR_API void weir_aggregator_set_limit(weir_aggregator_state *state, int64_t limit);
 
 /* What the base has of a handler. Its init and deinit are the aggregator's own. */
-#define WEIR_AGGREGATOR_SLOTS(state)                                    \
-    .state_size = sizeof(state), .removed = weir_aggregator_removed,    \
-    .inactive = weir_aggregator_inactive, .read = weir_aggregator_read, \
-    .read_complete = weir_aggregator_read_complete
+#define WEIR_AGGREGATOR_SLOTS(state)                                                \
+    .state_size = sizeof(state), .removed = weir_aggregator_removed,                \
+    .inactive = weir_aggregator_inactive, .read = weir_aggregator_read,             \
+    .read_complete = weir_aggregator_read_complete, .event = weir_aggregator_event, \
+    .request_read = weir_aggregator_request_read, .keeps_reads = true
 
 /*
  * These slots. An aggregator with slots of its own in their place calls them.
- * Thread: the handler's.  Takes: msg.
+ * Thread: the handler's.  Takes: msg, event.
  */
 WEIR_API void weir_aggregator_removed(weir_ctx *ctx);
 WEIR_API void weir_aggregator_inactive(weir_ctx *ctx);
 WEIR_API void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg);
 WEIR_API void weir_aggregator_read_complete(weir_ctx *ctx);
+WEIR_API void weir_aggregator_event(weir_ctx *ctx, weir_msg *event);
+WEIR_API void weir_aggregator_request_read(weir_ctx *ctx);
 
 #ifdef __cplusplus
 }

@@ -120,7 +120,8 @@ WEIR_API void weir_flush(weir_ctx *ctx);
 WEIR_API void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
 /*
- * Asks for one read, where reads are on demand.
+ * Requests one message, where reads are on demand: a handler before this one that has several
+ * passes on the next. Requests do not add up: several before the next message are one.
  * Thread: the handler's.
  */
 WEIR_API void weir_request_read(weir_ctx *ctx);
@@ -166,7 +167,9 @@ WEIR_API void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const 
 WEIR_API bool weir_is_writable(const weir_ctx *ctx);
 
 /*
- * Whether the channel reads by itself, or only when asked by weir_request_read.
+ * Whether the channel reads by itself, or only when asked by weir_request_read. Switched off inside
+ * `read`, no further message comes before it is switched on, or one is requested: decoders and TLS
+ * keep theirs.
  * Thread: the handler's.
  */
 WEIR_API void weir_set_auto_read(weir_ctx *ctx, bool on);

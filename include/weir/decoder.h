@@ -24,6 +24,10 @@
  * Bytes that do not make a message yet are kept until more have come, or the channel has ended.
  * What is not bytes is passed on. When the decoder is removed, what is left goes to the next
  * handler: this is how a protocol changes in mid-stream.
+ *
+ * With auto-read all messages pass. When it is switched off, the next message waits, and so does
+ * the end of the input: until auto-read is on again, or weir_request_read asks for one message.
+ * Messages that nobody has requested when the channel closes are released.
  */
 #ifndef WEIR_DECODER_H
 #define WEIR_DECODER_H
@@ -31,6 +35,7 @@
 #include <weir/buf.h>
 #include <weir/composite.h>
 #include <weir/ctx.h>
+#include <weir/demand.h>
 #include <weir/handler.h>
 
 #ifdef __cplusplus
@@ -44,7 +49,7 @@ extern "C" {
  * return 1 without having taken a byte is an error, too: WEIR_ENOPROGRESS.
  *
  * Bytes taken stay taken, also with 0. `in` is lent for the call; slices of it may be kept. It may
- * pass on messages of its own with weir_fire_read, or remove itself: then it returns 0.
+ * pass on further messages with weir_decoder_pass, or remove itself: then it returns 0.
  */
 typedef int weir_decode_fn(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 
@@ -58,7 +63,11 @@ typedef struct weir_decoder {
     weir_decode_fn *decode_last;
 
     void (*removed)(weir_ctx *ctx); /* the handler's own, after what was left has been passed on */
-    void *reserved[4];              /* NULL */
+
+    /* True if `decode` is to go on though no message was requested, for a handshake: further bytes
+     * are requested for it, and what it makes is kept. NULL = never. */
+    bool (*is_urgent)(weir_ctx *ctx);
+    void *reserved[3]; /* NULL */
 } weir_decoder;
 
 /* What has come and was not decoded. Private. */
@@ -71,6 +80,7 @@ typedef struct weir_cumulation {
 
 /* The first member of a decoder's state. Private. */
 typedef struct weir_decoder_state {
+    weir_demand demand; /* first */
     weir_cumulation cumulation;
     const char *detail;
     uint32_t flags;
@@ -98,11 +108,32 @@ WEIR_API void weir_decoder_resume(weir_ctx *ctx);
  */
 WEIR_API int weir_decoder_fail(weir_ctx *ctx, int err, const char *detail);
 
+/*
+ * Passes a message on, behind those that were made before. One that was not requested waits.
+ * Thread: the handler's.  Takes: msg.
+ */
+WEIR_API void weir_decoder_pass(weir_ctx *ctx, weir_msg *msg);
+
+/*
+ * True if a message that is passed on now was requested: auto-read is on, or a request has not been
+ * answered.
+ * Thread: the handler's.
+ */
+WEIR_API bool weir_decoder_is_wanted(weir_ctx *ctx);
+
+/*
+ * What decode returns when its work is done: the decoder is removed as soon as the bytes that are
+ * left may be passed on, and decode is not called again. Returns 0.
+ * Thread: the handler's.
+ */
+WEIR_API int weir_decoder_leave(weir_ctx *ctx);
+
 /* What the base has of a handler. Its init and deinit are the decoder's own. */
-#define WEIR_DECODER_SLOTS(state)                                 \
-    .state_size = sizeof(state), .removed = weir_decoder_removed, \
-    .inactive = weir_decoder_inactive, .read = weir_decoder_read, \
-    .read_complete = weir_decoder_read_complete, .event = weir_decoder_event
+#define WEIR_DECODER_SLOTS(state)                                             \
+    .state_size = sizeof(state), .removed = weir_decoder_removed,             \
+    .inactive = weir_decoder_inactive, .read = weir_decoder_read,             \
+    .read_complete = weir_decoder_read_complete, .event = weir_decoder_event, \
+    .request_read = weir_decoder_request_read, .keeps_reads = true
 
 /*
  * These slots. A decoder with slots of its own in their place calls them.
@@ -113,6 +144,7 @@ WEIR_API void weir_decoder_inactive(weir_ctx *ctx);
 WEIR_API void weir_decoder_read(weir_ctx *ctx, weir_msg *msg);
 WEIR_API void weir_decoder_read_complete(weir_ctx *ctx);
 WEIR_API void weir_decoder_event(weir_ctx *ctx, weir_msg *event);
+WEIR_API void weir_decoder_request_read(weir_ctx *ctx);
 
 #ifdef __cplusplus
 }

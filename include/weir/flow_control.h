@@ -2,12 +2,13 @@
 /*
  * weir/flow_control.h - a handler that lets through one message for each read that is asked for.
  *
- * Without auto-read a request brings one read from the socket, but a decoder may make many messages
- * of that. This handler, behind it, keeps them until they are asked for:
+ * Decoders and TLS do so by themselves (weir/demand.h). A handler of your own that passes on
+ * several messages for one read needs this one behind it, which keeps them until they are asked
+ * for:
  *
- *      weir_lines_add(pipeline, NULL);
+ *      weir_pipeline_add_last(pipeline, &splits, NULL);
  *      weir_flow_control_add(pipeline);
- *      weir_pipeline_add_last(pipeline, &app, NULL);      weir_request_read: one line
+ *      weir_pipeline_add_last(pipeline, &app, NULL);      weir_request_read: one message
  *
  * With auto-read all of them pass; when that is switched off, from the next message on they wait.
  * The socket is not read while there are messages to be asked for. A handler that is removed passes

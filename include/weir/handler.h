@@ -63,7 +63,11 @@ typedef struct weir_handler {
     void (*flush)(weir_ctx *ctx);
     void (*shutdown_output)(weir_ctx *ctx, weir_promise *done); /* half closure */
 
-    void *reserved[7]; /* NULL */
+    /* The state begins with a weir_demand (weir/demand.h), and request_read lets what waits there
+     * go on: it is not called after each read_complete of a channel with auto-read. */
+    bool keeps_reads;
+
+    void *reserved[6]; /* NULL */
 } weir_handler;
 
 #ifdef __cplusplus

@@ -17,12 +17,15 @@
  *          .handler = {.name = "orders", WEIR_MSG_DECODER_SLOTS(struct orders)},
  *          .type = &weir_buf_type, .decode = decode};
  *
- * What is not of its type is passed on. For bytes that come in pieces there is weir/decoder.h.
+ * What is not of its type is passed on. When auto-read is switched off, the next message waits
+ * until it is on again, or weir_request_read asks for one. For bytes that come in pieces there is
+ * weir/decoder.h.
  */
 #ifndef WEIR_MSG_DECODER_H
 #define WEIR_MSG_DECODER_H
 
 #include <weir/ctx.h>
+#include <weir/demand.h>
 #include <weir/handler.h>
 #include <weir/msg_list.h>
 
@@ -47,8 +50,7 @@ typedef struct weir_msg_decoder {
 
 /* The first member of a decoder's state. Private. */
 typedef struct weir_msg_decoder_state {
-    bool has_taken; /* a message, since the last read_complete, */
-    bool has_made;  /* and has passed one on */
+    weir_demand demand; /* first */
     const char *detail;
 } weir_msg_decoder_state;
 
@@ -60,16 +62,22 @@ typedef struct weir_msg_decoder_state {
 WEIR_API int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
 
 /* What the base has of a handler. Its init and deinit are the decoder's own. */
-#define WEIR_MSG_DECODER_SLOTS(state)                           \
-    .state_size = sizeof(state), .read = weir_msg_decoder_read, \
-    .read_complete = weir_msg_decoder_read_complete
+#define WEIR_MSG_DECODER_SLOTS(state)                                                 \
+    .state_size = sizeof(state), .removed = weir_msg_decoder_removed,                 \
+    .inactive = weir_msg_decoder_inactive, .read = weir_msg_decoder_read,             \
+    .read_complete = weir_msg_decoder_read_complete, .event = weir_msg_decoder_event, \
+    .request_read = weir_msg_decoder_request_read, .keeps_reads = true
 
 /*
  * These slots. A decoder with slots of its own in their place calls them.
- * Thread: the handler's.  Takes: msg.
+ * Thread: the handler's.  Takes: msg, event.
  */
+WEIR_API void weir_msg_decoder_removed(weir_ctx *ctx);
+WEIR_API void weir_msg_decoder_inactive(weir_ctx *ctx);
 WEIR_API void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg);
 WEIR_API void weir_msg_decoder_read_complete(weir_ctx *ctx);
+WEIR_API void weir_msg_decoder_event(weir_ctx *ctx, weir_msg *event);
+WEIR_API void weir_msg_decoder_request_read(weir_ctx *ctx);
 
 #ifdef __cplusplus
 }

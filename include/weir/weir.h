@@ -34,6 +34,7 @@
 #include <weir/datagram.h>
 #include <weir/decoder.h>
 #include <weir/delimited.h>
+#include <weir/demand.h>
 #include <weir/descriptors.h>
 #include <weir/embedded.h>
 #include <weir/encoder.h>

@@ -69,6 +69,7 @@ enum {
     WEIR__INPUT_HELD = 1 << 20,    /* a handler does not want to be read for now */
     WEIR__ADMITTED = 1 << 21,      /* the next write is within the cap already */
     WEIR__RESETS = 1 << 22,        /* its end is a reset: data is lost */
+    WEIR__ANSWERING = 1 << 23,     /* the message that was requested is being passed on */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */

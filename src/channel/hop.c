@@ -35,6 +35,7 @@
 #include "base/memory.h"
 #include "channel/change.h"
 #include "channel/channel.h"
+#include "channel/demand.h"
 #include "channel/node.h"
 #include "executor/group.h"
 
@@ -570,6 +571,8 @@ static void deliver(weir_ctx *ctx, const weir__event *event)
 static void tell_added(weir_ctx *ctx)
 {
     weir__hop_of(ctx)->is_ready = true;
+    if (ctx->handler->keeps_reads)
+        weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
         ctx->handler->added(ctx);
 }

@@ -27,6 +27,8 @@ bool weir__msg_queue_push(weir__msg_queue *queue, weir_msg *msg)
         return false;
     item->next = NULL;
     item->msg = msg;
+    if (queue->first == NULL)
+        queue->end = &queue->first;
     *queue->end = item;
     queue->end = &item->next;
     return true;
@@ -45,8 +47,6 @@ weir_msg *weir__msg_queue_pop(weir__msg_queue *queue)
     if (item == NULL)
         return NULL;
     queue->first = item->next;
-    if (queue->first == NULL)
-        queue->end = &queue->first;
     msg = item->msg;
     weir__node_give(item);
     return msg;
@@ -56,6 +56,8 @@ void weir__msg_queue_move(weir__msg_queue *from, weir__msg_queue *to)
 {
     if (from->first == NULL)
         return;
+    if (to->first == NULL)
+        to->end = &to->first;
     *to->end = from->first;
     to->end = from->end;
     weir__msg_queue_init(from);

@@ -5,13 +5,11 @@
 #ifndef WEIR_CHANNEL_MSG_QUEUE_H
 #define WEIR_CHANNEL_MSG_QUEUE_H
 
-#include <weir/msg.h>
+#include <weir/demand.h>
 
-typedef struct weir__msg_queue {
-    struct weir__msg_item *first;
-    struct weir__msg_item **end; /* the link that ends it */
-} weir__msg_queue;
+typedef weir_msg_queue weir__msg_queue;
 
+/* An empty queue; memory that is all zeroes is one, too. */
 void weir__msg_queue_init(weir__msg_queue *queue);
 
 static inline bool weir__msg_queue_is_empty(const weir__msg_queue *queue)

@@ -26,6 +26,7 @@
 
 #include "channel/change.h"
 #include "channel/channel.h"
+#include "channel/demand.h"
 #include "channel/hop.h"
 
 /* ---- the ring ---- */
@@ -94,12 +95,21 @@ static bool is_removed(const weir_ctx *ctx)
                                        : (ctx->mask & WEIR__CTX_REMOVED) != 0;
 }
 
+/* The slots that make the channel fire an event. Requests to read need not be repeated for a
+ * handler that lets all messages pass while auto-read is on. */
+static uint32_t slots_of(const weir_handler *handler)
+{
+    uint32_t mask = weir__handler_mask(handler);
+
+    return handler->keeps_reads ? mask & ~(uint32_t)WEIR__REQUEST_READ : mask;
+}
+
 static void collect_mask(weir_pipeline *pipeline)
 {
     pipeline->ends.slots = 0;
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
         if (!is_removed(ctx))
-            pipeline->ends.slots |= weir__handler_mask(ctx->handler);
+            pipeline->ends.slots |= slots_of(ctx->handler);
 }
 
 /* ---- finding ---- */
@@ -170,6 +180,8 @@ static void tell_added(weir_ctx *ctx)
     ctx->mask |= WEIR__CTX_ADDED;
     if (!is_removed(ctx))
         ctx->mask |= weir__handler_mask(ctx->handler);
+    if (ctx->handler->keeps_reads)
+        weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
         ctx->handler->added(ctx);
 }
@@ -295,7 +307,7 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
         anchor = weir__initializer_place(pipeline);
     link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
                 ctx);
-    pipeline->ends.slots |= weir__handler_mask(ctx->handler);
+    pipeline->ends.slots |= slots_of(ctx->handler);
     if (spot->kind == WEIR__INSTEAD)
         replace(pipeline, anchor, ctx);
     else if (has_begun(pipeline))

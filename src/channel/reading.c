@@ -133,6 +133,15 @@ void weir__channel_do_request_read(weir_channel *channel)
 
 /* ---- what the transport tells ---- */
 
+/* The handler may make the next request. */
+static void answer_request(weir_channel *channel, weir_msg *msg)
+{
+    channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE | WEIR__READ_REQUESTED);
+    channel->flags |= WEIR__ANSWERING;
+    weir_fire_read(weir__channel_ends(channel), msg);
+    channel->flags &= ~(uint32_t)WEIR__ANSWERING;
+}
+
 bool weir__channel_received(weir_channel *channel, weir_msg *msg)
 {
     bool once = weir__channel_has(channel, WEIR__READING_ONCE);
@@ -141,10 +150,12 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
         weir_msg_release(msg);
         return weir__channel_has(channel, WEIR__READING);
     }
-    if (once) /* the handler may ask for the next */
-        channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE | WEIR__READ_REQUESTED);
+    if (once) {
+        answer_request(channel, msg);
+        return false;
+    }
     weir_fire_read(weir__channel_ends(channel), msg);
-    return !once && weir__channel_has(channel, WEIR__READING);
+    return weir__channel_has(channel, WEIR__READING);
 }
 
 void weir__channel_read_complete(weir_channel *channel)

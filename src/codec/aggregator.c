@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "codec/demand.h"
+#include "channel/demand.h"
 
 static const weir_aggregator *aggregator_of(const weir_ctx *ctx)
 {
@@ -86,8 +86,7 @@ static void finish(weir_ctx *ctx)
         fail(ctx, err);
         return;
     }
-    state_of(ctx)->has_made = true;
-    weir_fire_read(ctx, whole);
+    weir__demand_pass(ctx, whole);
 }
 
 /* Whether the start is followed by a message to put together. */
@@ -158,6 +157,7 @@ static void add(weir_ctx *ctx, weir_msg *part, unsigned kind)
 void weir_aggregator_removed(weir_ctx *ctx)
 {
     drop_whole(ctx);
+    weir__demand_removed(ctx);
     if (aggregator_of(ctx)->removed != NULL)
         aggregator_of(ctx)->removed(ctx);
 }
@@ -165,7 +165,7 @@ void weir_aggregator_removed(weir_ctx *ctx)
 void weir_aggregator_inactive(weir_ctx *ctx)
 {
     drop_whole(ctx);
-    weir_fire_inactive(ctx);
+    weir__demand_inactive(ctx);
 }
 
 void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
@@ -174,15 +174,13 @@ void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
     unsigned kind = aggregator_of(ctx)->kind(msg);
 
     if (kind == 0) {
-        state->has_made = true;
-        weir_fire_read(ctx, msg);
+        weir__demand_pass(ctx, msg);
         return;
     }
-    state->has_taken = true;
     if ((kind & WEIR_PART_START) != 0 && state->whole != NULL) {
         fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
         if (weir_ctx_is_removed(ctx)) {
-            weir_fire_read(ctx, msg); /* nobody puts this one together any more */
+            weir__demand_pass(ctx, msg); /* nobody puts this one together any more */
             return;
         }
     }
@@ -196,10 +194,15 @@ void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
 
 void weir_aggregator_read_complete(weir_ctx *ctx)
 {
-    weir_aggregator_state *state = state_of(ctx);
-    bool is_owed = state->has_taken && !state->has_made;
+    weir__demand_read_complete(ctx, &weir__demand_kept);
+}
 
-    state->has_taken = false;
-    state->has_made = false;
-    weir__demand_read_complete(ctx, is_owed);
+void weir_aggregator_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir__demand_event(ctx, event, &weir__demand_kept);
+}
+
+void weir_aggregator_request_read(weir_ctx *ctx)
+{
+    weir__demand_request_read(ctx, &weir__demand_kept);
 }

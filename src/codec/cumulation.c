@@ -152,6 +152,23 @@ static int next(weir_cumulation *cumulation)
     return err < 0 ? err : 1;
 }
 
+static bool has_in(const weir_cumulation *cumulation)
+{
+    return cumulation->in != NULL && weir_buf_readable(cumulation->in) > 0;
+}
+
+bool weir__cumulation_has_next(const weir_cumulation *cumulation)
+{
+    if (!has_in(cumulation))
+        return pieces_length(cumulation) > 0;
+    return !cumulation->stuck || worth_pulling(cumulation) > 0;
+}
+
+bool weir__cumulation_is_empty(const weir_cumulation *cumulation)
+{
+    return !has_in(cumulation) && pieces_length(cumulation) == 0;
+}
+
 WEIR__UNGUARDED int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
 {
     int result;
@@ -244,13 +261,12 @@ static weir_msg *take_in(weir_cumulation *cumulation)
 
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
 {
-    bool has_in = cumulation->in != NULL && weir_buf_readable(cumulation->in) > 0;
     bool has_pieces = pieces_length(cumulation) > 0;
     weir_msg *left = NULL;
 
-    if (has_in && has_pieces)
+    if (has_in(cumulation) && has_pieces)
         left = take_all(cumulation);
-    if (has_in && left == NULL)
+    if (has_in(cumulation) && left == NULL)
         return take_in(cumulation);
     if (has_pieces && left == NULL)
         left = weir_msg_retain(weir_composite_msg(cumulation->pieces));

@@ -24,6 +24,12 @@ int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg);
  */
 int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in);
 
+/* True if weir__cumulation_next would give something. */
+bool weir__cumulation_has_next(const weir_cumulation *cumulation);
+
+/* True if there is no byte left, seen or not. */
+bool weir__cumulation_is_empty(const weir_cumulation *cumulation);
+
 /* All of it, seen or not, as one buffer, which may be empty. Fails with -ENOMEM. */
 int weir__cumulation_join(weir_cumulation *cumulation, weir_buf **ret_in);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of decoders: bytes come in, `decode` is called as long as it makes something of them.
+ * The base of decoders: bytes come in, `decode` is called as long as it makes something of them,
+ * and as long as messages are wanted (channel/demand.h). Bytes that nobody wants a message of are
+ * kept undecoded.
  *
  * What `decode` has made is passed on when it has returned, one message at a time. The handlers
  * behind may do anything then: give the decoder more bytes, which wait until this turn of the loop
@@ -15,16 +17,17 @@
 #include <weir/pipeline.h>
 
 #include "base/unguarded.h"
+#include "channel/demand.h"
 #include "codec/cumulation.h"
-#include "codec/demand.h"
 #include "codec/flat.h"
 
 enum {
-    DECODING = 1 << 0, /* somebody further out does */
-    MADE = 1 << 1,     /* a message, since the last read_complete */
-    BROKEN = 1 << 2,   /* the bytes make no sense any more */
-    ENDING = 1 << 3,   /* nothing more comes: who decodes sees to the rest */
-    ENDED = 1 << 4,    /* and has */
+    BROKEN = 1 << 0,  /* the bytes make no sense any more */
+    ENDING = 1 << 1,  /* nothing more comes: decode_last is called when the rest is decoded */
+    ENDED = 1 << 2,   /* and was */
+    AHEAD = 1 << 3,   /* decodes all bytes, wanted or not */
+    LEAVING = 1 << 4, /* weir_decoder_leave was called */
+    LEFT = 1 << 5,    /* and the removal has been asked for */
 };
 
 static const weir_decoder *decoder_of(const weir_ctx *ctx)
@@ -49,6 +52,22 @@ int weir_decoder_fail(weir_ctx *ctx, int err, const char *detail)
     return err;
 }
 
+bool weir_decoder_is_wanted(weir_ctx *ctx)
+{
+    return weir__demand_is_open(ctx);
+}
+
+void weir_decoder_pass(weir_ctx *ctx, weir_msg *msg)
+{
+    weir__demand_pass(ctx, msg);
+}
+
+int weir_decoder_leave(weir_ctx *ctx)
+{
+    state_of(ctx)->flags |= LEAVING;
+    return 0;
+}
+
 /* ---- decoding ---- */
 
 static void give_up(weir_ctx *ctx, int err)
@@ -58,15 +77,9 @@ static void give_up(weir_ctx *ctx, int err)
 
     state->flags |= BROKEN;
     state->detail = NULL;
-    if ((state->flags & DECODING) == 0) /* otherwise `decode` may be looking at it: `run` does */
+    if (!state->demand.is_running) /* otherwise `decode` may be looking at it: `settle` does */
         weir__cumulation_clear(&state->cumulation);
     weir_fire_error(ctx, err, detail);
-}
-
-static void pass_on(weir_ctx *ctx, weir_msg *msg)
-{
-    state_of(ctx)->flags |= MADE;
-    weir_fire_read(ctx, msg);
 }
 
 /* One call: 1 if there may be another, 0 if not, or an error. */
@@ -91,13 +104,24 @@ WEIR__UNGUARDED static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf 
     if (result > 0)
         weir__cumulation_go_on(&state->cumulation);
     if (msg != NULL)
-        pass_on(ctx, msg);
+        weir__demand_pass(ctx, msg);
     return result > 0 ? has_taken : result;
 }
 
 static bool goes_on(weir_ctx *ctx)
 {
-    return !weir_ctx_is_removed(ctx) && (state_of(ctx)->flags & BROKEN) == 0;
+    return !weir_ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | LEAVING)) == 0;
+}
+
+static bool is_urgent(weir_ctx *ctx)
+{
+    const weir_decoder_state *state = state_of(ctx);
+    const weir_decoder *decoder = decoder_of(ctx);
+
+    if ((state->flags & AHEAD) != 0)
+        return true;
+    return decoder->is_urgent != NULL && weir__msg_queue_is_empty(&state->demand.kept) &&
+           decoder->is_urgent(ctx);
 }
 
 WEIR__UNGUARDED static void decode_all(weir_ctx *ctx)
@@ -106,7 +130,7 @@ WEIR__UNGUARDED static void decode_all(weir_ctx *ctx)
     weir_buf *in;
     int result = 1;
 
-    while (result >= 0 && goes_on(ctx)) {
+    while (result >= 0 && goes_on(ctx) && (weir__demand_is_open(ctx) || is_urgent(ctx))) {
         result = weir__cumulation_next(&state->cumulation, &in);
         if (result == 0)
             return;
@@ -134,7 +158,6 @@ static void decode_rest(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
-    decode_all(ctx);
     if (decoder_of(ctx)->decode_last != NULL && goes_on(ctx))
         decode_last(ctx);
     state->flags |= ENDED;
@@ -142,70 +165,124 @@ static void decode_rest(weir_ctx *ctx)
         weir__cumulation_clear(&state->cumulation);
 }
 
+/* What is left answers a request; if nothing is, the request goes on. */
+static void leave(weir_ctx *ctx)
+{
+    weir_decoder_state *state = state_of(ctx);
+    bool is_empty = weir__cumulation_is_empty(&state->cumulation);
+
+    if (weir_ctx_is_removed(ctx) || !(is_empty || weir__demand_is_open(ctx)))
+        return;
+    state->flags |= LEFT;
+    if (is_empty && state->demand.is_asked)
+        weir_request_read(ctx);
+    if (!weir_ctx_is_removed(ctx))
+        weir_ctx_remove(ctx);
+}
+
+static void produce(weir_ctx *ctx)
+{
+    weir_decoder_state *state = state_of(ctx);
+
+    decode_all(ctx);
+    if ((state->flags & (LEAVING | LEFT)) == LEAVING)
+        leave(ctx);
+    else if ((state->flags & (LEAVING | ENDING | ENDED)) == ENDING &&
+             !weir__cumulation_has_next(&state->cumulation))
+        decode_rest(ctx);
+}
+
+static bool has_more(weir_ctx *ctx)
+{
+    const weir_decoder_state *state = state_of(ctx);
+
+    if (!weir__msg_queue_is_empty(&state->demand.kept))
+        return true;
+    if ((state->flags & (BROKEN | LEFT)) != 0)
+        return false;
+    return (state->flags & LEAVING) != 0 ? !weir__cumulation_is_empty(&state->cumulation)
+                                         : weir__cumulation_has_next(&state->cumulation);
+}
+
+static bool hand_on_bytes(weir_ctx *ctx)
+{
+    weir_cumulation *cumulation = &state_of(ctx)->cumulation;
+    weir_msg *left = weir__cumulation_take(cumulation);
+    bool has_some = left != NULL;
+
+    for (; left != NULL; left = weir__cumulation_take(cumulation))
+        weir_fire_read(ctx, left);
+    return has_some;
+}
+
 /* It has been removed: what it did not need is the next handler's. */
 static void let_go(weir_ctx *ctx)
 {
-    weir_msg *left = weir__cumulation_take(&state_of(ctx)->cumulation);
-
-    if (left != NULL) {
-        for (; left != NULL; left = weir__cumulation_take(&state_of(ctx)->cumulation))
-            weir_fire_read(ctx, left);
-        weir_fire_read_complete(ctx);
-    }
+    weir__demand_hand_on(ctx, hand_on_bytes);
     if (decoder_of(ctx)->removed != NULL)
         decoder_of(ctx)->removed(ctx);
 }
 
-/* Whoever comes first decodes; who comes meanwhile only leaves something to be done. */
-WEIR__UNGUARDED static void run(weir_ctx *ctx)
+static void settle(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
-    if ((state->flags & DECODING) != 0)
-        return;
-    state->flags |= DECODING;
-    decode_all(ctx);
-    if ((state->flags & (ENDING | ENDED)) == ENDING)
-        decode_rest(ctx);
-    state->flags &= ~(uint32_t)DECODING;
     if ((state->flags & BROKEN) != 0)
         weir__cumulation_clear(&state->cumulation);
     if (weir_ctx_is_removed(ctx))
         let_go(ctx);
 }
 
-/* Decodes where no read_complete follows by itself. */
-static void run_and_complete(weir_ctx *ctx)
-{
-    run(ctx);
-    if ((state_of(ctx)->flags & MADE) != 0 && !weir_ctx_is_removed(ctx))
-        weir_decoder_read_complete(ctx);
-}
-
-static void end(weir_ctx *ctx)
-{
-    state_of(ctx)->flags |= ENDING;
-    run_and_complete(ctx);
-}
+static const weir__demand_source source = {
+    .produce = produce, .has_more = has_more, .settle = settle};
 
 void weir_decoder_resume(weir_ctx *ctx)
 {
     weir__cumulation_look_again(&state_of(ctx)->cumulation);
-    run_and_complete(ctx);
+    weir__demand_run(ctx, &source, true);
 }
 
 /* ---- slots ---- */
 
 void weir_decoder_removed(weir_ctx *ctx)
 {
-    if ((state_of(ctx)->flags & DECODING) == 0) /* otherwise `run` sees it */
+    if (!state_of(ctx)->demand.is_running) /* otherwise `settle` sees it */
         let_go(ctx);
+}
+
+/* Nothing can be requested any more: what waits for that is released. */
+static void drop(weir_ctx *ctx)
+{
+    weir_decoder_state *state = state_of(ctx);
+
+    if (weir__demand_is_open(ctx) && state->demand.is_running)
+        return;
+    weir__demand_clear(ctx);
+    if (state->demand.is_running)
+        state->flags |= BROKEN;
+    else
+        weir__cumulation_clear(&state->cumulation);
 }
 
 void weir_decoder_inactive(weir_ctx *ctx)
 {
-    end(ctx);
+    state_of(ctx)->flags |= ENDING;
+    weir__demand_run(ctx, &source, true);
+    drop(ctx);
     weir_fire_inactive(ctx);
+}
+
+/* Bytes that came before the message are decoded, so that it waits behind their messages. */
+static void pass_on(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_decoder_state *state = state_of(ctx);
+
+    if (has_more(ctx)) {
+        state->flags |= AHEAD;
+        weir__demand_run(ctx, &source, false);
+        state->flags &= ~(uint32_t)AHEAD;
+    }
+    weir__demand_pass(ctx, msg);
 }
 
 void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
@@ -225,23 +302,28 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
     if (err < 0)
         give_up(ctx, err);
     else
-        run(ctx);
+        weir__demand_run(ctx, &source, false);
 }
 
 void weir_decoder_read_complete(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
-    bool has_made = (state->flags & MADE) != 0;
 
-    state->flags &= ~(uint32_t)MADE;
-    if ((state->flags & DECODING) == 0)
+    if (!state->demand.is_running)
         weir__cumulation_rest(&state->cumulation);
-    weir__demand_read_complete(ctx, !has_made);
+    weir__demand_read_complete(ctx, &source);
+    if (!weir_channel_auto_read(weir_ctx_channel(ctx)) && goes_on(ctx) && is_urgent(ctx))
+        weir_request_read(ctx);
 }
 
 void weir_decoder_event(weir_ctx *ctx, weir_msg *event)
 {
     if (event == weir_event_input_closed())
-        end(ctx);
-    weir_fire_event(ctx, event);
+        state_of(ctx)->flags |= ENDING;
+    weir__demand_event(ctx, event, &source);
+}
+
+void weir_decoder_request_read(weir_ctx *ctx)
+{
+    weir__demand_request_read(ctx, &source);
 }

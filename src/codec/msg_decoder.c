@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <weir/msg_decoder.h>
 
-#include "codec/demand.h"
+#include "channel/demand.h"
 #include "codec/encoding.h"
 #include "codec/msg_list.h"
 
@@ -28,12 +28,6 @@ static void tell_error(weir_ctx *ctx, int err)
     weir_fire_error(ctx, err, detail != NULL ? detail : "a message could not be decoded");
 }
 
-static void pass_on(weir_ctx *ctx, weir_msg *msg)
-{
-    state_of(ctx)->has_made = true;
-    weir_fire_read(ctx, msg);
-}
-
 void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
 {
     const weir_msg_decoder *decoder = decoder_of(ctx);
@@ -41,11 +35,10 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
     int err;
 
     if (!weir__is_for(decoder->type, decoder->accepts, msg)) {
-        pass_on(ctx, msg);
+        weir__demand_pass(ctx, msg);
         return;
     }
     weir__msg_list_init(&out);
-    state_of(ctx)->has_taken = true;
     state_of(ctx)->detail = NULL;
     err = decoder->decode(ctx, msg, &out);
     weir_msg_release(msg);
@@ -53,17 +46,31 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
         weir__msg_list_clear(&out);
         tell_error(ctx, err);
     }
-    for (size_t i = 0; i < out.count; i++)
-        pass_on(ctx, out.msgs[i]);
+    weir__demand_pass_all(ctx, out.msgs, out.count);
     weir__msg_list_deinit(&out);
 }
 
 void weir_msg_decoder_read_complete(weir_ctx *ctx)
 {
-    weir_msg_decoder_state *state = state_of(ctx);
-    bool is_owed = state->has_taken && !state->has_made;
+    weir__demand_read_complete(ctx, &weir__demand_kept);
+}
 
-    state->has_taken = false;
-    state->has_made = false;
-    weir__demand_read_complete(ctx, is_owed);
+void weir_msg_decoder_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir__demand_event(ctx, event, &weir__demand_kept);
+}
+
+void weir_msg_decoder_request_read(weir_ctx *ctx)
+{
+    weir__demand_request_read(ctx, &weir__demand_kept);
+}
+
+void weir_msg_decoder_inactive(weir_ctx *ctx)
+{
+    weir__demand_inactive(ctx);
+}
+
+void weir_msg_decoder_removed(weir_ctx *ctx)
+{
+    weir__demand_removed(ctx);
 }

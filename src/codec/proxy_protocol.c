@@ -79,16 +79,14 @@ static int deliver(weir_ctx *ctx, weir_proxy_header *header)
         return err;
     }
     weir_fire_event(ctx, weir_proxy_header_msg(weir_proxy_header_retain(header)));
-    if (!weir_ctx_is_removed(ctx))
-        weir_ctx_remove(ctx);
-    return 0;
+    return weir_decoder_leave(ctx);
 }
 
-/* Where reads are on demand, who has asked for one has got nothing of it yet. */
-static void ask_for_more(weir_ctx *ctx)
+/* The header is no message: nobody requests it. */
+static bool is_urgent(weir_ctx *ctx)
 {
-    if (!weir_channel_auto_read(weir_ctx_channel(ctx)))
-        weir_request_read(ctx);
+    (void)ctx;
+    return true;
 }
 
 static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -107,8 +105,6 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     if (taken == 0)
         return weir_decoder_need(ctx, need);
     (void)weir_buf_skip(in, (size_t)taken);
-    if (weir_buf_readable(in) == 0)
-        ask_for_more(ctx);
     return deliver(ctx, header);
 }
 
@@ -127,6 +123,7 @@ static const weir_decoder receiver_decoder = {
                 .init = init_receiver},
     .decode = decode,
     .decode_last = decode_last,
+    .is_urgent = is_urgent,
 };
 
 void weir_proxy_receiver_options_init(weir_proxy_receiver_options *options)

@@ -68,7 +68,7 @@ void weir__first_bytes_registered(weir_ctx *ctx)
 {
     const weir__first_bytes *base = weir_ctx_state(ctx);
 
-    if (!base->is_over && weir_channel_is_active(weir_ctx_channel(ctx)))
+    if (!base->is_over && !base->is_done && weir_channel_is_active(weir_ctx_channel(ctx)))
         begin(ctx);
     weir_fire_registered(ctx);
 }
@@ -79,11 +79,19 @@ void weir__first_bytes_active(weir_ctx *ctx)
     weir_fire_active(ctx);
 }
 
+bool weir__first_bytes_is_urgent(weir_ctx *ctx)
+{
+    (void)ctx;
+    return true;
+}
+
 int weir__first_bytes_pass(weir_ctx *ctx)
 {
-    if (!weir_ctx_is_removed(ctx))
-        weir_ctx_remove(ctx);
-    return 0;
+    weir__first_bytes *base = weir_ctx_state(ctx);
+
+    base->is_done = true;
+    (void)weir_timer_stop(&base->timer);
+    return weir_decoder_leave(ctx);
 }
 
 int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *why)

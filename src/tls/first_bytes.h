@@ -14,6 +14,7 @@ typedef struct weir__first_bytes {
     weir_timer timer;
     int64_t timeout_ns;
     bool is_over; /* an error: what comes now is thrown away */
+    bool is_done; /* waits until the bytes are requested */
 } weir__first_bytes;
 
 #define WEIR__FIRST_BYTES_SLOTS(state)                                     \
@@ -28,12 +29,15 @@ void weir__first_bytes_added(weir_ctx *ctx);
 void weir__first_bytes_registered(weir_ctx *ctx);
 void weir__first_bytes_active(weir_ctx *ctx);
 
+/* is_urgent: the first bytes are no message that anybody requests. */
+bool weir__first_bytes_is_urgent(weir_ctx *ctx);
+
 /* decode_last: it ends without having said what it is for. */
 int weir__first_bytes_end(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 
 /* Those that follow are the last thing that `decode` does, and return what it returns. */
 
-/* Goes: the bytes go on. */
+/* Goes: the bytes go on as soon as they are requested. */
 int weir__first_bytes_pass(weir_ctx *ctx);
 
 /* An error, and the channel is closed; unless who hears of it removes the handler. Then the bytes

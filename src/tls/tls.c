@@ -216,6 +216,14 @@ static void end_of_records(weir_ctx *ctx, int result)
         weir__tls_give_up(ctx, result, why(tls, result));
 }
 
+/* A close waits for the peer's end: plain bytes that nobody has requested are in its way. */
+static bool discards(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    return tls->stage == WEIR__TLS_ENDING && tls->writes.closes && !weir_decoder_is_wanted(ctx);
+}
+
 /*
  * What came before an error, or before the end, goes on before they are told: decode passes on one
  * message, and that when it has returned. So it is passed on here.
@@ -231,12 +239,12 @@ static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
         return drop(in);
     }
     result = open_records(ctx, in, plain);
-    if (weir_buf_readable(plain) == 0) {
+    if (weir_buf_readable(plain) == 0 || discards(ctx)) {
         weir_buf_release(plain);
     } else if (result == WEIR__TLS_MORE) {
         *ret_msg = weir_buf_msg(plain);
     } else {
-        weir_fire_read(ctx, weir_buf_msg(plain));
+        weir_decoder_pass(ctx, weir_buf_msg(plain));
     }
     if (result != WEIR__TLS_MORE && tls->stage != WEIR__TLS_OVER)
         end_of_records(ctx, result);
@@ -261,6 +269,25 @@ WEIR__UNGUARDED static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_ms
     return open_all(ctx, in, ret_msg);
 }
 
+/* The handshake, and all that a write or a close waits for, goes on whether or not plain bytes were
+ * requested. */
+static bool is_urgent(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    return tls->stage < WEIR__TLS_OPEN || tls->stage == WEIR__TLS_OVER ||
+           weir__tls_waits_for_bytes(tls);
+}
+
+/* The peer's end waits, as a message does, until it is wanted by those behind or by a close. */
+static void tell_peer_ended(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    if (tls->has_peer_ended && (tls->writes.closes || weir_decoder_is_wanted(ctx)))
+        weir__tls_peer_ended(ctx);
+}
+
 /* What has come has been dealt with; and writes may have waited for it, or an end of ours. */
 static void finish_reading(weir_ctx *ctx)
 {
@@ -271,8 +298,17 @@ static void finish_reading(weir_ctx *ctx)
         weir__tls_go_on_closing(ctx);
     }
     weir__tls_flush(ctx);
-    if (tls->has_peer_ended)
-        weir__tls_peer_ended(ctx);
+    tell_peer_ended(ctx);
+}
+
+/* Records that were kept are opened; if the request comes from inside that, it is not the end. */
+static void on_request_read(weir_ctx *ctx)
+{
+    bool is_inside = weir__tls_of(ctx)->decoder.demand.is_running;
+
+    weir_decoder_request_read(ctx);
+    if (!is_inside)
+        finish_reading(ctx);
 }
 
 static void on_read_complete(weir_ctx *ctx)
@@ -543,12 +579,15 @@ const weir_decoder weir__tls_handler = {
             .error = on_error,
             .disconnect = weir__tls_close,
             .close = weir__tls_close,
+            .request_read = on_request_read,
             .write = on_write,
             .flush = on_flush,
             .shutdown_output = weir__tls_shutdown_output,
+            .keeps_reads = true,
         },
     .decode = decode,
     .removed = on_removed,
+    .is_urgent = is_urgent,
 };
 
 void weir_tls_options_init(weir_tls_options *options)

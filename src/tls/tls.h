@@ -159,6 +159,9 @@ void weir__tls_input_ended(weir_ctx *ctx);
  * or for its end of TLS. If there is one. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
+/* True if a close waits for the peer's end, or a write for the rest of a message of the peer's. */
+bool weir__tls_waits_for_bytes(const weir__tls *tls);
+
 /* Reads on, where that is on demand, if a close waits for the peer's end, or writes for the end of
  * what it has begun to say: nobody else asks then. */
 void weir__tls_ask_for_more(weir_ctx *ctx);

@@ -164,7 +164,7 @@ static bool waits_for_peer(const weir__tls *tls)
     return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
 }
 
-static bool waits_for_bytes(const weir__tls *tls)
+bool weir__tls_waits_for_bytes(const weir__tls *tls)
 {
     if (tls->stage == WEIR__TLS_ENDING)
         return tls->writes.closes;
@@ -174,7 +174,8 @@ static bool waits_for_bytes(const weir__tls *tls)
 
 void weir__tls_ask_for_more(weir_ctx *ctx)
 {
-    if (waits_for_bytes(weir__tls_of(ctx)) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
+    if (weir__tls_waits_for_bytes(weir__tls_of(ctx)) &&
+        !weir_channel_auto_read(weir_ctx_channel(ctx)))
         weir_request_read(ctx);
 }
 

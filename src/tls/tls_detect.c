@@ -96,6 +96,7 @@ static const weir_decoder detector_decoder = {
                 .deinit = deinit},
     .decode = decode,
     .decode_last = weir__first_bytes_end,
+    .is_urgent = weir__first_bytes_is_urgent,
 };
 
 void weir_tls_detect_options_init(weir_tls_detect_options *options)

@@ -52,6 +52,7 @@ static const weir_decoder listener_decoder = {
     .handler = {.name = "tls-hello", WEIR__FIRST_BYTES_SLOTS(struct listener), .init = init},
     .decode = decode,
     .decode_last = weir__first_bytes_end,
+    .is_urgent = weir__first_bytes_is_urgent,
 };
 
 void weir_tls_hello_options_init(weir_tls_hello_options *options)

@@ -249,6 +249,9 @@ TEST(msg_decoder, asks_for_more_where_it_has_made_nothing)
     weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
     weir_embedded_run(embedded);
     assert_is(weir_embedded_read_inbound(embedded), "a");
+    assert_null(weir_embedded_read_inbound(embedded));
+    weir_channel_request_read(weir_embedded_channel(embedded));
+    weir_embedded_run(embedded);
     assert_is(weir_embedded_read_inbound(embedded), "b");
     assert_null(weir_embedded_read_inbound(embedded));
     weir_embedded_release(embedded);

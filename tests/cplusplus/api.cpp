@@ -1551,7 +1551,12 @@ weir_msg_codec make_msg_codec()
     codec.decoder.handler.name = "msg-codec";
     codec.decoder.handler.state_size = sizeof(weir_msg_decoder_state);
     codec.decoder.handler.read = weir_msg_decoder_read;
+    codec.decoder.handler.removed = weir_msg_decoder_removed;
+    codec.decoder.handler.inactive = weir_msg_decoder_inactive;
     codec.decoder.handler.read_complete = weir_msg_decoder_read_complete;
+    codec.decoder.handler.event = weir_msg_decoder_event;
+    codec.decoder.handler.request_read = weir_msg_decoder_request_read;
+    codec.decoder.handler.keeps_reads = true;
     codec.decoder.handler.write = weir_msg_codec_write;
     codec.decoder.decode = decode_msg;
     codec.encode = retain_msg;
@@ -1596,6 +1601,9 @@ weir_aggregator make_aggregator()
     aggregator.handler.inactive = weir_aggregator_inactive;
     aggregator.handler.read = weir_aggregator_read;
     aggregator.handler.read_complete = weir_aggregator_read_complete;
+    aggregator.handler.event = weir_aggregator_event;
+    aggregator.handler.request_read = weir_aggregator_request_read;
+    aggregator.handler.keeps_reads = true;
     aggregator.kind = kind_of_all;
     aggregator.begin = begin_whole;
     return aggregator;
@@ -1724,7 +1732,12 @@ int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     if (weir_buf_bytes(in)[0] == '!')
         return weir_decoder_fail(ctx, WEIR_EMALFORMED, "an exclamation mark");
     EXPECT(weir_buf_read_slice(in, 2, &byte) == 0);
-    *ret_msg = weir_buf_msg(byte);
+    if (!weir_decoder_is_wanted(ctx))
+        return weir_decoder_leave(ctx);
+    if (weir_buf_bytes(byte)[0] == 'a')
+        weir_decoder_pass(ctx, weir_buf_msg(byte));
+    else
+        *ret_msg = weir_buf_msg(byte);
     return 1;
 }
 
@@ -1744,6 +1757,8 @@ weir_decoder make_decoder()
     decoder.handler.read = weir_decoder_read;
     decoder.handler.read_complete = weir_decoder_read_complete;
     decoder.handler.event = weir_decoder_event;
+    decoder.handler.request_read = weir_decoder_request_read;
+    decoder.handler.keeps_reads = true;
     decoder.decode = take_byte;
     return decoder;
 }

@@ -9,29 +9,26 @@
 
 #include <weir/bytes.h>
 #include <weir/channel.h>
-#include <weir/decoder.h>
 #include <weir/embedded.h>
 
 #include "support/codec/feed.h"
 #include "support/memory.h"
 
-/* ---- letters: one message for each byte ---- */
+/* ---- letters: one message for each byte, requested or not ---- */
 
-static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+static void split(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_buf *letter;
+    weir_buf *word = weir_buf_of(msg), *letter;
 
-    (void)ctx;
-    if (weir_buf_read_slice(in, 1, &letter) < 0)
-        return -ENOMEM;
-    *ret_msg = weir_buf_msg(letter);
-    return 1;
+    while (weir_buf_readable(word) > 0) {
+        if (weir_buf_read_slice(word, 1, &letter) < 0)
+            break;
+        weir_fire_read(ctx, weir_buf_msg(letter));
+    }
+    weir_msg_release(msg);
 }
 
-static const weir_decoder letters = {
-    .handler = {.name = "letters", WEIR_DECODER_SLOTS(weir_decoder_state)},
-    .decode = take_letter,
-};
+static const weir_handler letters = {.name = "letters", .read = split};
 
 /* ---- a consumer that writes down what it gets: letters, and ';' for read_complete ---- */
 
@@ -90,7 +87,7 @@ static weir_embedded *open_channel(bool on_demand)
             &embedded),
         0);
     pipeline = weir_embedded_pipeline(embedded);
-    assert_int_equal(weir_pipeline_add_last(pipeline, &letters.handler, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &letters, NULL), 0);
     assert_int_equal(weir_flow_control_add(pipeline), 0);
     assert_int_equal(weir_pipeline_add_last(pipeline, &consumer, NULL), 0);
     return embedded;

@@ -205,6 +205,12 @@ TEST(tls_hello_handler, is_read_where_reads_are_on_demand)
         stage_put(embedded, draft.bytes + at, draft.length - at < 10 ? draft.length - at : 10);
     assert_int_equal(told.count, 1);
     collect(embedded, &out);
+    assert_int_equal(out.length, 0); /* only the handler has asked for it */
+    weir_embedded_advance(embedded, weir_seconds(100));
+    assert_string_equal(stage_error(), "");
+    weir_channel_request_read(weir_embedded_channel(embedded));
+    weir_embedded_run(embedded);
+    collect(embedded, &out);
     assert_int_equal(out.length, draft.length);
     stage_put(embedded, "more", 4); /* nobody has asked for it */
     collect(embedded, &out);

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channel/demand.h"
+
+#include <errno.h>
+
+#include <weir/events.h>
+
+#include "channel/hop.h"
+
+/* Bits of kept_end, in the order in which the events are fired. */
+enum {
+    INPUT_CLOSED = 1 << 0,
+    INPUT_DRAINED = 1 << 1,
+};
+
+/* ---- passing on ---- */
+
+/* `is_answering` is for weir__demand_begin, and matters only without auto-read. */
+static void pass(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    bool is_asked = demand->is_asked;
+
+    demand->has_passed = true;
+    if (is_asked) {
+        demand->is_asked = false;
+        demand->is_answering = true;
+    }
+    weir_fire_read(ctx, msg);
+    if (is_asked)
+        demand->is_answering = false;
+}
+
+void weir__demand_pass(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    if (weir__msg_queue_is_empty(&demand->kept) && weir__demand_is_open(ctx)) {
+        pass(ctx, msg);
+    } else if (!weir__msg_queue_push(&demand->kept, msg)) {
+        weir_msg_release(msg);
+        weir_fire_error(ctx, -ENOMEM, "no memory to keep a message that was not requested");
+    }
+}
+
+static void pass_kept(weir_ctx *ctx)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    while (!weir__msg_queue_is_empty(&demand->kept) && weir__demand_is_open(ctx) &&
+           !weir_ctx_is_removed(ctx))
+        pass(ctx, weir__msg_queue_pop(&demand->kept));
+}
+
+static void fire_end(weir_ctx *ctx)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    uint8_t end = demand->kept_end;
+
+    demand->kept_end = 0;
+    if ((end & INPUT_CLOSED) != 0)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if ((end & INPUT_DRAINED) != 0)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
+}
+
+static bool goes_on(weir_ctx *ctx, const weir__demand_source *source)
+{
+    const weir_demand *demand = weir__demand_of(ctx);
+
+    if (weir_ctx_is_removed(ctx))
+        return false;
+    return demand->owes_complete || (weir__demand_is_open(ctx) && source->has_more(ctx)) ||
+           (demand->kept_end != 0 && !source->has_more(ctx));
+}
+
+/* A read_complete ends the batch from below: messages after it are completed here. */
+static void run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    do {
+        pass_kept(ctx);
+        if (source->produce != NULL && weir__msg_queue_is_empty(&demand->kept))
+            source->produce(ctx);
+        if (demand->owes_complete || (resumes && demand->has_passed)) {
+            demand->owes_complete = false;
+            demand->has_passed = false;
+            resumes = true;
+            weir_fire_read_complete(ctx);
+        }
+        if (demand->kept_end != 0 && !source->has_more(ctx) && !weir_ctx_is_removed(ctx))
+            fire_end(ctx);
+    } while (goes_on(ctx, source));
+}
+
+/* The request of a handler behind that nothing was left for. */
+static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    bool takes = demand->owes_request && weir__demand_is_open(ctx) && !source->has_more(ctx);
+
+    demand->owes_request = false;
+    return takes;
+}
+
+void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    if (demand->is_running)
+        return;
+    demand->is_running = true;
+    run(ctx, source, resumes);
+    demand->is_running = false;
+    source->settle(ctx);
+    if (takes_request(ctx, source) && !weir_ctx_is_removed(ctx))
+        weir_request_read(ctx);
+}
+
+/* ---- requests and the end ---- */
+
+static bool has_auto_read(const weir_ctx *ctx)
+{
+    return weir_channel_auto_read(ctx->channel);
+}
+
+void weir__demand_request_read(weir_ctx *ctx, const weir__demand_source *source)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    if (!has_auto_read(ctx))
+        demand->is_asked = true;
+    demand->owes_request = true;
+    weir__demand_run(ctx, source, true);
+}
+
+/* Nothing is kept while auto-read is on, so most calls need no run. */
+void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    if (has_auto_read(ctx) && !demand->is_running) {
+        demand->has_passed = false;
+        weir_fire_read_complete(ctx);
+        return;
+    }
+    if (demand->is_asked)
+        demand->owes_request = true;
+    if (demand->is_asked || demand->has_passed || has_auto_read(ctx))
+        demand->owes_complete = true;
+    weir__demand_run(ctx, source, false);
+}
+
+void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_source *source)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    uint8_t end = 0;
+
+    if (event == weir_event_input_closed())
+        end = INPUT_CLOSED;
+    else if (event == weir_event_input_drained())
+        end = INPUT_DRAINED;
+    if (end == 0) {
+        weir_fire_event(ctx, event);
+        return;
+    }
+    weir_msg_release(event);
+    demand->kept_end |= end;
+    weir__demand_run(ctx, source, true);
+}
+
+/* ---- coming and going ---- */
+
+/* A request that was not answered, or whose answer is being passed on. */
+static bool has_request(const weir_channel *channel)
+{
+    return weir__channel_has(channel, WEIR__READ_REQUESTED | WEIR__ANSWERING) &&
+           !weir__channel_has(channel, WEIR__AUTO_READING);
+}
+
+/*
+ * The next handler towards the head that counts requests knows of those from behind it; if there
+ * is none, the channel does. Handlers on other executors may not be looked at from here, nor may
+ * they look: they take it that a message was requested, which lets one too many pass at the worst.
+ */
+static bool is_asked_below(weir_ctx *ctx)
+{
+    for (weir_ctx *below = ctx->prev; below != weir__channel_ends(ctx->channel);
+         below = below->prev) {
+        if (!below->handler->keeps_reads)
+            continue;
+        if (weir__ctx_is_elsewhere(below))
+            return true;
+        if (!weir_ctx_is_removed(below))
+            return weir__demand_of(below)->is_asked || weir__demand_of(below)->is_answering;
+    }
+    return has_request(ctx->channel);
+}
+
+void weir__demand_begin(weir_ctx *ctx)
+{
+    weir__demand_of(ctx)->is_asked =
+        weir__ctx_is_elsewhere(ctx) ? weir_channel_is_active(ctx->channel) : is_asked_below(ctx);
+}
+
+void weir__demand_clear(weir_ctx *ctx)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+
+    weir__msg_queue_clear(&demand->kept);
+    demand->kept_end = 0;
+}
+
+void weir__demand_hand_on(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    bool has_passed = false;
+
+    while (!weir__msg_queue_is_empty(&demand->kept)) {
+        weir_fire_read(ctx, weir__msg_queue_pop(&demand->kept));
+        has_passed = true;
+    }
+    if (more != NULL && more(ctx))
+        has_passed = true;
+    if (has_passed)
+        weir_fire_read_complete(ctx);
+    fire_end(ctx);
+}
+
+/* ---- handlers that keep nothing but messages ---- */
+
+static bool has_kept(weir_ctx *ctx)
+{
+    return !weir__msg_queue_is_empty(&weir__demand_of(ctx)->kept);
+}
+
+static void settle(weir_ctx *ctx)
+{
+    if (weir_ctx_is_removed(ctx))
+        weir__demand_hand_on(ctx, NULL);
+}
+
+const weir__demand_source weir__demand_kept = {.has_more = has_kept, .settle = settle};
+
+/* A request from inside is not passed on before the last of them has had its turn. */
+void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count)
+{
+    weir_demand *demand = weir__demand_of(ctx);
+    bool is_outermost = !demand->is_running;
+
+    demand->is_running = true;
+    for (size_t i = 0; i < count; i++)
+        weir__demand_pass(ctx, msgs[i]);
+    if (!is_outermost)
+        return;
+    demand->is_running = false;
+    weir__demand_run(ctx, &weir__demand_kept, false);
+}
+
+void weir__demand_inactive(weir_ctx *ctx)
+{
+    weir__demand_run(ctx, &weir__demand_kept, true);
+    weir__demand_clear(ctx);
+    weir_fire_inactive(ctx);
+}
+
+void weir__demand_removed(weir_ctx *ctx)
+{
+    if (!weir__demand_of(ctx)->is_running)
+        weir__demand_hand_on(ctx, NULL);
+}

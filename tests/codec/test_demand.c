@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests to read are counted by decoders: with auto-read off, one message for each of them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/aggregator.h>
+#include <weir/bytes.h>
+#include <weir/channel.h>
+#include <weir/decoder.h>
+#include <weir/embedded.h>
+#include <weir/events.h>
+#include <weir/msg_decoder.h>
+#include <weir/proxy_protocol.h>
+
+#include "support/codec/feed.h"
+#include "support/memory.h"
+
+#define MANY 10000
+
+/* ---- letters: one message for each byte, made by each base ---- */
+
+static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_buf *letter;
+
+    (void)ctx;
+    if (weir_buf_read_slice(in, 1, &letter) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(letter);
+    return 1;
+}
+
+static const weir_decoder letters = {
+    .handler = {.name = "letters", WEIR_DECODER_SLOTS(weir_decoder_state)},
+    .decode = take_letter,
+};
+
+/* The same without returning them. */
+static int pass_letters(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_msg *letter;
+
+    (void)ret_msg;
+    while (weir_buf_readable(in) > 0) {
+        if (take_letter(ctx, in, &letter) < 0)
+            return -ENOMEM;
+        weir_decoder_pass(ctx, letter);
+    }
+    return 1;
+}
+
+static const weir_decoder passed_letters = {
+    .handler = {.name = "passed-letters", WEIR_DECODER_SLOTS(weir_decoder_state)},
+    .decode = pass_letters,
+};
+
+static int spell(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
+{
+    weir_buf *word = weir_buf_of(msg);
+    weir_msg *letter;
+    int err = 0;
+
+    while (err == 0 && weir_buf_readable(word) > 0) {
+        err = take_letter(ctx, word, &letter) < 0 ? -ENOMEM : weir_msg_list_add(out, letter);
+    }
+    return err;
+}
+
+static const weir_msg_decoder spelling = {
+    .handler = {.name = "spelling", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+    .decode = spell,
+};
+
+static const weir_handler *const bases[] = {&letters.handler, &passed_letters.handler,
+                                            &spelling.handler};
+
+#define BASES (sizeof(bases) / sizeof(bases[0]))
+
+/* ---- a consumer that writes down letters, ';' for read_complete, 'E' and 'D' for the end ---- */
+
+static struct {
+    char text[256];
+    size_t length;
+    size_t count; /* of letters */
+    void (*on_letter)(weir_ctx *ctx, char letter);
+    void (*on_complete)(weir_ctx *ctx);
+    unsigned depth;
+    unsigned max_depth;
+} seen;
+
+static void note(char what)
+{
+    if (seen.length < sizeof(seen.text) - 1)
+        seen.text[seen.length++] = what;
+}
+
+static void enter(void)
+{
+    seen.depth++;
+    seen.max_depth = seen.depth > seen.max_depth ? seen.depth : seen.max_depth;
+}
+
+static void consume(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+    char letter = buf != NULL ? (char)weir_buf_bytes(buf)[0] : '?';
+
+    weir_msg_release(msg);
+    note(letter);
+    seen.count++;
+    enter();
+    if (seen.on_letter != NULL)
+        seen.on_letter(ctx, letter);
+    seen.depth--;
+}
+
+static void consume_complete(weir_ctx *ctx)
+{
+    note(';');
+    enter();
+    if (seen.on_complete != NULL)
+        seen.on_complete(ctx);
+    seen.depth--;
+}
+
+static void consume_event(weir_ctx *ctx, weir_msg *event)
+{
+    (void)ctx;
+    if (event == weir_event_input_closed())
+        note('E');
+    else if (event == weir_event_input_drained())
+        note('D');
+    weir_msg_release(event);
+}
+
+static const weir_handler consumer = {
+    .name = "consumer", .read = consume, .read_complete = consume_complete, .event = consume_event};
+
+#define assert_seen(expected)                     \
+    do {                                          \
+        seen.text[seen.length] = '\0';            \
+        assert_string_equal(seen.text, expected); \
+        seen.length = 0;                          \
+    } while (0)
+
+static weir_embedded *open_with(const weir_handler *handler, bool on_demand)
+{
+    weir_embedded *embedded = NULL;
+    weir_pipeline *pipeline;
+
+    memset(&seen, 0, sizeof(seen));
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = on_demand,
+                                                                  .half_closure = true)),
+            &embedded),
+        0);
+    pipeline = weir_embedded_pipeline(embedded);
+    if (handler != NULL)
+        assert_int_equal(weir_pipeline_add_last(pipeline, handler, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &consumer, NULL), 0);
+    return embedded;
+}
+
+static void put(weir_embedded *embedded, const char *text)
+{
+    (void)weir_embedded_write_inbound(embedded, feed_bytes(text, strlen(text)));
+}
+
+static void request(weir_embedded *embedded)
+{
+    weir_channel_request_read(weir_embedded_channel(embedded));
+    weir_embedded_run(embedded);
+}
+
+static void set_auto_read(weir_embedded *embedded, bool on)
+{
+    weir_channel_set_auto_read(weir_embedded_channel(embedded), on);
+    weir_embedded_run(embedded);
+}
+
+/* ---- one at a time ---- */
+
+static void switch_off(weir_ctx *ctx, char letter)
+{
+    if (letter == 'b')
+        weir_set_auto_read(ctx, false);
+}
+
+TEST(demand, messages_wait_from_the_moment_that_auto_read_is_off)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], false);
+
+        seen.on_letter = switch_off;
+        put(embedded, "abcd");
+        assert_seen("ab;");
+        put(embedded, "ef");
+        assert_seen("");
+        request(embedded);
+        assert_seen("c;");
+        set_auto_read(embedded, true); /* all that waits, and what is in the socket */
+        assert_seen("d;ef;");
+        put(embedded, "g");
+        assert_seen("g;");
+        weir_embedded_release(embedded);
+    }
+}
+
+TEST(demand, each_request_brings_one_message)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        put(embedded, "abc");
+        put(embedded, "d");
+        assert_seen("");
+        request(embedded);
+        assert_seen("a;");
+        request(embedded);
+        request(embedded);
+        assert_seen("b;c;");
+        request(embedded); /* from here on the socket has to be read again */
+        assert_seen("d;");
+        request(embedded); /* waits for what comes */
+        request(embedded); /* and does not add up */
+        assert_seen("");
+        put(embedded, "ef");
+        assert_seen("e;");
+        weir_embedded_release(embedded);
+    }
+}
+
+static void ask_in_read(weir_ctx *ctx, char letter)
+{
+    (void)letter;
+    weir_request_read(ctx);
+}
+
+static void ask_in_read_complete(weir_ctx *ctx)
+{
+    weir_request_read(ctx);
+}
+
+static void put_many(weir_embedded *embedded)
+{
+    static char text[MANY + 1];
+
+    memset(text, 'x', MANY);
+    request(embedded);
+    put(embedded, text);
+    assert_int_equal(seen.count, MANY);
+    assert_int_equal(seen.max_depth, 1);
+}
+
+TEST(demand, many_requests_from_inside_do_not_need_stack)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        seen.on_letter = ask_in_read;
+        put_many(embedded);
+        weir_embedded_release(embedded);
+        embedded = open_with(bases[i], true);
+        seen.on_complete = ask_in_read_complete;
+        put_many(embedded);
+        weir_embedded_release(embedded);
+    }
+}
+
+/* Two of them: the one below is asked from inside what it has passed on. */
+TEST(demand, many_requests_through_two_decoders_do_not_need_stack)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
+                                           WEIR_PLACE(.before = "consumer"), &letters.handler,
+                                           NULL),
+                         0);
+        seen.on_complete = ask_in_read_complete;
+        put_many(embedded);
+        weir_embedded_release(embedded);
+    }
+}
+
+/* ---- the order of answers ---- */
+
+static void go_on(void *arg, int status)
+{
+    (void)status;
+    weir_channel_set_auto_read(arg, true);
+}
+
+/* The obvious code: off, work elsewhere, on again when it is done. */
+static void work_on(weir_ctx *ctx, char letter)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+
+    (void)letter;
+    weir_set_auto_read(ctx, false);
+    assert_int_equal(weir_execute(weir_channel_executor(channel), go_on, channel), 0);
+}
+
+TEST(demand, work_that_switches_auto_read_is_done_one_after_the_other)
+{
+    weir_embedded *embedded = open_with(NULL, false);
+
+    assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
+                                       WEIR_PLACE(.before = "consumer"), &letters.handler, NULL),
+                     0);
+    seen.on_letter = work_on;
+    put(embedded, "abc");
+    put(embedded, "de");
+    assert_seen("a;b;c;d;e;");
+    weir_embedded_release(embedded);
+}
+
+/* ---- the end ---- */
+
+TEST(demand, the_end_of_the_input_waits_behind_messages)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        put(embedded, "abc");
+        weir_embedded_end_input(embedded);
+        request(embedded);
+        assert_seen("a;");
+        weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL); /* unasked */
+        weir_embedded_run(embedded);
+        assert_seen("");
+        request(embedded);
+        assert_seen("b;");
+        request(embedded);
+        assert_seen("c;ED");
+        weir_embedded_release(embedded);
+    }
+}
+
+static int take_rest(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    return weir_buf_readable(in) > 0 ? take_letter(ctx, in, ret_msg) : 0;
+}
+
+static int take_none(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    (void)in;
+    (void)ret_msg;
+    return weir_decoder_need(ctx, 100);
+}
+
+TEST(demand, a_message_that_is_made_of_the_rest_waits_too)
+{
+    static const weir_decoder rest = {
+        .handler = {.name = "rest", WEIR_DECODER_SLOTS(weir_decoder_state)},
+        .decode = take_none,
+        .decode_last = take_rest,
+    };
+    weir_embedded *embedded = open_with(&rest.handler, false);
+
+    put(embedded, "abc");
+    set_auto_read(embedded, false);
+    assert_seen(";");
+    weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL);
+    weir_embedded_run(embedded);
+    assert_seen("");
+    request(embedded);
+    assert_seen("a;");
+    set_auto_read(embedded, true);
+    assert_seen("bc;ED");
+    weir_embedded_release(embedded);
+}
+
+TEST(demand, a_close_releases_what_waits)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        put(embedded, "abc");
+        request(embedded);
+        weir_channel_close(weir_embedded_channel(embedded), NULL);
+        weir_embedded_run(embedded);
+        assert_seen("a;");
+        assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+        weir_embedded_release(embedded);
+    }
+}
+
+/* ---- handlers that come and go ---- */
+
+TEST(demand, a_handler_that_is_removed_hands_on_what_waits)
+{
+    weir_embedded *embedded = open_with(&letters.handler, true);
+
+    put(embedded, "abc");
+    request(embedded);
+    assert_seen("a;");
+    assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "letters", NULL), 0);
+    assert_seen("b;"); /* as it came: "bc" */
+    weir_embedded_release(embedded);
+    embedded = open_with(&spelling.handler, true);
+    put(embedded, "abc");
+    request(embedded);
+    assert_seen("a;");
+    assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "spelling", NULL), 0);
+    assert_seen("bc;");
+    weir_embedded_release(embedded);
+}
+
+static void remove_base(weir_ctx *ctx, char letter)
+{
+    if (letter == 'b')
+        (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "spelling", NULL);
+}
+
+TEST(demand, a_handler_that_is_removed_from_inside_hands_on_the_rest_in_order)
+{
+    weir_embedded *embedded = open_with(&spelling.handler, false);
+
+    seen.on_letter = remove_base;
+    put(embedded, "abcd");
+    assert_seen("abcd;");
+    weir_embedded_release(embedded);
+}
+
+/* A request that was made before the handler came counts. */
+TEST(demand, a_handler_that_comes_late_answers_the_request_that_waits)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(NULL, true);
+
+        request(embedded);
+        assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), bases[i], NULL),
+                         0);
+        put(embedded, "abc");
+        assert_seen("a;");
+        assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
+                                           WEIR_PLACE(.before = "consumer", .name = "second"),
+                                           &letters.handler, NULL),
+                         0);
+        assert_seen(""); /* none was made */
+        request(embedded);
+        assert_seen("b;");
+        weir_embedded_release(embedded);
+    }
+}
+
+static void add_and_pass(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.after = weir_ctx_name(ctx)),
+                            &letters.handler, NULL);
+    weir_fire_read(ctx, msg);
+}
+
+/* The answer is on its way when the handler comes. */
+TEST(demand, a_handler_that_comes_with_the_answer_passes_it_on)
+{
+    static const weir_handler adder = {.name = "adder", .read = add_and_pass};
+    weir_embedded *embedded = open_with(&adder, true);
+
+    request(embedded);
+    put(embedded, "abc");
+    assert_seen("a;");
+    request(embedded);
+    assert_seen("b;");
+    weir_embedded_release(embedded);
+}
+
+TEST(demand, what_follows_a_proxy_header_waits_until_it_is_requested)
+{
+    weir_embedded *embedded = open_with(NULL, true);
+    weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
+
+    assert_int_equal(weir_pipeline_remove(pipeline, "consumer", NULL), 0);
+    assert_int_equal(weir_proxy_receiver_add(pipeline, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &letters.handler, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &consumer, NULL), 0);
+    request(embedded);
+    put(embedded, "PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n");
+    assert_seen(";"); /* the header was read, and more is requested */
+    put(embedded, "ab");
+    assert_seen("a;");
+    request(embedded);
+    assert_seen("b;");
+    weir_embedded_release(embedded);
+}
+
+/* ---- messages that are not bytes ---- */
+
+static void free_nothing(weir_msg *msg)
+{
+    (void)msg;
+}
+
+static const weir_msg_type other_type = {.name = "other", .destroy = free_nothing};
+
+TEST(demand, another_message_waits_behind_bytes)
+{
+    weir_embedded *embedded = open_with(&letters.handler, true);
+    weir_msg other;
+
+    weir_msg_init(&other, &other_type);
+    put(embedded, "abc");
+    request(embedded);
+    weir_pipeline_fire_read(weir_embedded_pipeline(embedded), &other);
+    weir_pipeline_fire_read_complete(weir_embedded_pipeline(embedded));
+    assert_seen("a;");
+    set_auto_read(embedded, true);
+    assert_seen("bc?;");
+    weir_embedded_release(embedded);
+}
+
+/* ---- aggregators ---- */
+
+static unsigned kind_of(const weir_msg *msg)
+{
+    switch (weir_buf_bytes(weir_buf_of((weir_msg *)(uintptr_t)msg))[0]) {
+    case '(':
+        return WEIR_PART_START;
+    case ')':
+        return WEIR_PART_LAST;
+    default:
+        return WEIR_PART_CONTENT;
+    }
+}
+
+static int begin(weir_ctx *ctx, weir_msg *start, weir_msg **ret_whole)
+{
+    (void)ctx;
+    *ret_whole = weir_msg_retain(start);
+    return 0;
+}
+
+static int append(weir_ctx *ctx, weir_msg *whole, weir_msg *part)
+{
+    (void)ctx;
+    (void)whole;
+    (void)part;
+    return 0;
+}
+
+static const weir_aggregator wholes = {
+    .handler = {.name = "wholes", WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},
+    .kind = kind_of,
+    .begin = begin,
+    .append = append,
+};
+
+TEST(demand, an_aggregator_asks_for_parts_only_when_it_is_asked)
+{
+    weir_embedded *embedded = open_with(&letters.handler, true);
+
+    assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
+                                       WEIR_PLACE(.before = "consumer"), &wholes.handler, NULL),
+                     0);
+    put(embedded, "(a)(b");
+    put(embedded, "c)(d)");
+    assert_seen("");
+    request(embedded);
+    assert_seen(";;(;"); /* read_complete comes with each part */
+    request(embedded);
+    seen.text[seen.length] = '\0';
+    assert_non_null(strchr(seen.text, '('));
+    assert_ptr_equal(strchr(seen.text, '('), strrchr(seen.text, '('));
+    weir_embedded_release(embedded);
+}
+
+/* ---- no memory ---- */
+
+static bool read_without(const weir_handler *base, unsigned n)
+{
+    weir_embedded *embedded = open_with(base, true);
+    weir_msg *msgs[2] = {feed_bytes("abc", 3), feed_bytes("de", 2)};
+    bool failed;
+
+    test_memory_fail_at(n);
+    for (size_t i = 0; i < 2; i++)
+        (void)weir_embedded_write_inbound(embedded, msgs[i]);
+    for (size_t i = 0; i < 4; i++)
+        request(embedded);
+    failed = test_memory_failed();
+    test_memory_fail_at(0);
+    weir_embedded_release(embedded);
+    return failed;
+}
+
+TEST(demand, survives_every_lack_of_memory)
+{
+    for (size_t i = 0; i < BASES; i++)
+        for (unsigned n = 1; read_without(bases[i], n); n++)
+            ;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests to read are counted through TLS: what comes with the handshake, and after it, waits
+ * until it is requested.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/bytes.h>
+#include <weir/decoder.h>
+#include <weir/tls.h>
+
+#include "support/property.h"
+#include "support/tls/duet.h"
+#include "support/tls/secure.h"
+#include "support/transport/line.h"
+
+#define ON_DEMAND WEIR_CHANNEL_OPTIONS(.read_on_demand = true)
+
+static void open_on_demand(struct duet *duet, const weir_tls_options *server)
+{
+    duet_prepare(
+        duet, &(const struct duet_options){
+                  .server = server, .server_channel = WEIR_EMBEDDED_OPTIONS(.channel = ON_DEMAND)});
+}
+
+static void request(struct duet *duet)
+{
+    weir_channel_request_read(duet->server.channel);
+    duet_play(duet);
+}
+
+/* ---- the handshake ---- */
+
+TEST(tls_demand, what_comes_with_the_handshake_waits_for_a_request)
+{
+    for (int is_joined = 0; is_joined < 2; is_joined++) {
+        struct duet duet;
+
+        open_on_demand(&duet, NULL);
+        duet.is_joined = is_joined != 0;
+        duet_begin(&duet);
+        duet_say(&duet.client, "hello"); /* goes out with the last step of the handshake */
+        duet_play(&duet);
+        assert_diary(&duet.server.diary, "shaken(ok)");
+        duet_say(&duet.client, "again");
+        duet_play(&duet);
+        assert_diary(&duet.server.diary, "");
+        request(&duet);
+        assert_diary(&duet.server.diary, "read(hello)");
+        request(&duet);
+        assert_diary(&duet.server.diary, "read(again)");
+        duet_close(&duet);
+    }
+}
+
+TEST(tls_demand, a_request_that_is_made_before_the_handshake_is_answered_after_it)
+{
+    struct duet duet;
+
+    open_on_demand(&duet, NULL);
+    duet_begin(&duet);
+    weir_channel_request_read(duet.server.channel);
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    duet_say(&duet.client, "again");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    duet_close(&duet);
+}
+
+static void switch_off(weir_ctx *ctx, const weir_tls_handshake *handshake)
+{
+    (void)handshake;
+    weir_set_auto_read(ctx, false);
+}
+
+TEST(tls_demand, auto_read_that_is_switched_off_by_the_handshake_stops_what_came_with_it)
+{
+    struct duet duet;
+
+    duet_prepare(&duet, NULL);
+    duet.is_joined = true;
+    duet.server.on_shaken = switch_off;
+    duet_begin(&duet);
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    weir_channel_set_auto_read(duet.server.channel, true);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "read(hello)");
+    duet_close(&duet);
+}
+
+/* ---- the end ---- */
+
+TEST(tls_demand, the_peers_end_waits_behind_its_bytes)
+{
+    struct duet duet;
+
+    open_on_demand(&duet, NULL);
+    duet.is_joined = true;
+    duet_begin(&duet);
+    duet_say(&duet.client, "hello");
+    weir_channel_close(duet.client.channel, NULL);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok)");
+    request(&duet);
+    assert_diary(&duet.server.diary, "read(hello)");
+    assert_true(weir_channel_is_open(duet.server.channel));
+    request(&duet);
+    assert_diary(&duet.server.diary, "ended inactive");
+    duet_close(&duet);
+}
+
+/* The peer's end is behind bytes that nobody has requested, and no time passes. */
+TEST(tls_demand, a_close_that_waits_for_the_peer_does_not_wait_for_requests)
+{
+    struct duet duet;
+
+    open_on_demand(&duet, WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(9)));
+    duet.is_joined = true;
+    duet_begin(&duet);
+    duet_say(&duet.client, "hello");
+    duet_play(&duet);
+    duet_say(&duet.client, "again");
+    weir_channel_close(duet.server.channel, NULL);
+    duet_play(&duet);
+    assert_diary(&duet.server.diary, "shaken(ok) ended inactive");
+    duet_close(&duet);
+}
+
+/* ---- anything ---- */
+
+enum act { NOTHING, REQUEST, OFF, OFF_AND_ON, ON, ACTS };
+
+struct world {
+    struct duet duet;
+    size_t sent; /* bytes: the n-th is n, modulo 251 */
+    size_t received;
+    size_t messages;
+    bool has_request;
+    bool is_out_of_order;
+    bool is_unasked;
+    bool ends;
+    enum act in_read;
+    enum act in_complete;
+};
+
+static struct world *current;
+
+static void act(weir_ctx *ctx, enum act what)
+{
+    if (what == REQUEST) {
+        current->has_request = true;
+        weir_request_read(ctx);
+    }
+    if (what == OFF || what == OFF_AND_ON)
+        weir_set_auto_read(ctx, false);
+    if (what == ON || what == OFF_AND_ON)
+        weir_set_auto_read(ctx, true);
+}
+
+static void consume(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (!weir_channel_auto_read(weir_ctx_channel(ctx)) && !current->has_request)
+        current->is_unasked = true;
+    current->has_request = false;
+    current->messages++;
+    for (size_t i = 0; i < weir_buf_readable(buf); i++, current->received++)
+        if (weir_buf_bytes(buf)[i] != current->received % 251)
+            current->is_out_of_order = true;
+    weir_msg_release(msg);
+    act(ctx, current->in_read);
+}
+
+static void consume_complete(weir_ctx *ctx)
+{
+    act(ctx, current->in_complete);
+}
+
+static int take_three(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_buf *part;
+
+    if (weir_buf_readable(in) < 3)
+        return weir_decoder_need(ctx, 3);
+    if (weir_buf_read_slice(in, 3, &part) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(part);
+    return 1;
+}
+
+static const weir_decoder threes = {
+    .handler = {.name = "threes", WEIR_DECODER_SLOTS(weir_decoder_state)}, .decode = take_three};
+
+enum kind { SAY, PLAY, ASK, AUTO_ON, AUTO_OFF, IN_READ, IN_COMPLETE, PIECE, DECODE, KINDS };
+
+static void begin(void *state)
+{
+    struct world *world = current = state;
+
+    duet_prepare(&world->duet, NULL);
+    world->duet.server.on_read = consume;
+    world->duet.server.on_read_complete = consume_complete;
+    duet_begin(&world->duet);
+}
+
+static void say(struct world *world, size_t length)
+{
+    weir_buf *buf;
+
+    if (weir_buf_create(length, 0, &buf) < 0)
+        return;
+    for (size_t i = 0; i < length; i++)
+        (void)weir_buf_write_u8(buf, (uint8_t)(world->sent++ % 251));
+    weir_channel_write_and_flush(world->duet.client.channel, weir_buf_msg(buf), NULL);
+}
+
+static void ask(struct world *world)
+{
+    world->has_request = true;
+    weir_channel_request_read(world->duet.server.channel);
+    duet_play(&world->duet);
+}
+
+static bool is_well(const struct world *world)
+{
+    PROPERTY(!world->is_out_of_order);
+    PROPERTY(!world->is_unasked);
+    return true;
+}
+
+static void do_step(struct world *world, const struct property_step *step)
+{
+    uint32_t number = step->numbers[0];
+    struct duettist *server = &world->duet.server;
+
+    switch (step->kind) {
+    case SAY:
+        say(world, (number % 40 + 1) * 3);
+        break;
+    case ASK:
+        ask(world);
+        break;
+    case AUTO_ON:
+    case AUTO_OFF:
+        weir_channel_set_auto_read(server->channel, step->kind == AUTO_ON);
+        break;
+    case IN_READ:
+        world->in_read = number % ACTS;
+        break;
+    case IN_COMPLETE:
+        world->in_complete = number % ACTS;
+        break;
+    case PIECE:
+        world->duet.piece = number % 3 == 0 ? number % 100 : 0;
+        world->duet.is_joined = number % 3 == 1;
+        break;
+    case DECODE:
+        if (number % 4 == 0 && world->sent == 0)
+            (void)weir_pipeline_add(server->pipeline, WEIR_PLACE(.before = "witness"),
+                                    &threes.handler, NULL);
+        break;
+    default:
+        duet_play(&world->duet);
+    }
+}
+
+/* Requests alone bring all that was sent, one message for each; then the end. */
+static bool drain(struct world *world)
+{
+    size_t before;
+
+    world->ends = true;
+    world->in_read = world->in_complete = NOTHING;
+    weir_channel_set_auto_read(world->duet.server.channel, false);
+    weir_channel_close(world->duet.client.channel, NULL);
+    duet_play(&world->duet);
+    while (world->received < world->sent) {
+        before = world->messages;
+        ask(world);
+        PROPERTY(world->messages == before + 1);
+        PROPERTY(weir_channel_is_open(world->duet.server.channel));
+    }
+    ask(world);
+    PROPERTY(!weir_channel_is_open(world->duet.server.channel));
+    return true;
+}
+
+static bool step(void *state, const struct property_step *step)
+{
+    struct world *world = current = state;
+
+    if (world->ends)
+        return true;
+    do_step(world, step);
+    if (step->numbers[2] % 30 == 0)
+        PROPERTY(drain(world));
+    return is_well(world);
+}
+
+static void describe(const struct property_step *step, char *text, size_t size)
+{
+    static const char *const names[] = {"say",     "play",        "ask",   "auto on", "auto off",
+                                        "in read", "in complete", "piece", "decode"};
+
+    (void)snprintf(text, size, "%s %u%s", names[step->kind], step->numbers[0],
+                   step->numbers[2] % 30 == 0 ? ", then drain" : "");
+}
+
+static void end(void *state)
+{
+    struct world *world = current = state;
+
+    duet_close(&world->duet);
+}
+
+static const struct property in_order_and_asked_for = {
+    .name = "tls-demand",
+    .state_size = sizeof(struct world),
+    .kinds = KINDS,
+    .begin = begin,
+    .step = step,
+    .describe = describe,
+    .end = end,
+};
+
+TEST(tls_demand, holds_whatever_happens)
+{
+    property_check(&in_order_and_asked_for, 60, 40);
+}
+
+/* ---- sockets ---- */
+
+static void say_at_once(weir_ctx *ctx)
+{
+    weir_buf *buf;
+
+    secure_client(ctx);
+    if (weir_buf_create_from("hello", 5, &buf) == 0)
+        weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
+}
+
+static int nothing(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)ret_value;
+    return status;
+}
+
+static void pass_by(weir_channel *channel)
+{
+    weir_promise *there;
+
+    assert_int_equal(weir_submit(weir_channel_executor(channel), &there, nothing, NULL), 0);
+    assert_int_equal(line_result(there), 0);
+}
+
+/* Issue 14, 4. */
+TEST_EACH_LINE(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
+{
+    secure_line_call(line, &(const struct line_options){.server = ON_DEMAND}, say_at_once);
+    diary_clear(&line->server.diary);
+    pass_by(line->server.channel);
+    line_note(&line->server, "asks");
+    weir_channel_request_read(line->server.channel);
+    assert_heard(&line->server, "asks read(hello)");
+    secure_line_close(line);
+}
+
+static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir_buf *letter;
+
+    (void)ctx;
+    if (weir_buf_read_slice(in, 1, &letter) < 0)
+        return -ENOMEM;
+    *ret_msg = weir_buf_msg(letter);
+    return 1;
+}
+
+static const weir_decoder letters = {
+    .handler = {.name = "letters", WEIR_DECODER_SLOTS(weir_decoder_state)}, .decode = take_letter};
+
+static void secure_letters(weir_ctx *ctx)
+{
+    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+    secure_server(ctx);
+}
+
+static weir_group *helpers;
+
+struct job {
+    struct line_end *end;
+    char letter;
+};
+
+static void *work(void *job)
+{
+    return job;
+}
+
+static void on_worked(weir_ctx *ctx, int err, void *result, void *arg)
+{
+    struct job *job = arg;
+    char note[] = "done(x)";
+
+    (void)result;
+    note[5] = job->letter;
+    if (ctx != NULL && err == 0) {
+        line_note(job->end, note);
+        weir_set_auto_read(ctx, true);
+    }
+    free(job);
+}
+
+/* The obvious code: one message at a time. */
+static void work_on(weir_ctx *ctx, weir_msg *msg)
+{
+    struct job *job = malloc(sizeof(*job));
+    char note[] = "read(x)";
+
+    if (job != NULL) {
+        job->end = line_end_of(ctx);
+        job->letter = note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
+        line_note(job->end, note);
+        weir_set_auto_read(ctx, false);
+        if (weir_offload(ctx, helpers, work, on_worked, job) < 0)
+            free(job);
+    }
+    weir_msg_release(msg);
+}
+
+static void assert_one_by_one(struct line *line)
+{
+    diary_clear(&line->server.diary);
+    line_say(&line->client, "abcde");
+    assert_heard(&line->server, "read(a) done(a) read(b) done(b) read(c) done(c) read(d) done(d) "
+                                "read(e) done(e)");
+}
+
+/* Issue 14, 5. */
+TEST_EACH_LINE(tls_demand, work_that_switches_auto_read_is_done_in_order)
+{
+    helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    secure_open(&secure_on_line);
+    line->server.on_active = secure_letters;
+    line->client.on_active = secure_client;
+    line->server.on_read = work_on;
+    line_prepare(line, NULL);
+    line_call(line);
+    line_await(&line->server, "tls-handshake", 1);
+    assert_one_by_one(line);
+    secure_line_close(line);
+    secure_end_loops(line);
+    end_group(helpers);
+}
+
+static void plain_letters(weir_ctx *ctx)
+{
+    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+}
+
+TEST_EACH_LINE(tls_demand, so_it_is_without_tls)
+{
+    helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    line->server.on_active = plain_letters;
+    line->server.on_read = work_on;
+    line_open(line, NULL);
+    assert_one_by_one(line);
+    line_close(line);
+    secure_end_loops(line);
+    end_group(helpers);
+}
