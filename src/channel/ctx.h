@@ -99,6 +99,12 @@ static inline void *weir__ctx_state(weir_ctx *ctx)
     return ctx->handler->state_size > 0 ? (char *)ctx + weir__ctx_state_offset(ctx->handler) : NULL;
 }
 
+/* weir_ctx_is_removed, without a call for a context that is there and runs on the loop. */
+static inline bool weir__ctx_is_removed(const weir_ctx *ctx)
+{
+    return (ctx->mask & (WEIR__CTX_REMOVED | WEIR__CTX_ELSEWHERE)) != 0 && weir_ctx_is_removed(ctx);
+}
+
 /* Whether this thread is the one that the context's slots run on. */
 bool weir__ctx_is_here(const weir_ctx *ctx);
 

@@ -16,9 +16,8 @@ enum {
 /* ---- passing on ---- */
 
 /* `is_answering` is for weir__demand_begin, and matters only without auto-read. */
-static void pass(weir_ctx *ctx, weir_msg *msg)
+static void pass(weir_ctx *ctx, weir_demand *demand, weir_msg *msg)
 {
-    weir_demand *demand = weir__demand_of(ctx);
     bool is_asked = demand->is_asked;
 
     demand->has_passed = true;
@@ -35,8 +34,9 @@ void weir__demand_pass(weir_ctx *ctx, weir_msg *msg)
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    if (weir__msg_queue_is_empty(&demand->kept) && weir__demand_is_open(ctx)) {
-        pass(ctx, msg);
+    if (weir__msg_queue_is_empty(&demand->kept) &&
+        (weir__demand_has_auto_read(ctx) || demand->is_asked)) {
+        pass(ctx, demand, msg);
     } else if (!weir__msg_queue_push(&demand->kept, msg)) {
         weir_msg_release(msg);
         weir_fire_error(ctx, -ENOMEM, "no memory to keep a message that was not requested");
@@ -48,8 +48,8 @@ static void pass_kept(weir_ctx *ctx)
     weir_demand *demand = weir__demand_of(ctx);
 
     while (!weir__msg_queue_is_empty(&demand->kept) && weir__demand_is_open(ctx) &&
-           !weir_ctx_is_removed(ctx))
-        pass(ctx, weir__msg_queue_pop(&demand->kept));
+           !weir__ctx_is_removed(ctx))
+        pass(ctx, demand, weir__msg_queue_pop(&demand->kept));
 }
 
 static void fire_end(weir_ctx *ctx)
@@ -68,28 +68,36 @@ static bool goes_on(weir_ctx *ctx, const weir__demand_source *source)
 {
     const weir_demand *demand = weir__demand_of(ctx);
 
-    if (weir_ctx_is_removed(ctx))
+    if (weir__ctx_is_removed(ctx))
         return false;
     return demand->owes_complete || (weir__demand_is_open(ctx) && source->has_more(ctx)) ||
            (demand->kept_end != 0 && !source->has_more(ctx));
 }
 
-/* A read_complete ends the batch from below: messages after it are completed here. */
-static void run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
+/* True if all has been passed on, and nothing else is owed: the usual case, with auto-read. */
+static bool is_through(const weir_ctx *ctx, const weir_demand *demand, bool resumes)
 {
-    weir_demand *demand = weir__demand_of(ctx);
+    return weir__demand_has_auto_read(ctx) && !demand->owes_complete && demand->kept_end == 0 &&
+           !(resumes && demand->has_passed);
+}
 
+/* A read_complete ends the batch from below: messages after it are completed here. */
+static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *source, bool resumes)
+{
     do {
-        pass_kept(ctx);
+        if (!weir__msg_queue_is_empty(&demand->kept))
+            pass_kept(ctx);
         if (source->produce != NULL && weir__msg_queue_is_empty(&demand->kept))
             source->produce(ctx);
+        if (is_through(ctx, demand, resumes))
+            return;
         if (demand->owes_complete || (resumes && demand->has_passed)) {
             demand->owes_complete = false;
             demand->has_passed = false;
             resumes = true;
             weir_fire_read_complete(ctx);
         }
-        if (demand->kept_end != 0 && !source->has_more(ctx) && !weir_ctx_is_removed(ctx))
+        if (demand->kept_end != 0 && !source->has_more(ctx) && !weir__ctx_is_removed(ctx))
             fire_end(ctx);
     } while (goes_on(ctx, source));
 }
@@ -97,11 +105,8 @@ static void run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
 /* The request of a handler behind that nothing was left for. */
 static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
 {
-    weir_demand *demand = weir__demand_of(ctx);
-    bool takes = demand->owes_request && weir__demand_is_open(ctx) && !source->has_more(ctx);
-
-    demand->owes_request = false;
-    return takes;
+    weir__demand_of(ctx)->owes_request = false;
+    return weir__demand_is_open(ctx) && !source->has_more(ctx) && !weir__ctx_is_removed(ctx);
 }
 
 void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
@@ -111,25 +116,20 @@ void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool res
     if (demand->is_running)
         return;
     demand->is_running = true;
-    run(ctx, source, resumes);
+    run(ctx, demand, source, resumes);
     demand->is_running = false;
     source->settle(ctx);
-    if (takes_request(ctx, source) && !weir_ctx_is_removed(ctx))
+    if (demand->owes_request && takes_request(ctx, source))
         weir_request_read(ctx);
 }
 
 /* ---- requests and the end ---- */
 
-static bool has_auto_read(const weir_ctx *ctx)
-{
-    return weir_channel_auto_read(ctx->channel);
-}
-
 void weir__demand_request_read(weir_ctx *ctx, const weir__demand_source *source)
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    if (!has_auto_read(ctx))
+    if (!weir__demand_has_auto_read(ctx))
         demand->is_asked = true;
     demand->owes_request = true;
     weir__demand_run(ctx, source, true);
@@ -140,14 +140,14 @@ void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    if (has_auto_read(ctx) && !demand->is_running) {
+    if (weir__demand_has_auto_read(ctx) && !demand->is_running) {
         demand->has_passed = false;
         weir_fire_read_complete(ctx);
         return;
     }
     if (demand->is_asked)
         demand->owes_request = true;
-    if (demand->is_asked || demand->has_passed || has_auto_read(ctx))
+    if (demand->is_asked || demand->has_passed || weir__demand_has_auto_read(ctx))
         demand->owes_complete = true;
     weir__demand_run(ctx, source, false);
 }
@@ -192,7 +192,7 @@ static bool is_asked_below(weir_ctx *ctx)
             continue;
         if (weir__ctx_is_elsewhere(below))
             return true;
-        if (!weir_ctx_is_removed(below))
+        if (!weir__ctx_is_removed(below))
             return weir__demand_of(below)->is_asked || weir__demand_of(below)->is_answering;
     }
     return has_request(ctx->channel);
@@ -237,7 +237,7 @@ static bool has_kept(weir_ctx *ctx)
 
 static void settle(weir_ctx *ctx)
 {
-    if (weir_ctx_is_removed(ctx))
+    if (weir__ctx_is_removed(ctx))
         weir__demand_hand_on(ctx, NULL);
 }
 

@@ -44,11 +44,15 @@ static inline weir_demand *weir__demand_of(weir_ctx *ctx)
     return weir__ctx_state(ctx);
 }
 
-static inline bool weir__demand_is_open(weir_ctx *ctx)
+static inline bool weir__demand_has_auto_read(const weir_ctx *ctx)
 {
     /* Relaxed, as weir_channel_auto_read: the switch guards no other memory. */
-    return atomic_load_explicit(&ctx->channel->auto_read, memory_order_relaxed) ||
-           weir__demand_of(ctx)->is_asked;
+    return atomic_load_explicit(&ctx->channel->auto_read, memory_order_relaxed);
+}
+
+static inline bool weir__demand_is_open(weir_ctx *ctx)
+{
+    return weir__demand_has_auto_read(ctx) || weir__demand_of(ctx)->is_asked;
 }
 
 /* The context has been added: requests that were made before and not answered count. */

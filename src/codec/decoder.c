@@ -32,12 +32,12 @@ enum {
 
 static const weir_decoder *decoder_of(const weir_ctx *ctx)
 {
-    return (const weir_decoder *)(const void *)weir_ctx_handler(ctx); /* its first member */
+    return (const weir_decoder *)(const void *)ctx->handler; /* its first member */
 }
 
 static weir_decoder_state *state_of(weir_ctx *ctx)
 {
-    return weir_ctx_state(ctx);
+    return weir__ctx_state(ctx);
 }
 
 int weir_decoder_need(weir_ctx *ctx, size_t bytes)
@@ -110,7 +110,7 @@ WEIR__UNGUARDED static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf 
 
 static bool goes_on(weir_ctx *ctx)
 {
-    return !weir_ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | LEAVING)) == 0;
+    return !weir__ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | LEAVING)) == 0;
 }
 
 static bool is_urgent(weir_ctx *ctx)
@@ -161,7 +161,7 @@ static void decode_rest(weir_ctx *ctx)
     if (decoder_of(ctx)->decode_last != NULL && goes_on(ctx))
         decode_last(ctx);
     state->flags |= ENDED;
-    if (!weir_ctx_is_removed(ctx))
+    if (!weir__ctx_is_removed(ctx))
         weir__cumulation_clear(&state->cumulation);
 }
 
@@ -171,12 +171,12 @@ static void leave(weir_ctx *ctx)
     weir_decoder_state *state = state_of(ctx);
     bool is_empty = weir__cumulation_is_empty(&state->cumulation);
 
-    if (weir_ctx_is_removed(ctx) || !(is_empty || weir__demand_is_open(ctx)))
+    if (weir__ctx_is_removed(ctx) || !(is_empty || weir__demand_is_open(ctx)))
         return;
     state->flags |= LEFT;
     if (is_empty && state->demand.is_asked)
         weir_request_read(ctx);
-    if (!weir_ctx_is_removed(ctx))
+    if (!weir__ctx_is_removed(ctx))
         weir_ctx_remove(ctx);
 }
 
@@ -229,7 +229,7 @@ static void settle(weir_ctx *ctx)
 
     if ((state->flags & BROKEN) != 0)
         weir__cumulation_clear(&state->cumulation);
-    if (weir_ctx_is_removed(ctx))
+    if (weir__ctx_is_removed(ctx))
         let_go(ctx);
 }
 
@@ -312,7 +312,7 @@ void weir_decoder_read_complete(weir_ctx *ctx)
     if (!state->demand.is_running)
         weir__cumulation_rest(&state->cumulation);
     weir__demand_read_complete(ctx, &source);
-    if (!weir_channel_auto_read(weir_ctx_channel(ctx)) && goes_on(ctx) && is_urgent(ctx))
+    if (!weir__demand_has_auto_read(ctx) && goes_on(ctx) && is_urgent(ctx))
         weir_request_read(ctx);
 }
 

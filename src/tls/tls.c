@@ -219,9 +219,7 @@ static void end_of_records(weir_ctx *ctx, int result)
 /* A close waits for the peer's end: plain bytes that nobody has requested are in its way. */
 static bool discards(weir_ctx *ctx)
 {
-    const weir__tls *tls = weir__tls_of(ctx);
-
-    return tls->stage == WEIR__TLS_ENDING && tls->writes.closes && !weir_decoder_is_wanted(ctx);
+    return weir__tls_of(ctx)->writes.closes && !weir_decoder_is_wanted(ctx);
 }
 
 /*
@@ -239,7 +237,7 @@ static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
         return drop(in);
     }
     result = open_records(ctx, in, plain);
-    if (weir_buf_readable(plain) == 0 || discards(ctx)) {
+    if (weir_buf_readable(plain) == 0 || (tls->stage == WEIR__TLS_ENDING && discards(ctx))) {
         weir_buf_release(plain);
     } else if (result == WEIR__TLS_MORE) {
         *ret_msg = weir_buf_msg(plain);
@@ -282,9 +280,7 @@ static bool is_urgent(weir_ctx *ctx)
 /* The peer's end waits, as a message does, until it is wanted by those behind or by a close. */
 static void tell_peer_ended(weir_ctx *ctx)
 {
-    const weir__tls *tls = weir__tls_of(ctx);
-
-    if (tls->has_peer_ended && (tls->writes.closes || weir_decoder_is_wanted(ctx)))
+    if (weir__tls_of(ctx)->writes.closes || weir_decoder_is_wanted(ctx))
         weir__tls_peer_ended(ctx);
 }
 
@@ -298,7 +294,8 @@ static void finish_reading(weir_ctx *ctx)
         weir__tls_go_on_closing(ctx);
     }
     weir__tls_flush(ctx);
-    tell_peer_ended(ctx);
+    if (tls->has_peer_ended)
+        tell_peer_ended(ctx);
 }
 
 /* Records that were kept are opened; if the request comes from inside that, it is not the end. */
