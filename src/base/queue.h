@@ -116,7 +116,7 @@ static inline bool weir__queue_is_empty(const weir__queue *queue)
 
 static inline uint64_t weir__queue_count(const weir__queue *queue)
 {
-    uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
+    uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
 
     return head == WEIR__QUEUE_CLOSED ? 0 : head & WEIR__QUEUE_COUNT_MAX;
 }

@@ -138,13 +138,19 @@ WEIR__UNGUARDED double weir_executor_utilisation(const weir_executor *executor)
     return (double)(active_ns - start_active_ns) / (double)(now_ns - start_ns);
 }
 
-/* What left the consumer's hands is read before what came into them: never below the truth by more
- * than what happens meanwhile, never negative. */
+/*
+ * Never above the number of tasks that were pending when the queue was read: the consumer's tasks
+ * are counted before that (`taken`), and those that have left it after that (`popped`). The number
+ * is too low by at most what happens in between, for example while this thread is preempted.
+ *
+ * Acquire: the loads are made in this order.
+ */
 uint64_t weir_executor_pending(const weir_executor *executor)
 {
-    uint64_t popped = atomic_load_explicit(&executor->figures.popped, memory_order_acquire);
-    uint64_t taken = read_figure(&executor->figures.taken);
-    uint64_t pending = weir__queue_count(&executor->queue) + (taken > popped ? taken - popped : 0);
+    uint64_t taken = atomic_load_explicit(&executor->figures.taken, memory_order_acquire);
+    uint64_t arrived = taken + weir__queue_count(&executor->queue);
+    uint64_t popped = read_figure(&executor->figures.popped);
+    uint64_t pending = arrived > popped ? arrived - popped : 0;
     bool probed = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed) != 0;
 
     return pending - (probed && pending > 0);

@@ -634,3 +634,45 @@ TEST(figures, may_be_read_by_any_thread_at_any_time)
     }
     solo_close(&solo);
 }
+
+/* ---- the number of pending tasks is never above the truth ---- */
+
+#define READERS 3
+#define ROUND_TRIPS 12000
+#define ROUND_TRIP_PENDING_MAX 4
+
+static void watch_pending(void *arg)
+{
+    struct reader *reader = arg;
+
+    while (!atomic_load_explicit(&reader->over, memory_order_relaxed))
+        if (weir_executor_pending(reader->executor) > reader->pending_max)
+            reader->faults++;
+}
+
+static void do_no_errand(void *arg)
+{
+    (void)arg;
+}
+
+/* The readers do nothing else, so most of their preemptions fall into the middle of a read. */
+TEST(figures, of_pending_tasks_are_not_too_high_after_a_reader_was_preempted)
+{
+    struct solo solo = solo_open(NULL);
+    struct reader readers[READERS];
+    weir__thread threads[READERS];
+
+    for (int i = 0; i < READERS; i++) {
+        readers[i] =
+            (struct reader){.executor = solo.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
+        assert_int_equal(weir__thread_start(&threads[i], "reader", watch_pending, &readers[i]), 0);
+    }
+    for (int i = 0; i < ROUND_TRIPS; i++)
+        errand_on(solo.executor, do_no_errand, NULL);
+    for (int i = 0; i < READERS; i++) {
+        atomic_store(&readers[i].over, true);
+        weir__thread_join(&threads[i]);
+        assert_int_equal(readers[i].faults, 0);
+    }
+    solo_close(&solo);
+}
