@@ -31,7 +31,8 @@ extern "C" {
 
 /* What the group's executors wait in. */
 enum weir_io {
-    WEIR_IO_AUTO, /* event loops on io_uring where that can be had, otherwise on epoll */
+    WEIR_IO_AUTO, /* event loops on io_uring where that can be had, otherwise on epoll; or on what
+                     the environment's WEIR_IO names: epoll, uring or poll */
     WEIR_IO_EPOLL,
     WEIR_IO_URING,
     WEIR_IO_POLL,

@@ -7,7 +7,22 @@
  */
 #include "base/poison.h"
 
+#include <string.h>
+
+#include "base/environment.h"
+
 bool weir__under_memcheck;
+
+/*
+ * Valgrind preloads this library into every program, whatever the tool is. Its client request would
+ * answer, too, but only if the library was built where valgrind's header was installed.
+ */
+bool weir__runs_under_valgrind(void)
+{
+    const char *preloaded = weir__environment_get("LD_PRELOAD");
+
+    return preloaded != NULL && strstr(preloaded, "vgpreload_core") != NULL;
+}
 
 #if __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h>

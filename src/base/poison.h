@@ -80,6 +80,10 @@ static inline void weir__poison_root_remove(const void *memory, size_t size)
 /* Does not change while the program runs. */
 extern bool weir__under_memcheck;
 
+/* True under every tool of valgrind, memcheck or another one. Nobody may change the environment
+ * meanwhile. */
+bool weir__runs_under_valgrind(void);
+
 /* Whether somebody is to be told. Who asks first may leave the calls out of the quick way. */
 static inline bool weir__poison_matters(void)
 {

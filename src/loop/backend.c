@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which backend loops get. AUTO is a fixed rule, not a measurement: io_uring where it can be had,
- * otherwise epoll. A channel that has a thread for itself has poll: that is one system call for one
- * socket and the wake-up, and no descriptor but those.
+ * otherwise epoll. WEIR_IO in the environment replaces AUTO. A channel that has a thread for itself
+ * has poll: that is one system call for one socket and the wake-up, and no descriptor but those.
  */
 #include "loop/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/environment.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/poison.h"
 
 #define REASON_SIZE 256
+
+/* It runs one thread at a time (3.19), and no other one while io_uring_enter waits. */
+#define VALGRIND_HANGS "valgrind stops all threads of a program while io_uring_enter waits"
 
 #ifdef WEIR_WITH_URING
 #define URING &weir__io_uring
@@ -66,17 +72,58 @@ static int try_one(weir__loop_options *options, enum weir_io io, weir__loop_make
     return -ENOTSUP;
 }
 
+static int avoid_uring(weir__loop_options *options)
+{
+    (void)snprintf(options->reason, options->reason_size, VALGRIND_HANGS);
+    return -ENOTSUP;
+}
+
+/* A warning, once in a process; unless it was foreseeable. */
+static void log_refusal(const char *name, const char *reason, bool is_foreseeable)
+{
+    static atomic_flag was_logged = ATOMIC_FLAG_INIT;
+    const char text[] = "io_uring is not available, epoll is used instead";
+
+    if (is_foreseeable)
+        weir__info("loop", name, "%s: %s", text, reason);
+    else if (!atomic_flag_test_and_set(&was_logged))
+        weir__warn("loop", name, "%s: %s", text, reason);
+}
+
 static int make_automatically(const char *name, weir__loop_options *options,
                               weir__loop_make_fn *make, void *arg)
 {
-    static atomic_flag was_told = ATOMIC_FLAG_INIT;
-    int err = try_one(options, WEIR_IO_URING, make, arg);
+    bool under_valgrind = weir__runs_under_valgrind();
+    int err = under_valgrind ? avoid_uring(options) : try_one(options, WEIR_IO_URING, make, arg);
 
     if (err == 0 || options->reason[0] == '\0')
         return err;
-    if (!atomic_flag_test_and_set(&was_told))
-        weir__info("loop", name, "takes epoll, since io_uring cannot be had: %s", options->reason);
+    log_refusal(name, options->reason, under_valgrind || backends[WEIR_IO_URING].type == NULL);
     return try_one(options, WEIR_IO_EPOLL, make, arg);
+}
+
+/* What WEIR_IO says; AUTO if it is not set, or empty. */
+static int read_environment(const char *name, enum weir_io *ret_io)
+{
+    static const struct {
+        const char *text;
+        enum weir_io io;
+    } values[] = {{"", WEIR_IO_AUTO},
+                  {"auto", WEIR_IO_AUTO},
+                  {"epoll", WEIR_IO_EPOLL},
+                  {"uring", WEIR_IO_URING},
+                  {"poll", WEIR_IO_POLL}};
+    const char *text = weir__environment_get("WEIR_IO");
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        if (strcmp(text != NULL ? text : "", values[i].text) == 0) {
+            *ret_io = values[i].io;
+            return 0;
+        }
+    }
+    weir__error("loop", name,
+                "WEIR_IO is \"%s\" in the environment: expected auto, epoll, uring or poll", text);
+    return -EINVAL;
 }
 
 int weir__loop_make(const char *name, const weir__loop_options *given, weir__loop_make_fn *make,
@@ -86,11 +133,15 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
     char reason[REASON_SIZE] = "";
     int err = validate(name, &options);
 
+    if (err == 0 && options.io == WEIR_IO_AUTO)
+        err = read_environment(name, &options.io);
     if (err < 0)
         return err;
     complete(&options);
     options.reason = reason;
     options.reason_size = sizeof(reason);
+    if (options.io == WEIR_IO_URING && weir__runs_under_valgrind())
+        weir__warn("loop", name, VALGRIND_HANGS "; WEIR_IO_AUTO chooses epoll there");
     if (options.io == WEIR_IO_AUTO)
         err = make_automatically(name, &options, make, arg);
     else

@@ -5,6 +5,7 @@
  *     uring.c             the backend: what is started, and ended
  *     uring_ring.c        the ring comes and goes
  *     uring_setup.c       getting one, and why there is none
+ *     uring_probe.c       a round trip that proves that rings work
  *     uring_queue.c       operations go into a queue,
  *     uring_completion.c  and completions come out of one
  *     uring_poll.c        polls
@@ -124,6 +125,16 @@ int weir__uring_rebuild(weir__io *io);
 
 /* Makes a ring that is not enabled yet. An error leaves a sentence. */
 int weir__uring_setup(weir__uring *self, char *reason, size_t size);
+
+/* The same with the smallest queues. */
+int weir__uring_setup_small(weir__uring *self, char *reason, size_t size);
+
+/* Writes why a system call of io_uring failed, and what to do about it. */
+void weir__uring_explain(const char *call, int err, char *reason, size_t size);
+
+/* Creates, enables and uses a ring like the loop's own, and closes it again: uring_probe.c. Any
+ * thread. An error leaves a sentence. */
+int weir__uring_probe(const weir__io_options *options, char *reason, size_t size);
 
 /* What of the kernel's features this ring has, as "single-issuer defer-taskrun ...". */
 void weir__uring_features(const weir__uring *self, char *text, size_t size);

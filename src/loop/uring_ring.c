@@ -15,9 +15,12 @@
 #define REASON_SIZE 256
 #define FEATURES_SIZE 128
 
+/* A loop that resumes after a suspension has had a ring that works. */
 int weir__uring_open(weir__io *io, char *reason, size_t size)
 {
-    return weir__uring_setup(weir__uring_of(io), reason, size);
+    int err = io->closed ? 0 : weir__uring_probe(&io->options, reason, size);
+
+    return err < 0 ? err : weir__uring_setup(weir__uring_of(io), reason, size);
 }
 
 /* Nothing we submit blocks, so there is no work for the kernel's threads; if it thinks otherwise,

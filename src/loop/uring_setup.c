@@ -16,7 +16,7 @@
 #include "loop/uring.h"
 
 #define SUBMISSIONS 256
-#define COMPLETIONS 4096
+#define COMPLETIONS_PER_SUBMISSION 16
 
 #define KERNEL_MAJOR 6
 #define KERNEL_MINOR 1
@@ -73,31 +73,31 @@ static const unsigned task_work[] = {
     0,
 };
 
-static int try_setup(weir__uring *self, unsigned flags)
+static int try_setup(weir__uring *self, unsigned submissions, unsigned flags)
 {
     struct io_uring_params params = {
         .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
                  IORING_SETUP_CQSIZE | flags,
-        .cq_entries = COMPLETIONS,
+        .cq_entries = submissions * COMPLETIONS_PER_SUBMISSION,
     };
 
     memset(&self->ring, 0, sizeof(self->ring));
-    return weir__uring_system.setup(SUBMISSIONS, &self->ring, &params);
+    return weir__uring_system.setup(submissions, &self->ring, &params);
 }
 
-static int setup_with_less(weir__uring *self)
+static int setup_with_less(weir__uring *self, unsigned submissions)
 {
     size_t first = self->io.options.is_embedded ? DEFERRING : 0;
     int err = -EINVAL;
 
     for (size_t i = first; i < sizeof(task_work) / sizeof(task_work[0]) && err == -EINVAL; i++)
-        err = try_setup(self, task_work[i]);
+        err = try_setup(self, submissions, task_work[i]);
     return err;
 }
 
 /* ---- refusals ---- */
 
-static void explain_not_permitted(char *reason, size_t size)
+static void explain_not_permitted(const char *call, char *reason, size_t size)
 {
     switch (weir__uring_system.disabled()) {
     case 2:
@@ -111,8 +111,9 @@ static void explain_not_permitted(char *reason, size_t size)
         break;
     default:
         snprintf(reason, size,
-                 "io_uring_setup is not permitted: a seccomp filter, as containers have, or a "
-                 "security module refuses it (allow the io_uring_* system calls)");
+                 "%s is not permitted: a seccomp filter, as containers have, or a "
+                 "security module refuses it (allow the io_uring_* system calls)",
+                 call);
     }
 }
 
@@ -129,16 +130,16 @@ static void explain_no_memory(char *reason, size_t size)
                  (unsigned long long)limit.rlim_cur / 1024, advice);
 }
 
-static void explain(int err, char *reason, size_t size)
+void weir__uring_explain(const char *call, int err, char *reason, size_t size)
 {
     switch (err) {
     case -ENOSYS:
-        snprintf(reason, size,
-                 "this kernel has no io_uring, or a sandbox hides it (CONFIG_IO_URING)");
+        snprintf(reason, size, "this kernel has no %s, or a sandbox hides it (CONFIG_IO_URING)",
+                 call);
         break;
     case -EPERM:
     case -EACCES:
-        explain_not_permitted(reason, size);
+        explain_not_permitted(call, reason, size);
         break;
     case -ENOMEM:
         explain_no_memory(reason, size);
@@ -151,7 +152,7 @@ static void explain(int err, char *reason, size_t size)
                  weir_error_text(err));
         break;
     default:
-        snprintf(reason, size, "io_uring_setup fails: %s", weir_error_text(err));
+        snprintf(reason, size, "%s fails: %s", call, weir_error_text(err));
     }
 }
 
@@ -174,15 +175,15 @@ static int check_kernel(char *reason, size_t size)
 
 /* ---- the ring ---- */
 
-int weir__uring_setup(weir__uring *self, char *reason, size_t size)
+static int setup(weir__uring *self, unsigned submissions, char *reason, size_t size)
 {
     int err = check_kernel(reason, size);
 
     if (err < 0)
         return err;
-    err = setup_with_less(self);
+    err = setup_with_less(self, submissions);
     if (err < 0) {
-        explain(err, reason, size);
+        weir__uring_explain("io_uring_setup", err, reason, size);
         return err;
     }
     self->is_open = true;
@@ -190,6 +191,16 @@ int weir__uring_setup(weir__uring *self, char *reason, size_t size)
     self->enter_flags =
         (self->ring.features & IORING_FEAT_NO_IOWAIT) != 0 ? IORING_ENTER_NO_IOWAIT : 0;
     return 0;
+}
+
+int weir__uring_setup(weir__uring *self, char *reason, size_t size)
+{
+    return setup(self, SUBMISSIONS, reason, size);
+}
+
+int weir__uring_setup_small(weir__uring *self, char *reason, size_t size)
+{
+    return setup(self, 1, reason, size);
 }
 
 void weir__uring_features(const weir__uring *self, char *text, size_t size)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Proves that rings work before a loop depends on one.
+ *
+ * A sandbox may allow io_uring_setup and forbid io_uring_register or io_uring_enter. A loop would
+ * notice that on its own thread, when it is too late to choose another backend. The loop's own ring
+ * cannot be tried earlier: the thread that enables it becomes the only one that may submit to it.
+ * So the thread that creates the loop makes a small ring with the same flags, and closes it again
+ * after one operation has passed through it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/base.h>
+
+#include "base/clock.h"
+#include "loop/uring.h"
+
+#define ROUND_TRIP_NS weir_ms(50)
+
+/* A NOP is complete when its submission returns; but the kernel may have no memory for it now. */
+static int make_round_trip(weir__uring *self)
+{
+    int64_t give_up_ns = weir__monotonic_now() + ROUND_TRIP_NS;
+    struct io_uring_sqe *place = io_uring_get_sqe(&self->ring);
+    int err = place != NULL ? 0 : -EBUSY;
+
+    if (err < 0)
+        return err;
+    io_uring_prep_nop(place);
+    place->user_data = WEIR__URING_CANCEL; /* no handle's */
+    do {
+        err = weir__uring_enter(self, give_up_ns);
+    } while (err == 0 && io_uring_cq_ready(&self->ring) == 0 && weir__monotonic_now() < give_up_ns);
+    if (err == 0 && io_uring_cq_ready(&self->ring) == 0)
+        err = -ETIMEDOUT;
+    return err;
+}
+
+static int use(weir__uring *self, char *reason, size_t size)
+{
+    int err = weir__uring_system.enable(&self->ring);
+
+    if (err < 0) {
+        weir__uring_explain("io_uring_register", err, reason, size);
+        return err;
+    }
+    err = make_round_trip(self);
+    if (err < 0)
+        weir__uring_explain("io_uring_enter", err, reason, size);
+    return err;
+}
+
+int weir__uring_probe(const weir__io_options *options, char *reason, size_t size)
+{
+    weir__uring probe;
+    int err;
+
+    memset(&probe, 0, sizeof(probe));
+    probe.io.options = *options;
+    err = weir__uring_setup_small(&probe, reason, size);
+    if (err < 0)
+        return err;
+    err = use(&probe, reason, size);
+    io_uring_queue_exit(&probe.ring);
+    return err;
+}
