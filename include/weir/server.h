@@ -109,8 +109,10 @@ WEIR_API int weir_server_start_later(const weir_server_options *options, weir_pr
  * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
  * weir/signals.h. One that came before is heard if it was blocked by then. Where the program has
  * taken them for itself they do nothing here.
+ * Waiting for signals needs a thread and no descriptor, so they arrive also if clients hold all of
+ * them.
  * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -EINVAL (not from
- * weir_server_start), -ENOMEM, as weir_signals_create but for -EBUSY, and as weir_server_stop.
+ * weir_server_start), -ENOMEM, -EAGAIN (no thread), and as weir_server_stop.
  */
 WEIR_API int weir_server_run(weir_channel *server);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #define SIGNALS_MAX 64
 
@@ -86,4 +87,34 @@ weir__signal_set weir__signal_set_block(weir__signal_set set)
 void weir__signal_set_unblock(weir__signal_set set)
 {
     (void)change_mask(SIG_UNBLOCK, set);
+}
+
+int weir__signal_wait(weir__signal_set set, weir__signal_event *ret_event)
+{
+    sigset_t signals;
+    siginfo_t info;
+    int number;
+
+    if (set == 0)
+        return -EINVAL;
+    weir__signal_set_expand(set, &signals);
+    do {
+        number = sigwaitinfo(&signals, &info);
+    } while (number < 0 && errno == EINTR); /* by a signal of another kind, that has a handler */
+    if (number < 0)
+        return -errno;
+    ret_event->number = number;
+    /* glibc writes SI_USER in place of SI_TKILL, musl does not. */
+    ret_event->is_own =
+        (info.si_code == SI_USER || info.si_code == SI_TKILL) && info.si_pid == getpid();
+    return 0;
+}
+
+void weir__signal_direct(weir__signal_set set, const weir__thread *thread)
+{
+    int number = 1;
+
+    while (number < SIGNALS_MAX && (set & set_of(number)) == 0)
+        number++;
+    (void)pthread_kill(thread->handle, number);
 }

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serving until the end. The signals have a loop of their own: those of the server's groups are
- * about to end when the second one comes.
+ * Serving until the end. A thread of its own waits for the signals, in sigwaitinfo(2) and not in a
+ * loop: that needs no descriptor, so signals arrive also if clients have taken all of them.
  */
 #include <errno.h>
 #include <signal.h>
 
 #include <weir/error.h>
 #include <weir/restart.h>
-#include <weir/signals.h>
 
 #include "base/log.h"
 #include "base/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
+#include "loop/signals.h"
 
 #define DRAIN_NS weir_seconds(10)
-#define RETRY_NS weir_seconds(1)
 
 struct run {
     weir__server *server;
-    weir_promise *over; /* it is time to stop */
-    weir_group *group;  /* of the one loop */
-    weir_signals *signals;
-    weir_signals *restart_signals; /* NULL = it is not to be restarted */
+    weir_promise *over;       /* it is time to stop */
+    weir__signal_set signals; /* that the thread waits for; 0 = there is no thread */
+    weir__signal_set blocked; /* of them, by us */
+    weir__thread thread;
+    _Atomic bool is_ending; /* the next signal of this process ends the thread */
 };
 
 /* ---- before and after ---- */
@@ -54,15 +54,12 @@ void weir__server_let_signals_go(weir__server *server)
 
 /* ---- signals ---- */
 
-static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
+static void stop_or_hurry(struct run *run, int number)
 {
-    struct run *run = user_data;
-
-    (void)signals;
     if (weir_promise_succeed(run->over, NULL) == 0) {
-        weir__info("server", "-", "signal %d: draining", signal->number);
+        weir__info("server", "-", "signal %d: draining", number);
     } else {
-        weir__info("server", "-", "signal %d: draining no longer", signal->number);
+        weir__info("server", "-", "signal %d: draining no longer", number);
         weir__server_hurry(run->server);
     }
 }
@@ -78,7 +75,7 @@ static void on_restarted(weir_promise *restarted, void *over)
 static int restart(struct run *run)
 {
     weir_promise *restarted;
-    int err = weir_promise_create(weir_group_at(run->group, 0), &restarted);
+    int err = weir_promise_create(NULL, &restarted);
 
     if (err < 0)
         return err;
@@ -94,74 +91,76 @@ static int restart(struct run *run)
     return err;
 }
 
-static void on_restart_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
+static void restart_or_go_on(struct run *run, int number)
 {
-    int err = restart(user_data);
+    int err = restart(run);
 
-    (void)signals;
-    weir__info("server", "-", "signal %d: %s%s", signal->number,
+    weir__info("server", "-", "signal %d: %s%s", number,
                err == 0 ? "a new process is to replace this one" : "this process goes on: ",
                err == 0 ? "" : weir_error_text(err));
 }
 
-static int hear_restart_signal(struct run *run)
+static void wait_for_signals(void *arg)
 {
-    int err;
+    struct run *run = arg;
+    weir__signal_event event;
 
-    if (run->server->restart_argv == NULL)
-        return 0;
-    err = weir_signals_create(
-        weir_group_at(run->group, 0),
-        WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR2}, .received = on_restart_signal, .user_data = run),
-        &run->restart_signals);
-    return err == -EBUSY ? 0 : err;
+    while (weir__signal_wait(run->signals, &event) == 0) {
+        /* Relaxed: the flag is set before the signal is sent, and the kernel orders the two. */
+        if (event.is_own && atomic_load_explicit(&run->is_ending, memory_order_relaxed))
+            return;
+        if (event.number == SIGUSR2)
+            restart_or_go_on(run, event.number);
+        else
+            stop_or_hurry(run, event.number);
+    }
 }
 
-/* Signals that the program has taken for itself are its own business. */
-static int hear_signals(struct run *run)
+/* Signals that the program has claimed are its own business. */
+static void claim(struct run *run, const int *numbers, size_t count)
 {
-    int err = weir_group_create(
-        WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_EPOLL, .name = "signals"), &run->group);
+    weir__signal_set set = 0;
 
-    if (err == 0)
-        err = weir_signals_create(weir_group_at(run->group, 0),
-                                  WEIR_SIGNALS_OPTIONS(.numbers = {SIGINT, SIGTERM},
-                                                       .received = on_signal, .user_data = run),
-                                  &run->signals);
-    if (err == 0 || err == -EBUSY)
-        err = hear_restart_signal(run);
+    for (size_t i = 0; i < count; i++)
+        (void)weir__signal_set_add(&set, numbers[i]);
+    if (weir__signals_claim(set) == 0)
+        run->signals |= set;
+}
+
+static void end_claims(struct run *run)
+{
+    weir__signals_unclaim(run->signals);
+    weir__signals_unblock(run->blocked);
+    run->signals = 0;
+}
+
+static int start_hearing(struct run *run)
+{
+    static const int stop[] = {SIGINT, SIGTERM}, restarts[] = {SIGUSR2};
+    int err;
+
+    claim(run, stop, 2);
+    if (run->server->restart_argv != NULL)
+        claim(run, restarts, 1);
+    if (run->signals == 0)
+        return 0;
+    run->blocked = weir__signal_set_block(run->signals);
+    err = weir__thread_start(&run->thread, "weir-signals", wait_for_signals, run);
+    if (err < 0) {
+        weir__error("server", "-", "no thread to wait for signals: %s", weir_error_text(err));
+        end_claims(run);
+    }
     return err;
 }
 
 static void end_hearing(struct run *run)
 {
-    weir_signals_release(run->restart_signals); /* NULL is fine, as below */
-    weir_signals_release(run->signals);
-    weir_group_release(run->group); /* waits for its thread: from here on nobody has `run` */
-    run->restart_signals = NULL;
-    run->signals = NULL;
-    run->group = NULL;
-}
-
-static bool is_short_of_descriptors(int err)
-{
-    return err == -EMFILE || err == -ENFILE;
-}
-
-/*
- * The server has been accepting for a while: those who came may have the last descriptors. That is
- * no reason to leave them: the signals are heard when there are some again, and do until then what
- * they did before.
- */
-static int hear_signals_at_last(struct run *run)
-{
-    int err = hear_signals(run);
-
-    while (is_short_of_descriptors(err) && weir_promise_await(run->over, RETRY_NS) == -ETIMEDOUT) {
-        end_hearing(run);
-        err = hear_signals(run);
-    }
-    return is_short_of_descriptors(err) ? 0 : err;
+    if (run->signals == 0)
+        return;
+    atomic_store_explicit(&run->is_ending, true, memory_order_relaxed);
+    weir__signal_direct(run->signals, &run->thread);
+    weir__thread_join(&run->thread); /* from here on nobody has `run` */
+    end_claims(run);
 }
 
 static int hear_closing(struct run *run)
@@ -180,7 +179,7 @@ int weir_server_run(weir_channel *channel)
     if (err == 0)
         err = hear_closing(&run);
     if (err == 0)
-        err = hear_signals_at_last(&run);
+        err = start_hearing(&run);
     if (err == 0)
         err = weir_promise_await(run.over, WEIR_NEVER);
     if (err == 0)

@@ -19,9 +19,9 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "base/signal_set.h"
 #include "base/system.h"
 #include "base/thread.h"
+#include "loop/signals.h"
 
 #define READS_MAX 16 /* in a turn: queued real-time signals may be many */
 
@@ -38,7 +38,8 @@ static _Atomic weir__signal_set taken;
 
 /* ---- who has which ---- */
 
-static int claim(weir__signal_set set)
+/* Relaxed, as all of this: it is only about the signals' numbers. */
+int weir__signals_claim(weir__signal_set set)
 {
     weir__signal_set before = atomic_load_explicit(&taken, memory_order_relaxed);
 
@@ -50,12 +51,20 @@ static int claim(weir__signal_set set)
     return 0;
 }
 
-/* Once, whoever comes first. Relaxed, as all of this: it is only about the signals' numbers. */
+void weir__signals_unclaim(weir__signal_set set)
+{
+    atomic_fetch_and_explicit(&taken, ~set, memory_order_relaxed);
+}
+
+void weir__signals_unblock(weir__signal_set set)
+{
+    weir__signal_set_unblock(set & ~atomic_load_explicit(&taken, memory_order_relaxed));
+}
+
+/* Once, whoever comes first. */
 static void end_claim(weir_signals *signals)
 {
-    weir__signal_set set = atomic_exchange_explicit(&signals->claimed, 0, memory_order_relaxed);
-
-    atomic_fetch_and_explicit(&taken, ~set, memory_order_relaxed);
+    weir__signals_unclaim(atomic_exchange_explicit(&signals->claimed, 0, memory_order_relaxed));
 }
 
 static bool has_claim(const weir_signals *signals)
@@ -67,8 +76,7 @@ static bool has_claim(const weir_signals *signals)
 static void unblock(const weir_signals *signals)
 {
     if (signals->creator == weir__thread_id())
-        weir__signal_set_unblock(signals->blocked &
-                                 ~atomic_load_explicit(&taken, memory_order_relaxed));
+        weir__signals_unblock(signals->blocked);
 }
 
 static void drop(weir_signals *signals)
@@ -178,7 +186,7 @@ static int watch_signals(weir_executor *loop, weir__signal_set set, weir_signals
 /* They are blocked before there is a descriptor, so that none is lost in between. */
 static int start(weir_executor *loop, weir__signal_set set, weir_signals *signals)
 {
-    int err = claim(set);
+    int err = weir__signals_claim(set);
 
     if (err < 0)
         return err;

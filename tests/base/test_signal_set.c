@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <unistd.h>
 
 #include "support/test.h"
 
@@ -60,4 +61,52 @@ TEST(signal_set, knows_which_it_has_blocked)
     assert_true(is_blocked(SIGUSR1) && is_blocked(SIGUSR2));
     weir__signal_set_unblock(both);
     assert_false(is_blocked(SIGUSR1) || is_blocked(SIGUSR2));
+}
+
+/* ---- waiting ---- */
+
+struct waiting {
+    weir__signal_set set;
+    weir__signal_event event;
+    int result;
+};
+
+static void wait_once(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    waiting->result = weir__signal_wait(waiting->set, &waiting->event);
+}
+
+TEST(signal_set, is_waited_for_by_the_thread_that_a_signal_is_directed_at)
+{
+    struct waiting waiting = {.set = set_of(SIGUSR1, SIGUSR2), .result = -1};
+    weir__thread thread;
+
+    assert_int_equal(weir__thread_start(&thread, "waiting", wait_once, &waiting), 0);
+    weir__signal_direct(waiting.set, &thread);
+    weir__thread_join(&thread);
+    assert_int_equal(waiting.result, 0);
+    assert_int_equal(waiting.event.number, SIGUSR1);
+    assert_true(waiting.event.is_own);
+}
+
+TEST(signal_set, is_waited_for_also_if_the_signal_came_before)
+{
+    struct waiting waiting = {.set = set_of(SIGUSR2, SIGHUP), .result = -1};
+
+    (void)weir__signal_set_block(waiting.set);
+    assert_int_equal(kill(getpid(), SIGUSR2), 0);
+    wait_once(&waiting);
+    weir__signal_set_unblock(waiting.set);
+    assert_int_equal(waiting.result, 0);
+    assert_int_equal(waiting.event.number, SIGUSR2);
+}
+
+TEST(signal_set, that_is_empty_is_not_waited_for)
+{
+    struct waiting waiting = {.set = 0};
+
+    wait_once(&waiting);
+    assert_int_equal(waiting.result, -EINVAL);
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <weir/error.h>
@@ -19,6 +18,7 @@
 #include "support/executor/group.h"
 #include "support/executor/messages.h"
 #include "support/loop/host.h"
+#include "support/loop/sockets.h"
 #include "support/memory.h"
 
 static void mask(int how, int number)
@@ -146,21 +146,18 @@ TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
     weir_channel_release(server);
 }
 
-/* Those who have come since the start may have the last descriptors. */
-TEST_EACH_LOOP(run, serves_though_there_is_no_descriptor_to_hear_signals_with)
+/* Clients that have come since the start may have the last descriptors. */
+TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
 {
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    struct rlimit limit, none;
+    rlim_t limit = descriptors_forbid();
 
-    messages_catch();
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    none = limit;
-    none.rlim_cur = 0;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    weir_channel_close(server, NULL);
+    send_blocked(SIGTERM);
     assert_int_equal(weir_server_run(server), 0);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    descriptors_limit(limit);
+    mask(SIG_UNBLOCK, SIGTERM);
+    assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
     weir_channel_release(server);
 }
 
