@@ -30,6 +30,24 @@ weir__openssl_session *weir__openssl_session_of(const SSL *ssl)
 
 /* ---- OpenSSL itself ---- */
 
+/* Counts what comes after the handshake. Records are counted first; data is taken off later. */
+static void on_message(int is_written, int version, int type, const void *bytes, size_t length,
+                       SSL *ssl, void *arg)
+{
+    weir__openssl_session *self = weir__openssl_session_of(ssl);
+
+    (void)version;
+    (void)bytes;
+    (void)length;
+    (void)arg;
+    if (is_written != 0 || self == NULL || !self->is_over)
+        return;
+    if (type == SSL3_RT_HEADER)
+        self->useless++;
+    else if (type == SSL3_RT_HANDSHAKE)
+        self->useless += WEIR__OPENSSL_MESSAGE_COST - 1;
+}
+
 /*
  * Not to be torn down by exit: threads may still be at work then, which it does not wait for. The
  * memory that it keeps until then the system takes back. Threads that end before tidy up after
@@ -50,6 +68,7 @@ void weir__openssl_prepare(weir__tls_settings *settings)
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_read_ahead(ctx, 0);
     SSL_CTX_set_info_callback(ctx, weir__openssl_on_info);
+    SSL_CTX_set_msg_callback(ctx, on_message);
     if (settings->is_server)
         weir__openssl_choice_prepare(settings);
     weir__openssl_verify_prepare(settings);
@@ -236,6 +255,41 @@ static bool is_dry(const weir__openssl_session *self, const weir_buf *in)
 }
 
 /*
+ * The peer sends records that carry no data, and too many of them. OpenSSL has no call that sends
+ * an alert: TLS 1.3 gets one (unexpected_message) by a record of an invalid type. TLS 1.2 would
+ * take that for a damaged record; there the connection ends without an alert.
+ */
+static int refuse_flood(weir__openssl_session *self)
+{
+    uint8_t nothing;
+    size_t length;
+
+    if (SSL_version(self->ssl) >= TLS1_3_VERSION) {
+        self->is_refusing = true;
+        (void)SSL_read_ex(self->ssl, &nothing, sizeof(nothing), &length);
+        ERR_clear_error();
+    }
+    return weir__openssl_session_fail(self, WEIR_ETLS, "we refused: too many records without data");
+}
+
+static void count_data(weir__openssl_session *self)
+{
+    const uint32_t credit = WEIR__OPENSSL_DATA_CREDIT + 1; /* 1 for the record itself */
+
+    self->useless -= self->useless < credit ? self->useless : credit;
+}
+
+/* What a read of OpenSSL's that brought no data means. */
+static int judge_open(weir__openssl_session *self, int result)
+{
+    result = judge(self, result);
+    self->session.is_blocked = self->failed == 0 && SSL_in_init(self->ssl) != 0;
+    if (result == WEIR__TLS_MORE && self->useless > WEIR__OPENSSL_USELESS_MAX)
+        return refuse_flood(self);
+    return result;
+}
+
+/*
  * As much as fits, and is there. What ended it is told by the next call if some bytes were. OpenSSL
  * is not asked to find out that nothing is left: this costs it nearly as much as a short record.
  */
@@ -248,11 +302,11 @@ WEIR__UNGUARDED static int open_records(weir__openssl_session *self, weir_buf *p
     while (weir_buf_writable(plain) > 0 && !is_dry(self, self->io->in)) {
         result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
         if (result != 1) {
-            result = judge(self, result);
-            self->session.is_blocked = self->failed == 0 && SSL_in_init(self->ssl) != 0;
+            result = judge_open(self, result);
             return has_some ? WEIR__TLS_DONE : result;
         }
         self->session.is_blocked = false;
+        count_data(self);
         (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
         self->is_between = true; /* if nothing of this one is left, as it never reads ahead */
         has_some = true;

@@ -87,6 +87,15 @@ enum weir__openssl_choice {
 
 #define WEIR__OPENSSL_NO_ALERT (-1)
 
+/*
+ * What a peer may send after the handshake without sending data: each record costs 1, a message of
+ * the handshake (new keys, a ticket, the demand for another handshake) 16 in all, and a record with
+ * data brings back 2. So 32 new keys in a row are accepted, and one for every 7 records of data.
+ */
+#define WEIR__OPENSSL_USELESS_MAX 512
+#define WEIR__OPENSSL_MESSAGE_COST 16
+#define WEIR__OPENSSL_DATA_CREDIT 2
+
 typedef struct weir__openssl_session {
     weir__tls_session session;
     weir__tls_settings *settings;
@@ -100,6 +109,7 @@ typedef struct weir__openssl_session {
     int failed;           /* the error; what every call returns from then on */
     int io_err;           /* our own, in passing bytes on */
     int16_t alert_sent;   /* a fatal one, or NO_ALERT */
+    uint32_t useless;     /* what the peer has sent without data, see USELESS_MAX */
     enum weir__openssl_choice choice;
     uint8_t first[WEIR__OPENSSL_FIRST_MAX];
     uint8_t first_length;
@@ -107,6 +117,7 @@ typedef struct weir__openssl_session {
     bool is_over;       /* the handshake */
     bool is_ended;      /* by us */
     bool is_between;    /* records: OpenSSL has nothing of the next one */
+    bool is_refusing;   /* OpenSSL is made to send an alert */
 } weir__openssl_session;
 
 /* ---- openssl.c ---- */

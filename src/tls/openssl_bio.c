@@ -20,6 +20,22 @@ static void remember_first(weir__openssl_session *self, const uint8_t *bytes, si
     self->first_length += (uint8_t)length;
 }
 
+/*
+ * Before the next record of a flood OpenSSL finds that nothing is there, so that it returns. When
+ * it is to refuse the flood it reads the header of a record that has no valid type.
+ */
+static int stop_flood(const weir__openssl_session *self, BIO *bio, char *ret_bytes)
+{
+    static const char invalid[SSL3_RT_HEADER_LENGTH] = {'\xff', 3, 3, 0, 1};
+
+    if (!self->is_refusing) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(ret_bytes, invalid, sizeof(invalid));
+    return (int)sizeof(invalid);
+}
+
 static int on_bio_read(BIO *bio, char *ret_bytes, int size)
 {
     weir__openssl_session *self = BIO_get_data(bio);
@@ -29,6 +45,8 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
     BIO_clear_retry_flags(bio);
     if (size <= 0)
         return 0;
+    if (self->useless > WEIR__OPENSSL_USELESS_MAX && size == SSL3_RT_HEADER_LENGTH)
+        return stop_flood(self, bio, ret_bytes);
     self->is_between = length == 0 && size == SSL3_RT_HEADER_LENGTH; /* asks for all of a header */
     if (length == 0) {
         BIO_set_retry_read(bio);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openssl/err.h>
+
 #include <weir/buf.h>
 #include <weir/error.h>
 #include <weir/tls.h>
@@ -17,6 +19,7 @@
 #include "support/tls/openssl_memory.h"
 #include "support/tls/opponent.h"
 #include "support/tls/pki.h"
+#include "tls/openssl.h"
 #include "tls/tls.h"
 
 #define MANY 2000
@@ -225,6 +228,26 @@ static size_t drop_answers(struct play *play)
     return length;
 }
 
+/* The alert that ours has sent, as the opponent hears it. */
+static int hear_alert(struct play *play)
+{
+    weir_msg *msg;
+    char byte;
+    size_t length;
+
+    while ((msg = weir_embedded_read_outbound(play->opponent.ours.embedded)) != NULL) {
+        weir_buf *buf = weir_buf_of(msg);
+
+        (void)BIO_write(SSL_get_rbio(play->opponent.ssl), weir_buf_bytes(buf),
+                        (int)weir_buf_readable(buf));
+        weir_msg_release(msg);
+    }
+    ERR_clear_error();
+    while (SSL_read_ex(play->opponent.ssl, &byte, 1, &length) == 1) {
+    }
+    return ERR_GET_REASON(ERR_peek_error()) - SSL_AD_REASON_OFFSET;
+}
+
 /* Data still gets through. */
 static void assert_unharmed(struct play *play)
 {
@@ -277,16 +300,118 @@ TEST(tls_forged, a_few_among_data_are_borne)
 static const struct content another[] = {CONTENT(SSL3_RT_HANDSHAKE, "\1\0\0\4\3\3xx"),
                                          CONTENT(SSL3_RT_HANDSHAKE, "\0\0\0\0")};
 
-/* Each time it is told that it does not get one. */
-TEST(tls_forged, demands_for_another_handshake_are_borne)
+static const struct content data = CONTENT(SSL3_RT_APPLICATION_DATA, "x");
+
+/* Each is answered by an alert. What comes between data costs no more than the data. */
+TEST(tls_forged, demands_for_another_handshake_among_data_are_borne)
 {
     struct play play;
 
     for (int i = 0; i < 2; i++) {
+        const struct content mix[] = {another[i], data, data, data, data, data, data, data, data};
+
         play_begin(&play, i == 1, WEIR_TLS_VERSION_1_2);
-        assert_borne(&play, &another[i], 1);
+        assert_borne(&play, mix, sizeof(mix) / sizeof(mix[0]));
         play_end(&play);
     }
+}
+
+/* ---- what is refused if there is much of it, and no data ---- */
+
+#define USELESS "too many records without data"
+#define MESSAGES_MAX (WEIR__OPENSSL_USELESS_MAX / WEIR__OPENSSL_MESSAGE_COST)
+
+/* In pieces of one record, and in one piece: accepted so often, and refused then. */
+static void assert_capped(const struct side *side, const struct content *content, bool renews,
+                          bool is_joined)
+{
+    uint8_t *bytes = weir__alloc((size_t)MANY * (16 + FORGER_EXTRA));
+    size_t length = 0;
+    struct play play;
+
+    assert_non_null(bytes);
+    play_begin(&play, side->is_server, side->version);
+    for (int i = 0; i < MANY; i++) {
+        size_t size = forger_seal(&play.forger, content->type, content->bytes, content->length,
+                                  bytes + length);
+
+        if (renews)
+            forger_renew(&play.forger);
+        if (is_joined) {
+            length += size;
+            continue;
+        }
+        assert_int_equal(weir_channel_is_open(play.opponent.ours.channel), i <= MESSAGES_MAX);
+        opponent_throw(&play.opponent, bytes, size);
+    }
+    if (is_joined)
+        opponent_throw(&play.opponent, bytes, length);
+    assert_refused(&play, USELESS);
+    assert_true(drop_answers(&play) <= (MESSAGES_MAX + 2) * (size_t)64);
+    play_end(&play);
+    weir__free(bytes);
+}
+
+TEST(tls_forged, a_flood_of_messages_of_the_handshake_is_refused)
+{
+    static const struct {
+        struct side side;
+        struct content content;
+        bool renews;
+    } rows[] = {
+        {{false, WEIR_TLS_VERSION_1_3}, CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\0"), true},
+        {{true, WEIR_TLS_VERSION_1_3}, CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\0"), true},
+        {{false, WEIR_TLS_VERSION_1_3}, CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\1"), true},
+        {{true, WEIR_TLS_VERSION_1_3}, CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\1"), true},
+        {{false, WEIR_TLS_VERSION_1_2}, CONTENT(SSL3_RT_HANDSHAKE, "\1\0\0\4\3\3xx"), false},
+        {{true, WEIR_TLS_VERSION_1_2}, CONTENT(SSL3_RT_HANDSHAKE, "\0\0\0\0"), false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_capped(&rows[i].side, &rows[i].content, rows[i].renews, false);
+        assert_capped(&rows[i].side, &rows[i].content, rows[i].renews, true);
+    }
+}
+
+/* OpenSSL has a limit of 32 empty records, or 5 warnings, in a row: a byte between them passes it.
+ */
+TEST(tls_forged, a_flood_of_empty_records_with_few_data_is_refused)
+{
+    struct play play;
+    int rounds;
+
+    each_side(side)
+    {
+        play_begin(&play, side->is_server, side->version);
+        play.opponent.ours.is_long = true;
+        for (rounds = 0; rounds < MANY && weir_channel_is_open(play.opponent.ours.channel);
+             rounds++) {
+            static const struct content empty = CONTENT(SSL3_RT_APPLICATION_DATA, "");
+
+            for (int i = 0; i < 30; i++)
+                forge(&play, &empty);
+            forge(&play, &data);
+        }
+        assert_true(rounds > 1 && rounds <= WEIR__OPENSSL_USELESS_MAX / 28 + 1);
+        assert_refused(&play, USELESS);
+        play_end(&play);
+    }
+}
+
+/* The alert that a peer of TLS 1.3 gets. */
+TEST(tls_forged, a_flood_is_answered_by_an_alert)
+{
+    static const struct content update = CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\0");
+    struct play play;
+
+    play_begin(&play, false, WEIR_TLS_VERSION_1_3);
+    for (int i = 0; i <= MESSAGES_MAX; i++) {
+        forge(&play, &update);
+        forger_renew(&play.forger);
+    }
+    assert_int_equal(hear_alert(&play), SSL_AD_UNEXPECTED_MESSAGE);
+    assert_refused(&play, USELESS);
+    play_end(&play);
 }
 
 TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_refused)
@@ -300,8 +425,9 @@ TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_re
         play_begin_with(&play, &(const struct opponent_options){.is_server = i == 1,
                                                                 .max_version = WEIR_TLS_VERSION_1_2,
                                                                 .channel = channel});
-        for (int j = 0; j < MANY && weir_channel_is_open(play.opponent.ours.channel); j++) {
-            forge(&play, &another[i]);
+        play.opponent.ours.is_long = true;
+        for (int j = 0; j < 9 * MANY && weir_channel_is_open(play.opponent.ours.channel); j++) {
+            forge(&play, j % 9 == 8 ? &another[i] : &data);
             assert_true(weir_channel_pending_bytes(play.opponent.ours.channel) <= 2 * 16384);
         }
         opponent_leave(&play.opponent);
@@ -310,8 +436,8 @@ TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_re
     }
 }
 
-/* All in one piece: as many new keys as records. */
-TEST(tls_forged, new_keys_for_each_record_are_borne)
+/* All in one piece: new keys, and data. */
+TEST(tls_forged, new_keys_among_data_are_borne)
 {
     static const struct content update = CONTENT(SSL3_RT_HANDSHAKE, "\x18\0\0\1\1");
     struct play play;
@@ -322,13 +448,19 @@ TEST(tls_forged, new_keys_for_each_record_are_borne)
 
         assert_non_null(bytes);
         play_begin(&play, i == 1, WEIR_TLS_VERSION_1_3);
+        play.opponent.ours.is_long = true;
         for (int j = 0; j < MANY; j++) {
-            length +=
-                forger_seal(&play.forger, update.type, update.bytes, update.length, bytes + length);
-            forger_renew(&play.forger);
+            const struct content *content = j % 9 == 8 ? &update : &data;
+
+            length += forger_seal(&play.forger, content->type, content->bytes, content->length,
+                                  bytes + length);
+            if (content == &update)
+                forger_renew(&play.forger);
         }
         opponent_throw(&play.opponent, bytes, length);
         assert_true(drop_answers(&play) <= length);
+        diary_clear(&play.opponent.ours.diary);
+        play.opponent.ours.is_long = false;
         assert_unharmed(&play);
         play_end(&play);
         weir__free(bytes);
@@ -361,10 +493,13 @@ TEST(tls_forged, tickets_are_borne_and_most_forgotten)
     assert_int_equal(
         weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &options.context), 0);
     play_begin_with(&play, &options);
-    for (unsigned i = 0; i < MANY; i++) {
+    play.opponent.ours.is_long = true;
+    for (unsigned i = 0; i < MANY / 4; i++) {
         struct content ticket = make_ticket(text, i);
 
         forge(&play, &ticket);
+        for (int j = 0; j < 8; j++)
+            forge(&play, &data);
         if (i == 20) {
             bytes = test_openssl_bytes();
             blocks = test_memory_live();
@@ -372,6 +507,7 @@ TEST(tls_forged, tickets_are_borne_and_most_forgotten)
     }
     assert_true(test_openssl_bytes() <= bytes + 1024);
     assert_true(test_memory_live() <= blocks);
+    play.opponent.ours.is_long = false;
     assert_unharmed(&play);
     play_end(&play);
     weir_tls_context_release(options.context);
