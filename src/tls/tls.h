@@ -19,6 +19,7 @@
 #include "tls/engine.h"
 #include "tls/tls_choice.h"
 #include "tls/tls_context.h"
+#include "tls/tls_hello.h"
 
 /* What is kept of a peer's bytes while they cannot be looked at. */
 #define WEIR__TLS_KEPT_MAX (128 * 1024)
@@ -53,7 +54,8 @@ typedef struct weir__tls {
     weir_promise *handshake;    /* kept; NULL once it is complete, or nobody waits */
     weir_tls_choice *choice;    /* kept, while it is awaited, and if it was a refusal */
     weir__tls_last_write *last_write;
-    weir_timer timer; /* the handshake's, then the close's */
+    weir_timer timer;           /* the handshake's, then the close's */
+    weir__tls_hello_scan hello; /* of a server, until the client's hello is there */
     int64_t handshake_timeout_ns;
     int64_t close_timeout_ns;
     int64_t peer_close_timeout_ns;
@@ -65,6 +67,7 @@ typedef struct weir__tls {
     uint8_t awaits;
     bool is_start_tls;     /* and nothing was written yet, */
     bool has_passed_first; /* or the first message was, which goes out in clear */
+    bool has_hello;        /* of a server: the session has got the first bytes */
     bool is_told;          /* how the handshake went */
     bool is_choosing;      /* the chooser is on the stack */
     bool is_sealing;       /* somebody further out on the stack */

@@ -297,16 +297,24 @@ static int next_record(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_
     return *ret_need <= bytes.length ? take_part(scan, rest, ret_why) : 0;
 }
 
-int weir__tls_hello_scan_read(weir__tls_hello_scan *scan, weir_span bytes,
-                              weir_tls_hello *ret_hello, size_t *ret_need, const char **ret_why)
+int weir__tls_hello_scan_records(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_need,
+                                 const char **ret_why)
 {
-    weir_tls_hello hello = {0};
-    weir__hello_reader reader;
     int result = bytes.length > 0;
 
     *ret_need = 1;
     while (result > 0 && (scan->whole == 0 || scan->length < scan->whole))
         result = next_record(scan, bytes, ret_need, ret_why);
+    return result;
+}
+
+int weir__tls_hello_scan_read(weir__tls_hello_scan *scan, weir_span bytes,
+                              weir_tls_hello *ret_hello, size_t *ret_need, const char **ret_why)
+{
+    weir_tls_hello hello = {0};
+    weir__hello_reader reader;
+    int result = weir__tls_hello_scan_records(scan, bytes, ret_need, ret_why);
+
     if (result <= 0)
         return result;
     if (scan->length > scan->whole)

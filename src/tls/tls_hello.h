@@ -25,6 +25,10 @@ typedef struct weir__tls_hello_scan {
 int weir__tls_hello_scan_read(weir__tls_hello_scan *scan, weir_span bytes,
                               weir_tls_hello *ret_hello, size_t *ret_need, const char **ret_why);
 
+/* The same without reading the hello: 1 when all of its records are there. */
+int weir__tls_hello_scan_records(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_need,
+                                 const char **ret_why);
+
 /*
  * What is in the extensions server_name and application_layer_protocol_negotiation of a client's:
  * NULL, or why it makes no sense. The texts are as in weir_tls_hello.

@@ -229,11 +229,29 @@ static void step(weir_ctx *ctx, weir_buf *in)
     } while (conclude(ctx, result, io.out) && result == WEIR__TLS_CHOOSE);
 }
 
+/*
+ * Whether a server has to wait for more of the client's hello; then `ret_need` bytes. A session
+ * that has got half a record takes 33 KB of buffers for it, however little has come. So it gets a
+ * hello that is complete, or bytes that are none: it knows what to say to them.
+ */
+static bool awaits_hello(weir__tls *tls, const weir_buf *in, size_t *ret_need)
+{
+    const weir_span bytes = {weir_buf_bytes(in), weir_buf_readable(in)};
+    const char *why;
+
+    if (tls->has_hello || !weir__tls_context_is_server(tls->context))
+        return false;
+    tls->has_hello = weir__tls_hello_scan_records(&tls->hello, bytes, ret_need, &why) != 0;
+    return !tls->has_hello;
+}
+
 int weir__tls_shake(weir_ctx *ctx, weir_buf *in)
 {
     weir__tls *tls = weir__tls_of(ctx);
-    size_t before = weir_buf_readable(in);
+    size_t before = weir_buf_readable(in), need;
 
+    if (awaits_hello(tls, in, &need))
+        return weir_decoder_need(ctx, need);
     step(ctx, in);
     if (tls->awaits != WEIR__TLS_NOTHING && weir_buf_readable(in) == before)
         return weir_decoder_need(ctx, before + 1);

@@ -12,9 +12,13 @@
 #include <openssl/ssl.h>
 
 #include <weir/error.h>
+#include <weir/pipeline.h>
+#include <weir/pool.h>
 
+#include "support/executor/tally.h"
 #include "support/loop/sockets.h"
 #include "support/tls/forger.h"
+#include "support/tls/openssl_memory.h"
 #include "support/tls/party.h"
 
 #define HELLO_MAX 1024
@@ -147,6 +151,65 @@ TEST_EACH_LOOP(tls_hostile_socket, survives_resets_in_the_middle)
     notes_await(&party->diary, &party->notes, "inactive", 9);
     assert_int_equal(diary_count(&party->diary, "handshake("), 9);
     assert_int_equal(diary_count(&party->diary, "handshake(OK)"), 0);
+    party_end(party);
+}
+
+/* ---- half a hello ---- */
+
+#define HALVES 32
+
+static struct tally arrived, heard; /* of all connections */
+
+static void on_arrival(weir_ctx *ctx)
+{
+    weir_fire_active(ctx);
+    tally_add(&arrived);
+}
+
+static void on_half(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_fire_read(ctx, msg);
+    tally_add(&heard);
+}
+
+static const weir_handler listener = {.name = "listener", .active = on_arrival, .read = on_half};
+
+static int init_listening(struct party *party, weir_pipeline *pipeline)
+{
+    int err = weir_pipeline_add_last(pipeline, &listener, NULL);
+
+    return err < 0 ? err : party_init(party, pipeline);
+}
+
+/* It costs the session that was made for it, and the bytes; no buffers for a whole record. */
+TEST_EACH_LOOP(tls_hostile_socket, keeps_no_more_of_half_a_hello_than_has_come)
+{
+    struct party *party = party_listen_as_localhost(host);
+    weir_pool_stats before, after;
+    uint8_t hello[HELLO_MAX];
+    size_t half = make_hello(hello) / 2, ssl_before;
+    int clients[HALVES];
+
+    arrived = heard = (struct tally){0};
+    party->init = init_listening;
+    for (int i = 0; i < HALVES; i++)
+        clients[i] = call(party);
+    assert_true(tally_await(&arrived, HALVES)); /* each has a session */
+    host_turn(host, 2);
+    ssl_before = test_openssl_bytes();
+    weir_pool_read(&before);
+    for (int i = 0; i < HALVES; i++)
+        throw(clients[i], hello, half, half);
+    assert_true(tally_await(&heard, HALVES));
+    host_turn(host, 2);
+    weir_pool_read(&after);
+    print_message("half a hello of %zu bytes: %lld bytes of buffers, %lld of OpenSSL's\n", half,
+                  (long long)(after.in_use_bytes - before.in_use_bytes) / HALVES,
+                  (long long)(test_openssl_bytes() - ssl_before) / HALVES);
+    assert_true(after.in_use_bytes <= before.in_use_bytes + HALVES * (half * 2 + 256));
+    assert_true(test_openssl_bytes() <= ssl_before + HALVES * 64);
+    for (int i = 0; i < HALVES; i++)
+        socket_reset(clients[i]);
     party_end(party);
 }
 
