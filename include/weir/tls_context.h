@@ -88,7 +88,9 @@ typedef struct weir_tls_context_options {
                                     change every 12 hours */
     int64_t session_lifetime_ns; /* how long after the peer was verified, however often it was
                                     taken up since; default 2 hours, at most 7 days */
-    size_t session_cache;        /* how many a client remembers, by server_name; default 256 */
+    size_t session_cache;        /* how many a client remembers, by server_name; default 256. How
+                                    many a server remembers, by id, for clients of TLS 1.2 without
+                                    tickets; default 1024 */
 
     /* A server with several names; see also weir_tls_context_add_name. */
     weir_tls_choose_fn *choose;
@@ -97,6 +99,7 @@ typedef struct weir_tls_context_options {
 
     const char *ocsp_file;    /* an OCSP response (DER) to be stapled; read again by a reload */
     const char *key_log_file; /* secrets are appended for Wireshark: for finding mistakes only */
+    bool no_session_ids;      /* a server remembers no sessions: it resumes by ticket only */
 } weir_tls_context_options;
 
 #define WEIR_TLS_CONTEXT_OPTIONS(...) \

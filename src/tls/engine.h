@@ -86,6 +86,8 @@ struct weir__tls_engine {
                            char reason[WEIR__TLS_REASON_SIZE], weir__tls_settings **ret_settings);
     weir__tls_settings *(*settings_retain)(weir__tls_settings *settings);
     void (*settings_release)(weir__tls_settings *settings);
+    /* Before settings are used: they take the place of others, and remember what those did. */
+    void (*settings_inherit)(weir__tls_settings *settings, weir__tls_settings *former);
     /* Our own certificate, or NULL. */
     weir_tls_certificate *(*settings_certificate)(weir__tls_settings *settings);
     bool (*settings_verify_names)(const weir__tls_settings *settings);

@@ -458,6 +458,7 @@ const weir__tls_engine weir__tls_openssl = {
     .settings_create = weir__openssl_settings_create,
     .settings_retain = weir__openssl_settings_retain,
     .settings_release = weir__openssl_settings_release,
+    .settings_inherit = weir__openssl_settings_inherit,
     .settings_certificate = weir__openssl_settings_certificate,
     .settings_verify_names = settings_verify_names,
     .session_create = session_create,

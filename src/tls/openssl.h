@@ -17,6 +17,7 @@
  *      openssl_staple.c        an OCSP response that a server has with it
  *      openssl_stapled.c       and what it says, to a client
  *      openssl_tickets.c       sessions that are taken up again, by a server
+ *      openssl_session_ids.c   the same without tickets: the server remembers them
  *      openssl_sessions.c      and by a client
  *      openssl_age.c           for how long
  *
@@ -63,7 +64,7 @@ struct weir__tls_settings {
     int staple_length;
     weir_tls_tickets *tickets; /* of a server; NULL: no resumption */
     EVP_CIPHER *ticket_cipher;
-    weir__openssl_sessions *sessions; /* of a client; NULL: no resumption */
+    weir__openssl_sessions *sessions; /* of a client; of a server, by id. NULL: none */
     int key_log;                      /* a descriptor, or -1 */
 };
 
@@ -232,6 +233,16 @@ int weir__openssl_self_signed(weir__openssl_making *making, X509 **ret_x509, EVP
 
 int weir__openssl_random(uint8_t *bytes, size_t length);
 
+/* Whether a server may take this session up for the client whose hello has come. */
+bool weir__openssl_can_resume(SSL *ssl, SSL_SESSION *session);
+
+/* ---- openssl_session_ids.c ---- */
+
+int weir__openssl_session_ids_prepare(weir__openssl_making *making);
+
+/* New settings of a context take over the sessions that the former ones remember. */
+void weir__openssl_settings_inherit(weir__tls_settings *settings, weir__tls_settings *former);
+
 /* ---- openssl_age.c ---- */
 
 /* The peer has been verified now, unless the session says already when. False: no memory. */
@@ -244,7 +255,12 @@ bool weir__openssl_age_exceeds(SSL_SESSION *session, int64_t lifetime_s);
 
 /* NULL if there is no memory. */
 weir__openssl_sessions *weir__openssl_sessions_create(size_t capacity);
-void weir__openssl_sessions_free(weir__openssl_sessions *sessions);
+weir__openssl_sessions *weir__openssl_sessions_retain(weir__openssl_sessions *sessions);
+void weir__openssl_sessions_release(weir__openssl_sessions *sessions); /* NULL is ignored */
+
+/* How many there are, and how many there can be. */
+size_t weir__openssl_sessions_count(weir__openssl_sessions *sessions);
+size_t weir__openssl_sessions_capacity(const weir__openssl_sessions *sessions);
 
 /* Takes the session, unless it returns false. */
 bool weir__openssl_sessions_add(weir__openssl_sessions *sessions, const char *key,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sessions that a client remembers, to take them up again: by whom they are with, and of these
- * the newest first.
+ * Sessions that are remembered, to take them up again: a client's by whom they are with, and of
+ * these the newest first; a server's by their id (openssl_session_ids.c).
  *
  *      buckets   by the hash of the key, the newest first
  *      by_use    all of them, that which was used least recently first: it goes when there are too
@@ -34,6 +34,7 @@ struct entry {
 };
 
 struct weir__openssl_sessions {
+    weir__refs refs;
     weir__mutex lock; /* guards: */
     weir__list by_use;
     size_t count;
@@ -56,6 +57,7 @@ weir__openssl_sessions *weir__openssl_sessions_create(size_t capacity)
     if (sessions == NULL)
         return NULL;
     memset(sessions, 0, size);
+    weir__refs_init(&sessions->refs);
     weir__mutex_init(&sessions->lock);
     weir__list_init(&sessions->by_use);
     sessions->capacity = capacity;
@@ -105,14 +107,35 @@ static void drop_least_used(weir__openssl_sessions *sessions)
     drop(sessions, link);
 }
 
-void weir__openssl_sessions_free(weir__openssl_sessions *sessions)
+weir__openssl_sessions *weir__openssl_sessions_retain(weir__openssl_sessions *sessions)
 {
-    if (sessions == NULL)
+    weir__refs_retain(&sessions->refs);
+    return sessions;
+}
+
+void weir__openssl_sessions_release(weir__openssl_sessions *sessions)
+{
+    if (sessions == NULL || !weir__refs_release(&sessions->refs))
         return;
     while (sessions->count > 0)
         drop_least_used(sessions);
     weir__mutex_deinit(&sessions->lock);
     weir_memory_free(sessions);
+}
+
+size_t weir__openssl_sessions_count(weir__openssl_sessions *sessions)
+{
+    size_t count;
+
+    weir__mutex_lock(&sessions->lock);
+    count = sessions->count;
+    weir__mutex_unlock(&sessions->lock);
+    return count;
+}
+
+size_t weir__openssl_sessions_capacity(const weir__openssl_sessions *sessions)
+{
+    return sessions->capacity; /* never changes */
 }
 
 /* ---- one session ---- */

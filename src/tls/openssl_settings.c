@@ -167,8 +167,11 @@ static int use_sessions(weir__openssl_making *making)
         (void)SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
         (void)SSL_CTX_set_num_tickets(ctx, 0);
     }
-    if (is_server)
-        return weir__openssl_tickets_prepare(making);
+    if (is_server) {
+        int err = weir__openssl_tickets_prepare(making);
+
+        return err < 0 ? err : weir__openssl_session_ids_prepare(making);
+    }
     return options->no_resumption ? 0 : weir__openssl_sessions_prepare(making);
 }
 
@@ -269,7 +272,7 @@ void weir__openssl_settings_release(weir__tls_settings *settings)
     if (settings == NULL || !weir__refs_release(&settings->refs))
         return;
     SSL_CTX_free(settings->ctx);
-    weir__openssl_sessions_free(settings->sessions);
+    weir__openssl_sessions_release(settings->sessions);
     EVP_CIPHER_free(settings->ticket_cipher);
     weir_tls_tickets_release(settings->tickets);
     if (settings->key_log >= 0)

@@ -94,7 +94,7 @@ static int on_sealing(SSL *ssl, void *unused)
 
 /* A session is good for so long as the settings say that were chosen, and for the name that it was
  * made for: another one may stand for another server here (RFC 6066, 3). */
-static bool can_be_used(SSL *ssl, SSL_SESSION *session)
+bool weir__openssl_can_resume(SSL *ssl, SSL_SESSION *session)
 {
     const weir__tls_settings *settings = weir__openssl_session_of(ssl)->settings;
     const char *name = SSL_SESSION_get0_hostname(session);
@@ -109,9 +109,9 @@ static SSL_TICKET_RETURN on_opened(SSL *ssl, SSL_SESSION *session, const unsigne
     (void)name;
     (void)name_length;
     (void)unused;
-    if (status == SSL_TICKET_SUCCESS && can_be_used(ssl, session))
+    if (status == SSL_TICKET_SUCCESS && weir__openssl_can_resume(ssl, session))
         return SSL_TICKET_RETURN_USE;
-    if (status == SSL_TICKET_SUCCESS_RENEW && can_be_used(ssl, session))
+    if (status == SSL_TICKET_SUCCESS_RENEW && weir__openssl_can_resume(ssl, session))
         return SSL_TICKET_RETURN_USE_RENEW;
     return SSL_TICKET_RETURN_IGNORE_RENEW;
 }

@@ -68,10 +68,11 @@ static int make_settings(weir_tls_context *context, const weir_tls_context_optio
 /* Holds `changing`. */
 static void put_in_place(weir_tls_context *context, weir__tls_settings *settings)
 {
-    weir__tls_settings *former;
+    weir__tls_settings *former = context->settings; /* nobody else changes it */
 
+    if (former != NULL)
+        context->engine->settings_inherit(settings, former);
     weir__mutex_lock(&context->lock);
-    former = context->settings;
     context->settings = settings;
     context->choose = context->options->choose;
     context->choose_data = context->options->choose_data;

@@ -117,6 +117,8 @@ static int check_server_only(const weir_tls_context_options *options, bool is_se
         return weir__tls_fail(-EINVAL, "choose: a client does not choose by name");
     if (!is_server && options->ocsp_file != NULL)
         return weir__tls_fail(-EINVAL, "ocsp_file: only a server staples");
+    if (!is_server && options->no_session_ids)
+        return weir__tls_fail(-EINVAL, "no_session_ids: a client remembers sessions by name");
     return 0;
 }
 

@@ -54,7 +54,7 @@ TEST(openssl_sessions, one_of_tls_1_2_is_used_again_and_again)
     assert_takes(sessions, "b", NULL);
     session = add(sessions, "a", TLS1_2_VERSION, 0);
     assert_takes(sessions, "a", session);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 TEST(openssl_sessions, one_of_tls_1_3_is_used_once_and_the_newest_first)
@@ -67,7 +67,7 @@ TEST(openssl_sessions, one_of_tls_1_3_is_used_once_and_the_newest_first)
     for (int i = 5; i >= 2; i--) /* four of a key are kept */
         assert_takes(sessions, "a", made[i]);
     assert_takes(sessions, "a", NULL);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 TEST(openssl_sessions, an_expired_one_is_dropped)
@@ -81,7 +81,7 @@ TEST(openssl_sessions, an_expired_one_is_dropped)
     (void)add(sessions, "a", TLS1_3_VERSION, LIFETIME_S + 10);
     assert_takes(sessions, "a", good);
     assert_takes(sessions, "a", NULL);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 /* A new ticket is as old as what it was got with. */
@@ -94,7 +94,7 @@ TEST(openssl_sessions, one_whose_peer_was_verified_too_long_ago_is_dropped)
     assert_int_equal(SSL_SESSION_set1_ticket_appdata(session, &then_s, sizeof(then_s)), 1);
     assert_true(weir__openssl_sessions_add(sessions, "a", session));
     assert_takes(sessions, "a", NULL);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 TEST(openssl_sessions, the_least_used_goes_when_there_are_too_many)
@@ -112,7 +112,7 @@ TEST(openssl_sessions, the_least_used_goes_when_there_are_too_many)
     assert_takes(sessions, "a", a);
     assert_takes(sessions, "c", c);
     assert_takes(sessions, "d", d);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 TEST(openssl_sessions, many_keys_are_bounded)
@@ -136,7 +136,7 @@ TEST(openssl_sessions, many_keys_are_bounded)
         SSL_SESSION_free(session);
     }
     assert_int_equal(found, 100);
-    weir__openssl_sessions_free(sessions);
+    weir__openssl_sessions_release(sessions);
 }
 
 TEST(openssl_sessions, one_that_finds_no_memory_stays_its_owners)
@@ -148,8 +148,8 @@ TEST(openssl_sessions, one_that_finds_no_memory_stays_its_owners)
     assert_false(weir__openssl_sessions_add(sessions, "a", session));
     test_memory_fail_at(0);
     SSL_SESSION_free(session);
-    weir__openssl_sessions_free(sessions);
-    weir__openssl_sessions_free(NULL);
+    weir__openssl_sessions_release(sessions);
+    weir__openssl_sessions_release(NULL);
 }
 
 /* ---- threads ---- */
@@ -191,6 +191,6 @@ TEST(openssl_sessions, threads_share_them)
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_true(atomic_load(&shared.taken) > 0);
-    weir__openssl_sessions_free(shared.sessions);
+    weir__openssl_sessions_release(shared.sessions);
     SSL_SESSION_free(shared.session);
 }

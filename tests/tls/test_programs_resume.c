@@ -107,6 +107,53 @@ TEST_EACH_LOOP(programs, s_client_comes_back_after_the_certificate_was_changed)
     party_end(party);
 }
 
+/* A client that has no tickets brings the id of its session. */
+static const struct counterpart_version *version_1_2(void)
+{
+    const struct counterpart_version *found = NULL;
+
+    for (each_version(version))
+        if (strcmp(version->name, "TLSv1.2") == 0)
+            found = version;
+    assert_non_null(found);
+    return found;
+}
+
+static void come_by_id(struct party *party, const struct session *session, const char *way,
+                       const char *word)
+{
+    const struct counterpart_version *version = version_1_2();
+
+    talk(party, s_client(party, version->flag, "-no_ticket", way, session->file), word, version);
+}
+
+TEST_EACH_LOOP(programs, s_client_comes_back_by_the_id_of_its_session)
+{
+    struct party *party;
+    struct session session;
+
+    program_require(host, "openssl");
+    session_init(&session);
+    party = party_listen_as_localhost(host);
+    come_by_id(party, &session, "-sess_out", "New");
+    come_by_id(party, &session, "-sess_in", "Reused");
+    come_by_id(party, &session, "-sess_in", "Reused");
+    assert_int_equal(
+        weir_tls_context_replace(
+            party->tls, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->renewed.certificate,
+                                                 .key_pem = pki()->renewed.key)),
+        0);
+    come_by_id(party, &session, "-sess_in", "Reused");
+    assert_int_equal(
+        weir_tls_context_replace(
+            party->tls,
+            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->renewed.certificate,
+                                     .key_pem = pki()->renewed.key, .no_session_ids = true)),
+        0);
+    come_by_id(party, &session, "-sess_in", "New");
+    party_end(party);
+}
+
 TEST_EACH_LOOP(programs, s_client_comes_back_with_a_ticket_of_an_older_key)
 {
     struct party *party;
