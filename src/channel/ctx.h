@@ -88,15 +88,23 @@ void weir__ctx_let_go(weir_ctx *ctx);
  * A state of 16 bytes, or a multiple, may hold what must lie on a boundary of 16; others can not,
  * and need not pay for it.
  */
+#define WEIR__CTX_ALIGNED_STATE ((sizeof(weir_ctx) + 15) / 16 * 16)
+
 static inline size_t weir__ctx_state_offset(const weir_handler *handler)
 {
-    return handler->state_size % 16 == 0 ? (sizeof(weir_ctx) + 15) / 16 * 16 : sizeof(weir_ctx);
+    return handler->state_size % 16 == 0 ? WEIR__CTX_ALIGNED_STATE : sizeof(weir_ctx);
 }
 
 /* NULL if the handler has none. */
 static inline void *weir__ctx_state(weir_ctx *ctx)
 {
-    return ctx->handler->state_size > 0 ? (char *)ctx + weir__ctx_state_offset(ctx->handler) : NULL;
+    size_t size = ctx->handler->state_size;
+
+    if (size % 16 != 0)
+        return (char *)ctx + sizeof(weir_ctx);
+    if (__builtin_expect(size == 0, 0))
+        return NULL;
+    return (char *)ctx + WEIR__CTX_ALIGNED_STATE;
 }
 
 /* weir_ctx_is_removed, without a call for a context that is there and runs on the loop. */
