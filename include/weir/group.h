@@ -14,7 +14,7 @@
  * wait for promises, other than those of their own executor (-EDEADLK). A thread that waits for
  * bytes is woken by a task at once: between a task and its run there is never more than the
  * handlers and tasks of the same channel that were before it. A thread without a channel waits a
- * minute for the next one, then it ends; its executor stays, and gets another thread.
+ * minute for the next one, then it ends, and its executor is freed.
  */
 #ifndef WEIR_GROUP_H
 #define WEIR_GROUP_H
@@ -144,14 +144,16 @@ WEIR_API void weir_group_release(weir_group *group);
 WEIR_API weir_executor *weir_group_next(weir_group *group);
 
 /*
- * How many executors there are; with a thread per channel, so far: there may be more at any moment,
- * and never fewer.
+ * How many executors there are. With a thread per channel there may be more at any moment, and
+ * fewer: an executor without a channel is freed after a minute. The first one stays.
  * Thread: any.
  */
 WEIR_API size_t weir_group_count(const weir_group *group);
 
 /*
- * Executor `index`, from 0; NULL beyond the last. This is how to go through all of them.
+ * Executor `index`, from 0; NULL beyond the last. This is how to go through all of them. With a
+ * thread per channel all but the first may be freed when they have no channel: go through them
+ * while none is idle, or only read weir_group_read_stats.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_group_at(const weir_group *group, size_t index);

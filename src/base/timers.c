@@ -102,15 +102,22 @@ static bool slot_has_few(weir__timers *timers, unsigned slot)
     return true;
 }
 
+/* The lists of a slot are valid while it is marked. Not inline: most starts find it marked. */
+__attribute__((noinline)) static void begin_slot(weir__timers *timers, unsigned slot)
+{
+    weir_timer_node **lists = slot_lists(timers, slot);
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
+        lists[i] = &timers->end;
+    timers->marks[slot / 64] |= UINT64_C(1) << slot % 64;
+    timers->marked_words |= UINT64_C(1) << slot / 64;
+}
+
 /* Looks before it writes: with a million timers it is the stores that a start waits for. */
 static void mark(weir__timers *timers, unsigned slot)
 {
-    uint64_t bit = UINT64_C(1) << slot % 64;
-
-    if (timers->marks[slot / 64] & bit)
-        return;
-    timers->marks[slot / 64] |= bit;
-    timers->marked_words |= UINT64_C(1) << slot / 64;
+    if ((timers->marks[slot / 64] & UINT64_C(1) << slot % 64) == 0)
+        begin_slot(timers, slot);
 }
 
 static void unmark(weir__timers *timers, unsigned slot)
@@ -139,8 +146,8 @@ static void file_in_wheel(weir__timers *timers, weir_timer_node *node)
     weir_timer_node **lists = slot_lists(timers, slot);
 
     assert(node->at_ns > timers->position_ns);
-    weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
     mark(timers, slot);
+    weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
 }
 
 /* Two timers of one deadline have fewer than 2^31 starts of others between them. */
@@ -220,14 +227,13 @@ static int64_t before_never(int64_t now_ns)
     return now_ns < WEIR_NEVER ? now_ns : WEIR_NEVER - 1;
 }
 
+/* The lists are not written: of memory that comes from the system, untouched pages cost nothing. */
 void weir__timers_init(weir__timers *timers, int64_t now_ns)
 {
-    memset(timers, 0, sizeof(*timers)); /* no literal: as a temporary it would fill a small stack */
+    memset(timers, 0, offsetof(weir__timers, lists));
     timers->position_ns = now_ns > 0 ? before_never(now_ns) : 0;
     timers->next_ns = WEIR_NEVER;
     timers->aside = &timers->end;
-    for (size_t i = 0; i < WEIR__TIMERS_LISTS; i++)
-        timers->lists[i] = &timers->end;
 }
 
 static void put_in(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
@@ -374,10 +380,8 @@ __attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned s
         timers->position_ns = now_ns < last_ns ? now_ns : last_ns;
     timers->next_ns = WEIR__TIMERS_UNKNOWN;
 
-    for (unsigned i = 0; i < slot_list_count(slot); i++) {
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
         taken[i] = lists[i];
-        lists[i] = &timers->end;
-    }
     unmark(timers, slot);
     file_all(timers, taken, slot_list_count(slot));
 }

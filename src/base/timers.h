@@ -37,6 +37,7 @@
  *   3. Such a slot agrees with the position in all digits above its level, so that its number tells
  *      its time: the position only moves forward, and never to where such a slot has begun.
  *   4. A slot or run that holds a timer has its bit set. A set bit may be stale: searches clear it.
+ *      The lists of a slot whose bit is not set have never been written, or are stale.
  *   5. next_ns is unknown, or not after the earliest deadline.
  *   6. A timer aside has at_ns = -1 - its delay, and counts, but has no deadline yet.
  *
@@ -84,8 +85,8 @@ typedef struct weir__timers {
     uint64_t ready; /* a bit for each run */
     weir_timer_node *runs[WEIR__TIMERS_RUNS];
     uint64_t marked_words;
-    uint64_t marks[WEIR__TIMERS_WORDS]; /* a bit for each slot */
-    weir_timer_node *lists[WEIR__TIMERS_LISTS];
+    uint64_t marks[WEIR__TIMERS_WORDS];         /* a bit for each slot */
+    weir_timer_node *lists[WEIR__TIMERS_LISTS]; /* the last: valid in slots that are marked */
 } weir__timers;
 
 static inline bool weir__timers_filed(const weir_timer_node *node)

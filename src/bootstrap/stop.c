@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "bootstrap/server.h"
 #include "executor/executor.h"
+#include "executor/group.h"
 #include "executor/promise.h"
 
 /* The group says itself when a thread has not come back by the deadline; this is for when not even
@@ -69,14 +70,12 @@ static void abort_all(void *executor, int status)
 
 static void abort_group(weir_group *group)
 {
-    for (size_t i = 0; i < weir_group_count(group); i++) {
-        weir_executor *executor = weir_group_at(group, i);
+    weir_executor *executor;
 
+    for (size_t i = 0; (executor = weir__group_keep_at(group, i)) != NULL; i++) {
         if (executor->type->drain == NULL ||
-            weir__executor_state(executor) != WEIR_EXECUTOR_SHUTTING_DOWN)
-            continue;
-        weir__executor_keep(executor);
-        if (weir_execute(executor, abort_all, executor) < 0)
+            weir__executor_state(executor) != WEIR_EXECUTOR_SHUTTING_DOWN ||
+            weir_execute(executor, abort_all, executor) < 0)
             weir__executor_drop(executor);
     }
 }

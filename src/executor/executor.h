@@ -122,6 +122,13 @@ typedef struct weir__executor_options {
     /* Called once, when the executor has ended or was given up, on any thread. */
     void (*on_terminated)(weir_executor *executor, int err, void *arg);
     void *on_terminated_arg;
+
+    /* Called by a thread that has suspended the executor because it was idle, as the thread's last
+     * step. Another thread may have started meanwhile. NULL = nothing. */
+    void (*on_idle)(weir_executor *executor, void *arg);
+    void *on_idle_arg;
+
+    bool in_pages; /* its memory is whole pages: those that it does not use cost nothing */
 } weir__executor_options;
 
 /* The figures in the metric registry: "executor.NAME#NUMBER.pending", ... */
@@ -244,6 +251,13 @@ int weir__executor_open(weir_executor *executor);
 
 /* Waits until no thread of the executor's exists any more; not on such a thread. */
 void weir__executor_join(weir_executor *executor);
+
+/* The workers of its threads, which become the caller's to wait for. */
+weir__worker *weir__executor_take_workers(weir_executor *executor);
+
+/* Nobody but the caller and its group refers to the executor. What others do meanwhile may make
+ * that false; nobody can make it true again who does not refer to it. */
+bool weir__executor_is_forgotten(const weir_executor *executor);
 
 /* The state may call for more than another turn: true when the thread's work is over. */
 bool weir__executor_settle(weir_executor *executor);

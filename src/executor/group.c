@@ -10,6 +10,11 @@
  * as running by itself, until it is shut down: so it does not end because all of its members did.
  * New members are made one at a time, under `growth`, and none after `closed`: so whoever closes it
  * sees them all.
+ *
+ * A member of such a group that has idled for a minute retires: its last thread takes it out of the
+ * roster and off the shelf, both under their locks, shuts it down and releases it. So before
+ * `closed` only who holds `growth` may rely on a member to which nobody else refers; after it none
+ * retires. The first member never retires. Workers of retired members are the group's to wait for.
  */
 #include "executor/group.h"
 
@@ -47,7 +52,8 @@ struct weir_group {
 
     weir__roster *roster; /* NULL = it does not grow */
     weir__mutex growth;
-    bool closed; /* guarded by growth */
+    bool closed;           /* guarded by growth */
+    weir__worker *retired; /* the same: of members that have retired */
 };
 
 /* ---- creation ---- */
@@ -81,6 +87,7 @@ static void group_unref(weir_group *group)
     weir__shelf_deinit(&group->members);
     weir__recipe_deinit(&group->recipe);
     weir__roster_release(group->roster);
+    weir__workers_abandon(group->retired);
     weir__mutex_deinit(&group->growth);
     weir__free(group);
 }
@@ -116,6 +123,45 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
     one_has_ended(arg, err);
 }
 
+/* False if the group is being shut down, which then ends the member as it does the others. */
+static bool remove_member(weir_group *group, weir_executor *member)
+{
+    weir__worker *workers;
+    bool removed;
+
+    weir__mutex_lock(&group->growth);
+    removed = !group->closed;
+    if (removed) {
+        weir__shelf_remove(&group->members, member);
+        weir__workers_reap(&group->retired);
+        workers = weir__executor_take_workers(member);
+        while (workers != NULL) {
+            weir__worker *worker = workers;
+
+            workers = worker->next;
+            worker->next = group->retired;
+            group->retired = worker;
+        }
+    }
+    weir__mutex_unlock(&group->growth);
+    return removed;
+}
+
+/* The thread has suspended the member, and holds it until this returns. The group may be gone,
+ * unless the roster says that it is there. */
+static void on_member_idle(weir_executor *member, void *arg)
+{
+    weir_group *group = arg;
+
+    if (!weir__roster_retire(member, &group->refs))
+        return;
+    if (remove_member(group, member)) {
+        (void)weir_executor_shutdown(member, 0, 0);
+        weir_executor_release(member); /* the group's */
+    }
+    group_unref(group);
+}
+
 /* Only compares the group's address: who asks may hold the promise alone, and the group be gone. */
 static bool is_member_thread(const void *group)
 {
@@ -128,6 +174,8 @@ static int create_member(weir_group *group, bool held, weir_executor **ret_membe
 {
     weir_executor *member;
     int err = weir__shelf_reserve(&group->members);
+
+    weir__workers_reap(&group->retired);
 
     if (err == 0)
         err = weir__recipe_make(&group->recipe, weir__shelf_count(&group->members), &member);
@@ -194,6 +242,8 @@ static void join_members(weir_group *group)
         if (weir_executor_state(member) == WEIR_EXECUTOR_TERMINATED)
             weir__executor_join(member);
     }
+    weir__workers_wait(group->retired);
+    group->retired = NULL;
 }
 
 static void end_members(weir_group *group)
@@ -296,10 +346,14 @@ static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_
         return err;
     group->chooser = &no_chooser;
     group->recipe.options.idle_ns = IDLE_NS;
+    group->recipe.options.in_pages = true;
     group->roster = weir__roster_create((size_t)options->max_channels);
     if (group->roster == NULL)
         return -ENOMEM;
-    return create_member(group, false, &member);
+    err = create_member(group, false, &member);
+    group->recipe.options.on_idle = on_member_idle; /* of all but the first */
+    group->recipe.options.on_idle_arg = group;
+    return err;
 }
 
 int weir__group_create_growing(const weir__executor_type *type, const void *kind, size_t kind_size,
@@ -360,6 +414,28 @@ size_t weir_group_count(const weir_group *group)
 weir_executor *weir_group_at(const weir_group *group, size_t index)
 {
     return weir__shelf_at(&group->members, index);
+}
+
+static void lock_members(const weir_group *group)
+{
+    weir__mutex_lock(&((weir_group *)(uintptr_t)group)->growth);
+}
+
+static void unlock_members(const weir_group *group)
+{
+    weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->growth);
+}
+
+weir_executor *weir__group_keep_at(const weir_group *group, size_t index)
+{
+    weir_executor *member;
+
+    lock_members(group);
+    member = weir_group_at(group, index);
+    if (member != NULL)
+        weir__executor_keep(member);
+    unlock_members(group);
+    return member;
 }
 
 bool weir__group_grows(const weir_group *group)
@@ -456,14 +532,17 @@ static bool has_thread(const weir_executor *member)
 
 void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats)
 {
-    weir_group_stats stats = {.executors = weir_group_count(group)};
+    weir_group_stats stats = {0};
 
+    lock_members(group);
+    stats.executors = weir_group_count(group);
     for (size_t i = 0; i < stats.executors; i++) {
         const weir_executor *member = weir_group_at(group, i);
 
         stats.threads += has_thread(member);
         stats.active += weir__executor_handles(member) > 0;
     }
+    unlock_members(group);
     if (group->roster != NULL)
         weir__roster_read(group->roster, &stats.active, &stats.refused);
     stats.idle = stats.executors > stats.active ? stats.executors - stats.active : 0;
@@ -496,10 +575,12 @@ enum weir_executor_state weir_group_state(const weir_group *group)
 {
     enum weir_executor_state least = WEIR_EXECUTOR_TERMINATED, state;
 
+    lock_members(group);
     for (size_t i = 0; i < weir_group_count(group); i++) {
         state = weir_executor_state(weir_group_at(group, i));
         if (state < least)
             least = state;
     }
+    unlock_members(group);
     return least;
 }

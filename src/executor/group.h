@@ -30,6 +30,10 @@ bool weir__group_grows(const weir_group *group);
  */
 int weir__group_take(weir_group *group, weir_executor **ret_executor);
 
+/* weir_group_at, with the memory kept until weir__executor_drop: a member of a group that grows may
+ * retire at any time. */
+weir_executor *weir__group_keep_at(const weir_group *group, size_t index);
+
 /* The chooser of a group that grows and shrinks by itself; its options are weir_autoscale_options.
  */
 extern const weir_chooser weir__chooser_autoscale;

@@ -35,6 +35,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pages.h"
 #include "executor/grace.h"
 #include "executor/promise.h"
 
@@ -109,12 +110,21 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__account_open(&executor->account);
 }
 
+static weir_executor *alloc_memory(const weir__executor_type *type, bool in_pages)
+{
+    return in_pages ? weir__pages_map(weir__pages_round(type->size))
+                    : weir__aligned_zalloc(alignof(weir_executor), type->size);
+}
+
 /* Undoes weir__executor_init. */
 static void free_memory(weir_executor *executor)
 {
     weir__account_close(&executor->account);
     weir__mutex_deinit(&executor->life.lock);
-    weir__aligned_free(executor);
+    if (executor->options.in_pages)
+        weir__pages_unmap(executor, weir__pages_round(executor->type->size));
+    else
+        weir__aligned_free(executor);
 }
 
 /* Only compares the address: who asks may hold the promise alone, and the executor be gone. */
@@ -126,7 +136,7 @@ static bool is_current(const void *executor)
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
                           weir_executor **ret_executor)
 {
-    weir_executor *executor = weir__aligned_zalloc(alignof(weir_executor), type->size);
+    weir_executor *executor = alloc_memory(type, options->in_pages);
     int err;
 
     if (executor == NULL)
@@ -193,16 +203,6 @@ static void cancel_everything(weir_executor *executor)
     weir__executor_leave(executor, before);
 }
 
-static void abandon_workers(weir_executor *executor)
-{
-    weir__worker *worker = executor->life.workers, *next;
-
-    for (; worker != NULL; worker = next) {
-        next = worker->next;
-        weir__worker_abandon(worker);
-    }
-}
-
 /* Its hooks have run by now, whichever way it ended. */
 static void destroy(weir_executor *executor)
 {
@@ -216,7 +216,7 @@ static void destroy(weir_executor *executor)
         executor->type->destroy(executor);
     (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->life.termination);
-    abandon_workers(executor);
+    weir__workers_abandon(executor->life.workers);
     weir__roster_leave(executor);
     free_memory(executor);
 }
@@ -239,6 +239,14 @@ void weir_executor_release(weir_executor *executor)
         weir__executor_end(executor, WEIR_EABANDONED);
     }
     weir__executor_drop(executor);
+}
+
+/* The caller's and the group's: each lets somebody use it, and each keeps the memory. Relaxed: the
+ * caller comes after all that its own thread did, and what others do is not relied upon. */
+bool weir__executor_is_forgotten(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->users, memory_order_relaxed) == 2 &&
+           atomic_load_explicit(&executor->refs.count, memory_order_relaxed) == 2;
 }
 
 const char *weir_executor_name(const weir_executor *executor)
@@ -509,6 +517,8 @@ static void let_go(weir_executor *executor)
     weir__executor_leave(executor, NULL);
 }
 
+static _Thread_local bool has_idled; /* of a thread that has suspended its executor: by itself */
+
 static bool try_suspend(weir_executor *executor)
 {
     bool suspended = false;
@@ -521,6 +531,7 @@ static bool try_suspend(weir_executor *executor)
     lock(executor);
     if (weir__executor_state(executor) == executor->turn.state &&
         weir__queue_close_if_empty(&executor->queue)) {
+        has_idled = executor->turn.state == WEIR_EXECUTOR_STARTED;
         weir__executor_end_kind(executor);
         let_go(executor);
         set_state(executor, WEIR_EXECUTOR_SUSPENDED);
@@ -604,6 +615,12 @@ static bool run(weir_executor *executor)
     return true;
 }
 
+static void tell_idle(weir_executor *executor)
+{
+    if (has_idled && executor->options.on_idle != NULL)
+        executor->options.on_idle(executor, executor->options.on_idle_arg);
+}
+
 static void thread_main(void *arg)
 {
     weir_executor *executor = arg;
@@ -620,22 +637,10 @@ static void thread_main(void *arg)
     if (ends) {
         let_go(executor);
         weir__executor_end(executor, err);
+    } else {
+        tell_idle(executor);
     }
     weir_executor_release(executor);
-}
-
-static void reap_workers(weir_executor *executor)
-{
-    weir__worker **link = &executor->life.workers, *worker;
-
-    while ((worker = *link) != NULL) {
-        if (!weir__worker_has_ended(worker)) {
-            link = &worker->next;
-            continue;
-        }
-        *link = worker->next;
-        weir__worker_wait(worker);
-    }
 }
 
 static int start_thread(weir_executor *executor)
@@ -644,7 +649,7 @@ static int start_thread(weir_executor *executor)
     weir__worker *worker;
     int err;
 
-    reap_workers(executor);
+    weir__workers_reap(&executor->life.workers);
     weir_executor_retain(executor); /* the thread's */
     err = weir__worker_start(factory->start != NULL ? factory : NULL, executor->name, thread_main,
                              executor, &worker);
@@ -678,18 +683,20 @@ int weir__executor_open(weir_executor *executor)
     return err;
 }
 
-void weir__executor_join(weir_executor *executor)
+weir__worker *weir__executor_take_workers(weir_executor *executor)
 {
-    weir__worker *worker, *next;
+    weir__worker *workers;
 
     lock(executor);
-    worker = executor->life.workers;
+    workers = executor->life.workers;
     executor->life.workers = NULL;
     unlock(executor);
-    for (; worker != NULL; worker = next) {
-        next = worker->next;
-        weir__worker_wait(worker);
-    }
+    return workers;
+}
+
+void weir__executor_join(weir_executor *executor)
+{
+    weir__workers_wait(weir__executor_take_workers(executor));
 }
 
 /* No bound and no rejection policy stands between a question and its thread. */

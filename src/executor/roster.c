@@ -122,6 +122,22 @@ void weir__roster_leave(weir_executor *executor)
     weir__roster_release(roster);
 }
 
+bool weir__roster_retire(weir_executor *executor, weir__refs *refs)
+{
+    weir__roster *roster = executor->place.roster;
+    bool retires;
+
+    weir__mutex_lock(&roster->lock);
+    retires = !roster->closed && executor->place.uses == 0 && takes_tasks(executor) &&
+              weir__executor_is_forgotten(executor);
+    if (retires) {
+        weir__list_remove(&executor->place.link);
+        weir__refs_retain(refs);
+    }
+    weir__mutex_unlock(&roster->lock);
+    return retires;
+}
+
 void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret_refused)
 {
     weir__mutex_lock(&roster->lock);

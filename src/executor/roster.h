@@ -4,6 +4,8 @@
  *
  *      take --> in use --uses become 0--> idle --take, hold, join--> in use
  *
+ * An idle executor whose thread has ended leaves the roster, and its group (weir__roster_retire).
+ *
  * An executor is in use while it has members, and while somebody holds it because a member is on
  * its way. The one that became idle last is the next to be taken: its thread is the likeliest to be
  * there still.
@@ -59,6 +61,13 @@ void weir__roster_enter(weir__roster *roster, weir_executor *executor, bool held
 
 /* The executor goes. */
 void weir__roster_leave(weir_executor *executor);
+
+/*
+ * An executor that is idle leaves for good: nobody can take it any more. False if it is in use
+ * again, or if nothing is taken any more. `refs` of the group are retained in the same step: until
+ * the roster is closed the group is there.
+ */
+bool weir__roster_retire(weir_executor *executor, weir__refs *refs);
 
 /* How many are in use, and how often one was refused. */
 void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret_refused);

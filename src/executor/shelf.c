@@ -65,3 +65,15 @@ void weir__shelf_append(weir__shelf *shelf, weir_executor *executor)
     atomic_store_explicit(spot_at(shelf, count), executor, memory_order_release);
     atomic_store_explicit(&shelf->count, count + 1, memory_order_release);
 }
+
+/* A reader may see the last one twice meanwhile, but no executor that is not there. */
+void weir__shelf_remove(weir__shelf *shelf, const weir_executor *executor)
+{
+    size_t last = weir__shelf_count(shelf) - 1, index = 1;
+
+    while (weir__shelf_at(shelf, index) != executor)
+        index++;
+    atomic_store_explicit(spot_at(shelf, index), weir__shelf_at(shelf, last), memory_order_release);
+    atomic_store_explicit(&shelf->count, last, memory_order_release);
+    atomic_store_explicit(spot_at(shelf, last), NULL, memory_order_relaxed);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The executors of a group, by index. A shelf grows by boards, each as long as all before it, and
- * what stands on it never moves: so it is read without a lock while it grows.
+ * boards never move: so it is read without a lock while it grows. The last executor takes the place
+ * of one that is removed.
  */
 #ifndef WEIR_EXECUTOR_SHELF_H
 #define WEIR_EXECUTOR_SHELF_H
@@ -28,6 +29,9 @@ void weir__shelf_deinit(weir__shelf *shelf);
  */
 int weir__shelf_reserve(weir__shelf *shelf);
 void weir__shelf_append(weir__shelf *shelf, weir_executor *executor);
+
+/* The same: the executor is there, and not the first. */
+void weir__shelf_remove(weir__shelf *shelf, const weir_executor *executor);
 
 /* Any thread. Acquire: who sees the count sees the boards. */
 static inline size_t weir__shelf_count(const weir__shelf *shelf)

@@ -91,3 +91,39 @@ void weir__worker_abandon(weir__worker *worker)
     if (atomic_exchange_explicit(&worker->state, ABANDONED, memory_order_acq_rel) == ENDED)
         weir__free(worker);
 }
+
+/* ---- lists ---- */
+
+static void for_each(weir__worker *worker, void (*fn)(weir__worker *worker))
+{
+    while (worker != NULL) {
+        weir__worker *next = worker->next;
+
+        fn(worker);
+        worker = next;
+    }
+}
+
+void weir__workers_wait(weir__worker *workers)
+{
+    for_each(workers, weir__worker_wait);
+}
+
+void weir__workers_abandon(weir__worker *workers)
+{
+    for_each(workers, weir__worker_abandon);
+}
+
+void weir__workers_reap(weir__worker **list)
+{
+    weir__worker *worker;
+
+    while ((worker = *list) != NULL) {
+        if (!weir__worker_has_ended(worker)) {
+            list = &worker->next;
+            continue;
+        }
+        *list = worker->next;
+        weir__worker_wait(worker);
+    }
+}

@@ -31,4 +31,10 @@ bool weir__worker_has_ended(const weir__worker *worker);
 void weir__worker_wait(weir__worker *worker);
 void weir__worker_abandon(weir__worker *worker);
 
+/* The same for a list of them, by `next`; and only for those that have ended, which are taken out
+ * of the list. */
+void weir__workers_wait(weir__worker *workers);
+void weir__workers_abandon(weir__worker *workers);
+void weir__workers_reap(weir__worker **list);
+
 #endif

@@ -131,6 +131,52 @@ TEST(blocking, uses_threads_again)
     weir_group_release(group);
 }
 
+/* Waits for executors to retire, and for the last step of their threads. */
+static void await_descriptors(size_t descriptors)
+{
+    for (int i = 0; i < 5000 && descriptors_open() != descriptors; i++)
+        weir__thread_sleep(weir_ms(2));
+    assert_int_equal(descriptors_open(), descriptors);
+}
+
+TEST(blocking, gives_descriptors_back_after_a_minute)
+{
+    enum { VISITORS = 12 };
+    struct service service = {0};
+    int visitors[VISITORS];
+    weir_manual_clock *clock;
+    weir_group *group = NULL;
+    weir_channel *server;
+    size_t descriptors;
+
+    assert_int_equal(weir_manual_clock_create(0, &clock), 0);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING, .clock = weir_manual_clock_clock(clock)),
+                          &group),
+        0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    descriptors = descriptors_open();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < VISITORS; i++) {
+            visitors[i] = visitor_come(server);
+            visitor_greet(visitors[i], "hello");
+        }
+        assert_int_equal(stats_of(group).executors, VISITORS + 1);
+        for (int i = 0; i < VISITORS; i++)
+            visitor_leave(visitors[i]);
+        await_active(group, 1);
+        for (int i = 0; i < 5000 && stats_of(group).executors > 1; i++) {
+            assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
+            weir__thread_sleep(weir_ms(2));
+        }
+        assert_int_equal(stats_of(group).executors, 1);
+        await_descriptors(descriptors);
+    }
+    service_stop(server);
+    weir_group_release(group);
+    weir_manual_clock_release(clock);
+}
+
 TEST(blocking, gives_every_acceptor_a_thread)
 {
     struct service service = {0};

@@ -12,6 +12,8 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
+#include "base/pages.h"
+#include "base/thread.h"
 #include "support/executor/doomed.h"
 #include "support/executor/errand.h"
 #include "support/executor/gate.h"
@@ -376,6 +378,196 @@ TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
     idling_close(&idling);
+}
+
+/* ---- executors that retire ---- */
+
+static bool await_executors(const weir_group *group, uint64_t executors)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (stats_of(group).executors == executors)
+            return true;
+        weir__thread_sleep(weir_ms(2));
+    }
+    return false;
+}
+
+/* Each of several executors, besides the first, has had a member, and begins to idle. */
+static void let_several_idle(struct idling *idling, size_t count)
+{
+    int64_t now_ns = weir__clock_now(weir_manual_clock_clock(idling->clock));
+    weir_executor *taken[16];
+    struct guest guest = {0};
+
+    assert_true(count <= 16);
+    for (size_t i = 0; i < count; i++) {
+        taken[i] = take(idling->group);
+        come(&guest, taken[i]);
+        go(&guest);
+    }
+    for (size_t i = 0; i < count; i++) {
+        idling->executor = taken[i];
+        assert_true(await_sleep(idling, now_ns + weir_seconds(60)));
+        weir__executor_let_go(taken[i]);
+    }
+}
+
+static size_t blocks_after_retirement(struct idling *idling, size_t count, size_t blocks)
+{
+    size_t pages = weir__pages_mapped();
+
+    let_several_idle(idling, count);
+    assert_in_use(idling->group, 1, count);
+    assert_true(weir__pages_mapped() > pages);
+    advance(idling, 60);
+    assert_true(await_executors(idling->group, 1));
+    for (int i = 0; i < 5000 && weir__pages_mapped() > pages; i++)
+        weir__thread_sleep(weir_ms(2));
+    assert_int_equal(weir__pages_mapped(), pages);
+    for (int i = 0; i < 5000 && test_memory_live() > blocks; i++)
+        weir__thread_sleep(weir_ms(2));
+    return test_memory_live();
+}
+
+TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
+{
+    enum { COUNT = 10 };
+    struct idling idling;
+    weir_executor *first, *next;
+    size_t blocks;
+
+    idling_open(&idling);
+    first = idling.executor;
+    blocks = blocks_after_retirement(&idling, COUNT, SIZE_MAX);
+    blocks += COUNT; /* of each thread a block may be left, until the next ones are made */
+    for (int i = 0; i < 3; i++)
+        assert_in_range(blocks_after_retirement(&idling, COUNT, blocks), 0, blocks);
+    assert_ptr_equal(weir_group_at(idling.group, 0), first);
+    assert_null(weir_group_at(idling.group, 1));
+
+    next = take(idling.group);
+    assert_ptr_not_equal(next, first);
+    errand_on(next, nothing, NULL);
+    assert_in_use(idling.group, 2, 0);
+    weir__executor_let_go(next);
+    weir__executor_let_go(first);
+    idling_close(&idling);
+}
+
+TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
+{
+    struct idling idling;
+    weir_executor *first, *kept;
+
+    idling_open(&idling);
+    first = idling.executor;
+    let_several_idle(&idling, 1);
+    kept = weir_executor_retain(idling.executor);
+    advance(&idling, 60);
+    assert_true(await_threads(idling.group, 0));
+    assert_int_equal(weir_executor_state(kept), WEIR_EXECUTOR_SUSPENDED);
+    assert_in_use(idling.group, 1, 1);
+    errand_on(kept, nothing, NULL); /* it has a thread again */
+    weir_executor_release(kept);
+    assert_ptr_equal(take(idling.group), kept);
+    weir__executor_let_go(kept);
+    weir__executor_let_go(first);
+    idling_close(&idling);
+}
+
+TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
+{
+    struct idling idling;
+    weir_executor *first, *a, *b, *c;
+
+    idling_open(&idling);
+    first = idling.executor;
+    a = take(idling.group);
+    b = take(idling.group);
+    c = take(idling.group);
+    errand_on(a, nothing, NULL);
+    idling.executor = a;
+    assert_true(await_sleep(&idling, weir_seconds(60)));
+    weir__executor_let_go(a);
+    advance(&idling, 60);
+    assert_true(await_executors(idling.group, 3));
+    assert_ptr_equal(weir_group_at(idling.group, 0), first);
+    assert_ptr_equal(weir_group_at(idling.group, 1), c);
+    assert_ptr_equal(weir_group_at(idling.group, 2), b);
+    weir__executor_let_go(b);
+    weir__executor_let_go(c);
+    weir__executor_let_go(first);
+    idling_close(&idling);
+}
+
+/* ---- executors that retire while others are taken ---- */
+
+struct rush {
+    weir_group *group;
+    struct tally ran;
+    _Atomic unsigned taken;
+    _Atomic unsigned failed;
+};
+
+#define RUSH_THREADS 3
+#define RUSH_ROUNDS 300
+
+static void take_and_use(void *arg)
+{
+    struct rush *rush = arg;
+
+    for (int i = 0; i < RUSH_ROUNDS; i++) {
+        weir_executor *executor = NULL;
+
+        if (weir__group_take(rush->group, &executor) < 0 ||
+            weir_execute(executor, tally_task, &rush->ran) < 0)
+            atomic_fetch_add(&rush->failed, 1);
+        atomic_fetch_add(&rush->taken, 1);
+        if (executor != NULL)
+            weir__executor_let_go(executor);
+    }
+}
+
+/* Each step of the clock is a minute: whatever is idle then retires, while others take it. */
+TEST(group_growing, loses_no_task_while_executors_retire)
+{
+    struct idling idling;
+    struct rush rush = {0};
+    weir__thread threads[RUSH_THREADS];
+    weir_group_stats stats;
+
+    idling_open(&idling);
+    rush.group = idling.group;
+    for (int i = 0; i < RUSH_THREADS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "rush", take_and_use, &rush), 0);
+    while (atomic_load(&rush.taken) < RUSH_THREADS * RUSH_ROUNDS) {
+        advance(&idling, 60);
+        weir_group_read_stats(idling.group, &stats);
+        (void)weir_group_state(idling.group);
+        weir__thread_sleep(weir_ms(1));
+    }
+    for (int i = 0; i < RUSH_THREADS; i++)
+        weir__thread_join(&threads[i]);
+    assert_int_equal(rush.failed, 0);
+    assert_true(tally_await(&rush.ran, RUSH_THREADS * RUSH_ROUNDS));
+    assert_int_equal(rush.ran.cancelled, 0);
+    weir__executor_let_go(idling.executor);
+    idling_close(&idling);
+}
+
+TEST(group_growing, may_end_while_executors_retire)
+{
+    for (int round = 0; round < 20; round++) {
+        struct idling idling;
+        weir_executor *first;
+
+        idling_open(&idling);
+        first = idling.executor;
+        let_several_idle(&idling, 4);
+        weir__executor_let_go(first);
+        advance(&idling, 60);
+        idling_close(&idling);
+    }
 }
 
 /* ---- the end ---- */
