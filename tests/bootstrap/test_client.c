@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <weir/buf.h>
+#include <weir/clock.h>
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
@@ -524,6 +525,69 @@ TEST_EACH_LOOP(client, tries_the_next_address_when_one_does_not_answer)
     hang_up(channel, &caller);
     service_stop(server); /* which waits for the one that was aborted */
     assert_int_equal(caller.active.calls, 1);
+    silence_release(&silence);
+}
+
+/* A loop of this backend on a clock of its own. */
+static void open_stepped(struct host *stepped, const struct host *host,
+                         weir_manual_clock **ret_clock)
+{
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), ret_clock), 0);
+    stepped->backend = host->backend;
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                             .uring_receive = host->backend->ring_receive,
+                                             .clock = weir_manual_clock_clock(*ret_clock)),
+                          &stepped->group),
+        0);
+    stepped->loop = weir_group_at(stepped->group, 0);
+}
+
+/* Lets just less than a delay pass, in which nothing begins, and then the rest of it. */
+static void pass_delay(const struct host *stepped, weir_manual_clock *clock, struct caller *caller,
+                       unsigned attempts)
+{
+    struct host host = *stepped;
+
+    assert_true(tally_await(&caller->inits, attempts));
+    host_turn(&host, 2);
+    assert_int_equal(weir_manual_clock_advance(clock, weir_ms(240)), 0);
+    host_turn(&host, 2);
+    assert_int_equal(caller->inits.calls, attempts);
+    assert_int_equal(weir_manual_clock_advance(clock, weir_ms(20)), 0);
+}
+
+/* Each attempt waits for its own delay after the one before. */
+TEST_EACH_LOOP(client, waits_a_delay_before_each_of_three_addresses)
+{
+    struct service service = {0};
+    struct caller caller = {0};
+    struct silence silence;
+    struct host stepped;
+    weir_manual_clock *clock;
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address addresses[3], remote;
+    weir_promise *connecting;
+    weir_channel *channel;
+
+    silence_make(&silence);
+    addresses[0] = addresses[1] = silence.address;
+    addresses[2] = address_of(server);
+    open_stepped(&stepped, host, &clock);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = stepped.group, .addresses = addresses,
+                                                   .address_count = 3, CALL(&caller)));
+    pass_delay(&stepped, clock, &caller, 1);
+    pass_delay(&stepped, clock, &caller, 2);
+    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), 0);
+    channel = weir_channel_retain(weir_promise_value(connecting));
+    assert_int_equal(weir_channel_remote_address(channel, &remote), 0);
+    assert_true(weir_address_equal(&remote, &addresses[2]));
+    assert_int_equal(caller.inits.calls, 3);
+    weir_promise_release(connecting);
+    hang_up(channel, &caller);
+    service_stop(server);
+    end_group(stepped.group);
+    weir_manual_clock_release(clock);
     silence_release(&silence);
 }
 

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/ctx.h>
 #include <weir/error.h>
+#include <weir/pipeline.h>
 
 #include "base/thread.h"
 #include "support/bootstrap/pond.h"
@@ -242,6 +244,152 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
     assert_int_equal(pond_stats(pond.pool).channels, 0);
     weir_channel_release(old);
     weir_channel_release(young);
+    pond_close(&pond);
+    solo_close(&hands);
+}
+
+/* ---- work on idle channels that is refused or cancelled ---- */
+
+/* Asks its pool for a channel at the moment at which it ends. */
+struct mourner {
+    weir_client_pool *_Atomic pool;
+    weir_promise *_Atomic acquiring;
+};
+
+static int init_mourner(void *state, const void *mourner)
+{
+    *(struct mourner **)state = *(struct mourner *const *)mourner;
+    return 0;
+}
+
+static void on_inactive(weir_ctx *ctx)
+{
+    struct mourner *mourner = *(struct mourner **)weir_ctx_state(ctx);
+    weir_promise *acquiring = NULL;
+
+    if (mourner->acquiring == NULL &&
+        weir_client_pool_acquire(mourner->pool, NULL, &acquiring) == 0)
+        mourner->acquiring = acquiring;
+    weir_fire_inactive(ctx);
+}
+
+static const weir_handler mourning = {
+    .name = "mourning",
+    .state_size = sizeof(struct mourner *),
+    .init = init_mourner,
+    .inactive = on_inactive,
+};
+
+static int add_mourner(weir_channel *channel, void *mourner)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &mourning, &mourner);
+}
+
+/* The pool may not have heard yet that an idle channel has ended. It counts no more then. */
+TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_is_just_ending)
+{
+    struct pond pond;
+    struct mourner mourner = {0};
+    weir_client_pool *pool = NULL;
+    weir_channel *first, *second;
+
+    pond_serve(&pond, host);
+    assert_int_equal(
+        weir_client_pool_create(
+            POOL(.max = 1,
+                 .client = WEIR_CLIENT_OPTIONS(.group = host->group, .address = pond.address,
+                                               .init = add_mourner, .user_data = &mourner)),
+            &pool),
+        0);
+    mourner.pool = pool;
+    first = pond_acquire(pool);
+    assert_int_equal(pond_give(pool, weir_channel_retain(first)), 0);
+    weir_channel_abort(first, NULL);
+    assert_int_equal(weir_channel_await_closed(first, PATIENCE_NS), 0);
+    weir_channel_release(first);
+    host_turn(host, 2);
+    assert_non_null(mourner.acquiring);
+    second = pond_take(mourner.acquiring);
+    assert_int_equal(pond_stats(pool).channels, 1);
+    assert_int_equal(pond_stats(pool).idle, 0);
+    assert_int_equal(pond_give(pool, second), 0);
+    assert_int_equal(pond_stats(pool).idle, 1);
+    pond_close_pool(pool);
+    service_stop(pond.server);
+}
+
+/* The executor of its timers has ended: idle channels stay, and are counted as ever. */
+TEST_EACH_LOOP(client_pool, counts_idle_channels_without_a_timer)
+{
+    struct pond pond;
+    struct solo hands = solo_open_at(START_NS);
+    weir_channel *channel;
+
+    pond_open(&pond, host,
+              POOL(.max = 1, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
+    channel = pond_acquire(pond.pool);
+    solo_end(&hands);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pond_give(pond.pool, channel), 0);
+        assert_int_equal(pond_stats(pond.pool).idle, 1);
+        channel = pond_acquire(pond.pool);
+        assert_int_equal(pond_stats(pond.pool).idle, 0);
+        assert_int_equal(pond_stats(pond.pool).channels, 1);
+    }
+    assert_int_equal(pond_stats(pond.pool).created, 1);
+    assert_int_equal(pond_give(pond.pool, channel), 0);
+    pond_close(&pond);
+    solo_close(&hands);
+}
+
+/* A pool that is closed while its timer runs is freed at once, and the timer does nothing. */
+TEST_EACH_LOOP(client_pool, cancels_its_timer_when_it_is_closed)
+{
+    struct pond pond;
+    struct solo hands = solo_open_at(START_NS);
+
+    pond_serve(&pond, host);
+    for (int i = 0; i < 3; i++) {
+        weir_client_pool *pool = pond_add_pool(
+            &pond, POOL(.max = 2, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
+        weir_channel *first = pond_acquire(pool), *second = pond_acquire(pool);
+
+        assert_int_equal(pond_give(pool, first), 0);
+        assert_int_equal(pond_give(pool, second), 0);
+        assert_int_equal(pond_stats(pool).idle, 2);
+        weir_client_pool_close(pool);
+        assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), PATIENCE_NS), 0);
+        assert_int_equal(pond_stats(pool).idle, 0);
+        assert_int_equal(pond_stats(pool).channels, 0);
+        weir_client_pool_release(pool);
+        errand_on(hands.executor, do_nothing, NULL);
+    }
+    move_to(&hands, weir_seconds(20));
+    errand_on(hands.executor, do_nothing, NULL);
+    service_stop(pond.server);
+    solo_close(&hands);
+}
+
+/* A channel that was swept makes room for another one. */
+TEST_EACH_LOOP(client_pool, connects_anew_after_all_were_idle_too_long)
+{
+    struct pond pond;
+    struct solo hands = solo_open_at(START_NS);
+
+    pond_open(&pond, host,
+              POOL(.max = 1, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
+    for (int i = 1; i <= 3; i++) {
+        weir_channel *channel = pond_acquire(pond.pool);
+
+        assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
+        errand_on(hands.executor, do_nothing, NULL);
+        move_to(&hands, i * weir_seconds(10));
+        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        weir_channel_release(channel);
+        assert_int_equal(pond_stats(pond.pool).idle, 0);
+        assert_int_equal(pond_stats(pond.pool).channels, 0);
+        assert_int_equal(pond_stats(pond.pool).created, i);
+    }
     pond_close(&pond);
     solo_close(&hands);
 }
