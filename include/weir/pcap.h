@@ -18,8 +18,10 @@
  * and its number as both ports; a datagram of it that is too long for a packet is several. Other
  * messages are not seen.
  *
- * A file may be shared by any number of channels. It is written by their loops, in pieces of
- * 128 KiB, and when a channel ends: not for a slow disk.
+ * A file may be shared by any number of channels. It is written by a thread of its own, in pieces
+ * of 128 KiB and when a channel ends. Packets wait for it in a queue; while that is full, because a
+ * disk is slow or the reader of a pipe has stopped, packets are left out and counted, and the file
+ * goes on with the next one that fits: what is in it is always whole.
  */
 #ifndef WEIR_PCAP_H
 #define WEIR_PCAP_H
@@ -38,14 +40,17 @@ typedef struct weir_pcap_options {
     const char *path;   /* must be there; a file is emptied, a pipe is written to */
     uint64_t max_bytes; /* it gets no longer than this: what comes later is left out; default: as
                            long as it needs */
+    size_t queue_bytes; /* memory of packets that wait for the file, 256 KiB at the least; default
+                           16 MiB */
 } weir_pcap_options;
 
 #define WEIR_PCAP_OPTIONS(...) \
     (&(const weir_pcap_options){.size = sizeof(weir_pcap_options), __VA_ARGS__})
 
 typedef struct weir_pcap_stats {
-    uint64_t packets; /* in the file, or about to be */
-    uint64_t left_out;
+    uint64_t packets;  /* in the file, or about to be */
+    uint64_t left_out; /* for any reason */
+    uint64_t dropped;  /* of these, because the queue was full */
     int error; /* what the system said when it could not be written: nothing more is; or 0 */
 } weir_pcap_stats;
 
@@ -56,22 +61,24 @@ typedef struct weir_pcap_stats {
 WEIR_API void weir_pcap_options_init(weir_pcap_options *options);
 
 /*
- * Makes the file.
+ * Makes the file, and starts its thread.
  * Thread: any that may block.  Lends until it returns: options.  Gives: pcap.  Fails: -EINVAL,
- * -ENOMEM, and what the system says to open it.
+ * -ENOMEM, -EAGAIN (no thread), and what the system says to open it.
  */
 WEIR_API int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap);
 
 /*
  * Keeps a file; and gives a reference back, of which NULL is fine: the last one, which may be a
- * channel's, closes it.
+ * channel's, closes it. A thread that may wait then waits until everything is written, unless the
+ * file takes nothing for five seconds; on a loop the file is finished behind its back. The end of
+ * the process waits three seconds for files that are not finished.
  * Thread: any.  Takes, by the second: pcap.
  */
 WEIR_API weir_pcap *weir_pcap_retain(weir_pcap *pcap);
 WEIR_API void weir_pcap_release(weir_pcap *pcap);
 
 /*
- * Writes what there is into the file.
+ * Waits until all packets so far are in the file.
  * Thread: any that may block.  Fails: as it did the first time, from then on.
  */
 WEIR_API int weir_pcap_flush(weir_pcap *pcap);

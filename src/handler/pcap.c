@@ -10,16 +10,19 @@
 
 #include <weir/error.h>
 
+#include "base/background_writer.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/thread.h"
+#include "executor/executor.h"
 
-#define BUFFER_SIZE ((size_t)128 * 1024)
+#define QUEUE_BYTES ((size_t)16 * 1024 * 1024)
 
 struct file_head {
     uint32_t magic;
@@ -43,13 +46,11 @@ struct packet_head {
 
 struct weir_pcap {
     weir__refs refs;
-    int file;
-    weir__mutex lock; /* what is below */
+    weir__background_writer *writer;
+    weir__mutex lock; /* guards what follows; taken before the writer's */
     weir_pcap_stats stats;
     uint64_t room;   /* bytes that it may still grow by */
     int64_t last_ns; /* no packet is older than the one before it */
-    size_t used;
-    uint8_t buffer[BUFFER_SIZE];
 };
 
 void weir_pcap_options_init(weir_pcap_options *options)
@@ -60,71 +61,78 @@ void weir_pcap_options_init(weir_pcap_options *options)
 
 /* ---- writing ---- */
 
-static void append(weir_pcap *pcap, const void *bytes, size_t length)
+static uint8_t *reserve(weir_pcap *pcap, size_t length)
 {
-    memcpy(pcap->buffer + pcap->used, bytes, length);
-    pcap->used += length;
-    pcap->room -= length;
+    uint8_t *place;
+
+    if (length > pcap->room)
+        return NULL;
+    place = weir__background_writer_begin(pcap->writer, length);
+    if (place != NULL)
+        pcap->room -= length;
+    else if (weir__background_writer_error(pcap->writer) == 0)
+        pcap->stats.dropped++;
+    return place;
 }
 
-static int empty_buffer(weir_pcap *pcap)
-{
-    int err = pcap->stats.error;
-
-    if (err == 0 && pcap->used > 0)
-        err = weir__file_write(pcap->file, pcap->buffer, pcap->used);
-    if (err < 0 && pcap->stats.error == 0)
-        weir__warn("pcap", "-", "the file cannot be written, and gets no more packets: %s",
-                   weir_error_text(err));
-    pcap->stats.error = err;
-    pcap->used = 0;
-    return err;
-}
-
-static bool has_room(weir_pcap *pcap, size_t length)
-{
-    if (pcap->stats.error != 0 || length > pcap->room)
-        return false;
-    return length <= BUFFER_SIZE - pcap->used || empty_buffer(pcap) == 0;
-}
-
-uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length)
+static void write_head(weir_pcap *pcap, uint8_t *place, size_t length)
 {
     struct packet_head head = {.stored = (uint32_t)length, .length = (uint32_t)length};
     int64_t now_ns = weir__realtime_now();
-    uint8_t *packet;
 
-    weir__mutex_lock(&pcap->lock);
-    if (!has_room(pcap, sizeof(head) + length)) {
-        pcap->stats.left_out++;
-        weir__mutex_unlock(&pcap->lock);
-        return NULL;
-    }
     if (now_ns > pcap->last_ns)
         pcap->last_ns = now_ns;
     head.seconds = (uint32_t)(pcap->last_ns / 1000000000);
     head.nanoseconds = (uint32_t)(pcap->last_ns % 1000000000);
-    append(pcap, &head, sizeof(head));
-    packet = pcap->buffer + pcap->used;
-    pcap->used += length;
-    pcap->room -= length;
-    pcap->stats.packets++;
-    return packet;
+    memcpy(place, &head, sizeof(head));
+}
+
+/* Without a lock: a log function may look at the file's figures. */
+static void log_drop(uint64_t dropped)
+{
+    static weir__log_limit limit;
+    weir__log_note note;
+
+    if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("pcap", "-", "the file does not keep up: %llu packets were left out%s",
+                   (unsigned long long)dropped, note.text);
+}
+
+uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length)
+{
+    uint64_t dropped;
+    uint8_t *place;
+
+    weir__mutex_lock(&pcap->lock);
+    dropped = pcap->stats.dropped;
+    place = reserve(pcap, sizeof(struct packet_head) + length);
+    if (place != NULL) {
+        write_head(pcap, place, length);
+        pcap->stats.packets++;
+        return place + sizeof(struct packet_head);
+    }
+    pcap->stats.left_out++;
+    dropped = pcap->stats.dropped > dropped ? pcap->stats.dropped : 0;
+    weir__mutex_unlock(&pcap->lock);
+    if (dropped > 0)
+        log_drop(dropped);
+    return NULL;
 }
 
 void weir__pcap_end(weir_pcap *pcap)
 {
+    weir__background_writer_end(pcap->writer);
     weir__mutex_unlock(&pcap->lock);
+}
+
+void weir__pcap_push(weir_pcap *pcap)
+{
+    weir__background_writer_push(pcap->writer);
 }
 
 int weir_pcap_flush(weir_pcap *pcap)
 {
-    int err;
-
-    weir__mutex_lock(&pcap->lock);
-    err = empty_buffer(pcap);
-    weir__mutex_unlock(&pcap->lock);
-    return err;
+    return weir__background_writer_flush(pcap->writer);
 }
 
 void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats)
@@ -132,6 +140,7 @@ void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats)
     weir__mutex_lock(&pcap->lock);
     *ret_stats = pcap->stats;
     weir__mutex_unlock(&pcap->lock);
+    ret_stats->error = weir__background_writer_error(pcap->writer);
 }
 
 weir__ip weir__pcap_stand_in(unsigned side)
@@ -141,37 +150,82 @@ weir__ip weir__pcap_stand_in(unsigned side)
 
 /* ---- life ---- */
 
-int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap)
+static int check_options(const weir_pcap_options *options)
+{
+    if (options->path == NULL)
+        return weir__options_refuse("pcap", NULL, "there is no path");
+    if (options->max_bytes > 0 && options->max_bytes < sizeof(struct file_head))
+        return weir__options_refuse(
+            "pcap", options->path, "max_bytes is %llu, and the head of the file alone has %zu",
+            (unsigned long long)options->max_bytes, sizeof(struct file_head));
+    if (options->queue_bytes > 0 && options->queue_bytes < WEIR__BACKGROUND_QUEUE_MIN)
+        return weir__options_refuse("pcap", options->path, "queue_bytes is %zu, less than %zu",
+                                    options->queue_bytes, WEIR__BACKGROUND_QUEUE_MIN);
+    return 0;
+}
+
+static int start_writer(weir_pcap *pcap, const weir_pcap_options *options)
+{
+    size_t queue_bytes = options->queue_bytes > 0 ? options->queue_bytes : QUEUE_BYTES;
+    int file = -1, err = weir__file_create(options->path, &file);
+
+    if (err < 0)
+        return err;
+    err = weir__background_writer_create(file, queue_bytes, "pcap", &pcap->writer);
+    if (err < 0)
+        (void)weir__descriptor_close(file);
+    return err;
+}
+
+static int write_file_head(weir_pcap *pcap)
 {
     const struct file_head head = {.magic = MAGIC_NANOSECONDS,
                                    .major = 2,
                                    .minor = 4,
                                    .longest = WEIR__PCAP_PACKET_MAX,
                                    .link = LINK_RAW_IP};
+    uint8_t *place = reserve(pcap, sizeof(head));
+
+    if (place == NULL)
+        return -ENOMEM;
+    memcpy(place, &head, sizeof(head));
+    weir__background_writer_end(pcap->writer);
+    return 0;
+}
+
+static void destroy(weir_pcap *pcap)
+{
+    if (pcap->stats.dropped > 0)
+        log_drop(pcap->stats.dropped);
+    if (pcap->writer != NULL)
+        weir__background_writer_close(pcap->writer, !weir__executor_on_loop());
+    weir__mutex_deinit(&pcap->lock);
+    weir__free(pcap);
+}
+
+int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap)
+{
     weir_pcap_options own;
     weir_pcap *pcap;
     int err = weir__options_read(&own, sizeof(own), options);
 
+    if (err == 0)
+        err = check_options(&own);
     if (err < 0)
         return err;
-    if (own.path == NULL)
-        return weir__options_refuse("pcap", NULL, "there is no path");
-    if (own.max_bytes > 0 && own.max_bytes < sizeof(head))
-        return weir__options_refuse("pcap", own.path,
-                                    "max_bytes is %llu, and the head of the file alone has %zu",
-                                    (unsigned long long)own.max_bytes, sizeof(head));
     pcap = weir__zalloc(sizeof(*pcap));
     if (pcap == NULL)
         return -ENOMEM;
-    err = weir__file_create(own.path, &pcap->file);
-    if (err < 0) {
-        weir__free(pcap);
-        return err;
-    }
     weir__refs_init(&pcap->refs);
     weir__mutex_init(&pcap->lock);
     pcap->room = own.max_bytes > 0 ? own.max_bytes : UINT64_MAX;
-    append(pcap, &head, sizeof(head));
+    err = start_writer(pcap, &own);
+    if (err == 0)
+        err = write_file_head(pcap);
+    if (err < 0) {
+        destroy(pcap);
+        return err;
+    }
     *ret_pcap = pcap;
     return 0;
 }
@@ -186,8 +240,5 @@ void weir_pcap_release(weir_pcap *pcap)
 {
     if (pcap == NULL || !weir__refs_release(&pcap->refs))
         return;
-    (void)empty_buffer(pcap);
-    (void)weir__descriptor_close(pcap->file);
-    weir__mutex_deinit(&pcap->lock);
-    weir__free(pcap);
+    destroy(pcap);
 }

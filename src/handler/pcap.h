@@ -20,6 +20,9 @@
 uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length);
 void weir__pcap_end(weir_pcap *pcap);
 
+/* Has the packets so far written, and does not wait for it. */
+void weir__pcap_push(weir_pcap *pcap);
+
 /* Which side a packet comes from. */
 enum {
     WEIR__PCAP_HERE,

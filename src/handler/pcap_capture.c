@@ -203,7 +203,7 @@ static void on_inactive(weir_ctx *ctx)
     add_fin(capture, first);
     add_fin(capture, !first);
     capture->has_ended = true;
-    (void)weir_pcap_flush(capture->pcap);
+    weir__pcap_push(capture->pcap);
     weir_fire_inactive(ctx);
 }
 

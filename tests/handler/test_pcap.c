@@ -379,6 +379,9 @@ TEST(pcap, that_cannot_be_made_is_refused)
     assert_int_equal(weir_pcap_create(NULL, &pcap), -EINVAL);
     assert_int_equal(weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/x", .max_bytes = 1), &pcap),
                      -EINVAL);
+    assert_int_equal(
+        weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/dev/null", .queue_bytes = 1000), &pcap),
+        -EINVAL);
     assert_int_equal(weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/nowhere/at/all"), &pcap),
                      -ENOENT);
     weir_pcap_release(NULL);
