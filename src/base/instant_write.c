@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes the system's calls itself, not by base/system.h: the log works while a test makes those
+ * fail.
+ */
 #include "base/instant_write.h"
 
 #include <errno.h>
@@ -13,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/mutex.h"
-#include "base/system.h"
 
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 8
@@ -48,7 +51,7 @@ static ssize_t write_by_opening(int descriptor, const void *bytes, size_t length
     if (own < 0)
         return -errno;
     written = plain_write(own, bytes, length);
-    (void)weir__sys.close(own);
+    (void)close(own);
     return written;
 }
 
@@ -60,7 +63,7 @@ static ssize_t write_by_polling(int descriptor, const void *bytes, size_t length
     ssize_t written = -EAGAIN;
 
     weir__mutex_lock(&lock);
-    if (weir__sys.ppoll(&state, 1, &(const struct timespec){0}, NULL) < 0)
+    if (ppoll(&state, 1, &(const struct timespec){0}, NULL) < 0)
         written = -errno;
     else if ((state.revents & (POLLERR | POLLNVAL)) != 0)
         written = -EPIPE;
