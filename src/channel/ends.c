@@ -20,19 +20,26 @@ static void ignore(weir_ctx *ctx)
     (void)ctx;
 }
 
+static __attribute__((noinline, cold)) void log_unhandled(weir_channel *channel,
+                                                          const weir_msg *msg)
+{
+    char name[WEIR__CHANNEL_NAME_SIZE];
+
+    weir__debug("channel", weir__channel_name(channel, name),
+                "a %s reached the tail of the pipeline and was released", msg->type->name);
+}
+
 /* A connection that no handler of the listener wants is turned away. */
 static void on_unhandled(weir_ctx *ctx, weir_msg *msg)
 {
     weir_channel *channel = ctx->channel, *accepted = weir_channel_of(msg);
-    char name[WEIR__CHANNEL_NAME_SIZE];
 
     if (channel->transport->unhandled != NULL && channel->transport->unhandled(channel, msg))
         return;
     if (accepted != NULL)
         weir_channel_abort(accepted, NULL);
     else if (weir_log_enabled(WEIR_LOG_DEBUG))
-        weir__debug("channel", weir__channel_name(channel, name),
-                    "a %s reached the tail of the pipeline and was released", msg->type->name);
+        log_unhandled(channel, msg);
     weir_msg_release(msg);
 }
 
