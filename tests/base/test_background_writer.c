@@ -27,7 +27,6 @@ static void restore(void)
 {
     weir_log_set_level(WEIR_LOG_WARN);
     atomic_store(&weir__background_grace_ns, weir_seconds(5));
-    (void)weir__background_writers_await(PATIENCE_NS);
 }
 
 __attribute__((constructor)) static void restore_after_each_test(void)

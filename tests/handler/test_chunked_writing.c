@@ -597,7 +597,7 @@ TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
     stepper_advance(&rig.stepper, weir_ms(99));
     assert_diary(&rig.diary, "");
     stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "ASK RESET CLOSE c=ETIMEDOUT x=ETIMEDOUT closed=ETIMEDOUT");
+    assert_diary(&rig.diary, "RESET CLOSE c=ETIMEDOUT x=ETIMEDOUT closed=ETIMEDOUT");
     assert_false(weir_channel_is_open(rig.channel));
     assert_int_equal(script.closed, 1);
     rig_close(&rig);

@@ -13,6 +13,7 @@
 
 #include <weir/local.h>
 
+#include "base/background_writer.h"
 #include "support/memory.h"
 
 #define SETTLERS_MAX 8
@@ -53,6 +54,7 @@ static void run_and_check(void **state)
     test->body();
     for (size_t i = 0; i < settler_count; i++)
         settlers[i]();
+    (void)weir__background_writers_await(PATIENCE_NS);
     weir_locals_remove_all();
     test_memory_check();
 }

@@ -22,6 +22,7 @@ void capture_open(struct capture *capture, uint64_t max_bytes)
 
 void capture_end(struct capture *capture)
 {
+    assert_int_equal(weir_pcap_flush(capture->pcap), 0); /* a loop may have the last reference */
     weir_pcap_release(capture->pcap);
     capture->pcap = NULL;
 }
