@@ -48,7 +48,8 @@ typedef struct weir_channel_options {
     int64_t close_timeout_ns;   /* a close that has sent everything waits so long for the end of the
                                    peer's stream; default 3 s; WEIR_OFF = for ever */
     int64_t low_mark;           /* writable again below this, default 32 KiB */
-    int64_t high_mark;          /* not writable above this, default 64 KiB */
+    int64_t high_mark;          /* not writable above this, default 64 KiB; what is counted says
+                                   weir_channel_pending_bytes */
     int64_t write_cap;          /* a write beyond this fails with WEIR_EFULL; default none */
     int reads_per_turn;         /* default 16 */
     int writes_per_flush;       /* system calls before others get a turn, default 16 */
@@ -207,7 +208,9 @@ WEIR_API bool weir_channel_auto_read(const weir_channel *channel);
 
 /*
  * Bytes that may be written before it is not writable any more, and that must go out before it is
- * writable again; and all bytes that were written and not sent.
+ * writable again; and all that were written and not sent. Each message counts as the memory that it
+ * holds: its bytes, 208 for its buffer and its place in the queue, and the unused room of a buffer
+ * that has more of it than of bytes.
  * Thread: any.
  */
 WEIR_API int64_t weir_channel_bytes_before_unwritable(const weir_channel *channel);

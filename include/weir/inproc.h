@@ -6,8 +6,8 @@
  * "inproc:name". The two ends run on executors of every kind, event loop or not, the same or two.
  *
  * A message has been sent when it is on the way to the peer, and is pending until then. On the way
- * there is room for the `receive_buffer` of the channel that reads (default 64 KiB, each message
- * counted with 96 bytes more), or for one larger message. So a peer that does not read makes the
+ * there is room for the `receive_buffer` of the channel that reads (default 64 KiB, counted as the
+ * marks of a channel are), or for one larger message. So a peer that does not read makes the
  * writer unwritable, as with a socket. Other options of sockets mean nothing here.
  *
  * A name that is taken fails to be bound with -EADDRINUSE, and is free again when its channel has

@@ -23,32 +23,96 @@
 
 #include <weir/buf.h>
 #include <weir/composite.h>
+#include <weir/datagram.h>
 #include <weir/descriptors.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
 
 #include "base/unguarded.h"
+#include "buffer/buf.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
 #include "channel/node.h"
 #include "channel/progress.h"
 
 #define MARKS 1u /* the bit of `unwritable` that is ours */
+#define SLACK_MIN 256
+#define COPY_MAX 1024
+#define COMPONENT_COST                                                                           \
+    192                   /* its place in the composite, the header of its buffer, a small block \
+                           */
+#define DATAGRAM_COST 384 /* the addresses, the header of its buffer, a small block */
 
 struct weir__entry {
     weir__entry *next;
     weir_msg *msg; /* NULL = taken by the transport */
     weir_promise *done;
-    int64_t cost;
+    int64_t cost; /* against the marks */
+    int64_t size; /* bytes: for the statistics */
 };
 
 _Static_assert(sizeof(weir__entry) <= WEIR__NODE_SIZE, "an entry is a node");
 
 /* ---- counting ---- */
 
+/* Memory of a buffer that is not used. A view has none: weir__outbound_compact sees to its block.
+ */
+static int64_t slack_of(const weir_buf *buf, int64_t size)
+{
+    int64_t slack =
+        weir__buf_kind(buf) == WEIR__BUF_POOLED ? (int64_t)weir_buf_capacity(buf) - size : 0;
+
+    return slack > size && slack > SLACK_MIN ? slack : 0;
+}
+
+/* What is not a buffer, and keeps some. */
+static __attribute__((noinline)) int64_t besides(const weir_msg *msg)
+{
+    weir_msg *any = (weir_msg *)(uintptr_t)msg; /* only to be read */
+    const weir_composite *composite = weir_composite_of(any);
+    const weir_datagram *datagram = weir_datagram_of(any);
+
+    if (composite != NULL)
+        return (int64_t)weir_composite_count(composite) * COMPONENT_COST;
+    return datagram != NULL ? DATAGRAM_COST : 0;
+}
+
+static int64_t cost_of(const weir_msg *msg, int64_t size)
+{
+    const weir_buf *buf =
+        weir_msg_is(msg, &weir_buf_type) ? (const weir_buf *)(const void *)msg : NULL;
+
+    return size + WEIR__OUTBOUND_COST + (buf != NULL ? slack_of(buf, size) : besides(msg));
+}
+
 int64_t weir__outbound_cost(const weir_msg *msg)
 {
-    return (int64_t)weir_msg_size(msg) + WEIR__OUTBOUND_COST;
+    return cost_of(msg, (int64_t)weir_msg_size(msg));
+}
+
+static bool is_sparse_view(const weir_buf *buf)
+{
+    return weir__buf_kind(buf) == WEIR__BUF_VIEW &&
+           weir_buf_readable(buf) < weir_buf_capacity(buf->block) / 4;
+}
+
+weir_msg *weir__outbound_compact(weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg), *copy = NULL;
+    weir_composite *composite = weir_composite_of(msg);
+    int err = -EINVAL;
+
+    if (weir_msg_size(msg) > COPY_MAX)
+        return msg;
+    if (buf != NULL && is_sparse_view(buf))
+        err = weir_buf_create_from(weir_buf_bytes(buf), weir_buf_readable(buf), &copy);
+    else if (composite != NULL)
+        err = weir_composite_copy(composite, weir_composite_read_index(composite),
+                                  weir_composite_readable(composite), &copy);
+    if (err < 0)
+        return msg;
+    weir_msg_release(msg);
+    return weir_buf_msg(copy);
 }
 
 /* Only the loop writes it: no read-modify-write is needed. */
@@ -261,15 +325,21 @@ static __attribute__((noinline, cold)) void refuse(weir_channel *channel, weir_m
 
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
-    int64_t cost = weir__outbound_cost(msg);
-    int err = why_not(channel, msg, cost);
-    weir__entry *entry = err == 0 ? weir__node_take() : NULL;
+    int64_t size = (int64_t)weir_msg_size(msg), cost;
+    weir__entry *entry;
+    int err;
 
+    if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it will stay for a while */
+        msg = weir__outbound_compact(msg);
+    cost = cost_of(msg, size);
+    err = why_not(channel, msg, cost);
+    entry = err == 0 ? weir__node_take() : NULL;
     if (entry == NULL) {
         refuse(channel, msg, done, err < 0 ? err : -ENOMEM);
         return;
     }
     entry->msg = msg;
+    entry->size = size;
     entry->done = done != NULL ? weir_promise_retain(done) : NULL;
     entry->cost = cost;
     entry->next = NULL;
@@ -545,8 +615,7 @@ void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
     if (entry == NULL)
         return;
     if (err == 0)
-        weir__stats_message(channel, WEIR__STAT_MESSAGES_SENT,
-                            (uint64_t)(entry->cost - WEIR__OUTBOUND_COST));
+        weir__stats_message(channel, WEIR__STAT_MESSAGES_SENT, (uint64_t)entry->size);
     else
         weir__stats_error(channel, err);
     finish(channel, pop(&channel->outbound), err, detail);

@@ -13,7 +13,8 @@
  *          weir__outbound_advance(channel, sent);
  *      }
  *
- * Each message counts as its size and WEIR__OUTBOUND_COST against the channel's marks, from its
+ * Each message counts as the memory that it holds against the channel's marks: its size,
+ * WEIR__OUTBOUND_COST, and what it keeps besides (weir__outbound_cost). It does so from its
  * submission, on whatever thread, until it leaves the queue.
  *
  * Whatever completes a promise or crosses a mark runs handlers and listeners, which may write,
@@ -27,9 +28,9 @@
 
 #include <weir/channel.h>
 
-/* What a message costs besides its bytes: its place in the queue and its header. As Netty's, so
- * that the same marks mean the same. */
-#define WEIR__OUTBOUND_COST 96
+/* What a message costs besides its bytes: its entry in the queue, which is a node, the header of a
+ * buffer, and the smallest block behind it. */
+#define WEIR__OUTBOUND_COST 208
 
 typedef struct weir__entry weir__entry;
 
@@ -80,8 +81,15 @@ int64_t weir__outbound_left(const weir_channel *channel);
 
 /* ---- counting ---- */
 
-/* The bytes that a message counts as. */
+/* The bytes that a message counts as. Memory of a buffer that is not used counts if there is more
+ * of it than of the rest. */
 int64_t weir__outbound_cost(const weir_msg *msg);
+
+/*
+ * For a message that will wait: a small composite, or a small view of a large block, becomes a
+ * copy, so that it does not keep the blocks. Returns the copy, or the message itself. Takes: msg.
+ */
+weir_msg *weir__outbound_compact(weir_msg *msg);
 
 /* Any thread: a write is under way to the loop. Fails with WEIR_EFULL beyond the channel's cap. */
 int weir__outbound_depart(weir_channel *channel, int64_t bytes);

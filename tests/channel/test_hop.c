@@ -568,7 +568,7 @@ TEST(hop, pauses_reading_while_too_much_is_under_way)
 
     far_open_with(&far, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
     far.rig.wire->options.silent = true;
-    assert_true(weir__channel_received(far.rig.channel, sized_msg(900)));
+    assert_true(weir__channel_received(far.rig.channel, sized_msg(1000 - WEIR__OUTBOUND_COST)));
     assert_true(far.rig.wire->reads);
     assert_false(weir__channel_received(far.rig.channel, sized_msg(100)));
     assert_false(far.rig.wire->reads);
@@ -759,7 +759,7 @@ TEST(hop, reads_on_when_the_marks_have_been_raised)
 {
     struct far far;
 
-    far_open_with(&far, WEIR_CHANNEL_OPTIONS(.low_mark = 1, .high_mark = 150));
+    far_open_with(&far, WEIR_CHANNEL_OPTIONS(.low_mark = 1, .high_mark = WEIR__OUTBOUND_COST + 1));
     (void)rig_receive(&far.rig, "1");
     (void)rig_receive(&far.rig, "2");
     assert_false(far.rig.wire->reads);

@@ -4,9 +4,12 @@
  */
 #include <errno.h>
 
+#include <weir/bytes.h>
+#include <weir/channel_stats.h>
 #include <weir/composite.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
+#include <weir/pool.h>
 
 #include "support/channel/rig.h"
 #include "support/executor/messages.h"
@@ -34,6 +37,120 @@ static void assert_writability(struct rig *rig, unsigned unwritable, unsigned wr
 
 /* ---- marks ---- */
 
+/* ---- what is held ---- */
+
+typedef weir_msg *make_fn(void);
+
+static weir_msg *make_small(void)
+{
+    return text_msg("x");
+}
+
+/* A handler that takes a buffer of a usual size for a short answer. */
+static weir_msg *make_roomy(void)
+{
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create(4096, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_bytes(buf, "x", 1), 0);
+    return weir_buf_msg(buf);
+}
+
+/* The only frame that is answered of all that came in a block. */
+static weir_msg *make_view(void)
+{
+    weir_buf *block, *view;
+
+    assert_int_equal(weir_buf_create(65536, 0, &block), 0);
+    assert_int_equal(weir_buf_set_write_index(block, 65536), 0);
+    assert_int_equal(weir_buf_slice(block, 7, 1, &view), 0);
+    weir_buf_release(block);
+    return weir_buf_msg(view);
+}
+
+/* A frame with its length in front. */
+static weir_msg *make_frame(void)
+{
+    weir_composite *frame;
+
+    assert_int_equal(weir_composite_create(0, &frame), 0);
+    assert_int_equal(weir_composite_add(frame, text_msg("head")), 0);
+    assert_int_equal(weir_composite_add(frame, make_view()), 0);
+    return weir_composite_msg(frame);
+}
+
+static int64_t memory_in_use(void)
+{
+    weir_pool_stats pool;
+
+    weir_pool_read(&pool);
+    return (int64_t)(pool.in_use_bytes + test_memory_live_bytes());
+}
+
+/* Answers until the channel is not writable, to a peer that takes nothing. */
+static void assert_held_within_the_mark(make_fn *make)
+{
+    struct rig rig;
+    int64_t before, held;
+
+    rig_open_marked(&rig, 0, 0);
+    rig.wire->room = 0;
+    weir_channel_write_and_flush(rig.channel, text_msg("the first"), NULL);
+    rig_run(&rig);
+    before = memory_in_use();
+    while (weir_channel_is_writable(rig.channel))
+        weir_channel_write_and_flush(rig.channel, make(), NULL);
+    held = memory_in_use() - before;
+    assert_in_range(held, 32768, 2 * 65536);
+    rig_make_room(&rig, -1);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+}
+
+TEST(outbound, counts_the_memory_that_is_held_against_the_marks)
+{
+    assert_held_within_the_mark(make_small);
+    assert_held_within_the_mark(make_roomy);
+    assert_held_within_the_mark(make_view);
+    assert_held_within_the_mark(make_frame);
+}
+
+TEST(outbound, counts_bytes_and_not_memory_in_the_statistics)
+{
+    struct rig rig;
+    weir_channel_stats before, after;
+
+    rig_open_marked(&rig, 0, 0);
+    weir_channel_read_stats(&before);
+    weir_channel_write_and_flush(rig.channel, make_roomy(), NULL);
+    weir_channel_write_and_flush(rig.channel, make_frame(), NULL);
+    weir_channel_read_stats(&after);
+    assert_int_equal(after.bytes_sent - before.bytes_sent, 1 + 5);
+    rig_close(&rig);
+}
+
+/* A copy is what the peer gets, also of what was read in part. */
+TEST(outbound, sends_the_same_bytes_of_what_it_has_copied)
+{
+    weir_composite *composite;
+    struct rig rig;
+
+    rig_open_marked(&rig, 0, 0);
+    rig.wire->room = 0;
+    weir_channel_write_and_flush(rig.channel, text_msg("first "), NULL);
+    assert_int_equal(weir_composite_create(0, &composite), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("not this: ")), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("second ")), 0);
+    assert_int_equal(weir_composite_add(composite, text_msg("third")), 0);
+    assert_int_equal(weir_composite_skip(composite, 10), 0);
+    weir_channel_write_and_flush(rig.channel, weir_composite_msg(composite), NULL);
+    rig_make_room(&rig, -1);
+    assert_sent(&rig, "first second third");
+    rig_close(&rig);
+}
+
+/* ---- the marks themselves ---- */
+
 /* D 61 */
 TEST(outbound, is_unwritable_above_the_high_mark_and_writable_below_the_low_one)
 {
@@ -47,19 +164,19 @@ TEST(outbound, is_unwritable_above_the_high_mark_and_writable_below_the_low_one)
     assert_writability(&rig, 0, 0); /* at the high mark */
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 2000);
     assert_int_equal(weir_channel_bytes_before_unwritable(rig.channel), 1);
-    write_sized(&rig, 100);
+    write_sized(&rig, 250);
     assert_writability(&rig, 1, 0);
     assert_int_equal(weir_channel_bytes_before_unwritable(rig.channel), 0);
-    assert_int_equal(weir_channel_bytes_before_writable(rig.channel), 1101);
-    write_sized(&rig, 100);
+    assert_int_equal(weir_channel_bytes_before_writable(rig.channel), 1251);
+    write_sized(&rig, 250);
     assert_writability(&rig, 1, 0);
 
     weir_channel_flush(rig.channel);
     rig_make_room(&rig, 1001 - COST);
-    assert_writability(&rig, 1, 0); /* 1199 are left */
+    assert_writability(&rig, 1, 0); /* 1499 are left */
     rig_make_room(&rig, 999 - COST);
     assert_writability(&rig, 1, 1);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 200);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 500);
     rig_close(&rig);
 }
 

@@ -177,10 +177,11 @@ TEST(pending_writes, may_become_part_of_something_else)
     assert_int_equal(writes->count, 1);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), costs + writes->cost);
     weir_write_held(ctx, sized_msg(2500), NULL, costs);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2500 + 96 + writes->cost);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel),
+                     2500 + WEIR__OUTBOUND_COST + writes->cost);
     assert_int_equal(diary_count(&rig.diary, "a.writ"), 0);
     weir_pending_writes_fail(ctx, writes, WEIR_ECLOSED, NULL);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2500 + 96);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2500 + WEIR__OUTBOUND_COST);
     rig_close(&rig);
 }
 

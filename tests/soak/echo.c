@@ -19,7 +19,7 @@
 #define LOW_MARK 8192
 #define HIGH_MARK 16384
 #define RECEIVE_MAX 32768
-#define COST 96 /* of a message, besides its bytes */
+#define COST 208 /* of a message, besides its bytes */
 
 static weir_group *open_group(const struct backend *backend)
 {

@@ -157,7 +157,7 @@ TEST(tls_flood, of_demands_for_new_keys_whose_answers_nobody_takes_is_refused)
                 most = weir_channel_pending_bytes(opponent.ours.channel);
         }
         opponent_leave(&opponent);
-        assert_true(most <= 2 * 16384);
+        assert_true(most <= 3 * 16384);
         assert_string_equal(opponent.ours.detail,
                             "the peer demands answers and does not take them");
         assert_int_equal(diary_count(&opponent.ours.diary, "error(WEIR_ETLS)"), 1);

@@ -549,7 +549,7 @@ TEST(tls_half, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
                                             .channel = WEIR_CHANNEL_OPTIONS(.low_mark = 100000,
-                                                                            .high_mark = 300300))});
+                                                                            .high_mark = 300500))});
     duet_write(&duet.client, duet_bytes(300000), "a"); /* too much, with what records add */
     duet_write(&duet.client, duet_bytes(10), "b");
     duet.client.on_writability = shut_when_full;

@@ -377,22 +377,24 @@ TEST(inproc, reads_on_if_a_handler_asks_for_it)
 
 /* ---- back-pressure ---- */
 
-/* 16 messages of 1024 + 96 fit on the way; above 8 KiB in the queue the writer is unwritable. */
+#define COST_1024 (1024 + WEIR__OUTBOUND_COST)
+
+/* 16 messages of 1024 fit on the way; with 8 of them in the queue the writer is unwritable. */
 static void press(const struct pair_options *options)
 {
     struct pair_options small = *options;
     int written = 0;
     struct pair pair;
 
-    small.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 16 * 1120,
+    small.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 16 * COST_1024,
                                         .receive_max = 1024);
-    small.client = WEIR_CHANNEL_OPTIONS(.low_mark = 4096, .high_mark = 8192);
+    small.client = WEIR_CHANNEL_OPTIONS(.low_mark = 4096, .high_mark = 8 * COST_1024 - 1);
     pair_open_connected(&pair, &small);
     for (; weir_channel_is_writable(pair.client.channel); written++)
         pair_send_bytes(&pair.client, 1024);
     pair_run(&pair);
     assert_int_equal(written, 16 + 8);
-    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 8 * 1120);
+    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 8 * COST_1024);
     assert_diary(&pair.diary, "client.unwritable");
     for (int i = 0; i < 7; i++) {
         weir_channel_request_read(pair.server.channel);
@@ -426,10 +428,11 @@ TEST(inproc, sends_a_message_that_is_larger_than_the_way_alone)
     pair_send_bytes(&pair.client, 5000);
     pair_send_bytes(&pair.client, 101);
     pair_run(&pair);
-    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 5000 + 101 + 2 * 96);
+    assert_int_equal(weir_channel_pending_bytes(pair.client.channel),
+                     5000 + 101 + 2 * WEIR__OUTBOUND_COST);
     weir_channel_request_read(pair.server.channel);
     pair_run(&pair);
-    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 101 + 96);
+    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 101 + WEIR__OUTBOUND_COST);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
     assert_diary(&pair.diary, "server.read(100) server.read(5000) server.read(101)");
@@ -445,12 +448,12 @@ TEST(inproc, takes_more_if_its_options_say_so_later)
                    .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 200)});
     assert_int_equal(
         weir_channel_set_options(pair.server.channel, WEIR_CHANNEL_OPTIONS(.read_on_demand = true,
-                                                                           .receive_buffer = 400)),
+                                                                           .receive_buffer = 620)),
         0);
     pair_send_bytes(&pair.client, 100);
     pair_send_bytes(&pair.client, 100);
     pair_send_bytes(&pair.client, 100);
-    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 196);
+    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 100 + WEIR__OUTBOUND_COST);
     pair_close(&pair);
 }
 

@@ -234,7 +234,7 @@ static void echo_stream(const weir_group_options *near, const weir_group_options
     assert_int_equal(weir_channel_await_closed(caller, PATIENCE_NS), 0);
     assert_int_equal(stream.received, STREAM_BYTES);
     assert_false(stream.is_wrong);
-    assert_true(stream.pending_max <= HIGH + MESSAGE_MAX + 96);
+    assert_true(stream.pending_max <= HIGH + MESSAGE_MAX + WEIR__OUTBOUND_COST);
     weir_channel_release(caller);
     close_listener();
     close_stage();

@@ -8,7 +8,7 @@
 #include "support/transport/echo.h"
 #include "support/transport/line.h"
 
-#define COST 96 /* of a message, besides its bytes */
+#define COST 208 /* of a message, besides its bytes */
 #define HIGH_MARK 16384
 #define RECEIVE_MAX 16384
 #define SHARE (16 << 10) /* of a connection, in a round */
