@@ -178,6 +178,12 @@ void weir__traffic_end_waiting(weir_traffic *traffic, int64_t bytes)
     atomic_fetch_sub_explicit(&traffic->bytes_waiting, bytes, memory_order_relaxed);
 }
 
+void weir__traffic_refuse_waiting(weir_traffic *traffic, int64_t bytes)
+{
+    atomic_fetch_sub_explicit(&traffic->writes_delayed, 1, memory_order_relaxed);
+    weir__traffic_end_waiting(traffic, bytes);
+}
+
 void weir_traffic_read_stats(const weir_traffic *traffic, weir_traffic_stats *ret_stats)
 {
     *ret_stats = (weir_traffic_stats){

@@ -13,6 +13,7 @@
 
 #include "base/options.h"
 #include "channel/channel.h"
+#include "channel/outbound.h"
 #include "handler/content.h"
 #include "handler/traffic.h"
 
@@ -70,6 +71,24 @@ static void pass_first(weir_ctx *ctx)
     weir_pending_writes_pass(ctx, &state->writes);
 }
 
+static bool is_cancelled(const weir_pending_write *write)
+{
+    return write->done != NULL && weir_promise_is_done(write->done);
+}
+
+/* A cancelled write is not sent: it counts as nothing, and takes none of the rate. */
+static void drop_cancelled(weir_ctx *ctx)
+{
+    struct shaping *state = weir_ctx_state(ctx);
+    weir_promise *done;
+
+    while (state->writes.count > 0 && is_cancelled(state->writes.first)) {
+        weir__traffic_end_waiting(state->traffic, weir__content_on_wire(state->writes.first->msg));
+        weir_msg_release(weir_pending_writes_take(ctx, &state->writes, &done));
+        weir_promise_release(done);
+    }
+}
+
 static void pump(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
@@ -78,9 +97,11 @@ static void pump(weir_ctx *ctx)
     if (state->is_pumping)
         return;
     state->is_pumping = true;
+    drop_cancelled(ctx);
     while (state->writes.count > 0 && is_due(ctx)) {
         needs_flush = needs_flush || state->writes.flushed > 0;
         pass_first(ctx);
+        drop_cancelled(ctx);
     }
     state->is_pumping = false;
     if (needs_flush)
@@ -98,8 +119,8 @@ static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     int64_t size = weir__content_on_wire(msg);
 
     weir__traffic_begin_waiting(state->traffic, size);
-    if (weir_pending_writes_add(ctx, &state->writes, msg, done) == NULL)
-        weir__traffic_end_waiting(state->traffic, size);
+    if (weir_pending_writes_add(ctx, &state->writes, weir__outbound_compact(msg), done) == NULL)
+        weir__traffic_refuse_waiting(state->traffic, size);
 }
 
 /* It goes at once, or is the first that waits. */

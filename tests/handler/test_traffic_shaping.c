@@ -17,6 +17,7 @@
 #include <weir/file_range.h>
 
 #include "support/channel/rig.h"
+#include "support/executor/messages.h"
 #include "support/memory.h"
 #include "support/transport/line.h"
 
@@ -274,6 +275,138 @@ TEST(traffic_shaping, counts_an_empty_message_that_waits_once)
     assert_diary(&rig.diary, "empty=ok");
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.writes_delayed, 1);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+/* ---- refused and cancelled ---- */
+
+#define assert_traffic(traffic, written, delayed, waiting) \
+    do {                                                   \
+        weir_traffic_stats stats_;                         \
+        weir_traffic_read_stats(traffic, &stats_);         \
+        assert_int_equal(stats_.bytes_written, written);   \
+        assert_int_equal(stats_.writes_delayed, delayed);  \
+        assert_int_equal(stats_.bytes_waiting, waiting);   \
+    } while (0)
+
+static void open_capped(struct rig *rig, weir_traffic *traffic, int64_t cap)
+{
+    rig_open_with(rig, &(const struct wire_options){.silent = true},
+                  WEIR_CHANNEL_OPTIONS(.write_cap = cap));
+    assert_int_equal(weir_traffic_shaping_add(rig->pipeline, traffic), 0);
+    rig_start(rig);
+}
+
+TEST(traffic_shaping, forgets_writes_that_were_refused)
+{
+    weir_traffic *traffic = make(0, 1000);
+    struct rig rig;
+
+    open_capped(&rig, traffic, 2 * (10 + WEIR__OUTBOUND_COST));
+    transmit(&rig, "0123456789", "sent");
+    transmit(&rig, "abcdefghij", "one");
+    transmit(&rig, "klmnopqrst", "two");
+    assert_traffic(traffic, 10, 2, 20);
+    transmit(&rig, "refused", "three");
+    assert_diary(&rig.diary, "sent=ok three=WEIR_EFULL");
+    assert_traffic(traffic, 10, 2, 20);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2 * (10 + WEIR__OUTBOUND_COST));
+    pass(&rig, 30);
+    assert_diary(&rig.diary, "one=ok two=ok");
+    assert_traffic(traffic, 30, 2, 0);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+/* The first that would wait has its place already. */
+TEST(traffic_shaping, forgets_a_first_write_that_was_refused)
+{
+    weir_traffic *traffic = make(0, 1000);
+    struct rig rig;
+
+    open_capped(&rig, traffic, 10 + WEIR__OUTBOUND_COST);
+    transmit(&rig, "0123456789", "sent");
+    transmit(&rig, "more than the cap", "refused");
+    assert_diary(&rig.diary, "sent=ok refused=WEIR_EFULL");
+    assert_traffic(traffic, 10, 0, 0);
+    transmit(&rig, "abc", "next");
+    pass(&rig, 50);
+    assert_diary(&rig.diary, "next=ok");
+    assert_traffic(traffic, 13, 1, 0);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+TEST(traffic_shaping, forgets_a_write_that_there_was_no_memory_for)
+{
+    weir_traffic *traffic = make(0, 1000);
+    weir_msg *msgs[100];
+    struct rig rig;
+
+    rig_open_with(&rig, &(const struct wire_options){.silent = true},
+                  WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, traffic), 0);
+    rig_start(&rig);
+    messages_catch();
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "y", NULL);
+    for (int i = 0; i < 100; i++)
+        msgs[i] = text_msg("x");
+    test_memory_fail_at(1); /* a node, as soon as the thread has none left */
+    for (int i = 0; i < 100; i++)
+        weir_channel_write(rig.channel, msgs[i], NULL);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    assert_traffic(traffic, 10, 100, 100);
+    pass(&rig, 300);
+    assert_traffic(traffic, 110, 100, 0);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+/* Neither the counters nor the rate notice them. */
+TEST(traffic_shaping, forgets_writes_that_were_cancelled)
+{
+    weir_traffic *traffic = make(0, 1000);
+    weir_promise *promises[3];
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    transmit(&rig, "0123456789", NULL);
+    for (int i = 0; i < 3; i++) {
+        promises[i] = rig_promise(&rig, i == 1 ? "kept" : "cancelled");
+        weir_channel_write_and_flush(rig.channel, text_msg("0123456789"), promises[i]);
+    }
+    assert_traffic(traffic, 10, 3, 30);
+    assert_int_equal(weir_promise_cancel(promises[0]), 0);
+    assert_int_equal(weir_promise_cancel(promises[2]), 0);
+    pass(&rig, 22);
+    assert_diary(&rig.diary, "cancelled=WEIR_ECANCELED cancelled=WEIR_ECANCELED kept=ok");
+    assert_traffic(traffic, 20, 3, 0);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    for (int i = 0; i < 3; i++)
+        weir_promise_release(promises[i]);
+    rig_close(&rig);
+    weir_traffic_release(traffic);
+}
+
+TEST(traffic_shaping, forgets_what_waits_when_the_channel_ends)
+{
+    weir_traffic *traffic = make(0, 1000);
+    struct rig rig;
+
+    open_with(&rig, traffic);
+    transmit(&rig, "0123456789", NULL);
+    transmit(&rig, "abc", "lost");
+    assert_traffic(traffic, 10, 1, 3);
+    weir_channel_abort(rig.channel, NULL);
+    rig_run(&rig);
+    assert_diary(&rig.diary, "lost=WEIR_ECLOSED");
+    assert_traffic(traffic, 10, 1, 0);
+    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
     rig_close(&rig);
     weir_traffic_release(traffic);
 }
