@@ -475,6 +475,30 @@ TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
     idling_close(&idling);
 }
 
+/* A channel is on its way to it, for longer than a minute. */
+TEST(group_growing, keeps_an_idle_executor_that_is_held)
+{
+    struct idling idling;
+    weir_executor *first, *held;
+
+    idling_open(&idling);
+    first = idling.executor;
+    held = take(idling.group);
+    errand_on(first, nothing, NULL);
+    errand_on(held, nothing, NULL);
+    assert_true(await_sleep(&idling, weir_seconds(60)));
+    idling.executor = held;
+    assert_true(await_sleep(&idling, weir_seconds(60)));
+    advance(&idling, 60);
+    assert_true(await_threads(idling.group, 0));
+    assert_in_use(idling.group, 2, 0);
+    errand_on(held, nothing, NULL);
+    assert_in_use(idling.group, 2, 0);
+    weir__executor_let_go(held);
+    weir__executor_let_go(first);
+    idling_close(&idling);
+}
+
 TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
 {
     struct idling idling;
