@@ -37,7 +37,7 @@ static int on_new_session(SSL *ssl, SSL_SESSION *session)
     return weir__openssl_sessions_add(sessions, key, session);
 }
 
-/* OpenSSL marks a session whose connection has failed: such a one is not resumed. */
+/* A session whose connection has failed OpenSSL marks itself, and ignores it here. */
 static SSL_SESSION *on_lookup(SSL *ssl, const unsigned char *id, int length, int *ret_copies)
 {
     weir__openssl_sessions *sessions = weir__openssl_session_of(ssl)->settings->sessions;
@@ -49,8 +49,7 @@ static SSL_SESSION *on_lookup(SSL *ssl, const unsigned char *id, int length, int
         return NULL;
     write_key(id, (size_t)length, key);
     session = weir__openssl_sessions_take(sessions, key);
-    if (session != NULL && SSL_SESSION_is_resumable(session) == 1 &&
-        weir__openssl_can_resume(ssl, session))
+    if (session != NULL && weir__openssl_can_resume(ssl, session))
         return session;
     SSL_SESSION_free(session);
     return NULL;

@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/ctx.h>
 #include <weir/error.h>
-#include <weir/pipeline.h>
 
 #include "base/thread.h"
 #include "support/bootstrap/pond.h"
@@ -250,69 +248,62 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
 
 /* ---- work on idle channels that is refused or cancelled ---- */
 
-/* Asks its pool for a channel at the moment at which it ends. */
-struct mourner {
-    weir_client_pool *_Atomic pool;
-    weir_promise *_Atomic acquiring;
+/* Asks the pool for a channel when one of it has ended, and before the pool hears of that. */
+struct replacement {
+    weir_client_pool *pool; /* NULL = does not ask */
+    weir_promise *acquiring;
 };
 
-static int init_mourner(void *state, const void *mourner)
+static void on_ended(weir_promise *closed, void *arg)
 {
-    *(struct mourner **)state = *(struct mourner *const *)mourner;
-    return 0;
+    struct replacement *replacement = arg;
+
+    (void)closed;
+    if (replacement->pool != NULL)
+        (void)weir_client_pool_acquire(replacement->pool, NULL, &replacement->acquiring);
+    replacement->pool = NULL;
 }
 
-static void on_inactive(weir_ctx *ctx)
+/* The pool listens later. */
+static int listen_first(weir_channel *channel, void *replacement)
 {
-    struct mourner *mourner = *(struct mourner **)weir_ctx_state(ctx);
-    weir_promise *acquiring = NULL;
-
-    if (mourner->acquiring == NULL &&
-        weir_client_pool_acquire(mourner->pool, NULL, &acquiring) == 0)
-        mourner->acquiring = acquiring;
-    weir_fire_inactive(ctx);
+    return weir_promise_add_listener(weir_channel_closed(channel), on_ended, replacement);
 }
 
-static const weir_handler mourning = {
-    .name = "mourning",
-    .state_size = sizeof(struct mourner *),
-    .init = init_mourner,
-    .inactive = on_inactive,
-};
-
-static int add_mourner(weir_channel *channel, void *mourner)
-{
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &mourning, &mourner);
-}
-
-/* The pool may not have heard yet that an idle channel has ended. It counts no more then. */
-TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_is_just_ending)
+/* An idle channel that has just ended counts no more. */
+TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_has_just_ended)
 {
     struct pond pond;
-    struct mourner mourner = {0};
+    struct replacement replacement = {0};
     weir_client_pool *pool = NULL;
-    weir_channel *first, *second;
+    weir_channel *channel;
 
     pond_serve(&pond, host);
     assert_int_equal(
         weir_client_pool_create(
             POOL(.max = 1,
                  .client = WEIR_CLIENT_OPTIONS(.group = host->group, .address = pond.address,
-                                               .init = add_mourner, .user_data = &mourner)),
+                                               .init = listen_first, .user_data = &replacement)),
             &pool),
         0);
-    mourner.pool = pool;
-    first = pond_acquire(pool);
-    assert_int_equal(pond_give(pool, weir_channel_retain(first)), 0);
-    weir_channel_abort(first, NULL);
-    assert_int_equal(weir_channel_await_closed(first, PATIENCE_NS), 0);
-    weir_channel_release(first);
-    host_turn(host, 2);
-    assert_non_null(mourner.acquiring);
-    second = pond_take(mourner.acquiring);
-    assert_int_equal(pond_stats(pool).channels, 1);
-    assert_int_equal(pond_stats(pool).idle, 0);
-    assert_int_equal(pond_give(pool, second), 0);
+    channel = pond_acquire(pool);
+    for (uint64_t i = 2; i < 5; i++) {
+        weir_channel *idle = weir_channel_retain(channel);
+
+        assert_int_equal(pond_give(pool, channel), 0);
+        replacement.pool = pool;
+        weir_channel_abort(idle, NULL);
+        assert_int_equal(weir_channel_await_closed(idle, PATIENCE_NS), 0);
+        errand_on(host->loop, do_nothing, NULL);
+        assert_non_null(replacement.acquiring);
+        channel = pond_take(replacement.acquiring);
+        assert_ptr_not_equal(channel, idle);
+        weir_channel_release(idle);
+        assert_int_equal(pond_stats(pool).channels, 1);
+        assert_int_equal(pond_stats(pool).idle, 0);
+        assert_int_equal(pond_stats(pool).created, i);
+    }
+    assert_int_equal(pond_give(pool, channel), 0);
     assert_int_equal(pond_stats(pool).idle, 1);
     pond_close_pool(pool);
     service_stop(pond.server);
