@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server that answers tiny frames, and a client that sends many of them and never reads.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/buf.h>
+#include <weir/length_field.h>
+#include <weir/length_prepender.h>
+#include <weir/pool.h>
+
+#include "support/memory.h"
+#include "support/patience.h"
+#include "support/transport/line.h"
+
+#define FRAME 5 /* a length of 4 bytes, and one byte */
+#define FRAMES (1 << 18)
+#define HIGH_MARK 65536
+
+static uint8_t frames[FRAMES * FRAME];
+static _Atomic int64_t in_use_before, in_use_most;
+
+static int64_t memory_in_use(void)
+{
+    weir_pool_stats pool;
+
+    weir_pool_read(&pool);
+    return (int64_t)(pool.in_use_bytes + test_memory_live_bytes());
+}
+
+/* ---- the server: echo with back-pressure, as in the guide ---- */
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write(ctx, msg, NULL);
+}
+
+static void on_read_complete(weir_ctx *ctx)
+{
+    int64_t in_use = memory_in_use();
+
+    if (in_use_before == 0) /* after the first read: a ring has its own buffers from then on */
+        in_use_before = in_use;
+    if (in_use > in_use_most)
+        in_use_most = in_use;
+    weir_flush(ctx);
+}
+
+static void on_writability(weir_ctx *ctx)
+{
+    weir_set_auto_read(ctx,
+                       weir_is_writable(ctx)); /* a client that does not read is not read from */
+}
+
+static const weir_handler echo = {
+    .name = "echo",
+    .read = on_read,
+    .read_complete = on_read_complete,
+    .writability = on_writability,
+};
+
+/* The handler of the line is in front of the codec, and passes everything on. */
+static void add_handlers(weir_ctx *ctx)
+{
+    weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
+
+    (void)weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.strip = 4));
+    (void)weir_length_prepender_add(pipeline, NULL);
+    (void)weir_pipeline_add_last(pipeline, &echo, NULL);
+}
+
+static void open_echo(struct line *line)
+{
+    line_prepare(
+        line, &(const struct line_options){
+                  .listener = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384, .receive_buffer = 16384),
+                  .server = WEIR_CHANNEL_OPTIONS(.receive_max = 4096, .send_buffer = 16384,
+                                                 .receive_buffer = 16384),
+                  .client = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .send_buffer = 16384,
+                                                 .receive_buffer = 16384)});
+    line->server.on_active = add_handlers;
+    line->server.on_read = weir_fire_read;
+    line->server.on_read_complete = weir_fire_read_complete;
+    line->server.on_writability = weir_fire_writability;
+    line_connect(line);
+}
+
+/* ---- the test ---- */
+
+static weir_msg *frame(void)
+{
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_wrap_static(frames, FRAME, &buf), 0);
+    return weir_buf_msg(buf);
+}
+
+TEST_EACH_LINE(never_reading, costs_little_more_than_the_high_mark)
+{
+    weir_promise *sent;
+    weir_buf *all;
+
+    for (size_t i = 0; i < sizeof(frames); i += FRAME)
+        memcpy(frames + i, "\0\0\0\1x", FRAME);
+    open_echo(line);
+    assert_int_equal(weir_buf_wrap_static(frames, sizeof(frames), &all), 0);
+    in_use_before = in_use_most = 0;
+    weir_channel_write_and_flush(line->client.channel, frame(), NULL);
+    assert_true(tally_await(&line->server.completes, 1));
+    sent = line_promise(&line->client);
+    weir_channel_write_and_flush(line->client.channel, weir_buf_msg(all), sent);
+    assert_int_equal(weir_promise_await(sent, weir_ms(50)), -ETIMEDOUT); /* nor does it ever end */
+    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
+    assert_true(line_result(sent) < 0);
+    line_await(&line->server, "inactive", 1);
+    assert_in_range(in_use_most - in_use_before, 1, 3 * HIGH_MARK);
+}
