@@ -145,7 +145,8 @@ WEIR_API weir_executor *weir_executor_immediate(void);
 
 /*
  * The process's own executor, for what has no other. Its thread ends after a second of idleness and
- * comes back with the next task. Always there, cannot be shut down.
+ * comes back with the next task. Always there, cannot be shut down. The end of the process (exit)
+ * waits for the thread, for a tenth of a second at most.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_global(void);

@@ -105,6 +105,11 @@ void weir__thread_detach(weir__thread *thread)
     (void)err;
 }
 
+bool weir__thread_is_current(const weir__thread *thread)
+{
+    return pthread_equal(thread->handle, pthread_self()) != 0;
+}
+
 pid_t weir__thread_id(void)
 {
     return gettid();

@@ -6,6 +6,7 @@
 #define WEIR_BASE_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include <weir/thread.h>
@@ -25,6 +26,7 @@ typedef struct weir__thread {
 int weir__thread_start(weir__thread *ret_thread, const char *name, weir_thread_fn *fn, void *arg);
 void weir__thread_join(weir__thread *thread);
 void weir__thread_detach(weir__thread *thread);
+bool weir__thread_is_current(const weir__thread *thread);
 
 /* The kernel's number of the calling thread, and its name, which has at most 15 bytes. */
 pid_t weir__thread_id(void);

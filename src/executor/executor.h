@@ -259,6 +259,9 @@ weir__worker *weir__executor_take_workers(weir_executor *executor);
  * that false; nobody can make it true again who does not refer to it. */
 bool weir__executor_is_forgotten(const weir_executor *executor);
 
+/* The same, but threads that have not ended by the deadline are left to themselves. */
+void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns);
+
 /* The state may call for more than another turn: true when the thread's work is over. */
 bool weir__executor_settle(weir_executor *executor);
 

@@ -242,7 +242,7 @@ static void join_members(weir_group *group)
         if (weir_executor_state(member) == WEIR_EXECUTOR_TERMINATED)
             weir__executor_join(member);
     }
-    weir__workers_wait(group->retired);
+    weir__workers_wait(group->retired, WEIR_NEVER);
     group->retired = NULL;
 }
 

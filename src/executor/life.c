@@ -696,7 +696,12 @@ weir__worker *weir__executor_take_workers(weir_executor *executor)
 
 void weir__executor_join(weir_executor *executor)
 {
-    weir__workers_wait(weir__executor_take_workers(executor));
+    weir__workers_wait(weir__executor_take_workers(executor), WEIR_NEVER);
+}
+
+void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns)
+{
+    weir__workers_wait(weir__executor_take_workers(executor), deadline_ns);
 }
 
 /* No bound and no rejection policy stands between a question and its thread. */

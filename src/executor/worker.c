@@ -10,9 +10,9 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/futex.h"
 #include "base/memory.h"
-#include "base/thread.h"
 
 enum {
     RUNNING,
@@ -35,18 +35,13 @@ static void worker_main(void *arg)
         weir__futex_wake(&worker->state, 1);
 }
 
-static int start_own(void *user_data, const char *name, weir_thread_fn *fn, void *arg)
+static int start_thread(weir__worker *worker, const weir_thread_factory *factory, const char *name)
 {
-    weir__thread thread;
-    int err = weir__thread_start(&thread, name, fn, arg);
-
-    (void)user_data;
-    if (err == 0)
-        weir__thread_detach(&thread);
-    return err;
+    if (factory != NULL)
+        return factory->start(factory->user_data, name, worker_main, worker);
+    worker->is_own = true;
+    return weir__thread_start(&worker->thread, name, worker_main, worker);
 }
-
-static const weir_thread_factory own_factory = {.start = start_own};
 
 int weir__worker_start(const weir_thread_factory *factory, const char *name, weir_thread_fn *fn,
                        void *arg, weir__worker **ret_worker)
@@ -59,9 +54,7 @@ int weir__worker_start(const weir_thread_factory *factory, const char *name, wei
     worker->fn = fn;
     worker->arg = arg;
     atomic_init(&worker->state, RUNNING);
-    if (factory == NULL)
-        factory = &own_factory;
-    err = factory->start(factory->user_data, name, worker_main, worker);
+    err = start_thread(worker, factory, name);
     if (err != 0) {
         weir__free(worker);
         return err < 0 ? err : -EAGAIN;
@@ -75,45 +68,67 @@ bool weir__worker_has_ended(const weir__worker *worker)
     return atomic_load_explicit(&worker->state, memory_order_acquire) == ENDED;
 }
 
-void weir__worker_wait(weir__worker *worker)
+/* A thread may wait for itself while it ends, in the destructor of a thread-specific value. */
+static void join(weir__worker *worker)
 {
-    if (worker == own) { /* at its end a thread may come to wait for itself: it need not */
-        weir__worker_abandon(worker);
+    if (!worker->is_own)
         return;
-    }
-    while (!weir__worker_has_ended(worker))
-        weir__futex_wait(&worker->state, RUNNING, INT64_MAX);
-    weir__free(worker);
+    if (weir__thread_is_current(&worker->thread))
+        weir__thread_detach(&worker->thread);
+    else
+        weir__thread_join(&worker->thread);
 }
 
+bool weir__worker_wait_until(weir__worker *worker, int64_t deadline_ns)
+{
+    while (worker != own && !weir__worker_has_ended(worker) && weir__monotonic_now() < deadline_ns)
+        weir__futex_wait(&worker->state, RUNNING, deadline_ns);
+    if (worker == own || !weir__worker_has_ended(worker)) {
+        weir__worker_abandon(worker);
+        return false;
+    }
+    join(worker);
+    weir__free(worker);
+    return true;
+}
+
+void weir__worker_wait(weir__worker *worker)
+{
+    (void)weir__worker_wait_until(worker, WEIR_NEVER);
+}
+
+/* The thread may free the worker after the exchange. */
 void weir__worker_abandon(weir__worker *worker)
 {
+    if (worker->is_own)
+        weir__thread_detach(&worker->thread);
     if (atomic_exchange_explicit(&worker->state, ABANDONED, memory_order_acq_rel) == ENDED)
         weir__free(worker);
 }
 
 /* ---- lists ---- */
 
-static void for_each(weir__worker *worker, void (*fn)(weir__worker *worker))
+void weir__workers_wait(weir__worker *worker, int64_t deadline_ns)
 {
     while (worker != NULL) {
         weir__worker *next = worker->next;
 
-        fn(worker);
+        (void)weir__worker_wait_until(worker, deadline_ns);
         worker = next;
     }
 }
 
-void weir__workers_wait(weir__worker *workers)
+void weir__workers_abandon(weir__worker *worker)
 {
-    for_each(workers, weir__worker_wait);
+    while (worker != NULL) {
+        weir__worker *next = worker->next;
+
+        weir__worker_abandon(worker);
+        worker = next;
+    }
 }
 
-void weir__workers_abandon(weir__worker *workers)
-{
-    for_each(workers, weir__worker_abandon);
-}
-
+/* They are not joined: the caller holds a lock, and their last steps may be the user's. */
 void weir__workers_reap(weir__worker **list)
 {
     weir__worker *worker;
@@ -124,6 +139,6 @@ void weir__workers_reap(weir__worker **list)
             continue;
         }
         *list = worker->next;
-        weir__worker_wait(worker);
+        weir__worker_abandon(worker);
     }
 }

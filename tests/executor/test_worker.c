@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/workshop.h"
@@ -113,6 +114,49 @@ TEST(worker, waited_for_touches_no_memory_any_more)
         weir__worker_wait(worker);
         assert_int_equal(test_memory_live(), 0);
     }
+}
+
+/* Glibc and musl destroy thread-specific values after the thread's function has returned. */
+static void note_end(void *ended)
+{
+    for (int i = 0; i < 100; i++)
+        weir__thread_yield();
+    atomic_store((_Atomic bool *)ended, true);
+}
+
+static pthread_key_t key;
+
+static void work_with_a_key(void *ended)
+{
+    (void)pthread_setspecific(key, ended);
+}
+
+TEST(worker, waited_for_has_left_its_thread)
+{
+    assert_int_equal(pthread_key_create(&key, note_end), 0);
+    for (int round = 0; round < 16; round++) {
+        _Atomic bool ended = false;
+        weir__worker *worker;
+
+        assert_int_equal(weir__worker_start(NULL, "keyed", work_with_a_key, &ended, &worker), 0);
+        weir__worker_wait(worker);
+        assert_true(atomic_load(&ended));
+    }
+    assert_int_equal(pthread_key_delete(key), 0);
+}
+
+TEST(worker, that_does_not_end_in_time_is_abandoned)
+{
+    struct workshop workshop;
+    struct job job = {0};
+    weir__worker *worker;
+
+    workshop_open(&workshop);
+    worker = start(&workshop.factory, &job);
+    assert_false(weir__worker_wait_until(worker, weir__monotonic_now() + weir_ms(1)));
+    gate_open(&job.gate);
+    workshop_close(&workshop);
+    assert_int_equal(test_memory_live(), 0);
 }
 
 TEST(worker, takes_its_thread_from_a_factory)
