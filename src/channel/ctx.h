@@ -39,6 +39,9 @@ enum {
     WEIR__SHUTDOWN_OUTPUT = 1 << 18,
     WEIR__SLOTS = (1 << 19) - 1,
 
+    /* Of a pipeline's ends, besides: some handler keeps messages while auto-read is off. */
+    WEIR__KEEPS_READS = 1 << 19,
+
     /* Marks. */
     WEIR__CTX_ELSEWHERE = 1 << 24, /* runs on another executor: hop.h */
     WEIR__CTX_ROOM = 1 << 28,      /* for a name of its own, behind the state */

@@ -22,6 +22,11 @@
  * The end. When the channel is closed `ended` follows `unregistered`, through each of them in turn:
  * when it comes to the tail all handlers have heard what they had to, and may be removed.
  *
+ * Demand. While auto-read is off a message passes a port only if one was requested through it, as
+ * through handlers that keep messages (demand.h). Read_complete and the end of the input wait
+ * behind the messages, other events do not. Those that are left when the channel becomes inactive
+ * are released; those of a handler that is removed pass.
+ *
  * Bytes. A message counts while it is under way: one that was read against the marks that pause
  * reading (rare->under_way), one that was written against those of the outbound queue.
  */
@@ -31,6 +36,7 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/events.h>
 
 #include "base/memory.h"
 #include "channel/change.h"
@@ -47,6 +53,8 @@ enum {
     REMOVED = 1 << 20, /* to: you are removed; from: I am through */
     LEAVE = 1 << 21,   /* from: remove me */
     ENDED = 1 << 22,   /* no event of the channel's follows */
+    DROPPED = 1 << 23, /* a message that nobody requested */
+    AUTO = 1 << 24,    /* with REQUEST_READ: auto-read makes it */
 };
 
 /* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */
@@ -140,6 +148,7 @@ static void port_init(weir__port *port, weir_task_fn *run, weir__hop *hop)
     weir__mutex_init(&port->lock);
     weir__list_init(&port->nodes);
     weir_task_init(&port->task, run, hop);
+    port->is_asked = true; /* it may have been before: what is below counts as well */
     for (int i = 0; i < WEIR__HOP_FIXED; i++) {
         weir__list_init(&port->fixed[i].link);
         port->fixed[i].is_fixed = true;
@@ -362,6 +371,13 @@ static void lose(weir_channel *channel, const weir__event *event, int err)
         weir__channel_make_due(channel, WEIR__DUE_ABORT);
 }
 
+static void drop_parcel(weir_ctx *ctx, struct parcel *parcel)
+{
+    weir_msg_release(parcel->msg);
+    arrive(ctx->channel, parcel);
+    parcel_destroy(parcel);
+}
+
 /* ---- ports ---- */
 
 static unsigned *count_of(weir__port *port, uint32_t slot)
@@ -414,6 +430,11 @@ static void append_locked(weir__port *port, weir__hop_node *node, uint32_t fixed
 {
     unsigned i = 0;
 
+    if ((fixed & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
+        port->has_ended = fixed == WEIR__INACTIVE;
+    if (fixed == REMOVED)
+        port->lets_all_pass = true;
+
     if (node != NULL) {
         weir__list_append(&port->nodes, &node->link);
         ++*count_of(port, node->slot);
@@ -421,6 +442,8 @@ static void append_locked(weir__port *port, weir__hop_node *node, uint32_t fixed
     }
     while ((fixed_slots[i] & fixed) == 0)
         i++;
+    if (is_under_way(&port->fixed[i]) && port->fixed[i].slot == WEIR__REQUEST_READ)
+        fixed = WEIR__REQUEST_READ; /* one of both is not by auto-read */
     port->fixed[i].slot = fixed;
     append_fixed_locked(port, i);
 }
@@ -454,27 +477,145 @@ static bool push(weir__port *port, weir__hop_node *node, uint32_t fixed, weir_ch
     return true;
 }
 
-/* The next node and its slot, for a fixed one may be pushed again at once; NULL if there is none:
- * then the port is not to be run any more, and closed if so asked. */
-static weir__hop_node *take(weir__port *port, bool close, uint32_t *ret_slot)
+/* ---- messages that wait in a port ---- */
+
+static bool is_open_locked(const weir__port *port, const weir_channel *channel)
 {
-    weir__list *link;
-    weir__hop_node *node = NULL;
+    return port->is_asked || port->lets_all_pass || weir_channel_auto_read(channel);
+}
+
+static bool is_end_of_input(weir__hop_node *node)
+{
+    const weir_msg *msg = container_of(node, struct parcel, node)->msg;
+
+    return node->slot == WEIR__EVENT &&
+           (msg == weir_event_input_closed() || msg == weir_event_input_drained());
+}
+
+/* True if it may not overtake a message. */
+static bool stays_behind(weir__hop_node *node)
+{
+    return node->is_fixed ? node->slot == WEIR__READ_COMPLETE
+                          : node->slot == WEIR__READ || is_end_of_input(node);
+}
+
+static weir__hop_node *first_message_locked(weir__port *port)
+{
+    weir__hop_node *node;
+
+    for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
+        node = container_of(link, weir__hop_node, link);
+        if (node->slot == WEIR__READ)
+            return node;
+    }
+    return NULL;
+}
+
+/* The first message that waits, or NULL. */
+static weir__hop_node *first_waiting_locked(weir__port *port, const weir_channel *channel)
+{
+    return is_open_locked(port, channel) ? NULL : first_message_locked(port);
+}
+
+/* The first node that need not wait: all in front of `waiting`, and some behind it. */
+static weir__hop_node *first_free_locked(weir__port *port, const weir__hop_node *waiting)
+{
+    bool is_behind = false;
+    weir__hop_node *node;
+
+    for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
+        node = container_of(link, weir__hop_node, link);
+        is_behind = is_behind || node == waiting;
+        if (!is_behind || !stays_behind(node))
+            return node;
+    }
+    return NULL;
+}
+
+static weir__hop_node *pop_locked(weir__port *port, weir__hop_node *node)
+{
+    weir__list_remove(&node->link);
+    if (node->slot == WEIR__READ) {
+        port->is_asked = false;
+        port->has_passed = true;
+    } else if (node->slot == WEIR__READ_COMPLETE) {
+        port->has_passed = false;
+    }
+    port->running = node->slot;
+    return node;
+}
+
+/* Those in front of a message that waits are complete. Its node may be under way further behind. */
+static weir__hop_node *complete_locked(weir__port *port)
+{
+    unsigned i = 0;
+
+    while (fixed_slots[i] != WEIR__READ_COMPLETE)
+        i++;
+    port->has_passed = false;
+    port->running = WEIR__READ_COMPLETE;
+    ++*count_of(port, WEIR__READ_COMPLETE);
+    return &port->fixed[i];
+}
+
+static weir__hop_node *next_locked(weir__port *port, const weir_channel *channel,
+                                   uint32_t *ret_slot)
+{
+    weir__hop_node *waiting = first_waiting_locked(port, channel), *node;
+
+    if (waiting != NULL && port->has_ended) {
+        weir__list_remove(&waiting->link);
+        port->running = waiting->slot;
+        *ret_slot = DROPPED;
+        return waiting;
+    }
+    node = first_free_locked(port, waiting);
+    if (node != NULL)
+        node = pop_locked(port, node);
+    else if (waiting != NULL && port->has_passed)
+        node = complete_locked(port);
+    *ret_slot = port->running;
+    return node;
+}
+
+/* The next node and its slot, for a fixed one may be pushed again at once; NULL if there is none
+ * that need not wait: then the port is not to be run any more, and closed if so asked. */
+static weir__hop_node *take(weir__port *port, const weir_channel *channel, bool close,
+                            uint32_t *ret_slot)
+{
+    weir__hop_node *node;
 
     weir__mutex_lock(&port->lock);
     if (port->running != 0)
         --*count_of(port, port->running);
     port->running = 0;
-    link = weir__list_pop(&port->nodes);
-    if (link != NULL) {
-        node = container_of(link, weir__hop_node, link);
-        *ret_slot = port->running = node->slot;
-    } else {
+    node = next_locked(port, channel, ret_slot);
+    if (node == NULL) {
         port->posted = false;
         port->closed = close;
     }
     weir__mutex_unlock(&port->lock);
     return node;
+}
+
+/* A request passes the port. True if a message that waits there is the answer: it is on its way. */
+static bool answers_request(weir__port *port, const weir__event *event, weir_channel *channel,
+                            weir_executor *executor)
+{
+    bool asks = !event->is_auto && !weir_channel_auto_read(channel), has_some, is_first;
+
+    weir__mutex_lock(&port->lock);
+    if (asks)
+        port->is_asked = true;
+    has_some = first_message_locked(port) != NULL;
+    is_first = has_some && !port->posted;
+    port->posted = port->posted || is_first;
+    weir__mutex_unlock(&port->lock);
+    if (is_first) {
+        weir_channel_retain(channel);
+        post(executor, &port->task);
+    }
+    return has_some && asks;
 }
 
 /* Nothing of what goes the way of this slot is in the port, or being passed on from it. */
@@ -509,7 +650,7 @@ static void dispatch(weir_ctx *ctx, const weir__event *event,
     int err;
 
     if (is_fixed_slot(event->slot)) {
-        push_there(ctx, NULL, event->slot);
+        push_there(ctx, NULL, event->slot | (event->is_auto ? AUTO : 0u));
         return;
     }
     err = parcel_create(ctx->channel, event, &parcel);
@@ -523,6 +664,10 @@ static void dispatch(weir_ctx *ctx, const weir__event *event,
 
 void weir__hop_enter(weir_ctx *ctx, const weir__event *event)
 {
+    if (event->slot == WEIR__REQUEST_READ &&
+        answers_request(&weir__hop_of(ctx)->outbox, event, ctx->channel,
+                        weir__channel_executor(ctx->channel)))
+        return;
     dispatch(ctx, event, push_in);
 }
 
@@ -589,7 +734,7 @@ static void tell_removed(weir_ctx *ctx)
 static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
 {
     struct parcel *parcel;
-    weir__event event = {.slot = slot};
+    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
 
     if (slot == ADDED) {
         if (!weir__hop_of(ctx)->is_ready)
@@ -598,6 +743,8 @@ static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
         tell_removed(ctx);
     } else if (slot == ENDED) {
         push_out(ctx, NULL, ENDED);
+    } else if (slot == DROPPED) {
+        drop_parcel(ctx, container_of(node, struct parcel, node));
     } else if (node->is_fixed) {
         deliver(ctx, &event);
     } else {
@@ -635,19 +782,30 @@ static weir_ctx *neighbour_for(weir_ctx *ctx, uint32_t slot)
                : NULL;
 }
 
+static bool is_answered(weir_ctx *ctx, const weir__event *event)
+{
+    weir__hop *hop = weir__hop_of(ctx);
+
+    return event->slot == WEIR__REQUEST_READ &&
+           answers_request(&hop->inbox, event, ctx->channel, hop->executor);
+}
+
 /* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
 void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
 {
     weir_ctx *next;
 
-    while ((next = neighbour_for(ctx, event->slot)) != NULL) {
+    for (; !is_answered(ctx, event); ctx = next) {
+        next = neighbour_for(ctx, event->slot);
+        if (next == NULL) {
+            dispatch(ctx, event, push_out);
+            return;
+        }
         if (takes(next, event->slot)) {
             weir__invoke(next, event);
             return;
         }
-        ctx = next;
     }
-    dispatch(ctx, event, push_out);
 }
 
 void weir__hop_ask_removal(weir_ctx *ctx)
@@ -658,7 +816,7 @@ void weir__hop_ask_removal(weir_ctx *ctx)
 static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
 {
     struct parcel *parcel;
-    weir__event event = {.slot = slot};
+    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
 
     if (slot == LEAVE) {
         weir__pipeline_remove(ctx);
@@ -666,6 +824,8 @@ static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
         weir__hop_of(ctx)->is_gone = true;
     } else if (slot == ENDED) {
         weir__pipeline_end_behind(ctx);
+    } else if (slot == DROPPED) {
+        drop_parcel(ctx, container_of(node, struct parcel, node));
     } else if (node->is_fixed) {
         weir__pass(ctx, &event);
     } else {
@@ -689,7 +849,7 @@ static void run_inbox(void *arg, int status)
 
     (void)status; /* run or cancelled: what is on the way must arrive */
     for (int i = 0; i < BATCH; i++) {
-        node = take(&hop->inbox, hop->is_over && ctx->offloads == 0, &slot);
+        node = take(&hop->inbox, channel, hop->is_over && ctx->offloads == 0, &slot);
         if (node == NULL) {
             if (hop->is_over && ctx->offloads == 0)
                 push_out(ctx, NULL, REMOVED);
@@ -724,7 +884,7 @@ static void run_outbox(void *arg, int status)
     (void)status;
     if (!has_moved(channel)) {
         for (int i = 0; i < BATCH; i++) {
-            node = take(&hop->outbox, false, &slot);
+            node = take(&hop->outbox, channel, false, &slot);
             if (node == NULL)
                 break;
             pass_node(ctx, node, slot);

@@ -44,6 +44,10 @@ typedef struct weir__port {
     bool closed;           /* the handler is gone: use the outbox */
     unsigned under_way[2]; /* what goes in, and out: pushed, and not through yet */
     uint32_t running;      /* the slot of the node that was taken, 0 = none: not through either */
+    bool is_asked;         /* a message was requested and has not passed */
+    bool has_passed;       /* a message, since the last read_complete */
+    bool has_ended;        /* the channel is inactive: messages that wait are released */
+    bool lets_all_pass;    /* the handler is removed */
     weir_task task;
     weir__hop_node fixed[WEIR__HOP_FIXED];
 } weir__port;

@@ -300,6 +300,11 @@ void weir_request_read(weir_ctx *ctx)
     fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ});
 }
 
+void weir__request_read_by_itself(weir_ctx *ctx)
+{
+    fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ, .is_auto = true});
+}
+
 void weir_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done)
 {
     if (may_begin(ctx, done))

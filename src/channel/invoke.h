@@ -14,6 +14,7 @@
 /* An event, or something asked for; what it brings is its receiver's. */
 typedef struct weir__event {
     uint32_t slot; /* one bit */
+    bool is_auto;  /* a request to read that auto-read makes */
     int err;
     weir_msg *msg;
     weir_promise *done;
@@ -27,5 +28,8 @@ void weir__invoke(weir_ctx *ctx, const weir__event *event);
 
 /* Passes an event on from this context, on the channel's loop. */
 void weir__pass(weir_ctx *ctx, const weir__event *event);
+
+/* weir_request_read, by auto-read: messages that wait go on, but none was requested. */
+void weir__request_read_by_itself(weir_ctx *ctx);
 
 #endif

@@ -97,11 +97,14 @@ static bool is_removed(const weir_ctx *ctx)
 
 /* The slots that make the channel fire an event. Requests to read need not be repeated for a
  * handler that lets all messages pass while auto-read is on. */
-static uint32_t slots_of(const weir_handler *handler)
+static uint32_t slots_of(const weir_ctx *ctx)
 {
-    uint32_t mask = weir__handler_mask(handler);
+    bool keeps_reads = ctx->handler->keeps_reads;
+    uint32_t mask = weir__handler_mask(ctx->handler);
 
-    return handler->keeps_reads ? mask & ~(uint32_t)WEIR__REQUEST_READ : mask;
+    if (keeps_reads)
+        mask &= ~(uint32_t)WEIR__REQUEST_READ;
+    return keeps_reads || weir__ctx_is_elsewhere(ctx) ? mask | WEIR__KEEPS_READS : mask;
 }
 
 static void collect_mask(weir_pipeline *pipeline)
@@ -109,7 +112,7 @@ static void collect_mask(weir_pipeline *pipeline)
     pipeline->ends.slots = 0;
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
         if (!is_removed(ctx))
-            pipeline->ends.slots |= slots_of(ctx->handler);
+            pipeline->ends.slots |= slots_of(ctx);
 }
 
 /* ---- finding ---- */
@@ -307,7 +310,7 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__sp
         anchor = weir__initializer_place(pipeline);
     link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
                 ctx);
-    pipeline->ends.slots |= slots_of(ctx->handler);
+    pipeline->ends.slots |= slots_of(ctx);
     if (spot->kind == WEIR__INSTEAD)
         replace(pipeline, anchor, ctx);
     else if (has_begun(pipeline))

@@ -64,15 +64,23 @@ void weir__channel_look_at_reading(weir_channel *channel)
         channel->transport->read_start(channel, (now & WEIR__READING_ONCE) != 0);
 }
 
+/* Another thread may have switched auto-read off and on again meanwhile: handlers that saw it off
+ * keep messages, and have to be told. */
+static bool needs_request(const weir_channel *channel)
+{
+    return !weir__channel_has(channel, WEIR__AUTO_READING) ||
+           (channel->pipeline.ends.slots & WEIR__KEEPS_READS) != 0;
+}
+
 void weir__channel_look_at_auto_read(weir_channel *channel)
 {
     bool on = weir_channel_auto_read(channel);
 
     if (weir__channel_has(channel, WEIR__INPUT_PAUSED) && weir__hop_may_read(channel))
         channel->flags &= ~(uint32_t)WEIR__INPUT_PAUSED;
-    if (on && !weir__channel_has(channel, WEIR__AUTO_READING)) {
+    if (on && needs_request(channel)) {
         channel->flags |= WEIR__AUTO_READING;
-        weir_request_read(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_ends(channel));
     } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
         channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
     }
@@ -112,7 +120,7 @@ void weir__channel_release_input(weir_channel *channel)
 void weir__channel_begin_reading(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
-        weir_request_read(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_ends(channel));
     weir__channel_look_at_reading(channel); /* one may have been asked for before */
 }
 
@@ -165,7 +173,7 @@ void weir__channel_read_complete(weir_channel *channel)
     weir_fire_read_complete(weir__channel_ends(channel));
     if (weir__channel_has(channel, WEIR__AUTO_READING) &&
         (channel->pipeline.ends.slots & WEIR__REQUEST_READ) != 0)
-        weir_request_read(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_ends(channel));
 }
 
 /* The library's reference stays: what is fired is one more. */

@@ -395,6 +395,7 @@ static void secure_letters(weir_ctx *ctx)
 }
 
 static weir_group *helpers;
+static struct line_end *working;
 
 struct job {
     struct line_end *end;
@@ -427,7 +428,7 @@ static void work_on(weir_ctx *ctx, weir_msg *msg)
     char note[] = "read(x)";
 
     if (job != NULL) {
-        job->end = line_end_of(ctx);
+        job->end = working;
         job->letter = note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
         line_note(job->end, note);
         weir_set_auto_read(ctx, false);
@@ -435,6 +436,12 @@ static void work_on(weir_ctx *ctx, weir_msg *msg)
             free(job);
     }
     weir_msg_release(msg);
+}
+
+static void open_helpers(struct line *line)
+{
+    helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    working = &line->server;
 }
 
 static void assert_one_by_one(struct line *line)
@@ -448,7 +455,7 @@ static void assert_one_by_one(struct line *line)
 /* Issue 14, 5. */
 TEST_EACH_LINE(tls_demand, work_that_switches_auto_read_is_done_in_order)
 {
-    helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    open_helpers(line);
     secure_open(&secure_on_line);
     line->server.on_active = secure_letters;
     line->client.on_active = secure_client;
@@ -469,11 +476,89 @@ static void plain_letters(weir_ctx *ctx)
 
 TEST_EACH_LINE(tls_demand, so_it_is_without_tls)
 {
-    helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
+    open_helpers(line);
     line->server.on_active = plain_letters;
     line->server.on_read = work_on;
     line_open(line, NULL);
     assert_one_by_one(line);
+    line_close(line);
+    secure_end_loops(line);
+    end_group(helpers);
+}
+
+/* ---- handlers on executors of their own ---- */
+
+static const weir_handler worker = {.name = "worker", .read = work_on};
+
+static void add_letters_and_worker(weir_ctx *ctx)
+{
+    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.first = true, .group = helpers),
+                            &worker, NULL);
+    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+}
+
+/* The decoder has passed on many messages when the handler switches auto-read off. */
+TEST_EACH_LINE(tls_demand, so_it_is_for_a_handler_elsewhere)
+{
+    open_helpers(line);
+    line->server.on_active = add_letters_and_worker;
+    line_open(line, NULL);
+    assert_one_by_one(line);
+    line_close(line);
+    secure_end_loops(line);
+    end_group(helpers);
+}
+
+static void add_letters_elsewhere(weir_ctx *ctx)
+{
+    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.first = true, .group = helpers),
+                            &letters.handler, NULL);
+}
+
+TEST_EACH_LINE(tls_demand, so_it_is_behind_a_decoder_elsewhere)
+{
+    open_helpers(line);
+    line->server.on_active = add_letters_elsewhere;
+    line->server.on_read = work_on;
+    line_open(line, NULL);
+    assert_one_by_one(line);
+    line_close(line);
+    secure_end_loops(line);
+    end_group(helpers);
+}
+
+static void count_read(weir_ctx *ctx, weir_msg *msg)
+{
+    char note[] = "read(x)";
+
+    (void)ctx;
+    note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
+    weir_msg_release(msg);
+    line_note(working, note);
+}
+
+static void ask_for_next(weir_ctx *ctx)
+{
+    line_note(working, "complete");
+    weir_request_read(ctx);
+}
+
+/* One request for each message, from `read_complete`, through all of it. */
+TEST_EACH_LINE(tls_demand, requests_pass_executors_and_come_back_with_one_message)
+{
+    static const weir_handler asker = {
+        .name = "asker", .read = count_read, .read_complete = ask_for_next};
+
+    open_helpers(line);
+    line->server.on_active = add_letters_elsewhere;
+    line_open(line, &(const struct line_options){.server = ON_DEMAND});
+    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(line->server.channel),
+                                       WEIR_PLACE(.after = "letters", .group = helpers), &asker,
+                                       NULL),
+                     0);
+    weir_channel_request_read(line->server.channel);
+    line_say(&line->client, "abc");
+    assert_heard(&line->server, "read(a) complete read(b) complete read(c) complete");
     line_close(line);
     secure_end_loops(line);
     end_group(helpers);
