@@ -28,7 +28,8 @@
 #include <weir/tls.h>
 
 #define WIRE_SIZE ((size_t)128 * 1024)
-#define FLIGHTS_MAX ((size_t)16 * 1024)  /* of a handshake, and of the end */
+#define FLIGHTS_MAX ((size_t)16 * 1024) /* of a handshake, and of the end */
+#define RENEWALS_MAX 24                 /* more may be refused as a flood of records without data */
 #define ANSWERS_MAX ((int64_t)64 * 1024) /* that wait to be sent, besides writes */
 #define NARROW 4096                      /* what a socket takes that the peer does not read from */
 #define RECORD_HEADER 5
@@ -100,6 +101,7 @@ struct play {
     bool is_server, is_tls_1_2, has_half_closure, is_narrow, has_long_tickets;
     bool is_changed; /* what the peer sent is not what we get, */
     bool is_closed;  /* or not all of it: we close, */
+    unsigned renewals;
     bool is_unusual; /* or the peer does what may be refused */
 };
 
@@ -345,7 +347,8 @@ static void let_peer_renew(struct play *play, unsigned how)
 {
     if (!SSL_is_init_finished(play->peer))
         return;
-    play->is_unusual |= play->is_tls_1_2 || play->is_narrow;
+    play->renewals++;
+    play->is_unusual |= play->is_tls_1_2 || play->is_narrow || play->renewals > RENEWALS_MAX;
     if (play->is_tls_1_2)
         (void)SSL_renegotiate(play->peer);
     else if (how % 3 == 2)
