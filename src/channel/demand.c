@@ -102,11 +102,16 @@ static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *s
     } while (goes_on(ctx, source));
 }
 
-/* The request of a handler behind that nothing was left for. */
+/*
+ * The request of a handler behind that nothing was left for. A handler that is removed has answered
+ * a single request with what it handed on, but not the request of auto-read.
+ */
 static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
 {
     weir__demand_of(ctx)->owes_request = false;
-    return weir__demand_is_open(ctx) && !source->has_more(ctx) && !weir__ctx_is_removed(ctx);
+    if (weir__ctx_is_removed(ctx))
+        return weir__demand_has_auto_read(ctx);
+    return weir__demand_is_open(ctx) && !source->has_more(ctx);
 }
 
 void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)

@@ -416,6 +416,12 @@ static void remove_base(weir_ctx *ctx, char letter)
         (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "spelling", NULL);
 }
 
+static void remove_any_base(weir_ctx *ctx, char letter)
+{
+    for (size_t i = 0; letter == 'b' && i < BASES; i++)
+        (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), bases[i]->name, NULL);
+}
+
 TEST(demand, a_handler_that_is_removed_from_inside_hands_on_the_rest_in_order)
 {
     weir_embedded *embedded = open_with(&spelling.handler, false);
@@ -424,6 +430,25 @@ TEST(demand, a_handler_that_is_removed_from_inside_hands_on_the_rest_in_order)
     put(embedded, "abcd");
     assert_seen("abcd;");
     weir_embedded_release(embedded);
+}
+
+/* The request of auto-read is not answered for good by what was kept: it goes on to the channel. */
+TEST(demand, auto_read_goes_on_when_a_handler_is_removed_as_it_resumes)
+{
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(bases[i], true);
+
+        put(embedded, "abcd");
+        request(embedded);
+        assert_seen("a;");
+        seen.on_letter = remove_any_base;
+        set_auto_read(embedded, true);
+        assert_true(seen.length > 0 && seen.text[0] == 'b');
+        seen.length = 0;
+        put(embedded, "e");
+        assert_seen("e;");
+        weir_embedded_release(embedded);
+    }
 }
 
 /* A request that was made before the handler came counts. */
