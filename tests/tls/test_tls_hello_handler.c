@@ -218,6 +218,32 @@ TEST(tls_hello_handler, is_read_where_reads_are_on_demand)
     weir_embedded_release(embedded);
 }
 
+/* As a proxy does that has to read the hello before it knows where to connect to. */
+TEST(tls_hello_handler, leaves_a_channel_that_reads_when_auto_read_is_switched_on)
+{
+    struct told told = {.count = 0};
+    weir_embedded *embedded = NULL;
+    struct draft draft, out = {.length = 0};
+
+    draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
+    assert_int_equal(
+        weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)),
+            &embedded),
+        0);
+    assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
+    stage_put(embedded, draft.bytes, draft.length);
+    assert_int_equal(told.count, 1);
+    weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
+    weir_embedded_run(embedded);
+    collect(embedded, &out);
+    assert_int_equal(out.length, draft.length);
+    stage_put(embedded, "more", 4);
+    collect(embedded, &out);
+    assert_int_equal(out.length, draft.length + 4);
+    weir_embedded_release(embedded);
+}
+
 /* Who hears that it is something else may take it for what it is. */
 static void take_over(weir_ctx *ctx, int err, const char *detail)
 {
