@@ -82,12 +82,14 @@ void weir__uring_close(weir__io *io)
 /*
  * Ends all that is in flight, for a second at most. What has not reached the kernel yet is
  * submitted first, so that it completes like the rest. What completes is kept: nobody may be told
- * now.
+ * now. However late it is, the kernel is entered once after the cancellation: a thread that was
+ * without a CPU for a second must not lose its handles.
  */
 static void settle(weir__uring *self)
 {
     int64_t give_up_ns = weir__monotonic_now() + SETTLE_NS;
     int err = weir__uring_enter(self, 0);
+    bool is_cancelled = false;
 
     self->is_settling = true;
     if (err == 0)
@@ -96,9 +98,10 @@ static void settle(weir__uring *self)
         (void)weir__uring_count(self);
         while (weir__uring_complete_next(self)) {
         }
-        if (!is_any_in_flight(self) || weir__monotonic_now() >= give_up_ns)
+        if (!is_any_in_flight(self) || (is_cancelled && weir__monotonic_now() >= give_up_ns))
             break;
         err = err < 0 ? err : weir__uring_enter(self, give_up_ns);
+        is_cancelled = true;
     } while (err == 0);
     self->is_settling = false;
 }

@@ -11,6 +11,7 @@
 
 #include <weir/error.h>
 
+#include "base/thread.h"
 #include "loop/uring.h"
 #include "support/executor/messages.h"
 #include "support/loop/suite.h"
@@ -382,6 +383,39 @@ static void close_with_connections_kept(struct driver *driver)
     peer_close(listener);
     for (int i = 0; i < 100; i++)
         (void)close(clients[i]);
+}
+
+static bool is_stalled;
+
+/* As if the machine had left the thread without a CPU for longer than a rebuild waits. */
+static int enter_after_a_stall(unsigned ring, unsigned submit, unsigned wait, unsigned flags,
+                               sigset_t *argument, size_t size)
+{
+    if (is_stalled)
+        weir__thread_sleep(weir_ms(1050));
+    is_stalled = false;
+    return uring_real.enter(ring, submit, wait, flags, argument, size);
+}
+
+TEST(uring, a_stall_during_a_rebuild_costs_no_handle)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    uring_seam_restore();
+    weir__uring_system.enter = enter_after_a_stall;
+    suite_open(&driver, BACKEND_URING);
+    peer = peer_open_pair(&driver, PAIR_TCP);
+    peer_receive_start(peer, false);
+    driver_turn(&driver);
+    is_stalled = true;
+    assert_int_equal(weir__io_rebuild(driver.io), 0);
+    assert_false(is_stalled);
+    assert_int_equal(peer_remote_send(peer, 100), 100);
+    driver_until(&driver, peer->bytes == 100 || peer->fails > 0);
+    assert_int_equal(peer->fails, 0);
+    suite_close(&driver);
+    uring_seam_restore();
 }
 
 TEST(uring, keeps_connections_that_are_not_wanted_yet)
