@@ -91,7 +91,7 @@ enum weir__openssl_choice {
 /*
  * What a peer may send after the handshake without sending data: each record costs 1, a message of
  * the handshake (new keys, a ticket, the demand for another handshake) 16 in all, and a record with
- * data brings back 2. So 32 new keys in a row are accepted, and one for every 7 records of data.
+ * data brings back 2. So 32 new keys in a row are accepted, and one for every 8 records of data.
  */
 #define WEIR__OPENSSL_USELESS_MAX 512
 #define WEIR__OPENSSL_MESSAGE_COST 16

@@ -231,7 +231,7 @@ static void step(weir_ctx *ctx, weir_buf *in)
 
 /*
  * Whether a server has to wait for more of the client's hello; then `ret_need` bytes. A session
- * that has got half a record takes 33 KB of buffers for it, however little has come. So it gets a
+ * that has got half a record takes 64 KB of buffers for it, however little has come. So it gets a
  * hello that is complete, or bytes that are none: it knows what to say to them.
  */
 static bool awaits_hello(weir__tls *tls, const weir_buf *in, size_t *ret_need)
