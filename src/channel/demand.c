@@ -104,14 +104,12 @@ static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *s
 
 /*
  * The request of a handler behind that nothing was left for. A handler that is removed has answered
- * a single request with what it handed on, but not the request of auto-read.
+ * a single request if it handed something on, but not the request of auto-read.
  */
 static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
 {
     weir__demand_of(ctx)->owes_request = false;
-    if (weir__ctx_is_removed(ctx))
-        return weir__demand_has_auto_read(ctx);
-    return weir__demand_is_open(ctx) && !source->has_more(ctx);
+    return weir__demand_is_open(ctx) && (weir__ctx_is_removed(ctx) || !source->has_more(ctx));
 }
 
 void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes)
@@ -228,8 +226,10 @@ void weir__demand_hand_on(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
     }
     if (more != NULL && more(ctx))
         has_passed = true;
-    if (has_passed)
+    if (has_passed) {
+        demand->is_asked = false;
         weir_fire_read_complete(ctx);
+    }
     fire_end(ctx);
 }
 

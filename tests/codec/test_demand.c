@@ -451,6 +451,27 @@ TEST(demand, auto_read_goes_on_when_a_handler_is_removed_as_it_resumes)
     }
 }
 
+static void ask_and_remove(weir_ctx *ctx, char letter)
+{
+    if (letter == 'a') {
+        weir_request_read(ctx);
+        (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "letters", NULL);
+    }
+}
+
+TEST(demand, a_request_outlives_a_handler_that_is_removed_with_nothing_left)
+{
+    weir_embedded *embedded = open_with(&letters.handler, true);
+
+    seen.on_letter = ask_and_remove;
+    request(embedded);
+    put(embedded, "a");
+    put(embedded, "b");
+    put(embedded, "c");
+    assert_seen("a;b;");
+    weir_embedded_release(embedded);
+}
+
 /* A request that was made before the handler came counts. */
 TEST(demand, a_handler_that_comes_late_answers_the_request_that_waits)
 {
