@@ -77,17 +77,24 @@ static __attribute__((noinline)) int64_t besides(const weir_msg *msg)
     return datagram != NULL ? DATAGRAM_COST : 0;
 }
 
-static int64_t cost_of(const weir_msg *msg, int64_t size)
+/* Most messages are buffers: those need no call for their size. */
+static inline int64_t size_of(const weir_msg *msg)
 {
-    const weir_buf *buf =
-        weir_msg_is(msg, &weir_buf_type) ? (const weir_buf *)(const void *)msg : NULL;
+    return weir_msg_is(msg, &weir_buf_type)
+               ? (int64_t)weir_buf_readable((const weir_buf *)(const void *)msg)
+               : (int64_t)weir_msg_size(msg);
+}
 
-    return size + WEIR__OUTBOUND_COST + (buf != NULL ? slack_of(buf, size) : besides(msg));
+static inline int64_t cost_of(const weir_msg *msg, int64_t size)
+{
+    return size + WEIR__OUTBOUND_COST +
+           (weir_msg_is(msg, &weir_buf_type) ? slack_of((const weir_buf *)(const void *)msg, size)
+                                             : besides(msg));
 }
 
 int64_t weir__outbound_cost(const weir_msg *msg)
 {
-    return cost_of(msg, (int64_t)weir_msg_size(msg));
+    return cost_of(msg, size_of(msg));
 }
 
 static bool is_sparse_view(const weir_buf *buf)
@@ -325,7 +332,7 @@ static __attribute__((noinline, cold)) void refuse(weir_channel *channel, weir_m
 
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
-    int64_t size = (int64_t)weir_msg_size(msg), cost;
+    int64_t size = size_of(msg), cost;
     weir__entry *entry;
     int err;
 
