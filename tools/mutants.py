@@ -9,7 +9,7 @@ tools/mutants/<layer>.txt is a list of mutants:
     mutant NAME              what the mistake is, in a few words joined by hyphens
     file PATH
     tests NAME...            the ctest names that should notice, or
-    check NAME...            checks of tools/check.py
+    check NAME...            the tools/check_NAME.py that should notice; it gets the build folder
     preset NAME              asan if absent; release, tsan
     -OLD LINE                one to five lines, as they stand in the file, exactly once
     +NEW LINE                any number; none deletes the old ones
@@ -158,30 +158,30 @@ def failed_test(preset, tests):
     return f"{found[1]}{' (hangs)' if found[2] == 'Timeout' else ''}" if found else "ctest"
 
 
-def failed_check(checks):
+def failed_check(preset, checks):
     for check in checks:
-        if not run(["python3", "tools/check.py", check])[0]:
+        if not run(["python3", f"tools/check_{check}.py", f"build/{preset}"])[0]:
             return f"check {check}"
     return None
 
 
 def prepare(mutants):
     """Configures and builds what the mutants need and verifies that it passes as it is."""
-    for preset in sorted({m.preset for m in mutants if m.tests}):
+    for preset in sorted({m.preset for m in mutants}):
         mine = [m for m in mutants if m.preset == preset]
         targets = sorted({t for m in mine for t in m.targets})
+        tests = sorted({t for m in mine for t in m.tests})
         print(f"building {len(targets)} test programs, {preset}", flush=True)
         settings = ["-DWEIR_WERROR=OFF", f"-DWEIR_TEST_TIMEOUT={TIMEOUT_S}"]
-        configured = run(["cmake", "--preset", preset, *settings])
-        for passed, output in (configured, build(preset, targets)):
-            if not passed:
-                sys.exit(output[-5000:])
-        failed = failed_test(preset, sorted({t for m in mine for t in m.tests}))
+        passed, output = run(["cmake", "--preset", preset, *settings])
+        if passed and targets:
+            passed, output = build(preset, targets)
+        if not passed:
+            sys.exit(output[-5000:])
+        failed = failed_test(preset, tests) if tests else None
+        failed = failed or failed_check(preset, sorted({c for m in mine for c in m.checks}))
         if failed:
             sys.exit(f"{failed} fails without a mutant, {preset}")
-    failed = failed_check(sorted({c for m in mutants for c in m.checks}))
-    if failed:
-        sys.exit(f"{failed} fails without a mutant")
 
 
 def verdict_of(mutant):
@@ -195,7 +195,7 @@ def verdict_of(mutant):
             if not passed:
                 return "INVALID", "does not build:\n" + output[-2000:]
         noticed = failed_test(mutant.preset, mutant.tests) if mutant.tests else None
-        noticed = noticed or failed_check(mutant.checks)
+        noticed = noticed or failed_check(mutant.preset, mutant.checks)
         if noticed:
             return "killed", noticed
         return "SURVIVED", " ".join(mutant.tests + mutant.checks)
