@@ -285,11 +285,13 @@ void weir__background_writer_push(weir__background_writer *writer)
 
 int weir__background_writer_flush(weir__background_writer *writer)
 {
-    uint32_t number = push(writer, false), done;
+    uint32_t number = push(writer, false);
+    uint32_t done = atomic_load_explicit(&writer->done, memory_order_acquire);
 
-    while (done = atomic_load_explicit(&writer->done, memory_order_acquire),
-           (int32_t)(done - number) < 0)
+    while ((int32_t)(done - number) < 0) {
         weir__futex_wait(&writer->done, done, WEIR_NEVER);
+        done = atomic_load_explicit(&writer->done, memory_order_acquire);
+    }
     return weir__background_writer_error(writer);
 }
 

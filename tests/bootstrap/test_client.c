@@ -399,7 +399,7 @@ TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
 {
     struct service service = {0};
     struct caller caller = {0};
-    struct canceller canceller = {0};
+    struct canceller canceller = {.done = NULL};
     struct gate gate = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
