@@ -17,6 +17,7 @@
 
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
+#include "support/executor/global.h"
 #include "support/loop/backend.h"
 #include "support/loop/sockets.h"
 #include "support/test.h"
@@ -96,7 +97,7 @@ static void block_signals(void)
 static struct program start(enum weir_io io, rlim_t limit)
 {
     struct program program;
-    int ends[2];
+    int ends[2], status;
 
     assert_int_equal(pipe(ends), 0);
     program.pid = fork();
@@ -109,7 +110,9 @@ static struct program start(enum weir_io io, rlim_t limit)
         for (int i = STDERR_FILENO + 1; i < 256; i++)
             (void)close(i);
         descriptors_limit(limit);
-        _exit(serve(io, STDOUT_FILENO));
+        status = serve(io, STDOUT_FILENO);
+        global_settle(); /* _exit does not wait for its thread, and TSan reports that */
+        _exit(status);
     }
     (void)close(ends[1]);
     program.output = ends[0];

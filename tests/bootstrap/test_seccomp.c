@@ -11,6 +11,7 @@
 #include "support/bootstrap/service.h"
 #include "support/bootstrap/visitor.h"
 #include "support/child.h"
+#include "support/executor/global.h"
 #include "support/executor/messages.h"
 #include "support/seccomp.h"
 #include "support/test.h"
@@ -59,6 +60,7 @@ static void serve_on_epoll(void)
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
+    global_settle(); /* a child's _exit does not wait for its thread, and TSan reports that */
 }
 
 static void be_refused(void)

@@ -235,7 +235,7 @@ TEST(kind, is_drained_before_timers_are_cancelled)
     assert_int_equal(atomic_load(&tally.run), 1);
     assert_int_equal(atomic_load(&late.calls), 0);
     atomic_store(&kind.drains_left, 0);
-    run(tally_task, &tally); /* a turn, after which it is drained */
+    (void)weir_execute(kind.executor, tally_task, &tally); /* a turn, unless it has ended by now */
     kind_close();
     assert_int_equal(atomic_load(&late.cancelled), 1);
     assert_int_equal(atomic_load(&kind.drains_aborted), 0);
