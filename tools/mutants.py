@@ -26,7 +26,7 @@ from source import ROOT
 
 LISTS = ROOT / "tools/mutants"
 COPY = ROOT / "build/mutants"
-TIMEOUT_S = 60  # for one test program: a mistake may make it hang
+TIMEOUT_S = 90  # for one test program: a mistake may make it hang
 MUST_KILL = 0.95
 OLD_LINES_MAX = 5
 
