@@ -154,8 +154,10 @@ def failed_test(preset, tests):
     passed, output = run([*still, "ctest", "--test-dir", f"build/{preset}", *options])
     if passed:
         return None
-    found = re.search(r"Test +#\d+: (\S+) \.*\**(Failed|Timeout|Exception|Not Run)", output)
-    return f"{found[1]}{' (hangs)' if found[2] == 'Timeout' else ''}" if found else "ctest"
+    for name, result in re.findall(r"Test +#\d+: (\S+) \.*(.*?) +[\d.]+ sec", output):
+        if "Passed" not in result:
+            return f"{name} (hangs)" if "Timeout" in result else name
+    sys.exit(output[-5000:])
 
 
 def failed_check(preset, checks):
