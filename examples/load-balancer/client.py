@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """client.py half-closure PORT: sends much, ends its stream, and reads it all from an echo.
 client.py who PORT [CA]: asks a web server for its own address; by TLS if there is an authority.
-client.py drain PORT PID: the server PID is told to end, and still relays what this client sends."""
+client.py drain PORT PID: sends SIGTERM to the server PID, which still relays for this client."""
 import os
 import signal
 import socket
@@ -42,7 +42,7 @@ def half_closure(port):
 
 
 def ask(port, authority, words):
-    """What is answered, and our own address and port."""
+    """The answer, and our own address and port."""
     client = connect(port)
     own = "%s %d\n" % client.getsockname()
     if authority:

@@ -4,7 +4,7 @@
  *
  *      "set greeting 0 60 5\r\nhello\r\n"    ->  {SET, key greeting, expires in 60 s, data hello}
  *
- * What makes no sense is a command, too: its `error` is the answer.
+ * An invalid line is a command, too: its `error` is the answer.
  */
 #ifndef EXAMPLES_COMMAND_H
 #define EXAMPLES_COMMAND_H

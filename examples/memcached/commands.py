@@ -9,7 +9,7 @@ import time
 
 PATIENCE = 60  # seconds
 
-# What is sent, and all that is answered.
+# The bytes to send, and the whole answer.
 DIALOGUES = [
     (b"set a 5 0 3\r\nabc\r\n", b"STORED\r\n"),
     (b"get a\r\n", b"VALUE a 5 3\r\nabc\r\nEND\r\n"),

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PENDING_MAX 1024 /* no more is read from a client with so many unanswered requests */
+#define PENDING_MAX 1024 /* unanswered requests of a client, beyond which it is not read */
 
 /* One key of a command, one shard that it is for, or an answer that waits for those before it. */
 struct request {
@@ -202,7 +202,7 @@ static int print_stats(const struct session *self, weir_buf *buf)
 static void write_stats(weir_ctx *ctx)
 {
     struct session *self = weir_ctx_state(ctx);
-    weir_buf *buf;
+    weir_buf *buf = NULL;
     int err = weir_buf_create(1024, 0, &buf);
 
     if (!err)
