@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolver/hosts.h"
+#include "resolver/hosts_file.h"
 
 #define MAX 4
 

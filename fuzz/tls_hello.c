@@ -11,7 +11,7 @@
 #include <weir/embedded.h>
 #include <weir/error.h>
 
-#include "codec/flat.h"
+#include "codec/contiguous.h"
 #include "tls/tls_hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

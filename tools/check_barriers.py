@@ -20,13 +20,13 @@ import source
 # (the file that is compiled, the file of the statement, the statement without its memory order)
 STORES = [
     ("src/executor/executor.c", None, "atomic_store_explicit(&executor->next_wakeup, deadline_ns,"),
-    ("src/executor/life.c", None, "atomic_store_explicit(&executor->state, (uint32_t)state,"),
+    ("src/executor/lifecycle.c", None, "atomic_store_explicit(&executor->state, (uint32_t)state,"),
     ("src/executor/promise.c", None, "atomic_store_explicit(&promise->state, DONE,"),
 ]
 LOADS = [
     ("src/executor/executor.c", "src/base/queue.h", "return atomic_load_explicit(&queue->head,"),
     ("src/executor/executor.c", None, "if (when_ns < atomic_load_explicit(&executor->next_wakeup,"),
-    ("src/executor/life.c", None, "int64_t next_ns = atomic_load_explicit(&executor->next_wakeup,"),
+    ("src/executor/lifecycle.c", None, "int64_t next_ns = atomic_load_explicit(&executor->next_wakeup,"),
     ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->waiters,"),
     ("src/executor/promise.c", None, "else if (atomic_load_explicit(&promise->listeners,"),
     ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->state,"),

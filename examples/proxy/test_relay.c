@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/errand.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

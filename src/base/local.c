@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 
 #define SLOTS_MIN 32u
 #define INDEX_LIMIT 65536u

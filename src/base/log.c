@@ -19,10 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/instant_write.h"
+#include "sys/clock.h"
+#include "sys/nowait_write.h"
 #include "base/log_limit.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "base/timestamp.h"
 
 #define MESSAGE_SIZE 512

@@ -30,7 +30,7 @@
 
 #include "base/histogram.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 
 #define FIRST_CHUNK_SLOTS 64u
 #define CHUNKS_MAX 20 /* 67 million slots */

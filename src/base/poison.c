@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "base/environment.h"
+#include "sys/environment.h"
 
 bool weir__under_memcheck;
 

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 
 enum {
     DIGIT_BITS = 8,

@@ -21,11 +21,11 @@
 #include <weir/pipeline.h>
 #include <weir/task.h>
 
-#include "bootstrap/kind.h"
+#include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
 #include "executor/promise.h"
-#include "resolver/host.h"
+#include "resolver/host_name.h"
 
 #define DELAY_NS weir_ms(250)
 #define DELAY_MIN_NS weir_ms(10) /* RFC 8305, 8 */
@@ -42,7 +42,7 @@ struct race {
     weir_task give_up;
     weir_timer timer; /* until the next attempt */
     weir_executor *loop;
-    bool holds; /* the loop is held for attempts that are still to come (executor/roster.h) */
+    bool holds; /* the loop is held for attempts that are still to come (executor/leases.h) */
     int64_t delay_ns;
     weir_address local; /* without length: any */
     size_t started;

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "bootstrap/client.h"
-#include "bootstrap/kind.h"
+#include "bootstrap/transport_for.h"
 
 #define ADDRESSES_MAX 256
 

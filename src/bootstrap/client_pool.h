@@ -30,7 +30,7 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 
 enum weir__pooled_state {
     WEIR__POOLED_CONNECTING,

@@ -14,10 +14,10 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "bootstrap/client.h"
 #include "bootstrap/client_pool.h"
-#include "bootstrap/kind.h"
+#include "bootstrap/transport_for.h"
 
 struct entry {
     weir__string_node node;

@@ -28,14 +28,14 @@
 #include <weir/timer.h>
 #include <weir/unix.h>
 
-#include "base/clock.h"
-#include "base/descriptor.h"
-#include "base/environment.h"
+#include "sys/clock.h"
+#include "sys/descriptor.h"
+#include "sys/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "bootstrap/kind.h"
-#include "bootstrap/ready_socket.h"
+#include "bootstrap/transport_for.h"
+#include "bootstrap/notify_socket.h"
 #include "bootstrap/server.h"
 #include "executor/executor.h"
 

@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/thread.h"
-#include "bootstrap/kind.h"
+#include "sys/thread.h"
+#include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "bootstrap/kind.h"
+#include "bootstrap/transport_for.h"
 #include "bootstrap/server.h"
 
 #define ACCEPTORS_MAX 1024

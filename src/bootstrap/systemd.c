@@ -14,13 +14,13 @@
 #include <weir/address.h>
 #include <weir/error.h>
 
-#include "base/descriptor.h"
-#include "base/environment.h"
+#include "sys/descriptor.h"
+#include "sys/environment.h"
 #include "base/log.h"
-#include "base/process.h"
-#include "base/system.h"
-#include "base/thread.h"
-#include "bootstrap/ready_socket.h"
+#include "sys/process.h"
+#include "sys/system.h"
+#include "sys/thread.h"
+#include "bootstrap/notify_socket.h"
 
 #define FIRST 3
 #define COUNT_MAX 65536

@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 #include "buffer/leak.h"
 #include "buffer/pool.h"
 

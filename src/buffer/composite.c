@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 #include "buffer/leak.h"
 
 struct component {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors as a message. How they pass through a socket is the transports' (transport/rights.c).
+ * Descriptors as a message. How they pass through a socket is the transports' (transport/fd_passing.c).
  */
 #include "buffer/descriptors.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/descriptor.h"
+#include "sys/descriptor.h"
 #include "base/memory.h"
 #include "buffer/leak.h"
 

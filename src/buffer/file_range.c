@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/descriptor.h"
+#include "sys/descriptor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "buffer/leak.h"

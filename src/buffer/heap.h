@@ -29,7 +29,7 @@
 #include "buffer/outbox.h"
 #include "buffer/size_class.h"
 #include "buffer/slab.h"
-#include "buffer/tally.h"
+#include "buffer/counter.h"
 
 enum {
     WEIR__HEAP_METRIC_OUT, /* in use or in transit */

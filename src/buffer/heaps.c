@@ -16,7 +16,7 @@
 #include <weir/thread.h>
 
 #include "base/memory.h"
-#include "buffer/gauges.h"
+#include "buffer/pool_metrics.h"
 
 _Thread_local weir__heap *weir__heap_current;
 _Thread_local weir__heap *weir__heap_quick;

@@ -7,7 +7,7 @@
 #define WEIR_BUFFER_HEAPS_H
 
 #include "base/list.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "buffer/heap.h"
 
 typedef struct weir__heaps {

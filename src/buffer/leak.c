@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/clock.h"
-#include "base/ending.h"
+#include "sys/clock.h"
+#include "base/end_hooks.h"
 #include "base/log.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "sys/random.h"
+#include "sys/thread.h"
 #include "buffer/leak_record.h"
 #include "buffer/leak_report.h"
 

@@ -19,11 +19,11 @@
 
 #include <weir/thread.h>
 
-#include "base/backtrace.h"
-#include "base/clock.h"
+#include "sys/backtrace.h"
+#include "sys/clock.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "sys/random.h"
+#include "sys/thread.h"
 #include "buffer/leak.h"
 
 #define BUCKETS_MIN 64

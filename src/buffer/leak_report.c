@@ -21,11 +21,11 @@
 
 #include <weir/leak.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/symbol.h"
-#include "base/thread.h"
+#include "sys/symbol.h"
+#include "sys/thread.h"
 
 #define TEXT_SIZE 16384
 #define TEXT_CUT "  ...\n"

@@ -4,7 +4,7 @@
  */
 #include <weir/number.h>
 
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 
 /* ---- of `size` bytes ---- */
 

@@ -11,7 +11,7 @@
 
 #include <weir/buf.h>
 
-#include "buffer/tally.h"
+#include "buffer/counter.h"
 
 #define WEIR__OUTBOX_COUNT 16u
 

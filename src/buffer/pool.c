@@ -13,8 +13,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "base/clock.h"
-#include "base/turn.h"
+#include "sys/clock.h"
+#include "base/turn_hooks.h"
 #include "buffer/heaps.h"
 
 #define NOINLINE __attribute__((noinline))

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "channel/attribute.h"
-#include "channel/call.h"
+#include "channel/posted_call.h"
 #include "channel/channel_stats.h"
 
 #define LOCKS 16 /* a power of two; for all channels together */

@@ -2,7 +2,7 @@
 /*
  * Counting what channels do, for weir/channel_stats.h.
  *
- * Each kind of transport has figures of its own in each account (base/account.h). The channel layer
+ * Each kind of transport has figures of its own in each account (base/sharded_counters.h). The channel layer
  * counts almost everything; a transport calls weir__stats_received, or weir__stats_message, for
  * what it tells weir__channel_received. What is counted is counted before anybody is told of it.
  */

@@ -17,7 +17,7 @@
 #include "base/log_limit.h"
 #include "base/memory.h"
 #include "channel/channel_stats.h"
-#include "channel/progress.h"
+#include "channel/last_sent.h"
 
 #define LOOKS 8
 

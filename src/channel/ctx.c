@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "channel/channel.h"
-#include "channel/hop.h"
-#include "channel/node.h"
+#include "channel/remote_handler.h"
+#include "channel/node_pool.h"
 #include "executor/timer.h"
 
 /* A handler that holds back bytes. */

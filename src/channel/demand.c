@@ -5,7 +5,7 @@
 
 #include <weir/events.h>
 
-#include "channel/hop.h"
+#include "channel/remote_handler.h"
 
 /* Bits of kept_end, in the order in which the events are fired. */
 enum {

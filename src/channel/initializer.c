@@ -4,7 +4,7 @@
  * comes before it: in its place, also if others were added behind it, and if it adds initialisers
  * itself.
  */
-#include "channel/change.h"
+#include "channel/pipeline_change.h"
 #include "channel/channel.h"
 
 #include <weir/error.h>

@@ -13,7 +13,7 @@
 #include <weir/error.h>
 
 #include "channel/channel.h"
-#include "channel/hop.h"
+#include "channel/remote_handler.h"
 
 #define COLD __attribute__((noinline, cold))
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of nodes (channel/node.h), one for each message.
+ * A list of nodes (channel/node_pool.h), one for each message.
  */
 #include "channel/msg_queue.h"
 
-#include "channel/node.h"
+#include "channel/node_pool.h"
 
 struct weir__msg_item {
     struct weir__msg_item *next;

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "channel/channel.h"
-#include "channel/hop.h"
+#include "channel/remote_handler.h"
 #include "executor/group.h"
 
 struct offload {

@@ -10,10 +10,10 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/memory.h"
-#include "channel/call.h"
+#include "channel/posted_call.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
-#include "channel/node.h"
+#include "channel/node_pool.h"
 #include "executor/group.h"
 
 /* Posts a call that brings nothing but a promise. */
@@ -51,7 +51,7 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 }
 
 /*
- * The loop is held (executor/roster.h) from the moment that it is asked for, so that nobody else
+ * The loop is held (executor/leases.h) from the moment that it is asked for, so that nobody else
  * gets it meanwhile; from here on the channel holds it by being a member, or does not want it. Its
  * memory is the channel's, which keeps each loop that it was given.
  */

@@ -28,12 +28,12 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 #include "buffer/buf.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
-#include "channel/node.h"
-#include "channel/progress.h"
+#include "channel/node_pool.h"
+#include "channel/last_sent.h"
 
 #define MARKS 1u /* the bit of `unwritable` that is ours */
 #define SLACK_MIN 256

@@ -24,10 +24,10 @@
 
 #include <weir/error.h>
 
-#include "channel/change.h"
+#include "channel/pipeline_change.h"
 #include "channel/channel.h"
 #include "channel/demand.h"
-#include "channel/hop.h"
+#include "channel/remote_handler.h"
 
 /* ---- the ring ---- */
 

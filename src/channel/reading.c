@@ -19,7 +19,7 @@
 #include <weir/error.h>
 #include <weir/events.h>
 
-#include "channel/hop.h"
+#include "channel/remote_handler.h"
 
 /* ---- starting and stopping ---- */
 

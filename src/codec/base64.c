@@ -6,7 +6,7 @@
 #include <weir/codec.h>
 #include <weir/error.h>
 
-#include "codec/flat.h"
+#include "codec/contiguous.h"
 #include "codec/frames.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

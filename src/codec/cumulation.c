@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/cumulation.h"
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 
 #include <errno.h>
 

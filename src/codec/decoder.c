@@ -16,10 +16,10 @@
 #include <weir/events.h>
 #include <weir/pipeline.h>
 
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 #include "channel/demand.h"
 #include "codec/cumulation.h"
-#include "codec/flat.h"
+#include "codec/contiguous.h"
 
 enum {
     BROKEN = 1 << 0,  /* the bytes make no sense any more */

@@ -7,7 +7,7 @@
 #include <weir/bytes.h>
 
 #include "base/options.h"
-#include "codec/enclose.h"
+#include "codec/frame_write.h"
 #include "codec/frames.h"
 
 #define WIDTH_USUAL 4

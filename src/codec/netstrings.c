@@ -7,7 +7,7 @@
 #include <weir/bytes.h>
 
 #include "base/options.h"
-#include "codec/enclose.h"
+#include "codec/frame_write.h"
 #include "codec/frames.h"
 
 #define DIGITS_MAX 19 /* so many always fit into a uint64_t */

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "codec/flat.h"
+#include "codec/contiguous.h"
 
 struct weir_string {
     weir_msg msg;

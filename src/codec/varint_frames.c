@@ -7,7 +7,7 @@
 #include <weir/number.h>
 
 #include "base/options.h"
-#include "codec/enclose.h"
+#include "codec/frame_write.h"
 #include "codec/frames.h"
 
 #define VARINT32_MAX 5 /* bytes */

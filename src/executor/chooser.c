@@ -8,7 +8,7 @@
 
 #include <weir/group.h>
 
-#include "base/random.h"
+#include "sys/random.h"
 #include "executor/executor.h"
 
 /* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */

@@ -33,8 +33,8 @@
 
 #include <weir/error.h>
 
-#include "base/futex.h"
-#include "base/turn.h"
+#include "sys/futex.h"
+#include "base/turn_hooks.h"
 #include "executor/schedule.h"
 #include "executor/timer.h"
 

@@ -19,19 +19,19 @@
 #include <weir/thread.h>
 #include <weir/timer.h>
 
-#include "base/account.h"
-#include "base/clock.h"
+#include "base/sharded_counters.h"
+#include "sys/clock.h"
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/metric.h"
 #include "base/queue.h"
 #include "base/refcount.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "base/timers.h"
 #include "executor/member.h"
-#include "executor/roster.h"
+#include "executor/leases.h"
 #include "executor/task.h"
-#include "executor/worker.h"
+#include "executor/executor_thread.h"
 
 /* The value of next_wakeup that is no deadline; deadlines that are slept for are greater than 0. */
 #define WEIR__AWAKE INT64_C(-1)
@@ -174,7 +174,7 @@ struct weir_executor {
         unsigned batch; /* tasks between two looks at the clock */
     } turn;
 
-    /* Written by the consumer, read by everybody: executor/figures.h. */
+    /* Written by the consumer, read by everybody: executor/executor_stats.h. */
     struct {
         _Atomic uint64_t taken;     /* tasks that came into the consumer's hands, */
         _Atomic uint64_t popped;    /* and left them */
@@ -301,7 +301,7 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
  * the deadline. */
 bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns);
 
-/* The thread is about to sleep: calls the hooks for that (base/turn.h). Returns until when it may.
+/* The thread is about to sleep: calls the hooks for that (base/turn_hooks.h). Returns until when it may.
  */
 int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns);
 

@@ -25,14 +25,14 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
-#include "base/ending.h"
+#include "base/end_hooks.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/promise.h"
-#include "executor/recipe.h"
-#include "executor/roster.h"
-#include "executor/shelf.h"
+#include "executor/executor_factory.h"
+#include "executor/leases.h"
+#include "executor/executor_array.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
 #define IDLE_NS \

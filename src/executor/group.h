@@ -25,7 +25,7 @@ bool weir__group_grows(const weir_group *group);
 
 /*
  * An executor for a channel: the next one, or one of a group that grows, which is held
- * (executor/roster.h) until weir__executor_let_go. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
+ * (executor/leases.h) until weir__executor_let_go. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
  * down), and as its creation does.
  */
 int weir__group_take(weir_group *group, weir_executor **ret_executor);

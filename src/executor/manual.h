@@ -12,7 +12,7 @@
 typedef struct weir__manual {
     bool running;
     bool end_was_told;     /* by weir__manual_run_once */
-    int64_t rest_until_ns; /* the hooks of base/turn.h want to be called then */
+    int64_t rest_until_ns; /* the hooks of base/turn_hooks.h want to be called then */
 } weir__manual;
 
 /* A new executor takes tasks from now on; the calling thread owns it, or nobody does yet. */

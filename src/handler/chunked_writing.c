@@ -20,11 +20,11 @@
 
 #include "channel/channel.h"
 #include "channel/closing.h"
-#include "channel/node.h"
+#include "channel/node_pool.h"
 #include "channel/outbound.h"
 #include "handler/chunks.h"
-#include "handler/content.h"
-#include "handler/messenger.h"
+#include "handler/msg_bytes.h"
+#include "handler/write_observer.h"
 
 struct chunked_writing {
     weir_pending_writes writes;

@@ -15,8 +15,8 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "base/thread.h"
-#include "handler/gate.h"
+#include "sys/thread.h"
+#include "handler/admission.h"
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
 

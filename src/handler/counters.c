@@ -19,7 +19,7 @@
 #include "base/metric.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "handler/content.h"
+#include "handler/msg_bytes.h"
 
 /* The only list of figures, in the order of weir_counters_figures. */
 #define FIGURES(XX)               \

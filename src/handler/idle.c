@@ -8,7 +8,7 @@
 #include <weir/pipeline.h>
 
 #include "base/options.h"
-#include "channel/progress.h"
+#include "channel/last_sent.h"
 #include "handler/idle_watch.h"
 
 /* ---- events: one of each, of which the library holds a reference for ever ---- */

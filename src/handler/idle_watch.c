@@ -6,7 +6,7 @@
 #include <weir/channel.h>
 #include <weir/ctx.h>
 
-#include "channel/progress.h"
+#include "channel/last_sent.h"
 
 #define SHORTEST weir_ms(1) /* so that it is not always about to fire */
 

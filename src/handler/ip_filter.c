@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "handler/gate.h"
+#include "handler/admission.h"
 
 struct rule {
     weir__subnet subnet;

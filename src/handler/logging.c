@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
-#include "handler/content.h"
+#include "handler/msg_bytes.h"
 
 #define DUMP_MAX_DEFAULT 4096
 #define DUMP_ROW 16      /* bytes of a line */

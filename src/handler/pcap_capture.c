@@ -16,7 +16,7 @@
 
 #include "channel/channel.h"
 #include "channel/transport.h"
-#include "handler/content.h"
+#include "handler/msg_bytes.h"
 #include "handler/pcap.h"
 #include "handler/tcp_packet.h"
 

@@ -6,7 +6,7 @@
 #include <weir/channel.h>
 
 #include "buffer/datagram.h"
-#include "handler/content.h"
+#include "handler/msg_bytes.h"
 #include "handler/pcap.h"
 #include "handler/udp_packet.h"
 

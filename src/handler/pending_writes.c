@@ -6,8 +6,8 @@
 #include <weir/channel.h>
 #include <weir/error.h>
 
-#include "channel/hop.h"
-#include "channel/node.h"
+#include "channel/remote_handler.h"
+#include "channel/node_pool.h"
 #include "channel/outbound.h"
 
 _Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");

@@ -8,7 +8,7 @@
 #include <weir/ctx.h>
 #include <weir/pipeline.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/memory.h"
 #include "base/metric.h"
 #include "base/options.h"

@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "channel/channel.h"
 #include "channel/outbound.h"
-#include "handler/content.h"
+#include "handler/msg_bytes.h"
 #include "handler/traffic.h"
 
 #define NO_PLACE INT64_MIN

@@ -16,9 +16,9 @@
 #include "base/list.h"
 #include "base/options.h"
 #include "channel/channel.h"
-#include "channel/node.h"
+#include "channel/node_pool.h"
 #include "executor/executor.h"
-#include "handler/messenger.h"
+#include "handler/write_observer.h"
 #include "handler/own_promise.h"
 
 #define TIMEOUT_USUAL weir_seconds(30)

@@ -13,14 +13,14 @@
 #include <weir/error.h>
 #include <weir/fd_watch.h>
 
-#include "base/descriptor.h"
-#include "base/environment.h"
+#include "sys/descriptor.h"
+#include "sys/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "base/process.h"
+#include "sys/process.h"
 #include "base/refcount.h"
-#include "base/system.h"
+#include "sys/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
 

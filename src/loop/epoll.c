@@ -16,14 +16,14 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
-#include "base/descriptor.h"
+#include "sys/clock.h"
+#include "sys/descriptor.h"
 #include "base/memory.h"
-#include "base/system.h"
-#include "base/unguarded.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/io.h"
-#include "loop/ready.h"
+#include "loop/readiness.h"
 
 #define EVENTS_MIN 64
 #define EVENTS_MAX 4096

@@ -31,7 +31,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "base/system.h"
+#include "sys/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
 

@@ -23,13 +23,13 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
-#include "base/descriptor.h"
+#include "sys/clock.h"
+#include "sys/descriptor.h"
 #include "base/memory.h"
-#include "base/system.h"
-#include "base/unguarded.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
 #include "executor/executor.h"
-#include "loop/ready.h"
+#include "loop/readiness.h"
 
 #define BROKEN_WAIT_MAX_NS weir_seconds(1)
 #define BROKEN_PAUSE_NS weir_ms(1)

@@ -9,7 +9,7 @@
  * than the cap, either: so a flood of the one is no drought of the other.
  *
  * Shutting down, the members are told, and the loop goes on turning until all of them have parted
- * and no handle is attached: only then executor/life.c cancels timers and begins the quiet period.
+ * and no handle is attached: only then executor/lifecycle.c cancels timers and begins the quiet period.
  */
 #include "loop/loop.h"
 

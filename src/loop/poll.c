@@ -11,12 +11,12 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/memory.h"
-#include "base/system.h"
+#include "sys/system.h"
 #include "executor/executor.h"
 #include "loop/io.h"
-#include "loop/ready.h"
+#include "loop/readiness.h"
 
 #define SLOTS_MIN 16
 

@@ -19,8 +19,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "base/system.h"
-#include "base/thread.h"
+#include "sys/system.h"
+#include "sys/thread.h"
 #include "loop/signals.h"
 
 #define READS_MAX 16 /* in a turn: queued real-time signals may be many */

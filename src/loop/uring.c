@@ -24,7 +24,7 @@
 #include <poll.h>
 
 #include "executor/executor.h"
-#include "loop/ready.h"
+#include "loop/readiness.h"
 
 /* ---- starting and ending what is wanted or not ---- */
 

@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
-#include "base/system.h"
-#include "base/unguarded.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
 #include "executor/executor.h"
-#include "loop/ready.h"
+#include "loop/readiness.h"
 #include "loop/uring.h"
 
 #define ACCEPTS_MAX 64 /* without the ring */

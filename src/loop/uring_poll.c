@@ -16,9 +16,9 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "base/system.h"
-#include "base/unguarded.h"
-#include "loop/ready.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
+#include "loop/readiness.h"
 #include "loop/uring.h"
 
 #define URGENT (POLLPRI | POLLRDBAND)

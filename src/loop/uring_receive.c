@@ -17,8 +17,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/pages.h"
-#include "base/unguarded.h"
+#include "sys/pages.h"
+#include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/uring.h"
 

@@ -6,7 +6,7 @@
  */
 #include <weir/error.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/log.h"
 #include "loop/uring.h"
 

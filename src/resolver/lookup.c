@@ -13,8 +13,8 @@
 #include "executor/executor.h"
 #include "executor/group.h"
 #include "executor/promise.h"
-#include "resolver/arrange.h"
-#include "resolver/host.h"
+#include "resolver/address_order.h"
+#include "resolver/host_name.h"
 #include "resolver/system_resolver.h"
 
 #define THREADS 4

@@ -13,8 +13,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/promise.h"
-#include "resolver/addresses.h"
-#include "resolver/host.h"
+#include "base/addresses.h"
+#include "resolver/host_name.h"
 
 /* ---- life ---- */
 

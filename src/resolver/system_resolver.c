@@ -9,13 +9,13 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/group.h"
 #include "executor/promise.h"
-#include "resolver/arrange.h"
-#include "resolver/host.h"
+#include "resolver/address_order.h"
+#include "resolver/host_name.h"
 
 #define HOSTS_FILE "/etc/hosts"
 #define TTL_NS weir_seconds(30)

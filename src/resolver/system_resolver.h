@@ -12,10 +12,10 @@
 #ifndef WEIR_RESOLVER_SYSTEM_RESOLVER_H
 #define WEIR_RESOLVER_SYSTEM_RESOLVER_H
 
-#include "base/host_lookup.h"
-#include "base/thread.h"
-#include "resolver/hosts.h"
-#include "resolver/question.h"
+#include "sys/host_lookup.h"
+#include "sys/thread.h"
+#include "resolver/hosts_file.h"
+#include "resolver/query.h"
 #include "resolver/resolver.h"
 
 struct weir__system_resolver;

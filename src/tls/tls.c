@@ -52,7 +52,7 @@
 #include <weir/events.h>
 
 #include "base/options.h"
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 #include "tls/tls_reason.h"
 
 #define HANDSHAKE_TIMEOUT_NS weir_seconds(10)

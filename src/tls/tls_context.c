@@ -18,11 +18,11 @@
 #include <weir/memory.h>
 #include <weir/tls_tickets.h>
 
-#include "base/mutex.h"
+#include "sys/mutex.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "tls/tls_context_options.h"
-#include "tls/tls_names.h"
+#include "tls/tls_sni_map.h"
 #include "tls/tls_reason.h"
 
 struct weir_tls_context {

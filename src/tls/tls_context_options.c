@@ -12,7 +12,7 @@
 
 #include "base/options.h"
 #include "tls/tls_alpn.h"
-#include "tls/tls_names.h"
+#include "tls/tls_sni_map.h"
 #include "tls/tls_reason.h"
 
 #define TEXT(member) offsetof(weir_tls_context_options, member)

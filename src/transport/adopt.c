@@ -12,7 +12,7 @@
 #include <weir/udp.h>
 #include <weir/unix.h>
 
-#include "base/descriptor.h"
+#include "sys/descriptor.h"
 #include "base/log.h"
 #include "channel/channel.h"
 #include "transport/socket.h"

@@ -10,8 +10,8 @@
 
 #include "buffer/datagram.h"
 #include "transport/endpoint.h"
-#include "transport/pause.h"
-#include "transport/socket_file.h"
+#include "transport/backoff.h"
+#include "transport/unix_path.h"
 
 typedef struct weir__datagrams {
     weir__endpoint base;

@@ -17,7 +17,7 @@
 #include "channel/channel_stats.h"
 #include "transport/datagrams.h"
 #include "transport/receive.h"
-#include "transport/rights.h"
+#include "transport/fd_passing.h"
 
 /* ---- what waits ---- */
 

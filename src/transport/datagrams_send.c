@@ -20,9 +20,9 @@
 
 #include <weir/composite.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 #include "transport/datagrams.h"
-#include "transport/rights.h"
+#include "transport/fd_passing.h"
 
 #define PIECES 32
 #define VECTORS 64

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "base/descriptor.h"
+#include "sys/descriptor.h"
 #include "loop/loop.h"
 #include "transport/receive.h"
 #include "transport/socket.h"

@@ -30,9 +30,9 @@
 #include <weir/error.h>
 
 #include "channel/channel_stats.h"
-#include "transport/guess.h"
+#include "transport/receive_size.h"
 #include "transport/inproc.h"
-#include "transport/name.h"
+#include "transport/inproc_name.h"
 
 #define DEPTH_MAX 8
 #define CAPACITY 65536 /* of a way, where receive_buffer does not say */

@@ -6,7 +6,7 @@
 #define WEIR_TRANSPORT_INPROC_H
 
 #include "channel/channel.h"
-#include "transport/link.h"
+#include "transport/inproc_link.h"
 
 /* Makes the channel at the called end of a link, which it takes on success. Fails with -ENOMEM. */
 int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__link *link,

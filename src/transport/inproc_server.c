@@ -9,7 +9,7 @@
 #include <weir/error.h>
 
 #include "transport/inproc.h"
-#include "transport/name.h"
+#include "transport/inproc_name.h"
 
 struct server {
     weir_channel channel; /* first */

@@ -20,10 +20,10 @@
 
 #include <weir/error.h>
 
-#include "base/descriptor.h"
+#include "sys/descriptor.h"
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "base/system.h"
+#include "sys/system.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
 #include "transport/socket.h"

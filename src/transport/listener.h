@@ -7,8 +7,8 @@
 
 #include "channel/channel.h"
 #include "loop/io.h"
-#include "transport/pause.h"
-#include "transport/socket_file.h"
+#include "transport/backoff.h"
+#include "transport/unix_path.h"
 
 typedef struct weir__listener {
     weir_channel channel;

@@ -3,7 +3,7 @@
  * Receive memory: buffers.
  */
 #include "transport/receive.h"
-#include "base/unguarded.h"
+#include "base/no_stack_protector.h"
 
 #include <string.h>
 

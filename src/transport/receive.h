@@ -10,7 +10,7 @@
 #include <weir/channel.h>
 
 #include "loop/io.h"
-#include "transport/guess.h"
+#include "transport/receive_size.h"
 
 /* Makes a loop's backend receive into buffers, if it does not yet. */
 void weir__receive_into_buffers(weir__io *io);

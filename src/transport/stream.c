@@ -15,11 +15,11 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "base/descriptor.h"
-#include "base/system.h"
-#include "base/unguarded.h"
+#include "sys/descriptor.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
 #include "channel/channel_stats.h"
-#include "transport/rights.h"
+#include "transport/fd_passing.h"
 #include "transport/socket.h"
 
 #define VECTORS_FEW 8 /* more than nearly every flush gathers */

@@ -12,8 +12,8 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "base/system.h"
-#include "channel/call.h"
+#include "sys/system.h"
+#include "channel/posted_call.h"
 #include "transport/datagrams.h"
 #include "transport/socket.h"
 

@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 #include "transport/datagrams.h"
 #include "transport/listener.h"
-#include "transport/packets.h"
-#include "transport/rights.h"
+#include "transport/unix_seqpacket.h"
+#include "transport/fd_passing.h"
 #include "transport/stream.h"
 
 /* ---- connections ---- */

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/histogram.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "sys/random.h"
+#include "sys/thread.h"
 #include "support/memory.h"
 
 static weir_histogram *create(void)

@@ -12,7 +12,7 @@
 #include <weir/thread.h>
 
 #include "base/local.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/memory.h"
 
 static _Atomic int removals;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 
 struct record {
     int calls;

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/refcount.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 
 TEST(refcount, the_maker_is_the_last_if_nobody_retained)
 {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "base/random.h"
+#include "sys/random.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -7,7 +7,7 @@
 
 #include "support/test.h"
 
-#include "base/random.h"
+#include "sys/random.h"
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -11,10 +11,10 @@
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
-#include "support/bootstrap/visitor.h"
-#include "support/executor/errand.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/host.h"
 
 #define VISITORS 24

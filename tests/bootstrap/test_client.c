@@ -12,15 +12,15 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "base/clock.h"
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
-#include "support/channel/pointer.h"
-#include "support/executor/errand.h"
+#include "sys/clock.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/channel/pointer_state.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/workshop.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/thread_factory.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 

@@ -12,10 +12,10 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
 #include "support/loop/host.h"
 #include "support/memory.h"

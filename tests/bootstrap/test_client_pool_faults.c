@@ -15,7 +15,7 @@
 
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

@@ -11,13 +11,13 @@
 
 #include <weir/error.h>
 
-#include "base/thread.h"
-#include "support/bootstrap/pond.h"
-#include "support/bootstrap/service.h"
-#include "support/executor/errand.h"
+#include "sys/thread.h"
+#include "support/bootstrap/pool_fixture.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/loop/host.h"
 
 #define START_NS weir_seconds(1)

@@ -10,12 +10,12 @@
 
 #include <weir/error.h>
 
-#include "base/thread.h"
-#include "support/bootstrap/pond.h"
-#include "support/bootstrap/service.h"
+#include "sys/thread.h"
+#include "support/bootstrap/pool_fixture.h"
+#include "support/bootstrap/echo_service.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/solo.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/single_executor.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 

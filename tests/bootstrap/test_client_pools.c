@@ -9,9 +9,9 @@
 
 #include <weir/error.h>
 
-#include "support/bootstrap/service.h"
+#include "support/bootstrap/echo_service.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 

@@ -13,11 +13,11 @@
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
-#include "support/bootstrap/visitor.h"
-#include "support/channel/pointer.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/channel/pointer_state.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/host.h"
 
 #define LOOPS 3

@@ -9,8 +9,8 @@
 #include <weir/buf.h>
 #include <weir/pipeline.h>
 
-#include "support/bootstrap/service.h"
-#include "support/channel/pointer.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/channel/pointer_state.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 

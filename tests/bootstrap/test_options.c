@@ -7,7 +7,7 @@
 #include <weir/resolver.h>
 #include <weir/server.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 

@@ -7,11 +7,11 @@
 
 #include <weir/server.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/messages.h"
+#include "sys/clock.h"
+#include "sys/thread.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"

@@ -8,8 +8,8 @@
 
 #include <weir/adopt.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

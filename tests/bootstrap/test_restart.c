@@ -24,15 +24,15 @@
 #include <weir/clock.h>
 #include <weir/error.h>
 
-#include "base/clock.h"
-#include "base/system.h"
-#include "base/thread.h"
-#include "support/bootstrap/service.h"
+#include "sys/clock.h"
+#include "sys/system.h"
+#include "sys/thread.h"
+#include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/successor.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/raw_client.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

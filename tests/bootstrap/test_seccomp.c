@@ -8,11 +8,11 @@
 
 #include <weir/loop.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
 #include "support/child.h"
 #include "support/executor/global.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/seccomp.h"
 #include "support/test.h"
 

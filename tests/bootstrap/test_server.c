@@ -16,12 +16,12 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/errand.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
 #include "support/loop/sockets.h"
 #include "support/test.h"

@@ -15,10 +15,10 @@
 #include <weir/server.h>
 #include <weir/unix.h>
 
-#include "support/bootstrap/service.h"
-#include "support/channel/rig.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/channel/test_channel.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 
 static char address[WEIR_ADDRESS_TEXT_SIZE];

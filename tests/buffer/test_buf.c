@@ -11,7 +11,7 @@
 
 #include <weir/number.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/child.h"
 
 #define MIB ((size_t)1 << 20)

@@ -9,9 +9,9 @@
 
 #include <weir/thread.h>
 
-#include "base/turn.h"
+#include "base/turn_hooks.h"
 #include "support/buffer/pool.h"
-#include "support/buffer/relay.h"
+#include "support/buffer/buf_relay.h"
 #include "support/memory.h"
 #include "support/test.h"
 

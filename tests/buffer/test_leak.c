@@ -17,8 +17,8 @@
 #include <weir/local.h>
 #include <weir/log.h>
 
-#include "base/ending.h"
-#include "base/thread.h"
+#include "base/end_hooks.h"
+#include "sys/thread.h"
 #include "buffer/leak.h"
 #include "support/buffer/buf.h"
 #include "support/memory.h"

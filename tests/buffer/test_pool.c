@@ -11,10 +11,10 @@
 #include <weir/local.h>
 #include <weir/metric.h>
 
-#include "base/pages.h"
+#include "sys/pages.h"
 #include "base/poison.h"
-#include "base/thread.h"
-#include "base/turn.h"
+#include "sys/thread.h"
+#include "base/turn_hooks.h"
 #include "buffer/heaps.h"
 #include "support/buffer/pool.h"
 #include "support/child.h"

@@ -6,10 +6,10 @@
 
 #include <errno.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/errand.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/memory.h"
 
 static void count_free(void *value)

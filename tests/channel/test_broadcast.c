@@ -10,12 +10,12 @@
 #include <weir/error.h>
 #include <weir/number.h>
 
-#include "base/thread.h"
-#include "support/channel/room.h"
-#include "support/executor/errand.h"
+#include "sys/thread.h"
+#include "support/channel/channel_room.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 /* ---- on the test's own thread ---- */

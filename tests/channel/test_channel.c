@@ -8,9 +8,9 @@
 #include <weir/channel_group.h>
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/child.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
 

@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "support/channel/room.h"
+#include "support/channel/channel_room.h"
 #include "support/memory.h"
 
 struct hall {

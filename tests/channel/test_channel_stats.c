@@ -10,7 +10,7 @@
 #include <weir/error.h>
 #include <weir/metric.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
 
 static const char *const rigs = "other";

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 static weir_channel_options options_of(const weir_channel_options *given)

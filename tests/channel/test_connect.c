@@ -6,7 +6,7 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 static const struct wire_options *idle = &(const struct wire_options){.idle = true};

@@ -10,7 +10,7 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 
 /* ---- state ---- */
 

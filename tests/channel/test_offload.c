@@ -6,8 +6,8 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/errand.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"

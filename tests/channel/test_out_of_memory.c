@@ -8,10 +8,10 @@
 #include <weir/attribute.h>
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/errand.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 static weir_group *others;

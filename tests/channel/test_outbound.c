@@ -11,8 +11,8 @@
 #include <weir/file_range.h>
 #include <weir/pool.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 #define COST WEIR__OUTBOUND_COST

@@ -7,8 +7,8 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 static int add_at(struct rig *rig, const weir_place *place, const char *name)

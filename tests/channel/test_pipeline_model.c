@@ -17,14 +17,14 @@
 
 #include <weir/error.h>
 
-#include "base/random.h"
-#include "channel/hop.h"
+#include "sys/random.h"
+#include "channel/remote_handler.h"
 #include "channel/invoke.h"
-#include "support/channel/rig.h"
-#include "support/executor/errand.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/property.h"
 
 enum { ACTORS_MAX = 600, LENGTH_MAX = 12, SPOUT = 0, SINK = 1, SLOTS = 19, TURNS_MAX = 60 };

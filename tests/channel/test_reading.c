@@ -7,8 +7,8 @@
 #include <weir/error.h>
 #include <weir/events.h>
 
-#include "base/thread.h"
-#include "support/channel/rig.h"
+#include "sys/thread.h"
+#include "support/channel/test_channel.h"
 
 static const weir_channel_options *on_demand = WEIR_CHANNEL_OPTIONS(.read_on_demand = true);
 

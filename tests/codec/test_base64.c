@@ -11,7 +11,7 @@
 #include <weir/lines.h>
 
 #include "support/codec/round_trip.h"
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
 
 static void check(const char *bytes, size_t length, uint32_t flags, const char *expected)

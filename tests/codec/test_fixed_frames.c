@@ -6,7 +6,7 @@
 
 #include <weir/buf.h>
 
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 
 static const size_t three = 3;
 

@@ -9,7 +9,7 @@
 
 #include <weir/bytes.h>
 
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "support/codec/plain_frames.h"
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

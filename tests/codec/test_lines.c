@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

@@ -11,8 +11,8 @@
 #include <weir/error.h>
 #include <weir/lines.h>
 
-#include "support/channel/spy.h"
-#include "support/codec/stage.h"
+#include "support/channel/event_recorder.h"
+#include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
 
 #define V2 "\r\n\r\n\0\r\nQUIT\n"

@@ -10,10 +10,10 @@
 #include <weir/inproc.h>
 #include <weir/proxy_protocol.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 #include "support/transport/pair.h"
 
 #define FORGED "PROXY TCP4 6.6.6.6 7.7.7.7 6 7\r\nGET"

@@ -9,7 +9,7 @@
 #include <weir/composite.h>
 #include <weir/lines.h>
 
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
 
 TEST(strings, are_made_of_text_and_of_bytes)

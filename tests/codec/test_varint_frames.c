@@ -11,7 +11,7 @@
 #include <weir/file_range.h>
 
 #include "support/codec/round_trip.h"
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

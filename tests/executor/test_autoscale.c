@@ -14,10 +14,10 @@
 
 #include "executor/group.h"
 #include "support/executor/gate.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
-#include "support/executor/tally.h"
-#include "support/executor/workshop.h"
+#include "support/executor/call_counter.h"
+#include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
 #define WINDOW_NS weir_ms(100)

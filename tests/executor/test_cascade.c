@@ -7,10 +7,10 @@
 #include <weir/error.h>
 #include <weir/promise.h>
 
-#include "base/thread.h"
-#include "support/executor/messages.h"
+#include "sys/thread.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"

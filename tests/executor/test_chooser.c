@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-#include "base/random.h"
+#include "sys/random.h"
 #include "executor/group.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/plain.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 #define MEMBERS_MAX 9
 

@@ -8,9 +8,9 @@
 #include <weir/error.h>
 #include <weir/manual.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"

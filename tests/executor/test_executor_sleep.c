@@ -8,8 +8,8 @@
 
 #include "executor/executor.h"
 #include "support/executor/gate.h"
-#include "support/executor/letters.h"
-#include "support/executor/solo.h"
+#include "support/executor/call_order.h"
+#include "support/executor/single_executor.h"
 #include "support/test.h"
 
 TEST(executor, is_woken_at_most_once_by_a_thousand_tasks)

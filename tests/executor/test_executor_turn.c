@@ -9,9 +9,9 @@
 
 #include "executor/executor.h"
 #include "support/executor/gate.h"
-#include "support/executor/letters.h"
-#include "support/executor/solo.h"
-#include "support/executor/treadmill.h"
+#include "support/executor/call_order.h"
+#include "support/executor/single_executor.h"
+#include "support/executor/busy_task.h"
 #include "support/test.h"
 
 #define SUBMITTERS 4

@@ -12,9 +12,9 @@
 #include <weir/thread.h>
 
 #include "executor/executor.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 static bool await_state(enum weir_executor_state state)
 {

@@ -13,16 +13,16 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "executor/group.h"
 #include "support/child.h"
-#include "support/executor/doomed.h"
+#include "support/executor/counted_executor.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
-#include "support/executor/tally.h"
-#include "support/executor/workshop.h"
+#include "support/executor/call_counter.h"
+#include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
 /* ---- how many ---- */

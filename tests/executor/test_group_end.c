@@ -11,14 +11,14 @@
 #include <weir/error.h>
 #include <weir/local.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "executor/group.h"
-#include "support/executor/doomed.h"
+#include "support/executor/counted_executor.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
-#include "support/executor/workshop.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
+#include "support/executor/thread_factory.h"
 
 /* A 2 */
 TEST(group, terminates_after_its_last_member)

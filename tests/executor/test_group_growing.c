@@ -12,15 +12,15 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
-#include "base/pages.h"
-#include "base/thread.h"
-#include "support/executor/doomed.h"
-#include "support/executor/errand.h"
+#include "sys/pages.h"
+#include "sys/thread.h"
+#include "support/executor/counted_executor.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
-#include "support/executor/workshop.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
+#include "support/executor/thread_factory.h"
 #include "support/memory.h"
 #include "support/test.h"
 

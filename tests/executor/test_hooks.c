@@ -10,10 +10,10 @@
 
 #include "executor/executor.h"
 #include "support/executor/gate.h"
-#include "support/executor/letters.h"
-#include "support/executor/messages.h"
-#include "support/executor/solo.h"
-#include "support/executor/treadmill.h"
+#include "support/executor/call_order.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/single_executor.h"
+#include "support/executor/busy_task.h"
 #include "support/test.h"
 
 static int add_hook(struct solo *solo, struct letters *letters, char letter)

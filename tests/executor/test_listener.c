@@ -10,13 +10,13 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
-#include "base/thread.h"
-#include "support/executor/errand.h"
+#include "sys/thread.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/loop.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"

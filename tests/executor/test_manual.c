@@ -14,11 +14,11 @@
 #include <weir/schedule.h>
 
 #include "executor/executor.h"
-#include "support/executor/errand.h"
-#include "support/executor/messages.h"
-#include "support/executor/sleeper.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/manual_fixture.h"
 #include "support/executor/stepper.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/memory.h"
 
 static weir_executor *make_manual(const weir_manual_options *options)

@@ -11,14 +11,14 @@
 #include <weir/schedule.h>
 #include <weir/timer.h>
 
-#include "base/clock.h"
-#include "base/futex.h"
-#include "base/thread.h"
+#include "sys/clock.h"
+#include "sys/futex.h"
+#include "sys/thread.h"
 #include "executor/executor.h"
-#include "support/executor/errand.h"
-#include "support/executor/sleeper.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/manual_fixture.h"
 #include "support/executor/stepper.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 /* What another thread does to a sleeping executor. */
 struct outside {

@@ -16,10 +16,10 @@
 
 #include "executor/executor.h"
 #include "support/executor/global.h"
-#include "support/executor/letters.h"
-#include "support/executor/messages.h"
+#include "support/executor/call_order.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"
 

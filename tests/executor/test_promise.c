@@ -8,14 +8,14 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "sys/clock.h"
+#include "sys/thread.h"
 #include "executor/promise.h"
 #include "support/child.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/loop.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"

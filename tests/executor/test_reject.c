@@ -7,12 +7,12 @@
 #include <weir/error.h>
 #include <weir/local.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "sys/clock.h"
+#include "sys/thread.h"
 #include "executor/executor.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"
 

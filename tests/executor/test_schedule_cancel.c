@@ -10,13 +10,13 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
-#include "base/random.h"
-#include "base/thread.h"
-#include "support/executor/errand.h"
+#include "sys/random.h"
+#include "sys/thread.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/job.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/test.h"
 

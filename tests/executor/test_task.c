@@ -10,11 +10,11 @@
 #include <weir/local.h>
 
 #include "base/queue.h"
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "executor/executor.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -8,10 +8,10 @@
 #include <weir/error.h>
 #include <weir/timer.h>
 
-#include "base/clock.h"
-#include "support/executor/errand.h"
-#include "support/executor/letters.h"
-#include "support/executor/solo.h"
+#include "sys/clock.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/call_order.h"
+#include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"

@@ -10,7 +10,7 @@
 
 #include <weir/weir.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/executor/group.h"
 #include "support/test.h"
 

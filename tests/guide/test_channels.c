@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/service.h"
+#include "support/bootstrap/echo_service.h"
 
 /* doc:begin ask */
 static void introduce(weir_channel *channel, FILE *to)

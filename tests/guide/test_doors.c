@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/tally.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/call_counter.h"
 
 static struct tally left;
 

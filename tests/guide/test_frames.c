@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "guide/stage.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 
 /* doc:begin lines */
 static void on_line(weir_ctx *ctx, weir_msg *msg)

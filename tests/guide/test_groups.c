@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/tally.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/call_counter.h"
 
 static struct tally joined;
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/visitor.h"
-#include "support/executor/tally.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/call_counter.h"
 
 /* doc:begin echo */
 static void on_read(weir_ctx *ctx, weir_msg *msg)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "guide/stage.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 
 /* doc:begin duplex */
 /* Counts both ways: a handler may have inbound and outbound slots. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/service.h"
+#include "support/bootstrap/echo_service.h"
 
 /* doc:begin create */
 static int make_pool(weir_group *loops, const char *address, weir_client_pool **ret_pool)

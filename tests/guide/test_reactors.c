@@ -4,8 +4,8 @@
  */
 #include <weir/weir.h>
 
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
 #include "support/test.h"
 
 #define ADDRESS "127.0.0.1:0"

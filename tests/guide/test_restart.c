@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/service.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
 
 static struct service service;
 

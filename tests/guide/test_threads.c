@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/visitor.h"
+#include "support/bootstrap/raw_client.h"
 
 static weir_group *blocking;
 

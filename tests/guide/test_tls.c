@@ -11,8 +11,8 @@
 #include <weir/tls_detect.h>
 
 #include "guide/stage.h"
-#include "support/bootstrap/visitor.h"
-#include "support/tls/call.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/tls/tls_caller.h"
 #include "support/tls/pki.h"
 
 /* ---- the server's handlers ---- */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "guide/stage.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 static weir_channel *start(weir_group *loops, const char *address, weir_init_fn *init_child)
 {

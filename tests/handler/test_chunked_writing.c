@@ -15,8 +15,8 @@
 #include <weir/file_range.h>
 #include <weir/flush_consolidation.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 /* ---- a source that follows a script: letters are chunks, '.' is later, '!' an error ---- */

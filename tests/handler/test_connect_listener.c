@@ -17,10 +17,10 @@
 #include <weir/timing.h>
 #include <weir/write_timeout.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/handler/capture.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 /* ---- on a wire ---- */
 

@@ -7,9 +7,9 @@
 #include <weir/embedded.h>
 #include <weir/pipeline.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "channel/transport.h"
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 #include "support/test.h"
 

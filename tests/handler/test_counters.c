@@ -18,7 +18,7 @@
 #include "support/codec/feed.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/transport/crowd.h"
+#include "support/transport/embedded_threads.h"
 
 static weir_counters *make_counters(const char *name)
 {

@@ -8,7 +8,7 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 /* A rig whose spy "a" is nearer to the wire, and sees the flushes that pass. */

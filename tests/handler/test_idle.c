@@ -8,7 +8,7 @@
 
 #include <weir/embedded.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 /* Writes "reader", or "reader!" if it is the first. */

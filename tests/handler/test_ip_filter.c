@@ -13,8 +13,8 @@
 #include <weir/pipeline.h>
 
 #include "channel/transport.h"
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -11,7 +11,7 @@
 #include <weir/chunks.h>
 #include <weir/write_timeout.h>
 
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 enum { PIECE = 64 * 1024, PIECES = 256 }; /* more than both sockets take */
 

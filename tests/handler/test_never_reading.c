@@ -12,7 +12,7 @@
 
 #include "support/memory.h"
 #include "support/patience.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 #define FRAME 5 /* a length of 4 bytes, and one byte */
 #define FRAMES (1 << 18)

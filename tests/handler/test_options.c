@@ -15,7 +15,7 @@
 #include <weir/traffic_shaping.h>
 #include <weir/write_timeout.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/test.h"
 
 TEST(options, of_handlers_that_make_no_sense_are_named)

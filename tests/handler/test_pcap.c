@@ -14,14 +14,14 @@
 #include <weir/log.h>
 #include <weir/pipeline.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 #include "channel/transport.h"
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/codec/feed.h"
 #include "support/handler/capture.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/transport/crowd.h"
+#include "support/transport/embedded_threads.h"
 
 #define FILE_HEAD 24
 #define PACKET_HEAD 16

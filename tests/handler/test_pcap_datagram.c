@@ -12,11 +12,11 @@
 #include <weir/embedded.h>
 #include <weir/unix.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/handler/capture.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/transport/mailbox.h"
+#include "support/transport/datagram_endpoint.h"
 
 #define CHECKS "-e udp.length -e udp.checksum.status -e udp.payload -e _ws.malformed "
 

@@ -14,13 +14,13 @@
 
 #include <weir/embedded.h>
 
-#include "base/background_writer.h"
-#include "base/thread.h"
+#include "sys/background_writer.h"
+#include "sys/thread.h"
 #include "support/codec/feed.h"
-#include "support/executor/errand.h"
-#include "support/executor/messages.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/log_capture.h"
 #include "support/handler/capture.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 #define FILE_HEAD 24
 #define PACKET_HEAD 16

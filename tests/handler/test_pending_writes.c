@@ -9,7 +9,7 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 /* A handler that holds back everything; the test says what becomes of it. */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 static void open_rig(struct rig *rig, const weir_read_timeout_options *options,

@@ -14,7 +14,7 @@
 #include "support/codec/feed.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/transport/crowd.h"
+#include "support/transport/embedded_threads.h"
 
 static weir_manual_clock *clock_of_test;
 

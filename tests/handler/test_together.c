@@ -14,7 +14,7 @@
 #include <weir/traffic_shaping.h>
 #include <weir/write_timeout.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/property.h"
 
 enum { WRITES_MAX = 100 }; /* each has a byte of its own, so that their order can be seen */

@@ -16,10 +16,10 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 static weir_traffic *make(int64_t read_rate, int64_t write_rate)
 {

@@ -5,7 +5,7 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 
 static void open_rig(struct rig *rig, const weir_write_timeout_options *options)

@@ -17,10 +17,10 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 #include "support/executor/global.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/loop/suite.h"
 
 /*

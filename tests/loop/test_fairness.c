@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "loop/loop.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/suite.h"
 
 #define CAP_NS weir_ms(2)

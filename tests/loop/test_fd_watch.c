@@ -14,9 +14,9 @@
 
 #include <weir/error.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
-#include "support/loop/seen.h"
+#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
 
 /* ---- what is told ---- */

@@ -13,15 +13,15 @@
 
 #include <weir/error.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
-#include "support/loop/seen.h"
+#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 

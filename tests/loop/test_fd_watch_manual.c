@@ -12,9 +12,9 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
-#include "support/loop/seen.h"
+#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
 
 #define RUNS_MAX 50

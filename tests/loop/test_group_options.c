@@ -11,7 +11,7 @@
 #include <weir/schedule.h>
 #include <weir/signals.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/test.h"
 
 static enum weir_wait never_sleep(weir_executor *loop, bool has_work, void *user_data)

@@ -12,12 +12,12 @@
 #include <weir/promise.h>
 #include <weir/schedule.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/letters.h"
-#include "support/executor/tally.h"
-#include "support/loop/bell.h"
+#include "support/executor/call_order.h"
+#include "support/executor/call_counter.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 

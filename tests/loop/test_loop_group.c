@@ -12,11 +12,11 @@
 
 #include <weir/loop.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
-#include "support/loop/bell.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/memory.h"

@@ -13,14 +13,14 @@
 #include <weir/manual.h>
 #include <weir/schedule.h>
 
-#include "base/system.h"
-#include "support/executor/errand.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
-#include "support/loop/bell.h"
+#include "sys/system.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
-#include "support/loop/supply.h"
+#include "support/loop/counted_memory.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -6,10 +6,10 @@
 #include <weir/schedule.h>
 #include <weir/timer.h>
 
-#include "base/random.h"
+#include "sys/random.h"
 #include "loop/loop.h"
-#include "support/executor/errand.h"
-#include "support/loop/bell.h"
+#include "support/executor/run_on_thread.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 
 #define ALARMS 300

@@ -15,13 +15,13 @@
 
 #include <weir/error.h>
 
-#include "base/system.h"
-#include "base/thread.h"
-#include "support/executor/errand.h"
+#include "sys/system.h"
+#include "sys/thread.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 

@@ -11,7 +11,7 @@
 
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/loop/bell.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 

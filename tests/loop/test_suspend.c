@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/suite.h"
 #include "support/memory.h"
 

@@ -11,9 +11,9 @@
 
 #include <weir/error.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "loop/uring.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/suite.h"
 #include "support/loop/uring_seam.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "loop/uring.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/suite.h"
 #include "support/loop/uring_seam.h"
 

@@ -2,7 +2,7 @@
 /*
  * Waking a backend from other threads, on each backend.
  */
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/loop/suite.h"
 
 #define THREADS 8

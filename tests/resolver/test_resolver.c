@@ -13,13 +13,13 @@
 
 #include <weir/error.h>
 
-#include "base/host_lookup.h"
-#include "base/thread.h"
+#include "sys/host_lookup.h"
+#include "sys/thread.h"
 #include "resolver/system_resolver.h"
 #include "support/executor/group.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
-#include "support/executor/solo.h"
+#include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/resolver/names.h"
 #include "support/test.h"

@@ -11,9 +11,9 @@
 #include <weir/base.h>
 #include <weir/pool.h>
 
-#include "base/pages.h"
-#include "base/random.h"
-#include "support/buffer/relay.h"
+#include "sys/pages.h"
+#include "sys/random.h"
+#include "support/buffer/buf_relay.h"
 
 #define RELAY_SECONDS 10
 

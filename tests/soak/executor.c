@@ -11,9 +11,9 @@
 
 #include <weir/log.h>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "support/executor/storm.h"
+#include "sys/clock.h"
+#include "sys/random.h"
+#include "support/executor/submit_stress.h"
 
 static void keep_quiet(void *user_data, enum weir_log_level level, const char *subsystem,
                        const char *object, const char *message)

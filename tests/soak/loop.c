@@ -13,9 +13,9 @@
 
 #include <weir/log.h>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "support/loop/bustle.h"
+#include "sys/clock.h"
+#include "sys/random.h"
+#include "support/loop/mixed_load.h"
 #include "support/loop/driver.h"
 #include "support/loop/traffic.h"
 #include "support/memory.h"

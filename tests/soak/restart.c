@@ -19,7 +19,7 @@
 #include <weir/error.h>
 #include <weir/group.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/bootstrap/successor.h"
 #include "support/loop/sockets.h"
 

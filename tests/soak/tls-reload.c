@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "support/executor/group.h"
 #include "support/loop/backend.h"
-#include "support/tls/swaps.h"
+#include "support/tls/certificate_swaps.h"
 
 #define CLIENTS 8
 

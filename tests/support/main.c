@@ -13,7 +13,7 @@
 
 #include <weir/local.h>
 
-#include "base/background_writer.h"
+#include "sys/background_writer.h"
 #include "support/memory.h"
 
 #define SETTLERS_MAX 8

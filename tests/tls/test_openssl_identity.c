@@ -9,7 +9,7 @@
 
 #include <weir/tls_context.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/test.h"
 #include "support/tls/pki.h"
 

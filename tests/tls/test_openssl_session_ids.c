@@ -4,12 +4,12 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "support/test.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
-#include "support/tls/visit.h"
-#include "tls/openssl.h"
+#include "support/tls/handshake_visit.h"
+#include "tls/openssl/session.h"
 #include "tls/tls_context.h"
 
 #define LIFETIME_S 3600

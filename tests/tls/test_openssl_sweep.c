@@ -17,7 +17,7 @@
 #include "support/test.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
-#include "support/tls/talk.h"
+#include "support/tls/session_pair.h"
 
 /* Sessions of both sides, and what passes between them. None of it may assert: memory is out. */
 struct life {

@@ -3,8 +3,8 @@
 
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "support/tls/visit.h"
-#include "tls/openssl.h"
+#include "support/tls/handshake_visit.h"
+#include "tls/openssl/session.h"
 
 /* How many authorities a client hears of, from a server that wants its certificate. */
 static int authorities_told(const char *ca_file, const char *ca_pem)

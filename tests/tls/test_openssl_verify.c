@@ -10,7 +10,7 @@
 
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "support/tls/talk.h"
+#include "support/tls/session_pair.h"
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 

@@ -3,7 +3,7 @@
  * What real programs and we agree upon: versions, ciphers, protocols, names, and what is said when
  * there is nothing in common.
  */
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 
 #define AS_LOCALHOST .certificate_pem = pki()->server.certificate, .key_pem = pki()->server.key

@@ -6,7 +6,7 @@
 #include <weir/buf.h>
 #include <weir/pipeline.h>
 
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 
 #define MEGABYTE (1u << 20)

@@ -7,7 +7,7 @@
 #include <weir/pipeline.h>
 
 #include "support/executor/group.h"
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 
 /* ---- the end ---- */

@@ -9,7 +9,7 @@
 
 #include <weir/tls_choice.h>
 
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 #include "support/tls/staple.h"
 

@@ -11,7 +11,7 @@
 #include <weir/pipeline.h>
 #include <weir/tls_detect.h>
 
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 
 /* ---- start-TLS ---- */

@@ -8,7 +8,7 @@
 
 #include <weir/tls_tickets.h>
 
-#include "support/tls/counterpart.h"
+#include "support/tls/peer_program.h"
 #include "support/tls/pki.h"
 
 /* Where s_client keeps its session. */

@@ -12,11 +12,11 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
-#include "support/tls/duet.h"
+#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
-#include "tls/openssl.h"
+#include "tls/openssl/session.h"
 #include "tls/tls.h"
 
 /* ---- writing ---- */

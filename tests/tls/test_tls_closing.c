@@ -10,9 +10,9 @@
 #include <weir/pending_writes.h>
 #include <weir/tls.h>
 
-#include "support/executor/messages.h"
-#include "support/tls/duet.h"
-#include "tls/openssl.h"
+#include "support/executor/log_capture.h"
+#include "support/tls/tls_pair.h"
+#include "tls/openssl/session.h"
 #include "tls/tls.h"
 
 static void close_channel(struct duettist *duettist, const char *name)

@@ -15,11 +15,11 @@
 #include <weir/server.h>
 #include <weir/tls.h>
 
-#include "support/channel/notes.h"
-#include "support/channel/rig.h"
+#include "support/channel/event_wait.h"
+#include "support/channel/test_channel.h"
 #include "support/patience.h"
-#include "support/tls/secure.h"
-#include "support/transport/line.h"
+#include "support/tls/tls_line.h"
+#include "support/transport/connection.h"
 
 #define FORGED "PROXY TCP4 6.6.6.6 7.7.7.7 6 7\r\nGET"
 #define HEADER "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n"

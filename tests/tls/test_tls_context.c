@@ -12,13 +12,13 @@
 #include <weir/tls_certificate.h>
 #include <weir/tls_tickets.h>
 
-#include "base/thread.h"
-#include "support/executor/messages.h"
+#include "sys/thread.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "support/tls/visit.h"
-#include "tls/openssl.h"
+#include "support/tls/handshake_visit.h"
+#include "tls/openssl/session.h"
 #include "tls/tls_context.h"
 
 /* ---- options that are wrong ---- */

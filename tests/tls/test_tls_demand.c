@@ -14,9 +14,9 @@
 #include <weir/tls.h>
 
 #include "support/property.h"
-#include "support/tls/duet.h"
-#include "support/tls/secure.h"
-#include "support/transport/line.h"
+#include "support/tls/tls_pair.h"
+#include "support/tls/tls_line.h"
+#include "support/transport/connection.h"
 
 #define ON_DEMAND WEIR_CHANNEL_OPTIONS(.read_on_demand = true)
 

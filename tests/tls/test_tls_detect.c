@@ -12,9 +12,9 @@
 #include <weir/embedded.h>
 #include <weir/error.h>
 
-#include "support/codec/stage.h"
+#include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
-#include "support/tls/draft.h"
+#include "support/tls/client_hello.h"
 #include "support/tls/pki.h"
 
 /* ---- a server that says what it hears; a client ---- */

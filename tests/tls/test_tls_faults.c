@@ -20,16 +20,16 @@
 #include <weir/server.h>
 #include <weir/tls.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
-#include "support/channel/pointer.h"
+#include "sys/clock.h"
+#include "sys/thread.h"
+#include "support/channel/pointer_state.h"
 #include "support/executor/global.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 #include "support/tls/pki.h"
-#include "support/transport/line.h"
-#include "support/transport/site.h"
+#include "support/transport/connection.h"
+#include "support/transport/faulty_server.h"
 
 #define SIZE 60000 /* that a client sends: several records, more than a socket takes at once */
 #define PLACES 25  /* calls of one kind to fail, at the most, or a little more */

@@ -10,7 +10,7 @@
 #include <weir/tls.h>
 
 #include "support/tls/openssl_memory.h"
-#include "support/tls/opponent.h"
+#include "support/tls/raw_peer.h"
 #include "tls/tls.h"
 
 #define MANY 2000

@@ -17,9 +17,9 @@
 #include "support/memory.h"
 #include "support/tls/forger.h"
 #include "support/tls/openssl_memory.h"
-#include "support/tls/opponent.h"
+#include "support/tls/raw_peer.h"
 #include "support/tls/pki.h"
-#include "tls/openssl.h"
+#include "tls/openssl/session.h"
 #include "tls/tls.h"
 
 #define MANY 2000

@@ -9,9 +9,9 @@
 #include <weir/traffic_shaping.h>
 
 #include "support/memory.h"
-#include "support/tls/duet.h"
+#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
-#include "tls/openssl.h"
+#include "tls/openssl/session.h"
 #include "tls/tls.h"
 
 /* The stream of a peer that we have told our end goes on, as the other one says. */

@@ -5,8 +5,8 @@
 #include <weir/error.h>
 #include <weir/traffic_shaping.h>
 
-#include "support/channel/rig.h"
-#include "support/tls/secure.h"
+#include "support/channel/test_channel.h"
+#include "support/tls/tls_line.h"
 
 #define MUCH ((uint64_t)2 << 20)
 #define PIECE ((uint64_t)1 << 16)

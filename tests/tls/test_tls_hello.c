@@ -12,7 +12,7 @@
 #include <weir/error.h>
 
 #include "support/property.h"
-#include "support/tls/draft.h"
+#include "support/tls/client_hello.h"
 
 static int read_draft(const struct draft *draft, weir_tls_hello *ret_hello)
 {

@@ -13,10 +13,10 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "codec/flat.h"
-#include "support/codec/stage.h"
+#include "codec/contiguous.h"
+#include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
-#include "support/tls/draft.h"
+#include "support/tls/client_hello.h"
 
 struct told {
     int count;

@@ -11,8 +11,8 @@
 #include <weir/error.h>
 #include <weir/tls.h>
 
-#include "base/random.h"
-#include "support/tls/opponent.h"
+#include "sys/random.h"
+#include "support/tls/raw_peer.h"
 #include "tls/tls.h"
 
 /* Only every so many positions where it is slow. */

@@ -15,11 +15,11 @@
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/sockets.h"
 #include "support/tls/forger.h"
 #include "support/tls/openssl_memory.h"
-#include "support/tls/party.h"
+#include "support/tls/tls_party.h"
 
 #define HELLO_MAX 1024
 

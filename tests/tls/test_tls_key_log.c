@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "support/tls/visit.h"
+#include "support/tls/handshake_visit.h"
 
 /* How many lines begin with this label, in a file all of whose lines are whole. */
 static unsigned count_lines(const char *path, const char *label)

@@ -15,10 +15,10 @@
 #include <weir/server.h>
 #include <weir/tls.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
-#include "support/tls/call.h"
-#include "support/tls/secure.h"
+#include "support/tls/tls_caller.h"
+#include "support/tls/tls_line.h"
 
 #define CLIENTS 650
 

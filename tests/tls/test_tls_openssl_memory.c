@@ -16,8 +16,8 @@
 #include <weir/error.h>
 #include <weir/tls.h>
 
-#include "support/executor/messages.h"
-#include "support/tls/duet.h"
+#include "support/executor/log_capture.h"
+#include "support/tls/tls_pair.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
 

@@ -13,7 +13,7 @@
 #include <weir/tls_hello.h>
 #include <weir/tls_tickets.h>
 
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/test.h"
 
 static int init(weir_channel *channel, bool is_tls, void *user_data)

@@ -5,7 +5,7 @@
  */
 #include "support/loop/host.h"
 #include "support/tls/pki.h"
-#include "support/tls/swaps.h"
+#include "support/tls/certificate_swaps.h"
 
 /* Must hold 3 of issue 8. */
 TEST_EACH_HOST(tls_reload, fails_no_handshake)

@@ -8,13 +8,13 @@
 #include <weir/tls.h>
 #include <weir/tls_choice.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/executor/global.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/tls/pki.h"
-#include "support/tls/secure.h"
+#include "support/tls/tls_line.h"
 #include "support/transport/echo.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 {

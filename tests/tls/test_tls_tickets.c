@@ -12,7 +12,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "support/tls/visit.h"
+#include "support/tls/handshake_visit.h"
 #include "tls/tls_tickets.h"
 
 #define HOUR_NS weir_seconds(3600)

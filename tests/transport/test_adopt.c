@@ -19,10 +19,10 @@
 #include <weir/pipeline.h>
 #include <weir/tcp.h>
 
-#include "base/thread.h"
-#include "support/executor/errand.h"
-#include "support/executor/messages.h"
-#include "support/executor/tally.h"
+#include "sys/thread.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

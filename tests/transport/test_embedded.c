@@ -10,9 +10,9 @@
 #include <weir/error.h>
 #include <weir/schedule.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/letters.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/call_order.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 
 static weir_embedded *create(const weir_embedded_options *options)

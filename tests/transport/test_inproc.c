@@ -10,10 +10,10 @@
 
 #include <weir/pool.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/memory.h"
 #include "support/transport/pair.h"
-#include "support/transport/parcel.h"
+#include "support/transport/opaque_msg.h"
 
 /* ---- messages ---- */
 

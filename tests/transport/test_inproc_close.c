@@ -7,11 +7,11 @@
 
 #include <weir/pool.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/executor/global.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/transport/pair.h"
-#include "support/transport/parcel.h"
+#include "support/transport/opaque_msg.h"
 
 /* ---- closing ---- */
 

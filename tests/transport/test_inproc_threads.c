@@ -12,10 +12,10 @@
 
 #include <weir/error.h>
 
-#include "base/random.h"
-#include "base/thread.h"
-#include "support/channel/rig.h"
-#include "support/executor/tally.h"
+#include "sys/random.h"
+#include "sys/thread.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/backend.h"
 #include "support/transport/loops.h"
 

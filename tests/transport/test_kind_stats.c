@@ -6,9 +6,9 @@
 
 #include <weir/embedded.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
-#include "support/transport/mailbox.h"
+#include "support/transport/datagram_endpoint.h"
 #include "support/transport/pair.h"
 
 TEST_EACH_LOOP(udp_stats, are_exact)

@@ -15,7 +15,7 @@
 #include <weir/pipeline.h>
 #include <weir/udp.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

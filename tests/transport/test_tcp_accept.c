@@ -12,11 +12,11 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
-#include "support/channel/rig.h"
+#include "sys/clock.h"
+#include "support/channel/test_channel.h"
 #include "support/child.h"
 #include "support/loop/sockets.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 static struct address address_of(const weir_address *address)
 {

@@ -9,10 +9,10 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/patience.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 #define TIMEOUT_NS weir_ms(80)
 #define MESSAGE (1 << 20)

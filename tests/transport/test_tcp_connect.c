@@ -9,10 +9,10 @@
 
 #include <weir/error.h>
 
-#include "base/clock.h"
-#include "support/channel/rig.h"
+#include "sys/clock.h"
+#include "support/channel/test_channel.h"
 #include "support/loop/sockets.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 static weir_promise *connect_to(struct line *line, const weir_address *remote,
                                 const weir_address *local)

@@ -6,7 +6,7 @@
 
 #include "support/loop/sockets.h"
 #include "support/transport/echo.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 #define COST 208 /* of a message, besides its bytes */
 #define HIGH_MARK 16384

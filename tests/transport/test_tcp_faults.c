@@ -18,10 +18,10 @@
 #include <weir/unix.h>
 
 #include "base/memory.h"
-#include "support/channel/pointer.h"
+#include "support/channel/pointer_state.h"
 #include "support/loop/sockets.h"
-#include "support/transport/line.h"
-#include "support/transport/site.h"
+#include "support/transport/connection.h"
+#include "support/transport/faulty_server.h"
 
 #define CLIENTS 3
 #define SIZE 100000 /* that each sends: more than a socket takes at once */

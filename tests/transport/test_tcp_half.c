@@ -8,8 +8,8 @@
 #include <weir/error.h>
 #include <weir/events.h>
 
-#include "support/channel/rig.h"
-#include "support/transport/line.h"
+#include "support/channel/test_channel.h"
+#include "support/transport/connection.h"
 
 static void open_half(struct line *line)
 {

@@ -5,8 +5,8 @@
 #include <weir/buf.h>
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/transport/line.h"
+#include "support/channel/test_channel.h"
+#include "support/transport/connection.h"
 
 /* ---- on demand ---- */
 

@@ -9,12 +9,12 @@
 
 #include <weir/error.h>
 
-#include "base/thread.h"
-#include "support/channel/rig.h"
+#include "sys/thread.h"
+#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
 #include "support/child.h"
 #include "support/loop/sockets.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 #define ERRORS(...) .errors = {__VA_ARGS__}
 

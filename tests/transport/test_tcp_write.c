@@ -13,13 +13,13 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "base/system.h"
-#include "base/thread.h"
-#include "support/channel/rig.h"
-#include "support/transport/line.h"
+#include "sys/random.h"
+#include "sys/system.h"
+#include "sys/thread.h"
+#include "support/channel/test_channel.h"
+#include "support/transport/connection.h"
 
 /* D 92 */
 TEST_EACH_PAIR(tcp, leaves_out_what_was_cancelled)

@@ -7,8 +7,8 @@
 
 #include <weir/error.h>
 
-#include "support/channel/rig.h"
-#include "support/transport/mailbox.h"
+#include "support/channel/test_channel.h"
+#include "support/transport/datagram_endpoint.h"
 
 /* ---- bound ---- */
 

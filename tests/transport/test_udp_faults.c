@@ -22,8 +22,8 @@
 #include "support/executor/group.h"
 #include "support/loop/faults.h"
 #include "support/loop/sockets.h"
-#include "support/transport/mailbox.h"
-#include "support/transport/site.h"
+#include "support/transport/datagram_endpoint.h"
+#include "support/transport/faulty_server.h"
 
 #define QUESTIONS 12 /* of each client: more than one batch */
 #define SEGMENT 50   /* of the answers, which are twice as long */

@@ -11,9 +11,9 @@
 #include <weir/error.h>
 #include <weir/tcp.h>
 
-#include "support/executor/errand.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/sockets.h"
-#include "support/transport/mailbox.h"
+#include "support/transport/datagram_endpoint.h"
 #include "transport/endpoint.h"
 
 /* Of each family: any address, its loopback address, and a group that is confined to the host. */

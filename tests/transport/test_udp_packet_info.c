@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "support/test.h"
-#include "support/transport/mailbox.h"
+#include "support/transport/datagram_endpoint.h"
 
 /* The recipients that were told, in the diary; and an answer. */
 static void answer(weir_ctx *ctx, weir_datagram *datagram)

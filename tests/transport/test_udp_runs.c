@@ -12,8 +12,8 @@
 
 #include <weir/adopt.h>
 
-#include "support/channel/rig.h"
-#include "support/transport/mailbox.h"
+#include "support/channel/test_channel.h"
+#include "support/transport/datagram_endpoint.h"
 
 #define MANY 40
 #define PATIENCE_S 10

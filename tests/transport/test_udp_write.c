@@ -11,10 +11,10 @@
 #include <weir/events.h>
 #include <weir/loop.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/errand.h"
-#include "support/executor/messages.h"
-#include "support/transport/mailbox.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/log_capture.h"
+#include "support/transport/datagram_endpoint.h"
 
 #define MANY 100
 

@@ -15,9 +15,9 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 #include "support/loop/sockets.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 static void open_packets(struct line *line, const struct line_options *options)
 {

@@ -13,10 +13,10 @@
 #include <weir/loop.h>
 #include <weir/unix.h>
 
-#include "support/channel/rig.h"
-#include "support/executor/messages.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/sockets.h"
-#include "support/transport/mailbox.h"
+#include "support/transport/datagram_endpoint.h"
 
 #define MANY 2000 /* more than any queue of the system's holds */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An executor's queue, sleep, suspension and end, as src/base/queue.h, src/executor/executor.c and
- * src/executor/life.c do them, under their names.
+ * src/executor/lifecycle.c do them, under their names.
  *
  *      producer                       submits from other threads: tasks, lazy tasks, timers
  *      suspend, shutdown, add_hook    are called from other threads, too

@@ -7,7 +7,7 @@
 #include <weir/error.h>
 
 #include "base/options.h"
-#include "codec/enclose.h"
+#include "codec/frame_write.h"
 #include "handler/chunks.h"
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_reader.h"

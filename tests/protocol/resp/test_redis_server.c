@@ -12,7 +12,7 @@
 #include <weir/error.h>
 
 #include "support/executor/group.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/protocol/resp/redis_server.h"
 #include "support/protocol/resp/words.h"
 #include "support/test.h"

@@ -20,7 +20,7 @@
 #include "support/codec/feed.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/transport/line.h"
+#include "support/transport/connection.h"
 
 /* ---- files ---- */
 

@@ -16,7 +16,7 @@
 
 #include "support/buffer/buf.h"
 #include "support/codec/feed.h"
-#include "support/executor/messages.h"
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/property.h"
 #include "support/protocol/resp/words.h"

@@ -18,7 +18,7 @@
 #include <weir/server.h>
 #include <weir/systemd.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 
 #define ROLE "weir-test-successor"
 #define FIRST_LISTENER 3

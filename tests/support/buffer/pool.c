@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "sys/thread.h"
 
 struct blocks count_blocks(void)
 {

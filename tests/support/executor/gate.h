@@ -14,7 +14,7 @@
 
 #include <weir/executor.h>
 
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 struct gate {
     struct tally arrivals;

@@ -7,7 +7,7 @@
 
 #include <weir/promise.h>
 
-#include "support/executor/letters.h"
+#include "support/executor/call_order.h"
 
 weir_promise *new_promise(weir_executor *executor);
 

@@ -7,9 +7,9 @@
 #ifndef WEIR_TEST_DRIVER_H
 #define WEIR_TEST_DRIVER_H
 
-#include "base/clock.h"
+#include "sys/clock.h"
 #include "support/loop/backend.h"
-#include "support/loop/supply.h"
+#include "support/loop/counted_memory.h"
 #include "support/patience.h"
 
 struct driver {

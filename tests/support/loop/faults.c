@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "base/system.h"
+#include "sys/system.h"
 
 #define ERRORS_MAX 24
 

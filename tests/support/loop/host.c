@@ -6,7 +6,7 @@
 
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 #include "support/loop/sockets.h"
 
 /* Asked first, so that a backend which cannot be had gives its reason. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "loop/ready.h"
+#include "loop/readiness.h"
 
 static int refusal;
 

@@ -16,7 +16,7 @@
 
 #include <weir/resolver.h>
 
-#include "base/host_lookup.h"
+#include "sys/host_lookup.h"
 #include "support/executor/gate.h"
 
 struct names {

@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/thread.h"
-#include "support/executor/tally.h"
+#include "sys/thread.h"
+#include "support/executor/call_counter.h"
 #include "support/test.h"
 
 #define OUTPUT_SIZE (4u << 20)

@@ -13,9 +13,9 @@
 #include <weir/tcp.h>
 #include <weir/unix.h>
 
-#include "base/clock.h"
-#include "base/random.h"
-#include "support/channel/pointer.h"
+#include "sys/clock.h"
+#include "sys/random.h"
+#include "support/channel/pointer_state.h"
 #include "support/executor/group.h"
 
 #define WRITE_MAX 8000

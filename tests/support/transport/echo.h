@@ -16,7 +16,7 @@
 #include <weir/channel.h>
 #include <weir/group.h>
 
-#include "support/executor/tally.h"
+#include "support/executor/call_counter.h"
 
 struct echo_client;
 

@@ -13,7 +13,7 @@
 #include <weir/udp.h>
 #include <weir/unix.h>
 
-#include "support/channel/pointer.h"
+#include "support/channel/pointer_state.h"
 #include "support/executor/group.h"
 #include "support/loop/stream.h"
 

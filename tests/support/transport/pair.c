@@ -10,7 +10,7 @@
 #include <weir/error.h>
 #include <weir/inproc.h>
 
-#include "support/channel/rig.h"
+#include "support/channel/test_channel.h"
 
 const struct pair_options pair_together = {0};
 const struct pair_options pair_apart = {.apart = true};

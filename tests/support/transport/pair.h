@@ -21,8 +21,8 @@
 #include <weir/channel.h>
 #include <weir/pipeline.h>
 
-#include "support/channel/diary.h"
-#include "support/channel/spy.h"
+#include "support/channel/event_log.h"
+#include "support/channel/event_recorder.h"
 #include "support/executor/stepper.h"
 
 struct pair;

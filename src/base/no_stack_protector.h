@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * base/no_stack_protector.h - WEIR__UNGUARDED marks a hot function that needs no stack protector.
+ *
+ * The compiler protects every function that passes the address of a local variable to a call. That
+ * costs some six instructions, and finds nothing where no such variable is an array and the callee
+ * writes one object of its type. Functions with an array on the stack are never marked.
+ */
+#ifndef WEIR_BASE_NO_STACK_PROTECTOR_H
+#define WEIR_BASE_NO_STACK_PROTECTOR_H
+
+#include <weir/base.h>
+
+#ifdef __has_attribute
+#if __has_attribute(no_stack_protector)
+#define WEIR__UNGUARDED __attribute__((no_stack_protector))
+#endif
+#endif
+
+#ifndef WEIR__UNGUARDED
+#define WEIR__UNGUARDED
+#endif
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Figures of the whole process, counted without a locked instruction: each writer has an account of
+ * its own, and who reads a figure sums all of them up.
+ *
+ * An account has one writer at a time, and an account that is closed leaves what it has counted to
+ * the rest, which everybody may add to. Opening, closing and summing take a lock; counting does
+ * not. So a sum never misses an account that is being closed and never has it twice: it only grows.
+ *
+ * What the figures are is for those above to say.
+ */
+#ifndef WEIR_BASE_SHARDED_COUNTERS_H
+#define WEIR_BASE_SHARDED_COUNTERS_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+
+#define WEIR__ACCOUNT_FIGURES 192
+
+typedef struct weir__account {
+    weir__list link;
+    _Atomic uint64_t figures[WEIR__ACCOUNT_FIGURES];
+} weir__account;
+
+/* Adds to a figure that only this thread writes. Relaxed: it orders nothing but itself. */
+#define weir__figure_add(figure, n)                                                               \
+    atomic_store_explicit(&(figure), atomic_load_explicit(&(figure), memory_order_relaxed) + (n), \
+                          memory_order_relaxed)
+
+/* `account` is zero. It does not move until it is closed. */
+void weir__account_open(weir__account *account);
+
+/* Nobody writes it any more. */
+void weir__account_close(weir__account *account);
+
+/*
+ * Adds to a figure of the account, whose writer the caller is; of the rest, if that is NULL. Who
+ * sees the addition in a sum sees all that came before it in the sums that it takes then. Where
+ * that does not matter weir__figure_add is cheaper.
+ */
+void weir__account_add(weir__account *account, unsigned figure, uint64_t n);
+
+/* What all accounts and the rest have of a figure. Never blocks for long. */
+uint64_t weir__account_sum(unsigned figure);
+
+#endif

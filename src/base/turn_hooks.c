@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hooks: slots that fill up from the front and are never emptied, so that an executor looks at
+ * one of them when there is none.
+ */
+#include "base/turn_hooks.h"
+
+#include <assert.h>
+
+_Atomic(weir__turn_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
+
+void weir__turn_hook_add(weir__turn_fn *fn)
+{
+    for (int i = 0; i < WEIR__TURN_HOOKS_MAX; i++) {
+        weir__turn_fn *there = NULL;
+
+        if (atomic_compare_exchange_strong_explicit(&weir__turn_hooks[i], &there, fn,
+                                                    memory_order_release, memory_order_relaxed) ||
+            there == fn)
+            return;
+    }
+    assert(!"more turn hooks than there is room for");
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A datagram socket with an abstract name that the system chooses. Anybody may send to such a one:
+ * the system says with each message who has.
+ */
+#include "bootstrap/notify_socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/address.h>
+
+#include "sys/descriptor.h"
+#include "base/log.h"
+#include "sys/system.h"
+#include "transport/socket.h"
+
+#define MESSAGES_MAX 16 /* in a turn */
+#define MESSAGE_SIZE 4096
+
+static const weir_address any_name = {
+    .length = sizeof(sa_family_t),
+    .storage = {.ss_family = AF_UNIX},
+};
+
+static int prepare(int descriptor, weir_address *ret_name)
+{
+    int on = 1, err = weir__socket_set(descriptor, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+
+    if (err < 0)
+        return err;
+    if (weir__sys.bind(descriptor, weir_address_sockaddr(&any_name), any_name.length) < 0)
+        return -errno;
+    return weir__socket_local_address(descriptor, ret_name);
+}
+
+int weir__ready_socket_open(int *ret_descriptor, char *ret_entry, size_t size)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address name;
+    int descriptor, err = weir__socket_create(AF_UNIX, SOCK_DGRAM, &descriptor);
+
+    if (err < 0)
+        return err;
+    err = prepare(descriptor, &name);
+    if (err < 0) {
+        (void)weir__descriptor_close(descriptor);
+        return err;
+    }
+    (void)weir_address_format(&name, text, sizeof(text));
+    (void)snprintf(ret_entry, size, "NOTIFY_SOCKET=%s", text + strlen("unix:"));
+    *ret_descriptor = descriptor;
+    return 0;
+}
+
+/* 0 if the system does not say. */
+static int sender_of(struct msghdr *message)
+{
+    struct ucred sender = {0};
+
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
+         part = CMSG_NXTHDR(message, part))
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS)
+            memcpy(&sender, CMSG_DATA(part), sizeof(sender));
+    return sender.pid;
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+
+    while (text != NULL) {
+        if (strncmp(text, line, length) == 0 && (text[length] == '\n' || text[length] == '\0'))
+            return true;
+        text = strchr(text, '\n');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    return false;
+}
+
+bool weir__ready_is_said(const char *text)
+{
+    return has_line(text, "READY=1");
+}
+
+/* Negative when there is no more. */
+static int hear_one(int descriptor, int pid)
+{
+    char text[MESSAGE_SIZE];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+    struct iovec vector = {.iov_base = text, .iov_len = sizeof(text) - 1};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t length = weir__sys.recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (length < 0)
+        return -errno;
+    text[length] = '\0';
+    if (sender_of(&message) != pid) {
+        weir__warn("restart", "-",
+                   "process %d says how it fares, and is not the one that was "
+                   "started",
+                   sender_of(&message));
+        return 0;
+    }
+    return weir__ready_is_said(text);
+}
+
+bool weir__ready_socket_hear(int descriptor, int pid)
+{
+    int heard = 0;
+
+    for (int i = 0; i < MESSAGES_MAX && heard >= 0; i++) {
+        heard = hear_one(descriptor, pid);
+        if (heard == 1)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bootstrap/transport_for.h"
+
+#include <weir/error.h>
+#include <weir/inproc.h>
+#include <weir/tcp.h>
+#include <weir/udp.h>
+#include <weir/unix.h>
+
+#include "base/log.h"
+#include "channel/channel.h"
+
+int weir__kind_parse(const char *text, weir_address *ret_address)
+{
+    int err = weir_address_parse(text, ret_address);
+
+    if (err == -EINVAL)
+        weir__error("bootstrap", text,
+                    "is no address, as 127.0.0.1:8007 and [::1]:8007 are; names, as "
+                    "example.org:80, are for clients to connect to");
+    else if (err < 0)
+        weir__error("bootstrap", text, "is no address: %s", weir_error_text(err));
+    return err;
+}
+
+typedef int create_fn(const weir_channel_options *options, weir_channel **ret_channel);
+typedef int create_server_fn(const weir_channel_options *options,
+                             const weir_channel_options *child_options, weir_channel **ret_channel);
+
+struct row {
+    int family;
+    enum weir_kind kind;
+    create_fn *create;
+    create_server_fn *create_server; /* NULL = it accepts nobody: the channel itself serves */
+};
+
+/* Unix addresses have channels of every kind, by functions that ask for it. */
+static const struct row rows[] = {
+    {AF_INET, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
+    {AF_INET6, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
+    {AF_INET, WEIR_KIND_DATAGRAM, weir_udp_create, NULL},
+    {AF_INET6, WEIR_KIND_DATAGRAM, weir_udp_create, NULL},
+    {WEIR_AF_INPROC, WEIR_KIND_STREAM, weir_inproc_create, weir_inproc_create_server},
+};
+
+/* What there is not is logged: NULL. */
+static const struct row *find(enum weir_kind kind, const weir_address *address)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    bool is_known = false;
+
+    for (const struct row *row = rows; row < &rows[sizeof(rows) / sizeof(rows[0])]; row++) {
+        if (row->family != weir_address_family(address))
+            continue;
+        if (row->kind == kind)
+            return row;
+        is_known = true;
+    }
+    weir__error("bootstrap", weir_address_format(address, text, sizeof(text)),
+                is_known ? "such an address has no channels of that kind"
+                         : "no transport knows such an address");
+    return NULL;
+}
+
+int weir__kind_create(enum weir_kind kind, const weir_address *remote,
+                      const weir_channel_options *options, weir_channel **ret_channel)
+{
+    const struct row *row;
+
+    if (weir_address_family(remote) == AF_UNIX)
+        return weir_unix_create(kind, options, ret_channel);
+    row = find(kind, remote);
+    return row != NULL ? row->create(options, ret_channel) : -EAFNOSUPPORT;
+}
+
+int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
+                             const weir_channel_options *options,
+                             const weir_channel_options *child_options, weir_channel **ret_channel)
+{
+    const struct row *row;
+
+    if (weir_address_family(local) == AF_UNIX)
+        return kind == WEIR_KIND_DATAGRAM
+                   ? weir_unix_create(kind, options, ret_channel)
+                   : weir_unix_create_server(kind, options, child_options, ret_channel);
+    row = find(kind, local);
+    if (row == NULL)
+        return -EAFNOSUPPORT;
+    if (row->create_server == NULL)
+        return row->create(options, ret_channel);
+    return row->create_server(options, child_options, ret_channel);
+}
+
+int weir__kind_check_executor(const weir_channel *channel, const weir_executor *executor)
+{
+    if (channel->transport->suits(channel, executor))
+        return 0;
+    weir__error("bootstrap", weir_executor_name(executor),
+                "is no executor for a %s channel: sockets want event loops",
+                channel->transport->name);
+    return -EINVAL;
+}
+
+int weir__kind_check_group(const weir_channel *channel, const weir_group *group)
+{
+    return weir__kind_check_executor(channel, weir_group_at(group, 0));
+}
+
+int weir__kind_reason(const weir_channel *channel, int err)
+{
+    int cause = channel->outbound.cause;
+
+    return err == WEIR_ECLOSED && cause < 0 ? cause : err;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is mapped stands in memory of its own; a heap's figures are summed up when they are read, on
+ * the reader's thread and without a lock: who removes them waits for the reader.
+ */
+#include "buffer/pool_metrics.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    enum weir_metric_kind kind;
+    const _Atomic int64_t *source;
+} pool_metrics[] = {
+    {"pool.mapped_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.bytes},
+    {"pool.peak_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.peak_bytes},
+    {"pool.limit_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.limit_bytes},
+    {"pool.huge_bytes", WEIR_METRIC_GAUGE, &weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes},
+    {"pool.failures", WEIR_METRIC_COUNTER, &weir__mapped_now.failures},
+};
+
+#define POOL_METRIC_COUNT (sizeof(pool_metrics) / sizeof(pool_metrics[0]))
+
+static weir_metric metrics[POOL_METRIC_COUNT];
+
+/* A name that the user took before us costs that figure, not the buffers. */
+static int unless_taken(int err)
+{
+    return err == -EEXIST ? 0 : err;
+}
+
+void weir__gauges_end(void)
+{
+    for (unsigned i = 0; i < POOL_METRIC_COUNT; i++)
+        weir__metric_deinit(&metrics[i]);
+}
+
+int weir__gauges_begin(void)
+{
+    int err = 0;
+
+    for (unsigned i = 0; i < POOL_METRIC_COUNT && err == 0; i++)
+        err = unless_taken(weir__metric_init_source(&metrics[i], pool_metrics[i].kind,
+                                                    pool_metrics[i].name, pool_metrics[i].source));
+    if (err < 0)
+        weir__gauges_end();
+    return err;
+}
+
+static int64_t read_out(void *heap)
+{
+    const weir__bin *bins = ((const weir__heap *)heap)->bins;
+    int64_t bytes = 0;
+
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        bytes += weir__bin_out(&bins[i]) * (int64_t)weir__class_stride(i);
+    return bytes;
+}
+
+static int64_t read_cached(void *heap)
+{
+    const weir__bin *bins = ((const weir__heap *)heap)->bins;
+    int64_t bytes = 0;
+
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        bytes += weir__tally_read(&bins[i].cached) * (int64_t)weir__class_stride(i);
+    return bytes;
+}
+
+static int64_t read_mapped(void *heap)
+{
+    const weir__bin *bins = ((const weir__heap *)heap)->bins;
+    int64_t bytes = 0;
+
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        bytes += weir__tally_read(&bins[i].slab_count) * (int64_t)weir__slab_bytes(i);
+    return bytes;
+}
+
+static const struct {
+    const char *name;
+    weir__metric_read_fn *read;
+} heap_metrics[WEIR__HEAP_METRIC_COUNT] = {
+    [WEIR__HEAP_METRIC_OUT] = {"out_bytes", read_out},
+    [WEIR__HEAP_METRIC_CACHED] = {"cached_bytes", read_cached},
+    [WEIR__HEAP_METRIC_MAPPED] = {"mapped_bytes", read_mapped},
+};
+
+void weir__gauges_remove(weir__heap *heap)
+{
+    for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT; i++)
+        weir__metric_deinit(&heap->metrics[i]);
+}
+
+int weir__gauges_add(weir__heap *heap)
+{
+    char name[WEIR_METRIC_NAME_SIZE];
+    int err = 0;
+
+    for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT && err == 0; i++) {
+        (void)snprintf(name, sizeof(name), "pool.cache#%llu.%s",
+                       (unsigned long long)heap->registry.number, heap_metrics[i].name);
+        err = unless_taken(weir__metric_init_read(&heap->metrics[i], WEIR_METRIC_GAUGE, name,
+                                                  heap_metrics[i].read, heap));
+    }
+    if (err < 0)
+        weir__gauges_remove(heap);
+    return err;
+}

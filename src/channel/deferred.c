@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel's own task: what has to be done later, or on the loop, and must not fail. There is
+ * one, and a word of bits that say what it is for. Who sets a bit of a word that was zero posts the
+ * task, and holds a reference for it. While the task runs the word is not zero: what is set then is
+ * done by the same task, posted again. A flush that has to go on lets I/O have its turn before: a
+ * peer that takes all that it is sent would otherwise keep the loop from everybody else.
+ *
+ * Where the loop has ended before the channel was closed - a manual executor that was given up -
+ * the global executor takes its place: nobody else runs the channel any more.
+ */
+#include "channel/channel.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "channel/closing.h"
+#include "channel/last_sent.h"
+
+#define BUSY (1u << 31)
+
+static void post(weir_channel *channel, bool after_turn);
+
+/* The task goes with the reference that it has: who posts it needs one, too, until that is done. */
+static void post_again(weir_channel *channel, uint32_t bits)
+{
+    weir_channel_retain(channel);
+    post(channel, bits == (BUSY | WEIR__DUE_FLUSH));
+    weir_channel_release(channel);
+}
+
+static void report_lost(weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    weir__channel_report(channel, NULL, atomic_load_explicit(&rare->lost, memory_order_relaxed),
+                         "what another thread asked for did not come to the loop");
+}
+
+static void do_due(weir_channel *channel, uint32_t bits)
+{
+    if (bits & WEIR__DUE_ACTIVE)
+        weir__channel_do_active(channel);
+    if (bits & WEIR__DUE_WATCH)
+        (void)weir__progress_watch(channel);
+    if (bits & WEIR__DUE_MARKS)
+        weir__outbound_look(channel);
+    if (bits & WEIR__DUE_LOST)
+        report_lost(channel);
+    if (bits & WEIR__DUE_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_writability(weir__channel_ends(channel));
+    if (bits & WEIR__DUE_FLUSH)
+        weir__channel_go_on_sending(channel);
+    if (bits & WEIR__DUE_READING)
+        weir__channel_look_at_auto_read(channel);
+    if (bits & WEIR__DUE_TRANSPORT)
+        channel->transport->due(channel);
+    if (bits & WEIR__DUE_INACTIVE)
+        weir__channel_do_inactive(channel);
+    if (bits & WEIR__DUE_DEREGISTER)
+        weir__channel_do_detach(channel);
+    if (bits & WEIR__DUE_GIVE_UP)
+        weir__channel_give_up(channel, -ETIMEDOUT, "a handler has held data for too long");
+    if (bits & WEIR__DUE_ABORT)
+        weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
+    if (bits & WEIR__DUE_END)
+        weir__channel_do_end(channel);
+    if (bits & WEIR__DUE_SWEEP)
+        weir__pipeline_sweep(&channel->pipeline);
+    if (bits & WEIR__DUE_MOVE) /* last: after it the channel may be another loop's */
+        weir__channel_do_moves(channel);
+}
+
+static bool has_moved(const weir_channel *channel)
+{
+    const weir_executor *executor = weir__channel_executor(channel);
+
+    return !weir__in_executor(executor) && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
+}
+
+/* A loop that does not even take this - its thread cannot be started - has never had the channel.
+ */
+static bool forward(weir_channel *channel)
+{
+    int err;
+
+    weir_channel_retain(channel); /* it may be through before us */
+    err = weir__executor_post(weir__channel_executor(channel), &channel->due_task, WEIR__NOW);
+    weir_channel_release(channel);
+    return err == 0;
+}
+
+/* Cancelled or not: it is done on the executor's thread in either case, and must be done. */
+static void on_due(void *arg, int status)
+{
+    weir_channel *channel = arg;
+
+    (void)status;
+    if (has_moved(channel) && forward(channel))
+        return;
+    /* Acquire: what the setters did before they set their bits. */
+    do_due(channel, atomic_exchange_explicit(&channel->due, BUSY, memory_order_acquire));
+    weir__channel_let_due_go(channel);
+}
+
+void weir__channel_let_due_go(weir_channel *channel)
+{
+    uint32_t bits = BUSY;
+
+    /* Release: who runs the task next comes after what was done to the channel. */
+    if (atomic_compare_exchange_strong_explicit(&channel->due, &bits, 0, memory_order_acq_rel,
+                                                memory_order_relaxed))
+        weir_channel_release(channel);
+    else
+        post_again(channel, bits);
+}
+
+static bool is_posted_after_turn(weir_executor *executor, weir_task *task)
+{
+    return executor != NULL && weir__executor_is_consumer(executor) &&
+           weir__executor_post_after_turn(executor, task) == 0;
+}
+
+static void post(weir_channel *channel, bool after_turn)
+{
+    weir_executor *executor = weir__channel_executor(channel);
+
+    weir_task_init(&channel->due_task, on_due, channel);
+    if (after_turn && is_posted_after_turn(executor, &channel->due_task))
+        return;
+    if (executor != NULL && weir__executor_post(executor, &channel->due_task, WEIR__NOW) == 0)
+        return;
+    if (weir__executor_post(weir_executor_global(), &channel->due_task, WEIR__NOW) == 0)
+        return;
+    weir__error("channel", "-", "no executor takes its task; it runs where it was asked for");
+    on_due(channel, 0);
+}
+
+void weir__channel_make_due(weir_channel *channel, uint32_t bits)
+{
+    if (weir__channel_executor(channel) == NULL)
+        return; /* before the first registration there is nobody to tell, and nothing to sweep */
+    if (atomic_fetch_or_explicit(&channel->due, bits, memory_order_acq_rel) != 0)
+        return;
+    weir_channel_retain(channel);
+    post(channel, false);
+}
+
+bool weir__channel_hold_due(weir_channel *channel)
+{
+    uint32_t none = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&channel->due, &none, BUSY, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return false;
+    weir_channel_retain(channel);
+    return true;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "channel/last_sent.h"
+
+#include <errno.h>
+
+int weir__progress_watch(weir_channel *channel)
+{
+    if (weir__channel_rare(channel) == NULL)
+        return -ENOMEM;
+    if (weir__channel_is_here(channel))
+        channel->flags |= WEIR__WATCHED;
+    else
+        weir__channel_make_due(channel, WEIR__DUE_WATCH);
+    return 0;
+}
+
+/* Relaxed, as all of it: a time says nothing of other memory. */
+int64_t weir__progress_of_bytes(const weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    return rare != NULL ? atomic_load_explicit(&rare->bytes_sent_at, memory_order_relaxed) : 0;
+}
+
+int64_t weir_channel_sent_at(weir_channel *channel)
+{
+    (void)weir__progress_watch(channel);
+    if (weir__channel_is(channel, WEIR__IS_REGISTERED) && weir__channel_is_here(channel) &&
+        !weir__outbound_has_flushed(&channel->outbound))
+        return weir__executor_now(weir__channel_executor(channel));
+    return weir__progress_of_bytes(channel);
+}
+
+int64_t weir__progress_of_messages(const weir_channel *channel)
+{
+    const weir__rare *rare = weir__channel_rare_if_any(channel);
+
+    return rare != NULL ? atomic_load_explicit(&rare->message_sent_at, memory_order_relaxed) : 0;
+}
+
+void weir__progress_write_down(weir_channel *channel, bool whole)
+{
+    weir__rare *rare = weir__channel_rare_if_any(channel);
+    int64_t now_ns = weir__executor_now(weir__channel_executor(channel));
+
+    atomic_store_explicit(&rare->bytes_sent_at, now_ns, memory_order_relaxed);
+    if (whole)
+        atomic_store_explicit(&rare->message_sent_at, now_ns, memory_order_relaxed);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread's spare nodes: a stack, of KEPT_MAX at the most. Nodes that are taken on one thread and
+ * given back on another pile up there until it has enough, and from then on are freed.
+ */
+#include "channel/node_pool.h"
+
+#include <weir/thread.h>
+
+#include "base/memory.h"
+
+#define KEPT_MAX 256
+
+struct spare {
+    struct spare *next;
+};
+
+static _Thread_local struct {
+    struct spare *first;
+    unsigned count;
+    bool ends_with_thread; /* on_thread_end will be called */
+} spares __attribute__((tls_model("initial-exec")));
+
+void *weir__node_take(void)
+{
+    struct spare *node = spares.first;
+
+    if (node == NULL)
+        return weir__alloc(WEIR__NODE_SIZE);
+    spares.first = node->next;
+    spares.count--;
+    return node;
+}
+
+static void on_thread_end(void *arg)
+{
+    struct spare *node = spares.first, *next;
+
+    (void)arg;
+    spares.first = NULL;
+    spares.count = 0;
+    spares.ends_with_thread = false;
+    for (; node != NULL; node = next) {
+        next = node->next;
+        weir__free(node);
+    }
+}
+
+static bool may_keep(void)
+{
+    if (spares.count >= KEPT_MAX)
+        return false;
+    if (!spares.ends_with_thread)
+        spares.ends_with_thread = weir_thread_on_exit(on_thread_end, NULL) == 0;
+    return spares.ends_with_thread;
+}
+
+void weir__node_give(void *node)
+{
+    struct spare *spare = node;
+
+    if (!may_keep()) {
+        weir__free(node);
+        return;
+    }
+    spare->next = spares.first;
+    spares.first = spare;
+    spares.count++;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing a pipeline: at once on the loop, and before the first registration; from other threads
+ * as a call. The handler's `init` runs in the caller either way.
+ */
+#include "channel/pipeline_change.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "channel/posted_call.h"
+#include "channel/channel.h"
+#include "channel/remote_handler.h"
+
+void weir_place_init(weir_place *place)
+{
+    memset(place, 0, sizeof(*place));
+    place->size = sizeof(*place);
+}
+
+/* ---- what travels ---- */
+
+/* A change on its way to the loop; its anchor stands behind it. */
+struct change {
+    weir_ctx *ctx; /* NULL = only remove the anchor */
+    weir__spot spot;
+    char anchor[];
+};
+
+static struct change *change_create(weir_ctx *ctx, const weir__spot *spot)
+{
+    size_t size = spot->anchor != NULL ? strlen(spot->anchor) + 1 : 0;
+    struct change *change = weir__alloc(sizeof(*change) + size);
+
+    if (change == NULL)
+        return NULL;
+    change->ctx = ctx;
+    change->spot = *spot;
+    if (size > 0) {
+        memcpy(change->anchor, spot->anchor, size);
+        change->spot.anchor = change->anchor;
+    }
+    return change;
+}
+
+static void tell(weir_promise *done, int err)
+{
+    if (done == NULL)
+        return;
+    if (err < 0)
+        (void)weir_promise_fail(done, err, NULL);
+    else
+        (void)weir_promise_succeed(done, NULL);
+}
+
+/* One that runs elsewhere hears of it there: who waits, waits for that. */
+static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise *done)
+{
+    weir_ctx *ctx = weir_pipeline_find(pipeline, name);
+
+    if (ctx == NULL) {
+        tell(done, -ENOENT);
+        return -ENOENT;
+    }
+    if (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added) {
+        weir__hop_of(ctx)->left = done != NULL ? weir_promise_retain(done) : NULL;
+        done = NULL;
+    }
+    weir__pipeline_remove(ctx);
+    tell(done, 0);
+    return 0;
+}
+
+static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot, weir_promise *done)
+{
+    int err;
+
+    if (ctx == NULL)
+        return remove_named(pipeline, spot->anchor, done);
+    err = weir__pipeline_insert(pipeline, ctx, spot);
+    if (err < 0)
+        weir__ctx_destroy(ctx);
+    tell(done, err);
+    return err;
+}
+
+static void on_change(weir_channel *channel, weir__call *call, int status)
+{
+    struct change *change = call->arg;
+
+    if (status == 0) {
+        status = apply(&channel->pipeline, change->ctx, &change->spot, call->done);
+    } else {
+        if (change->ctx != NULL)
+            weir__ctx_destroy(change->ctx);
+        tell(call->done, status);
+    }
+    if (status < 0 && call->done == NULL)
+        weir__warn("pipeline", change->spot.anchor, "was not changed as another thread asked: %s",
+                   weir_error_text(status));
+    weir__free(change);
+}
+
+static int post(weir_channel *channel, weir_ctx *ctx, const weir__spot *spot, weir_promise *done)
+{
+    struct change *change = change_create(ctx, spot);
+    int err = -ENOMEM;
+
+    if (change != NULL)
+        err = weir__call_post(
+            channel, &(const weir__call){.fn = on_change, .arg = change, .done = done}, false);
+    if (err == 0)
+        return 0;
+    weir__free(change);
+    if (ctx != NULL)
+        weir__ctx_destroy(ctx);
+    tell(done, err);
+    return err;
+}
+
+static int make_change(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot,
+                       weir_promise *done)
+{
+    weir_channel *channel = pipeline->ends.channel;
+
+    if (!weir__channel_is_here(channel))
+        return post(channel, ctx, spot, done);
+    return apply(pipeline, ctx, spot, done);
+}
+
+/* ---- what is asked for ---- */
+
+static size_t name_room(const weir_handler *handler, const weir_place *place)
+{
+    if (place->name != NULL)
+        return strlen(place->name) + 1;
+    return (handler->name != NULL ? strlen(handler->name) : 0) + WEIR__NAME_NUMBER;
+}
+
+/* Whether the table's name will do as it is: only the loop can tell. */
+static bool is_free(weir_pipeline *pipeline, const weir_handler *handler)
+{
+    return weir__channel_is_here(pipeline->ends.channel) && handler->name != NULL &&
+           weir_pipeline_find(pipeline, handler->name) == NULL;
+}
+
+static int create_ctx(weir_pipeline *pipeline, const weir_place *place, const weir_handler *handler,
+                      const void *options, weir_ctx **ret_ctx)
+{
+    size_t room = name_room(handler, place);
+    int err;
+
+    if (room > WEIR__NAME_MAX)
+        return -ENAMETOOLONG;
+    if (place->name == NULL && is_free(pipeline, handler))
+        room = 0;
+    err = weir__ctx_create(pipeline->ends.channel, handler, options, room, place->group, ret_ctx);
+    if (err == 0 && place->name != NULL)
+        weir__ctx_set_name(*ret_ctx, place->name);
+    return err;
+}
+
+static int spot_of(const weir_place *place, weir__spot *ret_spot)
+{
+    if (place->first + (place->before != NULL) + (place->after != NULL) > 1)
+        return -EINVAL;
+    *ret_spot = (weir__spot){.exactly = place->name != NULL};
+    if (place->first) {
+        ret_spot->kind = WEIR__FIRST;
+    } else if (place->before != NULL) {
+        ret_spot->kind = WEIR__BEFORE;
+        ret_spot->anchor = place->before;
+    } else if (place->after != NULL) {
+        ret_spot->kind = WEIR__AFTER;
+        ret_spot->anchor = place->after;
+    }
+    return 0;
+}
+
+static int add(weir_pipeline *pipeline, const weir_place *place, const weir__spot *spot,
+               const weir_handler *handler, const void *options)
+{
+    weir_ctx *ctx;
+    int err = weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
+
+    if (err == 0)
+        err = create_ctx(pipeline, place, handler, options, &ctx);
+    if (err == 0)
+        return make_change(pipeline, ctx, spot, place->done);
+    tell(place->done, err);
+    return err;
+}
+
+int weir_pipeline_add(weir_pipeline *pipeline, const weir_place *place, const weir_handler *handler,
+                      const void *options)
+{
+    weir_place given;
+    weir__spot spot;
+    int err = weir__options_read(&given, sizeof(given), place);
+
+    if (err == 0)
+        err = handler != NULL ? spot_of(&given, &spot) : -EINVAL;
+    return err < 0 ? err : add(pipeline, &given, &spot, handler, options);
+}
+
+int weir_pipeline_add_first(weir_pipeline *pipeline, const weir_handler *handler,
+                            const void *options)
+{
+    return weir_pipeline_add(pipeline, WEIR_PLACE(.first = true), handler, options);
+}
+
+int weir_pipeline_add_last(weir_pipeline *pipeline, const weir_handler *handler,
+                           const void *options)
+{
+    return weir_pipeline_add(pipeline, NULL, handler, options);
+}
+
+int weir_pipeline_add_before(weir_pipeline *pipeline, const char *before,
+                             const weir_handler *handler, const void *options)
+{
+    if (before == NULL)
+        return -EINVAL;
+    return weir_pipeline_add(pipeline, WEIR_PLACE(.before = before), handler, options);
+}
+
+int weir_pipeline_add_after(weir_pipeline *pipeline, const char *after, const weir_handler *handler,
+                            const void *options)
+{
+    if (after == NULL)
+        return -EINVAL;
+    return weir_pipeline_add(pipeline, WEIR_PLACE(.after = after), handler, options);
+}
+
+int weir_pipeline_add_last_as(weir_pipeline *pipeline, const char *name,
+                              const weir_handler *handler, const void *options)
+{
+    if (name == NULL)
+        return -EINVAL;
+    return weir_pipeline_add(pipeline, WEIR_PLACE(.name = name), handler, options);
+}
+
+int weir_pipeline_replace(weir_pipeline *pipeline, const char *old_name, const weir_place *place,
+                          const weir_handler *handler, const void *options)
+{
+    weir_place given;
+    int err = weir__options_read(&given, sizeof(given), place);
+
+    if (err < 0)
+        return err;
+    if (handler == NULL || old_name == NULL || given.first || given.before != NULL ||
+        given.after != NULL)
+        return -EINVAL;
+    return add(pipeline, &given,
+               &(const weir__spot){
+                   .kind = WEIR__INSTEAD, .anchor = old_name, .exactly = given.name != NULL},
+               handler, options);
+}
+
+int weir_pipeline_remove(weir_pipeline *pipeline, const char *name, weir_promise *done)
+{
+    if (name == NULL)
+        return -EINVAL;
+    return make_change(pipeline, NULL, &(const weir__spot){.anchor = name}, done);
+}

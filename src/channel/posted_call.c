@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls from other threads. The order of a thread's calls is that of the executor's queue; across a
+ * move it holds for calls made after the registration's promise, since those go to the new loop,
+ * and earlier ones by way of the old.
+ */
+#include "channel/posted_call.h"
+
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "channel/channel.h"
+#include "channel/node_pool.h"
+
+_Static_assert(sizeof(weir__call) <= WEIR__NODE_SIZE, "a call is a node");
+
+static void finish(weir__call *call, int status)
+{
+    weir_channel *channel = call->channel;
+    weir_promise *done = call->done;
+
+    call->fn(channel, call, status);
+    weir__node_give(call);
+    weir_promise_release(done);
+    weir_channel_release(channel);
+}
+
+/* Its own bound is for the user's tasks: a call that was let in goes on without one. */
+static int forward(weir__call *call)
+{
+    weir_channel *channel = weir_channel_retain(call->channel); /* it may be through before us */
+    int err = weir__executor_post(weir__channel_executor(channel), &call->task, WEIR__NOW);
+
+    weir_channel_release(channel);
+    return err;
+}
+
+static void on_call(void *arg, int status)
+{
+    weir__call *call = arg;
+    int err = 0;
+
+    if (!weir__channel_is_here(call->channel)) { /* also if the loop that it was on ends */
+        err = forward(call);
+        if (err == 0)
+            return;
+    }
+    finish(call, status < 0 ? status : err);
+}
+
+int weir__call_post(weir_channel *channel, const weir__call *call, bool lazily)
+{
+    weir__call *node = weir__node_take();
+    weir_executor *executor = weir__channel_executor(channel);
+    int err;
+
+    if (node == NULL)
+        return -ENOMEM;
+    *node = *call;
+    weir_task_init(&node->task, on_call, node);
+    node->channel = weir_channel_retain(channel);
+    if (node->done != NULL)
+        weir_promise_retain(node->done);
+    err = lazily ? weir_execute_task_lazy(executor, &node->task)
+                 : weir_execute_task(executor, &node->task);
+    if (err < 0)
+        finish(node, err);
+    return 0;
+}
+
+void weir__call_fail(weir_channel *channel, weir_promise *done, int err)
+{
+    if (done == NULL)
+        return;
+    if (weir__channel_phase(channel) == WEIR__CLOSED)
+        err = WEIR_ECLOSED;
+    (void)weir_promise_fail(done, err, NULL);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of bytes as one run of them, for codecs that make a message of a message.
+ */
+#ifndef WEIR_CODEC_CONTIGUOUS_H
+#define WEIR_CODEC_CONTIGUOUS_H
+
+#include <weir/buf.h>
+#include <weir/composite.h>
+
+/* Whether it is a buffer or a composite. */
+static inline bool weir__is_bytes(const weir_msg *msg)
+{
+    return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
+}
+
+/* The buffer itself, retained, or a copy of what the composite has to be read. Fails with -ENOMEM.
+ */
+static inline int weir__flat_bytes(weir_msg *msg, weir_buf **ret_buf)
+{
+    weir_composite *composite = weir_composite_of(msg);
+
+    if (composite != NULL)
+        return weir_composite_copy(composite, weir_composite_read_index(composite),
+                                   weir_composite_readable(composite), ret_buf);
+    *ret_buf = weir_buf_retain(weir_buf_of(msg));
+    return 0;
+}
+
+#endif

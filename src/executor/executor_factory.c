@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "executor/executor_factory.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+
+#define TASK_CAP_NS weir_ms(10)
+
+static bool are_cpus(const int *cpus, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cpus[i] < 0)
+            return false;
+    return count > 0;
+}
+
+static int validate(const weir_group_options *options)
+{
+    if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
+        return weir__options_refuse("group", options->name,
+                                    "cpus is empty, or one of them is negative");
+    if (options->thread_factory != NULL && options->thread_factory->start == NULL)
+        return weir__options_refuse("group", options->name, "the thread factory has no `start`");
+    return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, max_pending, 0),
+                               WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
+}
+
+int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, const void *kind,
+                      const weir_group_options *options)
+{
+    int err = validate(options);
+
+    if (err < 0)
+        return err;
+    *recipe = (weir__recipe){
+        .type = type, .pin = options->pin, .cpus = options->cpus, .cpu_count = options->cpu_count};
+    recipe->options = (weir__executor_options){
+        .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
+        .max_pending = weir__bound(options->max_pending),
+        .rejected = options->rejected != NULL ? options->rejected : weir_reject,
+        .rejected_data = options->rejected_data,
+        .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
+        .idle_ns = WEIR_NEVER,
+        .kind = kind,
+    };
+    if (recipe->options.task_cap_ns < 0)
+        recipe->options.task_cap_ns = WEIR_NEVER;
+    if (options->thread_factory != NULL)
+        recipe->options.thread_factory = *options->thread_factory;
+    (void)snprintf(recipe->name, sizeof(recipe->name), "%s",
+                   options->name != NULL ? options->name : "weir");
+    return 0;
+}
+
+int weir__recipe_keep(weir__recipe *recipe, size_t kind_size)
+{
+    size_t cpus_size = recipe->cpus != NULL ? recipe->cpu_count * sizeof(int) : 0;
+    size_t cpus_at = (kind_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    char *kept = weir__alloc(cpus_at + cpus_size + 1);
+
+    if (kept == NULL)
+        return -ENOMEM;
+    if (kind_size > 0)
+        recipe->options.kind = memcpy(kept, recipe->options.kind, kind_size);
+    if (cpus_size > 0)
+        recipe->cpus = memcpy(kept + cpus_at, recipe->cpus, cpus_size);
+    recipe->kept = kept;
+    return 0;
+}
+
+void weir__recipe_deinit(weir__recipe *recipe)
+{
+    weir__free(recipe->kept);
+}
+
+static int cpu_of(const weir__recipe *recipe, size_t index)
+{
+    if (!recipe->pin)
+        return -1;
+    if (recipe->cpus != NULL)
+        return recipe->cpus[index % recipe->cpu_count];
+    return weir__cpu_nth((unsigned)index);
+}
+
+int weir__recipe_make(const weir__recipe *recipe, size_t index, weir_executor **ret_executor)
+{
+    weir__executor_options options = recipe->options;
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "%s-%zu", recipe->name, index + 1);
+    options.name = name;
+    options.cpu = cpu_of(recipe, index);
+    return weir__executor_create(recipe->type, &options, ret_executor);
+}

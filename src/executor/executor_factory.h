@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a group's executors are made: all alike, but for their number.
+ */
+#ifndef WEIR_EXECUTOR_EXECUTOR_FACTORY_H
+#define WEIR_EXECUTOR_EXECUTOR_FACTORY_H
+
+#include <weir/group.h>
+
+#include "executor/executor.h"
+
+#define WEIR__RECIPE_NAME 11
+
+typedef struct weir__recipe {
+    const weir__executor_type *type;
+    weir__executor_options options; /* without a name and a CPU */
+    char name[WEIR__RECIPE_NAME];
+    bool pin;
+    const int *cpus;
+    size_t cpu_count;
+    void *kept; /* copies of what `options` and `cpus` point to */
+} weir__recipe;
+
+/* From options that have been read. What they, and `kind`, point to is lent. Fails: -EINVAL. */
+int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, const void *kind,
+                      const weir_group_options *options);
+
+/* Copies what is lent, for one that is used for longer. Fails: -ENOMEM. */
+int weir__recipe_keep(weir__recipe *recipe, size_t kind_size);
+void weir__recipe_deinit(weir__recipe *recipe);
+
+/* Makes the executor of this index. Fails as weir__executor_create. */
+int weir__recipe_make(const weir__recipe *recipe, size_t index, weir_executor **ret_executor);
+
+#endif

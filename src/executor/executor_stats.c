@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executor says of itself, to any thread, without locks.
+ *
+ * Time awake is one word, so that it can be read while it grows: asleep it holds the total so far;
+ * awake it holds total - now - 1 as of the waking, which is negative, and the total at a later time
+ * t is word + 1 + t.
+ *
+ * Utilisation is measured from the beginning of a window that lies one to three seconds back, or as
+ * long as the executor sleeps; when it wakes from a long sleep the window is moved to the last
+ * second of that. The window's two words are read under a version that is odd while they change.
+ */
+#include "base/no_stack_protector.h"
+#include "executor/executor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WINDOW_NS weir_seconds(1)
+
+static uint64_t read_figure(const _Atomic uint64_t *figure)
+{
+    return atomic_load_explicit(figure, memory_order_relaxed);
+}
+
+/* Release: who sees the word sees a time that is not before the one that it was written at. */
+static void publish_active(weir_executor *executor, int64_t word)
+{
+    atomic_store_explicit(&executor->figures.active, word, memory_order_release);
+}
+
+static int64_t active_at(int64_t word, int64_t now_ns)
+{
+    return word < 0 ? word + 1 + now_ns : word;
+}
+
+int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns)
+{
+    return active_at(atomic_load_explicit(&executor->figures.active, memory_order_relaxed), now_ns);
+}
+
+void weir__figures_asleep(weir_executor *executor)
+{
+    publish_active(executor, weir__figures_active(executor, executor->turn.now_ns));
+    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
+                          memory_order_relaxed);
+}
+
+/* Release on every store keeps them in order behind the odd version; the reader's acquires mirror
+ * it. */
+static void publish_window(weir_executor *executor, int64_t start_ns, int64_t active_ns)
+{
+    uint32_t version =
+        atomic_load_explicit(&executor->figures.window_version, memory_order_relaxed);
+
+    atomic_store_explicit(&executor->figures.window_version, version + 1, memory_order_relaxed);
+    atomic_store_explicit(&executor->figures.window_ns, start_ns, memory_order_release);
+    atomic_store_explicit(&executor->figures.window_active_ns, active_ns, memory_order_release);
+    atomic_store_explicit(&executor->figures.window_version, version + 2, memory_order_release);
+}
+
+static void begin_window(weir_executor *executor)
+{
+    executor->turn.window_ns = executor->turn.now_ns;
+    executor->turn.window_active_ns = weir__figures_active(executor, executor->turn.now_ns);
+}
+
+/* The window began less than a second before the sleep: what is older than two was slept through.
+ */
+void weir__figures_awake(weir_executor *executor)
+{
+    int64_t now_ns = executor->turn.now_ns, active_ns = weir__figures_active(executor, now_ns);
+
+    if (now_ns - executor->turn.window_ns >= 2 * WINDOW_NS) {
+        publish_window(executor, now_ns - WINDOW_NS, active_ns);
+        begin_window(executor);
+    }
+    publish_active(executor, active_ns - now_ns - 1);
+}
+
+void weir__figures_turn(weir_executor *executor)
+{
+    weir__figure_add(executor->figures.turns, 1);
+    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
+                          memory_order_relaxed);
+    if (executor->turn.now_ns - executor->turn.window_ns < WINDOW_NS)
+        return;
+    publish_window(executor, executor->turn.window_ns, executor->turn.window_active_ns);
+    begin_window(executor);
+}
+
+/* One that has ended sleeps for ever, and its clock may be gone. */
+static int64_t now_unless_ended(const weir_executor *executor)
+{
+    return weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED ? weir__executor_now(executor)
+                                                                     : 0;
+}
+
+/* The word has not changed around the time. */
+int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns)
+{
+    int64_t word, before;
+
+    word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+    do {
+        before = word;
+        *ret_now_ns = now_unless_ended(executor);
+        word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+    } while (word != before);
+    return active_at(word, *ret_now_ns);
+}
+
+static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
+                        int64_t *ret_active_ns)
+{
+    uint32_t version;
+
+    do {
+        version = atomic_load_explicit(&executor->figures.window_version, memory_order_acquire);
+        *ret_start_ns = atomic_load_explicit(&executor->figures.window_ns, memory_order_acquire);
+        *ret_active_ns =
+            atomic_load_explicit(&executor->figures.window_active_ns, memory_order_acquire);
+    } while (version % 2 != 0 || version != atomic_load_explicit(&executor->figures.window_version,
+                                                                 memory_order_relaxed));
+}
+
+WEIR__UNGUARDED double weir_executor_utilisation(const weir_executor *executor)
+{
+    int64_t start_ns, start_active_ns, now_ns, active_ns;
+    uint32_t state = weir__executor_state(executor);
+
+    if (state == WEIR_EXECUTOR_SUSPENDED || state == WEIR_EXECUTOR_TERMINATED)
+        return 0.0;
+    read_window(executor, &start_ns, &start_active_ns);
+    active_ns = weir__figures_read_active(executor, &now_ns);
+    if (now_ns <= start_ns)
+        return 0.0;
+    return (double)(active_ns - start_active_ns) / (double)(now_ns - start_ns);
+}
+
+/*
+ * Never above the number of tasks that were pending when the queue was read: the consumer's tasks
+ * are counted before that (`taken`), and those that have left it after that (`popped`). The number
+ * is too low by at most what happens in between, for example while this thread is preempted.
+ *
+ * Acquire: the loads are made in this order.
+ */
+uint64_t weir_executor_pending(const weir_executor *executor)
+{
+    uint64_t taken = atomic_load_explicit(&executor->figures.taken, memory_order_acquire);
+    uint64_t arrived = taken + weir__queue_count(&executor->queue);
+    uint64_t popped = read_figure(&executor->figures.popped);
+    uint64_t pending = arrived > popped ? arrived - popped : 0;
+    bool probed = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed) != 0;
+
+    return pending - (probed && pending > 0);
+}
+
+static uint64_t wakeups_saved(const weir_executor *executor)
+{
+    uint64_t made = read_figure(&executor->wakeups_made);
+    uint64_t submitted = read_figure(&executor->figures.submitted);
+
+    return submitted > made ? submitted - made : 0;
+}
+
+void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats *ret_stats)
+{
+    int64_t now_ns;
+
+    memset(ret_stats, 0, sizeof(*ret_stats));
+    ret_stats->state = weir_executor_state(executor);
+    ret_stats->pending = weir_executor_pending(executor);
+    ret_stats->timers = read_figure(&executor->figures.timers);
+    ret_stats->tasks_run = read_figure(&executor->figures.run);
+    ret_stats->tasks_cancelled = read_figure(&executor->figures.cancelled);
+    ret_stats->turns = read_figure(&executor->figures.turns);
+    ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
+    ret_stats->wakeups_saved = wakeups_saved(executor);
+    ret_stats->active_ns = weir__figures_read_active(executor, &now_ns);
+    ret_stats->utilisation = weir_executor_utilisation(executor);
+    weir_histogram_read(&executor->figures.queue_latency, &ret_stats->queue_latency_ns);
+    weir_histogram_read(&executor->figures.run_time, &ret_stats->run_time_ns);
+}
+
+/* ---- the metric registry ---- */
+
+static int64_t metric_pending(void *executor)
+{
+    return (int64_t)weir_executor_pending(executor);
+}
+
+static int64_t metric_tasks_run(void *executor)
+{
+    return (int64_t)read_figure(&((const weir_executor *)executor)->figures.run);
+}
+
+static int64_t metric_wakeups(void *executor)
+{
+    return (int64_t)read_figure(&((const weir_executor *)executor)->wakeups_made);
+}
+
+static int64_t metric_utilisation(void *executor)
+{
+    return (int64_t)(weir_executor_utilisation(executor) * 1000);
+}
+
+static const struct {
+    const char *name;
+    enum weir_metric_kind kind;
+    weir__metric_read_fn *read; /* NULL = a histogram */
+} metrics[WEIR__METRIC_COUNT] = {
+    [WEIR__METRIC_PENDING] = {"pending", WEIR_METRIC_GAUGE, metric_pending},
+    [WEIR__METRIC_TASKS_RUN] = {"tasks_run", WEIR_METRIC_COUNTER, metric_tasks_run},
+    [WEIR__METRIC_WAKEUPS] = {"wakeups", WEIR_METRIC_COUNTER, metric_wakeups},
+    [WEIR__METRIC_UTILISATION] = {"utilisation_permille", WEIR_METRIC_GAUGE, metric_utilisation},
+    [WEIR__METRIC_QUEUE_LATENCY] = {"queue_latency_ns", WEIR_METRIC_HISTOGRAM, NULL},
+    [WEIR__METRIC_RUN_TIME] = {"run_time_ns", WEIR_METRIC_HISTOGRAM, NULL},
+};
+
+static int init_metric(weir_executor *executor, unsigned i)
+{
+    weir_histogram *histogram =
+        i == WEIR__METRIC_RUN_TIME ? &executor->figures.run_time : &executor->figures.queue_latency;
+    char name[WEIR_METRIC_NAME_SIZE];
+
+    (void)snprintf(name, sizeof(name), "executor.%s#%llu.%s", executor->name,
+                   (unsigned long long)executor->number, metrics[i].name);
+    if (metrics[i].read == NULL)
+        return weir__metric_init_histogram(&executor->metrics[i], name, histogram);
+    return weir__metric_init_read(&executor->metrics[i], metrics[i].kind, name, metrics[i].read,
+                                  executor);
+}
+
+int weir__figures_init(weir_executor *executor)
+{
+    static _Atomic uint64_t numbers;
+    unsigned i;
+    int err = 0;
+
+    executor->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    for (i = 0; i < WEIR__METRIC_COUNT && err == 0; i++)
+        err = init_metric(executor, i);
+    if (err < 0)
+        for (i--; i > 0; i--)
+            weir__metric_deinit(&executor->metrics[i - 1]);
+    return err;
+}
+
+void weir__figures_deinit(weir_executor *executor)
+{
+    for (unsigned i = 0; i < WEIR__METRIC_COUNT; i++)
+        weir__metric_deinit(&executor->metrics[i]);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker is one life of an executor's thread, from its start to its last step. Whoever started it
+ * waits for that, or walks away. A thread of our own is then joined; one of the user's factory
+ * cannot be.
+ */
+#ifndef WEIR_EXECUTOR_EXECUTOR_THREAD_H
+#define WEIR_EXECUTOR_EXECUTOR_THREAD_H
+
+#include <stdatomic.h>
+
+#include <weir/thread.h>
+
+#include "sys/thread.h"
+
+typedef struct weir__worker weir__worker;
+
+struct weir__worker {
+    weir__worker *next; /* for the owner's use */
+    weir_thread_fn *fn;
+    void *arg;
+    _Atomic uint32_t state;
+    bool is_own; /* the thread can be joined */
+    weir__thread thread;
+};
+
+/* Runs fn(arg) on a thread of the factory's; NULL = a thread of our own. Fails: -ENOMEM, -EAGAIN.
+ */
+int weir__worker_start(const weir_thread_factory *factory, const char *name, weir_thread_fn *fn,
+                       void *arg, weir__worker **ret_worker);
+
+bool weir__worker_has_ended(const weir__worker *worker);
+
+/* Both take the worker. A thread that was waited for touches no memory of weir's any more; one of
+ * our own has gone. */
+void weir__worker_wait(weir__worker *worker);
+void weir__worker_abandon(weir__worker *worker);
+
+/* Waits, but not longer than until the deadline, and then abandons the worker. False = it did. */
+bool weir__worker_wait_until(weir__worker *worker, int64_t deadline_ns);
+
+/* The same for a list of them, by `next`; and only for those that have ended, which are taken out
+ * of the list. */
+void weir__workers_wait(weir__worker *workers, int64_t deadline_ns);
+void weir__workers_abandon(weir__worker *workers);
+void weir__workers_reap(weir__worker **list);
+
+#endif

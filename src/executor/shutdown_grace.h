@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How late a thread may be that has to end by a deadline, before it is given up. 100 ms; a variable
+ * for the tests, which run where a thread may have to wait longer for a CPU. Any thread.
+ */
+#ifndef WEIR_EXECUTOR_SHUTDOWN_GRACE_H
+#define WEIR_EXECUTOR_SHUTDOWN_GRACE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+extern _Atomic int64_t weir__grace_ns;
+
+#endif

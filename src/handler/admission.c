@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handler/admission.h"
+
+#include <weir/ctx.h>
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "base/log.h"
+#include "channel/channel.h"
+
+static weir__gate_state *state_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+int weir__gate_init(void *state, const void *options)
+{
+    weir__gate_state *own = state;
+
+    *own = *(const weir__gate_state *)options;
+    own->gate->retain(own->keeper);
+    return 0;
+}
+
+void weir__gate_deinit(void *state)
+{
+    weir__gate_state *own = state;
+
+    if (own->is_in && own->gate->leave != NULL)
+        own->gate->leave(own->keeper, own->ticket);
+    own->gate->release(own->keeper);
+}
+
+/* ---- connections ---- */
+
+static void log_refusal(const weir__gate *gate, const weir_address *peer)
+{
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir__log_note note;
+
+    if (weir__log_admit(gate->refusals, WEIR_LOG_INFO, &note))
+        weir__info(gate->connection.name, weir_address_format(peer, text, sizeof(text)),
+                   "is refused%s", note.text);
+}
+
+/* Whether it is in. Who has no address is asked for as one without. */
+static bool judge(weir_ctx *ctx)
+{
+    weir__gate_state *state = state_of(ctx);
+    weir_address peer;
+
+    if (weir_channel_remote_address(weir_ctx_channel(ctx), &peer) < 0)
+        peer.length = 0;
+    state->is_in = state->gate->enter(state->keeper, &peer, &state->ticket);
+    state->is_refused = !state->is_in;
+    if (state->is_in)
+        return true;
+    log_refusal(state->gate, &peer);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+    return false;
+}
+
+static void go_if_done(weir_ctx *ctx)
+{
+    if (state_of(ctx)->gate->leave == NULL)
+        weir_ctx_remove(ctx);
+}
+
+void weir__gate_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)) && judge(ctx))
+        go_if_done(ctx);
+}
+
+void weir__gate_active(weir_ctx *ctx)
+{
+    weir__gate_state *state = state_of(ctx);
+
+    if (!state->is_in && (state->is_refused || !judge(ctx))) {
+        state->is_shut = true;
+        return;
+    }
+    weir_fire_active(ctx);
+    if (!weir_ctx_is_removed(ctx))
+        go_if_done(ctx);
+}
+
+/* Who has not heard of the beginning does not hear of the end. */
+void weir__gate_inactive(weir_ctx *ctx)
+{
+    if (!state_of(ctx)->is_shut)
+        weir_fire_inactive(ctx);
+}
+
+/* ---- what would send something before that ---- */
+
+static void judge_first(weir_ctx *ctx)
+{
+    const weir__gate_state *state = state_of(ctx);
+
+    if (!state->is_in && !state->is_refused && weir_channel_is_active(weir_ctx_channel(ctx)))
+        (void)judge(ctx);
+}
+
+void weir__gate_flush(weir_ctx *ctx)
+{
+    judge_first(ctx);
+    weir_flush(ctx);
+}
+
+void weir__gate_close(weir_ctx *ctx, weir_promise *done)
+{
+    judge_first(ctx);
+    weir_close(ctx, done);
+}
+
+void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done)
+{
+    judge_first(ctx);
+    weir_shutdown_output(ctx, done);
+}
+
+/* ---- listeners ---- */
+
+void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)
+{
+    static weir__log_limit failures;
+    weir__log_note note;
+    weir__gate_state *state = state_of(ctx);
+    weir_channel *connection = weir_channel_of(msg);
+    int err = 0;
+
+    if (connection != NULL)
+        err = weir_pipeline_add_first(weir_channel_pipeline(connection), &state->gate->connection,
+                                      state);
+    if (err == 0) {
+        weir_fire_read(ctx, msg);
+        return;
+    }
+    if (weir__log_admit(&failures, WEIR_LOG_WARN, &note))
+        weir__warn(state->gate->listener.name, "-", "a connection is closed: %s%s",
+                   weir_error_text(err), note.text);
+    weir_channel_abort(connection, NULL);
+    weir_msg_release(msg);
+}
+
+int weir__gate_add(weir_pipeline *pipeline, const weir__gate *gate, void *keeper)
+{
+    bool accepts = weir_pipeline_channel(pipeline)->transport->accepts;
+
+    return weir_pipeline_add_last(pipeline, accepts ? &gate->listener : &gate->connection,
+                                  &(const weir__gate_state){.gate = gate, .keeper = keeper});
+}

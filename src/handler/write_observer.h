@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells a handler that its write has ended. A promise tells so on the executor that it was made
+ * for; but the handler is where its channel is, which may have gone to another loop meanwhile. Then
+ * the messenger goes after it.
+ *
+ * For handlers that run on their channel's loop. They have it in the memory that they keep of a
+ * write, and say themselves what it is to call.
+ */
+#ifndef WEIR_HANDLER_WRITE_OBSERVER_H
+#define WEIR_HANDLER_WRITE_OBSERVER_H
+
+#include <weir/channel.h>
+#include <weir/promise.h>
+#include <weir/task.h>
+
+typedef struct weir__messenger {
+    union {
+        weir_listener listener; /* until the promise is complete */
+        weir_task task;         /* on the way to another loop */
+    } by;
+    weir_channel *channel; /* kept */
+} weir__messenger;
+
+/* Waits for the promise: `fn` is called where that tells, and asks whether it is in the right
+ * place. Keeps: channel. */
+void weir__messenger_wait(weir__messenger *messenger, weir_channel *channel, weir_promise *promise,
+                          weir_listener_fn *fn, void *user_data);
+
+/* True if the channel is elsewhere: `fn` is called there, and asks again. */
+bool weir__messenger_goes_on(weir__messenger *messenger, weir_task_fn *fn, void *arg);
+
+#endif

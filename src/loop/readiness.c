@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Readiness made into completions: what is watched for, and what events lead to. Sending, which
+ * needs no event to begin with, is in ready_send.c.
+ *
+ * Stopping is lazy: it clears a bit of `wants` and leaves the kernel's interest alone. An event
+ * that nobody wants is then the backend's to take back the interest for (level-triggered), or is
+ * remembered in `unread` (edge-triggered). So an owner that pauses and goes on pays for no call.
+ *
+ * A handle with DUE_READ waits for memory or for its next turn, not for an event: it is not read
+ * from before that has come.
+ *
+ * After each word to an owner its handle may be stopped, closed or failed, and the descriptor's
+ * number somebody else's: `wants` is looked at again, which is 0 then, and nothing but the handle
+ * itself may be touched, whose memory is good until `detached`.
+ */
+#include "loop/readiness.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "base/memory.h"
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
+#include "executor/executor.h"
+
+#define WORK_SIZE (16 * 1024) /* so many bytes are as much work as another event */
+
+#define WRITABLE (POLLOUT | POLLERR | POLLHUP)
+#define READABLE (POLLIN | POLLRDHUP | POLLERR | POLLHUP)
+
+/* Blocks that are taken for datagrams at the least: one more than is used says that it is all. */
+#define BATCH_MIN 2
+
+#define KEPT_SIZE_MAX 4096 /* of a block that is kept though nothing needs it now */
+
+static bool is_edge(const weir__io_handle *handle)
+{
+    return handle->io->type->edge;
+}
+
+unsigned weir__ready_wanted(const weir__io_handle *handle)
+{
+    unsigned events = 0;
+
+    if (handle->state != WEIR__IO_ATTACHED)
+        return 0;
+    if ((handle->wants & WEIR__IO_CONNECT) != 0)
+        return POLLOUT; /* until then there is nothing else */
+    if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->due & WEIR__IO_DUE_WRITE) == 0)
+        events |= POLLOUT;
+    if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0 &&
+        (handle->due & WEIR__IO_DUE_READ) == 0)
+        events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
+    if ((handle->wants & WEIR__IO_POLL) != 0)
+        events |= handle->poll_events | POLLERR | POLLHUP;
+    return events;
+}
+
+void weir__ready_watch(weir__io_handle *handle)
+{
+    if ((weir__ready_wanted(handle) & ~(unsigned)handle->armed) != 0)
+        handle->io->type->arm(handle);
+}
+
+/* ---- reading: what receiving and accepting have in common ---- */
+
+/* One turn's reading of one handle. */
+struct reading {
+    unsigned left;   /* reads, datagrams or connections that are still allowed */
+    bool told;       /* the owner was told something */
+    bool to_the_end; /* the peer has gone: what it left is read up to the end or the error */
+    bool error;      /* POLLERR */
+};
+
+/* Makes one call and tells the owner. Returns whether another one may bring something. */
+typedef bool read_step(weir__io_handle *handle, struct reading *reading);
+
+/*
+ * A queue of messages to nobody, such as what IP_RECVERR asks for, keeps a descriptor in POLLERR
+ * while there is nothing to read: it is emptied, or the loop would turn for ever.
+ */
+static void discard_errors(weir__io_handle *handle)
+{
+    struct msghdr nowhere = {0};
+    unsigned left = WEIR__IO_READS_MAX;
+
+    while (left-- > 0 && weir__sys.recvmsg(handle->descriptor, &nowhere, MSG_ERRQUEUE) >= 0) {
+    }
+}
+
+/* No event says that there is more: it is remembered until it is wanted, or until the next turn. */
+static void remember(weir__io_handle *handle, uint8_t want)
+{
+    if ((handle->wants & want) != 0)
+        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+    else
+        handle->unread = true;
+}
+
+WEIR__UNGUARDED static void read_turn(weir__io_handle *handle, unsigned events, uint8_t want,
+                                      read_step *step)
+{
+    struct reading reading = {
+        .left = weir__io_reads(handle),
+        .to_the_end = is_edge(handle) && (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0,
+        .error = (events & POLLERR) != 0,
+    };
+    bool more = step(handle, &reading);
+
+    while (more && reading.left > 0 && (handle->wants & want) != 0) {
+        handle->io->work++;
+        more = step(handle, &reading);
+    }
+    if (more && is_edge(handle) && weir__io_is_attached(handle))
+        remember(handle, want);
+    if (reading.told && weir__io_is_told(handle))
+        handle->owner->read_complete(handle);
+}
+
+static void start_reading(weir__io_handle *handle, uint8_t want)
+{
+    handle->wants |= want;
+    if (handle->unread) {
+        handle->unread = false;
+        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+    }
+    weir__ready_watch(handle);
+}
+
+/* The socket has nothing more for now. */
+static bool drained(weir__io_handle *handle, const struct reading *reading)
+{
+    if (reading->error && !reading->told)
+        discard_errors(handle);
+    return false;
+}
+
+/* The end or an error, which is also that of the turn. Whoever starts again finds it again, if it
+ * is still there. */
+static bool end_receiving(weir__io_handle *handle, struct reading *reading, int err)
+{
+    handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
+    reading->left = 0;
+    reading->told = true;
+    handle->owner->receive_ended(handle, err);
+    return true;
+}
+
+/* Before something is told: the owner may start again inside. */
+static void stop_if_once(weir__io_handle *handle)
+{
+    if ((handle->wants & WEIR__IO_ONCE) != 0)
+        handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
+}
+
+/* ---- receiving without memory ---- */
+
+/* An empty datagram ends a connection unless it brings something else: is_end. */
+static bool peeked_end(const weir__io_handle *handle, const struct msghdr *header)
+{
+    if (!handle->datagrams)
+        return true;
+    return handle->ends && (header->msg_flags & MSG_CTRUNC) == 0;
+}
+
+/*
+ * There is no memory to receive into. The end of the stream and errors are reported all the same,
+ * because a peek needs no memory: connections that end release what they hold. A handle with data
+ * is parked until there may be memory.
+ */
+static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_handle *handle,
+                                                                   struct reading *reading)
+{
+    char byte;
+    struct iovec vector = {&byte, sizeof(byte)};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t length;
+
+    do {
+        weir__figure_add(handle->io->figures.receives, 1);
+        length = weir__sys.recvmsg(handle->descriptor, &header, MSG_PEEK);
+    } while (length < 0 && errno == EINTR);
+    if (length < 0 && errno == EAGAIN)
+        return drained(handle, reading);
+    if (length < 0)
+        return end_receiving(handle, reading, -errno);
+    if (length == 0 && peeked_end(handle, &header))
+        return end_receiving(handle, reading, 0);
+    weir__io_park(handle);
+    return false;
+}
+
+/* ---- receiving a stream ---- */
+
+static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block, size_t size)
+{
+    ssize_t length;
+
+    do {
+        weir__figure_add(handle->io->figures.receives, 1);
+        length = weir__sys.recv(handle->descriptor, block->base, size, 0);
+    } while (length < 0 && errno == EINTR);
+    return length < 0 ? -errno : length;
+}
+
+/*
+ * A Unix socket ends a read at passed descriptors, which are dropped here, and says so: then a read
+ * that leaves room in the block has not emptied it. Only who hears of edges has to know.
+ */
+static __attribute__((noinline)) ssize_t
+receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size, bool *is_cut)
+{
+    struct iovec vector = {block->base, size};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t length;
+
+    do {
+        weir__figure_add(handle->io->figures.receives, 1);
+        length = weir__sys.recvmsg(handle->descriptor, &header, 0);
+    } while (length < 0 && errno == EINTR);
+    *is_cut = *is_cut || (header.msg_flags & MSG_CTRUNC) != 0;
+    return length < 0 ? -errno : length;
+}
+
+static bool will_look_again(weir__io_handle *handle)
+{
+    const weir__io_type *type = handle->io->type;
+
+    return type->doubt != NULL && type->doubt(handle);
+}
+
+/* How much has come: for when to look at the clock, and for a backend that receives small messages
+ * in another way. */
+static void account(weir__io_handle *handle, size_t length)
+{
+    handle->io->work += (unsigned)(length / WORK_SIZE);
+    if (length >= WEIR__IO_SMALL)
+        handle->small = 0;
+    else if (handle->small < UINT8_MAX)
+        handle->small++;
+}
+
+/* A read that leaves room in the block has emptied the socket, unless it was cut. */
+WEIR__UNGUARDED static bool receive_block(weir__io_handle *handle, struct reading *reading)
+{
+    const weir__io_memory *memory = &handle->io->memory;
+    size_t size = weir__io_window(handle);
+    bool is_cut = reading->to_the_end;
+    weir__io_block block;
+    ssize_t length;
+
+    if (memory->take(memory->arg, size, &block) < 0)
+        return receive_without_memory(handle, reading);
+    reading->left--;
+    if (handle->packets && is_edge(handle) && !will_look_again(handle))
+        length = receive_piece(handle, &block, size, &is_cut);
+    else
+        length = receive_now(handle, &block, size);
+    if (length > 0) {
+        account(handle, (size_t)length);
+        stop_if_once(handle);
+        reading->told = true;
+        handle->owner->received(handle, &block, (size_t)length);
+        return (size_t)length == size || is_cut;
+    }
+    memory->give(memory->arg, &block);
+    if (length == -EAGAIN)
+        return drained(handle, reading);
+    return end_receiving(handle, reading, (int)length);
+}
+
+/* ---- receiving datagrams ---- */
+
+/*
+ * What recvmmsg fills in, and what the owner is shown of it; one for all handles of a backend. The
+ * room for ancillary data is that of all datagrams, or of one that may bring descriptors. Blocks
+ * that were not needed are kept for the next batch, if they are small: most are taken in vain.
+ */
+struct weir__ready_batch {
+    weir__io_block kept[WEIR__IO_READS_MAX];
+    unsigned kept_count;
+    size_t kept_size; /* of each */
+    struct mmsghdr messages[WEIR__IO_READS_MAX];
+    struct iovec vectors[WEIR__IO_READS_MAX];
+    struct sockaddr_storage names[WEIR__IO_READS_MAX];
+    weir__io_datagram datagrams[WEIR__IO_READS_MAX];
+    _Alignas(struct cmsghdr) char controls[WEIR__IO_READS_MAX][WEIR__IO_CONTROL_SIZE];
+};
+
+_Static_assert(WEIR__IO_RIGHTS_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL_SIZE, "room for one");
+
+/* Where there is room for ancillary data, the system opens descriptors that a peer has passed. */
+static size_t control_size(const weir__io_handle *handle)
+{
+    if (handle->rights)
+        return WEIR__IO_RIGHTS_SIZE;
+    return handle->packets ? 0 : WEIR__IO_CONTROL_SIZE;
+}
+
+static void prepare_message(const weir__io_handle *handle, unsigned i, size_t size)
+{
+    struct weir__ready_batch *batch = handle->io->batch;
+
+    batch->vectors[i] = (struct iovec){batch->datagrams[i].block.base, size};
+    batch->messages[i].msg_hdr = (struct msghdr){
+        .msg_name = &batch->names[i],
+        .msg_namelen = sizeof(batch->names[i]),
+        .msg_iov = &batch->vectors[i],
+        .msg_iovlen = 1,
+        .msg_control = batch->controls[i],
+        .msg_controllen = control_size(handle),
+    };
+}
+
+static void give_kept(weir__io *io)
+{
+    struct weir__ready_batch *batch = io->batch;
+
+    while (batch->kept_count > 0)
+        io->memory.give(io->memory.arg, &batch->kept[--batch->kept_count]);
+}
+
+static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
+{
+    struct weir__ready_batch *batch = io->batch;
+
+    if (batch->kept_count == 0)
+        return io->memory.take(io->memory.arg, size, ret_block);
+    *ret_block = batch->kept[--batch->kept_count];
+    return 0;
+}
+
+/* Memory for up to `count` datagrams; returns for how many there was some. */
+static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
+{
+    weir__io *io = handle->io;
+    size_t size = weir__io_window(handle);
+    unsigned i = 0;
+
+    if (io->batch == NULL)
+        io->batch = weir__zalloc(sizeof(*io->batch));
+    if (io->batch == NULL)
+        return 0;
+    if (io->batch->kept_size != size)
+        give_kept(io);
+    io->batch->kept_size = size;
+    for (; i < count; i++) {
+        if (take_block(io, size, &io->batch->datagrams[i].block) < 0)
+            break;
+        prepare_message(handle, i, size);
+    }
+    return i;
+}
+
+/* As many fit as are taken for a batch: before that all that were kept are used. */
+static void keep_rest(weir__io *io, unsigned from, unsigned count)
+{
+    struct weir__ready_batch *batch = io->batch;
+
+    while (count > from) {
+        const weir__io_block *block = &batch->datagrams[--count].block;
+
+        if (batch->kept_size <= KEPT_SIZE_MAX)
+            batch->kept[batch->kept_count++] = *block;
+        else
+            io->memory.give(io->memory.arg, block);
+    }
+}
+
+void weir__ready_forget_batch(weir__io *io)
+{
+    if (io->batch != NULL)
+        give_kept(io);
+    weir__free(io->batch);
+    io->batch = NULL;
+}
+
+static bool brings_rights(struct msghdr *header)
+{
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at != NULL; at = CMSG_NXTHDR(header, at))
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
+            return true;
+    return false;
+}
+
+/* What is received from a connection that has ended is one datagram, with nothing in it; but
+ * perhaps with credentials, if the socket was told to ask for them. */
+static bool is_end(const weir__io_handle *handle, struct mmsghdr *first)
+{
+    return handle->ends && first->msg_len == 0 && !brings_rights(&first->msg_hdr);
+}
+
+/* How many have come; 0 = the connection has ended. */
+static int receive_messages(weir__io_handle *handle, unsigned count)
+{
+    struct mmsghdr *messages = handle->io->batch->messages;
+    int received;
+
+    do {
+        weir__figure_add(handle->io->figures.receives, 1);
+        received = weir__sys.recvmmsg(handle->descriptor, messages, count, MSG_CMSG_CLOEXEC, NULL);
+    } while (received < 0 && errno == EINTR);
+    if (received < 0)
+        return -errno;
+    return is_end(handle, messages) ? 0 : received;
+}
+
+static void tell_datagrams(weir__io_handle *handle, unsigned count)
+{
+    struct weir__ready_batch *batch = handle->io->batch;
+
+    for (unsigned i = 0; i < count; i++) {
+        batch->datagrams[i].length = batch->messages[i].msg_len;
+        batch->datagrams[i].header = &batch->messages[i].msg_hdr;
+    }
+    stop_if_once(handle);
+    handle->owner->received_datagrams(handle, batch->datagrams, count);
+}
+
+/*
+ * Blocks are taken for as many datagrams as are likely to be there: twice as many as last time if
+ * all of those were used, half of them if most were not. A batch that is not full has emptied the
+ * socket.
+ */
+static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned count)
+{
+    if (count < handle->batch)
+        return;
+    if (received == count && count < WEIR__IO_READS_MAX)
+        handle->batch *= 2;
+    else if (received < count / 2 && count > BATCH_MIN)
+        handle->batch /= 2;
+}
+
+static unsigned batch_size(const weir__io_handle *handle, const struct reading *reading)
+{
+    if (handle->ends || handle->rights)
+        return 1;
+    return handle->batch < reading->left ? handle->batch : reading->left;
+}
+
+static bool receive_batch(weir__io_handle *handle, struct reading *reading)
+{
+    unsigned count = prepare_batch(handle, batch_size(handle, reading));
+    int received;
+
+    if (count == 0)
+        return receive_without_memory(handle, reading);
+    received = receive_messages(handle, count);
+    keep_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
+    if (received == -EAGAIN) {
+        reading->left--;
+        return drained(handle, reading);
+    }
+    if (received <= 0)
+        return end_receiving(handle, reading, received);
+    reading->left -= (unsigned)received;
+    reading->told = true;
+    adapt_batch(handle, (unsigned)received, count);
+    tell_datagrams(handle, (unsigned)received);
+    return (unsigned)received == count || reading->to_the_end;
+}
+
+void weir__ready_receive_start(weir__io_handle *handle, bool once)
+{
+    if (!weir__io_is_attached(handle))
+        return;
+    handle->wants &= (uint8_t)~WEIR__IO_ONCE;
+    if (once)
+        handle->wants |= WEIR__IO_ONCE;
+    if (handle->batch == 0)
+        handle->batch = BATCH_MIN;
+    start_reading(handle, WEIR__IO_RECEIVE);
+}
+
+void weir__ready_receive_stop(weir__io_handle *handle)
+{
+    handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
+}
+
+/* ---- accepting ---- */
+
+/* What accept(2) says of a connection that is lost already, and not of the listener. */
+bool weir__ready_is_of_one_connection(int err)
+{
+    switch (err) {
+    case -ECONNABORTED:
+    case -EPROTO:
+    case -ENOPROTOOPT:
+    case -EOPNOTSUPP:
+    case -ENETDOWN:
+    case -ENETUNREACH:
+    case -EHOSTDOWN:
+    case -EHOSTUNREACH:
+    case -ENONET:
+    case -EINTR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool accept_failed(weir__io_handle *handle, struct reading *reading, int err)
+{
+    if (err == -EAGAIN)
+        return drained(handle, reading);
+    if (weir__ready_is_of_one_connection(err))
+        return true;
+    handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
+    reading->left = 0;
+    reading->told = true;
+    handle->owner->accepted(handle, err, NULL, 0);
+    return true;
+}
+
+static bool accept_one(weir__io_handle *handle, struct reading *reading)
+{
+    struct sockaddr_storage storage;
+    struct sockaddr *peer = (struct sockaddr *)&storage;
+    socklen_t length = sizeof(storage);
+    int descriptor;
+
+    reading->left--;
+    weir__figure_add(handle->io->figures.accepts, 1);
+    descriptor = weir__sys.accept4(handle->descriptor, peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (descriptor < 0)
+        return accept_failed(handle, reading, -errno);
+    reading->told = true;
+    handle->owner->accepted(handle, descriptor, peer, length);
+    return true;
+}
+
+void weir__ready_accept_start(weir__io_handle *handle)
+{
+    if (weir__io_is_attached(handle))
+        start_reading(handle, WEIR__IO_ACCEPT);
+}
+
+void weir__ready_accept_stop(weir__io_handle *handle)
+{
+    handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
+}
+
+/* ---- connecting ---- */
+
+void weir__ready_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length)
+{
+    int err;
+
+    if (!weir__io_is_attached(handle))
+        return;
+    weir__figure_add(handle->io->figures.connects, 1);
+    err = weir__sys.connect(handle->descriptor, address, length) < 0 ? -errno : 0;
+    if (err == -EINPROGRESS || err == -EINTR) {
+        handle->wants |= WEIR__IO_CONNECT;
+        weir__ready_watch(handle);
+    } else {
+        handle->result = err;
+        weir__io_make_due(handle, WEIR__IO_DUE_CONNECT);
+    }
+}
+
+static void finish_connect(weir__io_handle *handle)
+{
+    int err = 0;
+    socklen_t length = sizeof(err);
+
+    if (weir__sys.getsockopt(handle->descriptor, SOL_SOCKET, SO_ERROR, &err, &length) < 0)
+        err = errno;
+    handle->wants &= (uint8_t)~WEIR__IO_CONNECT;
+    handle->owner->connected(handle, -err);
+}
+
+/* ---- polling ---- */
+
+void weir__ready_poll_start(weir__io_handle *handle, unsigned events)
+{
+    if (!weir__io_is_attached(handle))
+        return;
+    handle->wants |= WEIR__IO_POLL;
+    handle->poll_events = (uint16_t)events;
+    weir__ready_watch(handle);
+}
+
+void weir__ready_poll_stop(weir__io_handle *handle)
+{
+    handle->wants &= (uint8_t)~WEIR__IO_POLL;
+}
+
+/* ---- events ---- */
+
+static void deliver_writable(weir__io_handle *handle)
+{
+    uint8_t wants = handle->wants;
+
+    if ((wants & WEIR__IO_CONNECT) != 0)
+        finish_connect(handle);
+    if ((wants & handle->wants & WEIR__IO_SEND) != 0) { /* not one that was made just now */
+        handle->wants &= (uint8_t)~WEIR__IO_SEND;
+        handle->owner->sent(handle, 0);
+    }
+}
+
+static void deliver_readable(weir__io_handle *handle, unsigned events)
+{
+    if ((handle->due & WEIR__IO_DUE_READ) != 0)
+        return;
+    if ((handle->wants & WEIR__IO_CONNECT) != 0)
+        handle->unread = is_edge(handle);
+    else if ((handle->wants & WEIR__IO_RECEIVE) != 0)
+        read_turn(handle, events, WEIR__IO_RECEIVE,
+                  handle->datagrams ? receive_batch : receive_block);
+    else if ((handle->wants & WEIR__IO_ACCEPT) != 0)
+        read_turn(handle, events, WEIR__IO_ACCEPT, accept_one);
+    else
+        handle->unread = is_edge(handle);
+}
+
+static void deliver_polled(weir__io_handle *handle, unsigned events)
+{
+    events &= handle->poll_events | (unsigned)(POLLERR | POLLHUP);
+    if (events != 0)
+        handle->owner->polled(handle, events);
+}
+
+WEIR__UNGUARDED void weir__ready_deliver(weir__io_handle *handle, unsigned events)
+{
+    if ((events & WRITABLE) != 0)
+        deliver_writable(handle);
+    if ((events & READABLE) != 0 && weir__io_is_attached(handle))
+        deliver_readable(handle, events);
+    if ((handle->wants & WEIR__IO_POLL) != 0)
+        deliver_polled(handle, events);
+    weir__ready_watch(handle);
+}
+
+void weir__ready_due(weir__io_handle *handle, unsigned due)
+{
+    unsigned events = 0;
+
+    if ((due & WEIR__IO_DUE_WRITE) != 0)
+        events |= POLLOUT;
+    if ((due & WEIR__IO_DUE_READ) != 0)
+        events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
+    weir__ready_deliver(handle, events);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sending, for backends that hear of readiness: what the socket takes at once is sent at once, and
+ * an event is asked for only when it is full. The owner keeps what is left, and sends it again when
+ * it is told that there is room.
+ */
+#include <errno.h>
+#include <limits.h>
+
+#include <weir/error.h>
+
+#include "sys/system.h"
+#include "base/no_stack_protector.h"
+#include "executor/executor.h"
+#include "loop/readiness.h"
+
+/* A file to a reader that keeps up is put off after so many calls: others get their turn. */
+#define FILE_CALLS_MAX 16
+
+/* The rest of a send that was not taken whole waits for room. */
+static void wait_for_room(weir__io_handle *handle)
+{
+    handle->wants |= WEIR__IO_SEND;
+    weir__ready_watch(handle);
+}
+
+/* The same for one that something else than the room kept: there is room, says the next turn. */
+static void go_on_later(weir__io_handle *handle)
+{
+    handle->wants |= WEIR__IO_SEND;
+    weir__io_make_due(handle, WEIR__IO_DUE_WRITE);
+}
+
+/*
+ * What a send of several calls returns when one of them has brought no end: 0 = no room, or an
+ * error. An error that comes after a success is the next send's, which begins where it happened.
+ */
+static ssize_t send_halted(weir__io_handle *handle, ssize_t total, ssize_t err)
+{
+    if (err == 0)
+        wait_for_room(handle);
+    else if (total > 0)
+        go_on_later(handle);
+    else
+        return err;
+    return total;
+}
+
+static int may_send(const weir__io_handle *handle)
+{
+    if (handle->state == WEIR__IO_FAILED)
+        return handle->result;
+    if (handle->state != WEIR__IO_ATTACHED)
+        return WEIR_ECLOSED;
+    return (handle->wants & WEIR__IO_SEND) != 0 ? -EALREADY : 0;
+}
+
+static size_t vector_length(const struct iovec *vector, size_t count)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < count; i++)
+        length += vector[i].iov_len;
+    return length;
+}
+
+/* With MSG_MORE the end of the stream travels in the packet with the last bytes. */
+static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vector, size_t count)
+{
+    struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write there */
+    int flags = handle->last ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
+
+    if (count == 1)
+        return weir__sys.send(handle->descriptor, vector->iov_base, vector->iov_len, flags);
+    return weir__sys.sendmsg(handle->descriptor,
+                             &(struct msghdr){.msg_iov = parts, .msg_iovlen = count}, flags);
+}
+
+WEIR__UNGUARDED ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector,
+                                             size_t count)
+{
+    ssize_t sent;
+
+    if (count > IOV_MAX)
+        count = IOV_MAX;
+    do {
+        weir__figure_add(handle->io->figures.sends, 1);
+        sent = send_once(handle, vector, count);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    return sent;
+}
+
+ssize_t weir__ready_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
+{
+    ssize_t total = 0;
+    int err = may_send(handle);
+
+    if (err < 0)
+        return err;
+    while (count > 0) {
+        size_t parts = count < IOV_MAX ? count : IOV_MAX;
+        size_t length = vector_length(vector, parts);
+        ssize_t sent = weir__ready_send_now(handle, vector, parts);
+
+        if (sent < 0)
+            return send_halted(handle, total, sent);
+        total += sent;
+        if ((size_t)sent < length)
+            return send_halted(handle, total, 0);
+        vector += parts;
+        count -= parts;
+    }
+    return total;
+}
+
+ssize_t weir__ready_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages, size_t count)
+{
+    size_t total = 0;
+    int err = may_send(handle);
+
+    if (err < 0)
+        return err;
+    while (total < count) {
+        size_t left = count - total;
+        int sent;
+
+        weir__figure_add(handle->io->figures.sends, 1);
+        sent = weir__sys.sendmmsg(handle->descriptor, messages + total,
+                                  (unsigned)(left < IOV_MAX ? left : IOV_MAX), MSG_NOSIGNAL);
+        if (sent >= 0)
+            total += (size_t)sent;
+        else if (errno != EINTR)
+            return send_halted(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
+    }
+    return (ssize_t)total;
+}
+
+ssize_t weir__ready_send_file(weir__io_handle *handle, int file, off_t offset, size_t count)
+{
+    size_t total = 0;
+    int err = may_send(handle);
+
+    if (err < 0)
+        return err;
+    for (unsigned calls = 0; total < count; calls++) {
+        ssize_t sent;
+
+        if (calls == FILE_CALLS_MAX) {
+            go_on_later(handle);
+            break;
+        }
+        weir__figure_add(handle->io->figures.sends, 1);
+        sent = weir__sys.sendfile(handle->descriptor, file, &offset, count - total);
+        if (sent == 0)
+            return send_halted(handle, (ssize_t)total, WEIR_ETRUNCATED);
+        if (sent > 0)
+            total += (size_t)sent;
+        else if (errno != EINTR)
+            return send_halted(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
+    }
+    return (ssize_t)total;
+}

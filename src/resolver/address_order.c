@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resolver/address_order.h"
+
+#include "base/addresses.h"
+
+static size_t leave_only(int family, weir_address *addresses, size_t count)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (weir_address_family(&addresses[i]) == family)
+            addresses[left++] = addresses[i];
+    return left;
+}
+
+/* By insertion: there are few of them. */
+static void put_first(int family, weir_address *addresses, size_t count)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        weir_address address = addresses[i];
+
+        if (weir_address_family(&address) != family)
+            continue;
+        for (size_t j = i; j > first; j--)
+            addresses[j] = addresses[j - 1];
+        addresses[first++] = address;
+    }
+}
+
+size_t weir__arrange(enum weir_family family, weir_address *addresses, size_t count)
+{
+    switch (family) {
+    case WEIR_FAMILY_IPV4_ONLY:
+        return leave_only(AF_INET, addresses, count);
+    case WEIR_FAMILY_IPV6_ONLY:
+        return leave_only(AF_INET6, addresses, count);
+    case WEIR_FAMILY_IPV4_FIRST:
+        put_first(AF_INET, addresses, count);
+        return count;
+    case WEIR_FAMILY_IPV6_FIRST:
+        put_first(AF_INET6, addresses, count);
+        return count;
+    case WEIR_FAMILY_ANY:
+        break;
+    }
+    return count;
+}
+
+static size_t count_family(const weir_addresses *addresses, int family)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < addresses->count; i++)
+        count += weir_address_family(&addresses->addresses[i]) == family;
+    return count;
+}
+
+/* The address that comes `steps` of its family after this one, round and round. */
+static const weir_address *move_on(const weir_addresses *addresses, size_t index, size_t steps)
+{
+    int family = weir_address_family(&addresses->addresses[index]);
+
+    for (; steps > 0; steps--)
+        do
+            index = (index + 1) % addresses->count;
+        while (weir_address_family(&addresses->addresses[index]) != family);
+    return &addresses->addresses[index];
+}
+
+weir_addresses *weir__arrange_turn(const weir_addresses *addresses, unsigned turn, uint16_t port)
+{
+    weir_address *list;
+    weir_addresses *turned = weir__addresses_alloc(addresses->count, &list);
+
+    if (turned == NULL)
+        return NULL;
+    for (size_t i = 0; i < addresses->count; i++) {
+        size_t same = count_family(addresses, weir_address_family(&addresses->addresses[i]));
+
+        list[i] = *move_on(addresses, i, same > 1 ? turn % same : 0);
+        weir_address_set_port(&list[i], port);
+    }
+    return turned;
+}

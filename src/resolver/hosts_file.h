@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hosts file: lines of an address and the names that it has, "#" begins a comment.
+ */
+#ifndef WEIR_RESOLVER_HOSTS_FILE_H
+#define WEIR_RESOLVER_HOSTS_FILE_H
+
+#include <weir/address.h>
+
+#include "sys/file.h"
+#include "sys/thread.h"
+
+typedef struct weir__hosts {
+    weir__mutex lock;
+    const char *path; /* the owner's; NULL = there is none */
+    weir__file_version version;
+    char *text; /* NULL = nothing was read */
+    size_t length;
+} weir__hosts;
+
+void weir__hosts_init(weir__hosts *hosts, const char *path);
+
+/* Frees the text. It can still be used, and then reads the file again. */
+void weir__hosts_forget(weir__hosts *hosts);
+
+/*
+ * Writes up to `max` addresses of the host, with port 0, and returns how many there are. Reads the
+ * file again if it has changed: may block.
+ */
+size_t weir__hosts_find(weir__hosts *hosts, const char *host, weir_address *ret_addresses,
+                        size_t max);
+
+/* The same in a text, which need not end in a 0. */
+size_t weir__hosts_find_in(const char *text, size_t length, const char *host,
+                           weir_address *ret_addresses, size_t max);
+
+#endif

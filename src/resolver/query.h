@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hosts that a resolver was asked for: those that are to be looked up, those that are being
+ * looked up, and those whose answers are kept. No locks: the owner has one.
+ *
+ *      QUEUED -> RUNNING -> ANSWERED, until it has expired, is the oldest of too many, or flushed
+ */
+#ifndef WEIR_RESOLVER_QUERY_H
+#define WEIR_RESOLVER_QUERY_H
+
+#include <weir/addresses.h>
+
+#include "base/list.h"
+#include "base/string_map.h"
+
+enum weir__question_state {
+    WEIR__QUESTION_QUEUED,
+    WEIR__QUESTION_RUNNING,
+    WEIR__QUESTION_ANSWERED,
+};
+
+#define WEIR__QUESTION_TURNS 256
+
+typedef struct weir__question {
+    weir__string_node node;
+    weir__list link;    /* of the queue, or of the answered ones */
+    weir__list queries; /* who waits for the answer */
+    enum weir__question_state state;
+    int err;
+    weir_addresses *addresses; /* with port 0; NULL if err < 0 */
+    int64_t expires_ns;
+    unsigned turn;    /* that comes next: how many have been taken */
+    unsigned flushes; /* that there had been when it began to run */
+    char host[];
+} weir__question;
+
+typedef struct weir__questions {
+    weir__string_map by_host;
+    weir__list queue;
+    weir__list answered; /* the oldest first */
+    size_t answered_count;
+    unsigned flushes;
+    unsigned turns[WEIR__QUESTION_TURNS]; /* where hosts go on that were not kept, by their hash;
+                                             few share one, and then each skips some */
+} weir__questions;
+
+void weir__questions_init(weir__questions *questions);
+
+/* Drops those that are answered; those that run will be, too. */
+void weir__questions_flush(weir__questions *questions);
+
+/* NULL if it was not asked for, or the answer has expired. */
+weir__question *weir__questions_find(weir__questions *questions, const char *host, int64_t now_ns);
+
+/* Queues a new one. NULL = no memory. */
+weir__question *weir__questions_add(weir__questions *questions, const char *host);
+
+/* Takes so many turns, and returns the first of them. */
+unsigned weir__questions_take_turns(weir__questions *questions, weir__question *question,
+                                    unsigned count);
+
+/* The oldest of the queue, which is then running; NULL if there is none. */
+weir__question *weir__questions_next(weir__questions *questions);
+
+/* Keeps a running one that has its answer, and no more than `max` of them; drops it if there was a
+ * flush meanwhile. */
+void weir__questions_keep(weir__questions *questions, weir__question *question, size_t max);
+
+/* Takes it out and frees it, with its addresses; nobody waits for it. */
+void weir__questions_drop(weir__questions *questions, weir__question *question);
+
+static inline size_t weir__questions_pending(const weir__questions *questions)
+{
+    return weir__string_map_count(&questions->by_host) - questions->answered_count;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A timer, and how long it was set to.
+ */
+#include "transport/backoff.h"
+
+#define LENGTH_MIN_NS weir_ms(10)
+#define LENGTH_MAX_NS weir_seconds(1)
+
+void weir__pause_init(weir__pause *pause)
+{
+    weir_timer_init(&pause->timer);
+    pause->length_ns = 0;
+}
+
+void weir__pause_begin(weir__pause *pause, weir_executor *loop, weir_timer_fn *over)
+{
+    int64_t length_ns = pause->length_ns > 0 ? 2 * pause->length_ns : LENGTH_MIN_NS;
+
+    pause->length_ns = length_ns < LENGTH_MAX_NS ? length_ns : LENGTH_MAX_NS;
+    (void)weir_timer_start(loop, &pause->timer, pause->length_ns, over);
+}
+
+void weir__pause_stop(weir__pause *pause)
+{
+    if (weir_timer_is_running(&pause->timer))
+        (void)weir_timer_stop(&pause->timer);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * SCM_RIGHTS, both ways. Whoever has received descriptors owns them at once: there is no way out of
+ * here on which they are neither in a message nor closed.
+ */
+#include "transport/fd_passing.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "sys/descriptor.h"
+#include "buffer/descriptors.h"
+#include "channel/transport.h"
+#include "transport/receive.h"
+
+/* ---- sending ---- */
+
+void weir__rights_put(weir__rights *rights, const weir_descriptors *descriptors,
+                      struct msghdr *header)
+{
+    int numbers[WEIR_DESCRIPTORS_MAX];
+    size_t length = weir__descriptors_to_send(descriptors, numbers) * sizeof(int);
+    struct cmsghdr *control;
+
+    if (length == 0)
+        return;
+    header->msg_control = rights->control;
+    header->msg_controllen = CMSG_SPACE(length);
+    memset(rights->control, 0, CMSG_SPACE(length));
+    control = CMSG_FIRSTHDR(header);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(length);
+    memcpy(CMSG_DATA(control), numbers, length);
+}
+
+ssize_t weir__rights_send(weir__io_handle *handle, weir_descriptors *descriptors)
+{
+    const weir_buf *bytes = weir_descriptors_bytes(descriptors);
+    struct iovec vector = {(void *)(uintptr_t)weir_buf_bytes(bytes), weir_buf_readable(bytes)};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = &vector, .msg_iovlen = 1}};
+    weir__rights rights;
+    ssize_t sent;
+
+    weir__rights_put(&rights, descriptors, &message.msg_hdr);
+    sent = weir__io_send_datagrams(handle, &message, 1);
+    if (sent <= 0)
+        return sent;
+    weir__descriptors_sent(descriptors);
+    return message.msg_len;
+}
+
+/* ---- receiving ---- */
+
+static bool is_rights(const struct cmsghdr *control)
+{
+    return control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS;
+}
+
+/* The descriptors that came with a message: how many. */
+static size_t collect(const struct msghdr *header, int ret_numbers[WEIR_DESCRIPTORS_MAX])
+{
+    struct msghdr *controls = (struct msghdr *)(uintptr_t)header; /* CMSG_NXTHDR only reads it */
+    size_t count = 0;
+
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(controls); at != NULL; at = CMSG_NXTHDR(controls, at)) {
+        size_t more = is_rights(at) ? (at->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+
+        if (more > WEIR_DESCRIPTORS_MAX - count)
+            break; /* the system passes no more */
+        memcpy(ret_numbers + count, CMSG_DATA(at), more * sizeof(int));
+        count += more;
+    }
+    return count;
+}
+
+static void close_all(const int *numbers, size_t count)
+{
+    while (count > 0)
+        (void)weir__descriptor_close(numbers[--count]);
+}
+
+/* Why a message with these descriptors cannot be passed on as it is. */
+static int check(const weir__io_handle *handle, const weir__io_datagram *received, size_t count,
+                 const char **ret_detail)
+{
+    if ((received->header->msg_flags & MSG_TRUNC) != 0) {
+        *ret_detail = "a message was dropped: it is longer than this channel receives";
+        return -EMSGSIZE;
+    }
+    if (handle->rights && (received->header->msg_flags & MSG_CTRUNC) != 0) {
+        *ret_detail = "descriptors could not be received: there is no room for more open files";
+        return -EMFILE;
+    }
+    if (count > 0 && received->length == 0) {
+        *ret_detail = "descriptors came without a byte";
+        return -EPROTO;
+    }
+    return 0;
+}
+
+int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram *received,
+                         weir_msg **ret_msg, const char **ret_detail)
+{
+    int numbers[WEIR_DESCRIPTORS_MAX];
+    size_t count = handle->rights ? collect(received->header, numbers) : 0;
+    weir_buf *bytes = weir__received_buf(&received->block, received->length);
+    int err = check(handle, received, count, ret_detail);
+    weir_descriptors *passed;
+
+    *ret_msg = NULL;
+    if (err == 0 && count > 0) {
+        *ret_detail = "there is no memory for descriptors that were passed";
+        err = weir_descriptors_create(bytes, numbers, count, &passed);
+        if (err == 0)
+            *ret_msg = weir_descriptors_msg(passed);
+        return err;
+    }
+    close_all(numbers, count);
+    if (err == 0 || err == -EMFILE)
+        *ret_msg = weir_buf_msg(bytes);
+    else
+        weir_buf_release(bytes);
+    return err;
+}
+
+/* A stream of which bytes are lost cannot go on; one without its descriptors can. */
+bool weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
+                       const weir__io_datagram *received)
+{
+    const char *detail = NULL;
+    weir_msg *msg;
+    int err = weir__rights_receive(handle, received, &msg, &detail);
+
+    if (err == -ENOMEM)
+        weir__channel_failed(channel, err, detail);
+    else if (err < 0)
+        weir__channel_troubled(channel, err, detail);
+    if (msg == NULL)
+        return false;
+    if (weir__io_is_told(handle))
+        (void)weir__channel_received(channel, msg);
+    else
+        weir_msg_release(msg);
+    return true;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Links. One lock for both ways: an end holds it for a few instructions, a few times a turn.
+ *
+ * Telling. An end that finds nothing to take, or no room, says so under the lock, in the same look.
+ * So it cannot miss what happens next, and is told once.
+ *
+ * Retaining an end that is to be told is allowed, though the link holds no reference to it: the
+ * loop holds one as long as the end is attached, and it detaches under this lock before it gives
+ * that back.
+ */
+#include "transport/inproc_link.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+#include "channel/outbound.h"
+#include "transport/inproc_name.h"
+
+static weir__link_end *end_of(weir__link *link, weir__side side)
+{
+    return &link->ends[side];
+}
+
+static weir__link_end *peer_of(weir__link *link, weir__side side)
+{
+    return &link->ends[side == WEIR__CALLER ? WEIR__CALLED : WEIR__CALLER];
+}
+
+/* The end's channel, to be told; NULL if it has no loop. */
+static weir_channel *lend(weir__link_end *end)
+{
+    return end->channel != NULL ? weir_channel_retain(end->channel) : NULL;
+}
+
+/* ---- life ---- */
+
+int weir__link_create(const weir_channel *caller, weir__name *name, weir__link **ret_link)
+{
+    weir__link *link = weir__zalloc(sizeof(*link));
+
+    if (link == NULL)
+        return -ENOMEM;
+    weir__refs_init(&link->refs);
+    weir__mutex_init(&link->lock);
+    weir__list_init(&link->waiting);
+    weir__msg_queue_init(&link->ends[WEIR__CALLER].messages);
+    weir__msg_queue_init(&link->ends[WEIR__CALLED].messages);
+    if (name != NULL)
+        link->names[WEIR__CALLER] = weir__name_retain(name);
+    link->caller_id = weir_channel_id(caller);
+    *ret_link = link;
+    return 0;
+}
+
+void weir__link_retain(weir__link *link)
+{
+    weir__refs_retain(&link->refs);
+}
+
+void weir__link_release(weir__link *link)
+{
+    if (link == NULL || !weir__refs_release(&link->refs))
+        return;
+    for (int side = 0; side < 2; side++) {
+        weir__msg_queue_clear(&link->ends[side].messages);
+        weir__name_release(link->names[side]);
+    }
+    weir__mutex_deinit(&link->lock);
+    weir__free(link);
+}
+
+void weir__link_set_capacity(weir__link *link, weir__side side, int64_t bytes)
+{
+    weir__mutex_lock(&link->lock);
+    end_of(link, side)->capacity = bytes;
+    weir__mutex_unlock(&link->lock);
+}
+
+weir_channel *weir__link_attach(weir__link *link, weir__side side, weir_channel *channel)
+{
+    weir_channel *told = NULL;
+
+    weir__mutex_lock(&link->lock);
+    end_of(link, side)->channel = channel;
+    if (side == WEIR__CALLED && !link->is_made) {
+        link->is_made = true;
+        told = lend(peer_of(link, side));
+    }
+    weir__mutex_unlock(&link->lock);
+    return told;
+}
+
+void weir__link_detach(weir__link *link, weir__side side)
+{
+    weir__mutex_lock(&link->lock);
+    end_of(link, side)->channel = NULL;
+    weir__mutex_unlock(&link->lock);
+}
+
+int weir__link_state(weir__link *link)
+{
+    int state = -EINPROGRESS;
+
+    weir__mutex_lock(&link->lock);
+    if (link->is_made)
+        state = 0;
+    else if (link->ends[WEIR__CALLED].is_gone)
+        state = -ECONNREFUSED;
+    weir__mutex_unlock(&link->lock);
+    return state;
+}
+
+bool weir__link_is_gone(weir__link *link, weir__side side)
+{
+    bool is_gone;
+
+    weir__mutex_lock(&link->lock);
+    is_gone = end_of(link, side)->is_gone;
+    weir__mutex_unlock(&link->lock);
+    return is_gone;
+}
+
+/* ---- sending ---- */
+
+/* What does not fit whole waits, except where there is nothing to wait for. */
+static bool fits(const weir__link_end *end, int64_t cost)
+{
+    return end->bytes == 0 || end->bytes + cost <= end->capacity;
+}
+
+int weir__link_put(weir__link *link, weir__side side, weir_msg *msg, weir_channel **ret_told)
+{
+    weir__link_end *to = peer_of(link, side);
+    int64_t cost = weir__outbound_cost(msg);
+    weir_msg *unwanted = NULL;
+    int err = 0;
+
+    *ret_told = NULL;
+    weir__mutex_lock(&link->lock);
+    if (to->is_gone) {
+        err = -EPIPE;
+    } else if (to->is_deaf) {
+        unwanted = msg;
+    } else if (!fits(to, cost)) {
+        to->writer_waits = true;
+        err = -EAGAIN;
+    } else if (!weir__msg_queue_push(&to->messages, msg)) {
+        err = -ENOMEM;
+    } else {
+        to->bytes += cost;
+        *ret_told = to->reader_waits ? lend(to) : NULL;
+        to->reader_waits = false;
+    }
+    weir__mutex_unlock(&link->lock);
+    weir_msg_release(unwanted);
+    return err;
+}
+
+/* Half of it at the least, so that reader and writer do not wake each other for every message. */
+static bool has_room(const weir__link_end *end)
+{
+    return end->is_gone || end->is_deaf || end->bytes <= end->capacity / 2;
+}
+
+bool weir__link_has_room(weir__link *link, weir__side side)
+{
+    weir__link_end *to = peer_of(link, side);
+    bool has;
+
+    weir__mutex_lock(&link->lock);
+    has = has_room(to);
+    to->writer_waits = !has;
+    weir__mutex_unlock(&link->lock);
+    return has;
+}
+
+/* ---- receiving ---- */
+
+bool weir__link_take(weir__link *link, weir__side side, weir__msg_queue *queue)
+{
+    weir__link_end *end = end_of(link, side);
+    bool is_over;
+
+    weir__mutex_lock(&link->lock);
+    end->reader_waits = false;
+    weir__msg_queue_move(&end->messages, queue);
+    is_over = end->is_over;
+    weir__mutex_unlock(&link->lock);
+    return is_over;
+}
+
+/* The other end, if it waits for the room that there is in the way to this one. */
+static weir_channel *lend_writer(weir__link *link, weir__side side)
+{
+    weir__link_end *end = end_of(link, side);
+
+    if (!end->writer_waits || !has_room(end))
+        return NULL;
+    end->writer_waits = false;
+    return lend(peer_of(link, side));
+}
+
+weir_channel *weir__link_make_room(weir__link *link, weir__side side, int64_t bytes)
+{
+    weir_channel *told;
+
+    weir__mutex_lock(&link->lock);
+    end_of(link, side)->bytes -= bytes;
+    told = lend_writer(link, side);
+    weir__mutex_unlock(&link->lock);
+    return told;
+}
+
+bool weir__link_wait(weir__link *link, weir__side side)
+{
+    weir__link_end *end = end_of(link, side);
+    bool waits;
+
+    weir__mutex_lock(&link->lock);
+    waits = weir__msg_queue_is_empty(&end->messages) && !end->is_over;
+    end->reader_waits = waits;
+    weir__mutex_unlock(&link->lock);
+    return waits;
+}
+
+/* ---- the end ---- */
+
+weir_channel *weir__link_shut_output(weir__link *link, weir__side side)
+{
+    weir__link_end *to = peer_of(link, side);
+    weir_channel *told;
+
+    weir__mutex_lock(&link->lock);
+    to->is_over = true;
+    told = to->reader_waits ? lend(to) : NULL;
+    to->reader_waits = false;
+    weir__mutex_unlock(&link->lock);
+    return told;
+}
+
+weir_channel *weir__link_shut_input(weir__link *link, weir__side side)
+{
+    weir__link_end *end = end_of(link, side);
+    weir__msg_queue unwanted;
+    weir_channel *told;
+
+    weir__msg_queue_init(&unwanted);
+    weir__mutex_lock(&link->lock);
+    end->is_deaf = true;
+    weir__msg_queue_move(&end->messages, &unwanted);
+    told = lend_writer(link, side);
+    weir__mutex_unlock(&link->lock);
+    weir__msg_queue_clear(&unwanted);
+    return told;
+}
+
+void weir__link_cut(weir__link *link, weir__side side)
+{
+    weir__mutex_lock(&link->lock);
+    peer_of(link, side)->is_cut = true;
+    weir__mutex_unlock(&link->lock);
+}
+
+bool weir__link_is_cut(weir__link *link, weir__side side)
+{
+    bool is_cut;
+
+    weir__mutex_lock(&link->lock);
+    is_cut = end_of(link, side)->is_cut;
+    weir__mutex_unlock(&link->lock);
+    return is_cut;
+}
+
+weir_channel *weir__link_close(weir__link *link, weir__side side)
+{
+    weir__link_end *end = end_of(link, side), *peer = peer_of(link, side);
+    weir__msg_queue unread;
+    weir_channel *told;
+
+    weir__msg_queue_init(&unread);
+    weir__mutex_lock(&link->lock);
+    end->channel = NULL;
+    end->is_gone = true;
+    peer->is_over = true;
+    weir__msg_queue_move(&end->messages, &unread);
+    told = lend(peer);
+    weir__mutex_unlock(&link->lock);
+    weir__msg_queue_clear(&unread);
+    return told;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of names, and the doors behind them: one lock for all, held for a look-up at the longest.
+ */
+#include "transport/inproc_name.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+
+#define BUCKETS 256 /* a power of two */
+
+/* Buckets are made when the first name comes: until then `next` is NULL. */
+static struct {
+    weir__mutex lock;
+    weir__list buckets[BUCKETS];
+} names = {.lock = WEIR__MUTEX_INIT};
+
+/* ---- the table ---- */
+
+/* FNV-1a over the bytes that are used. */
+static weir__list *bucket_of(const weir_address *address)
+{
+    const uint8_t *bytes = (const uint8_t *)&address->storage;
+    uint32_t hash = 2166136261u;
+    weir__list *bucket;
+
+    for (size_t i = 0; i < address->length; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    bucket = &names.buckets[hash & (BUCKETS - 1)];
+    if (bucket->next == NULL)
+        weir__list_init(bucket);
+    return bucket;
+}
+
+static weir__name *find(const weir_address *address)
+{
+    weir_list_foreach (item, bucket_of(address)) {
+        weir__name *name = container_of(item, weir__name, neighbours);
+
+        if (weir_address_equal(&name->address, address))
+            return name;
+    }
+    return NULL;
+}
+
+int weir__name_claim(const weir_address *address, weir__door *door, weir__name **ret_name)
+{
+    weir__name *name;
+    int err = 0;
+
+    if (weir_address_family(address) != WEIR_AF_INPROC)
+        return -EAFNOSUPPORT;
+    name = weir__zalloc(sizeof(*name));
+    if (name == NULL)
+        return -ENOMEM;
+    weir__refs_init(&name->refs);
+    name->address = *address;
+    name->door = door;
+    weir__mutex_lock(&names.lock);
+    if (find(address) != NULL)
+        err = -EADDRINUSE;
+    else
+        weir__list_append(bucket_of(address), &name->neighbours);
+    weir__mutex_unlock(&names.lock);
+    if (err < 0)
+        weir__free(name);
+    else
+        *ret_name = name;
+    return err;
+}
+
+void weir__name_give_up(weir__name *name)
+{
+    weir__mutex_lock(&names.lock);
+    weir__list_remove(&name->neighbours);
+    weir__mutex_unlock(&names.lock);
+}
+
+weir__name *weir__name_retain(weir__name *name)
+{
+    weir__refs_retain(&name->refs);
+    return name;
+}
+
+void weir__name_release(weir__name *name)
+{
+    if (name != NULL && weir__refs_release(&name->refs))
+        weir__free(name);
+}
+
+/* ---- doors ---- */
+
+/* Under the lock. The listener is alive as long as it has a loop: link.c says why. */
+static weir_channel *leave_at(weir__door *door, weir__link *link)
+{
+    weir_channel *told =
+        door->is_attended && door->channel != NULL ? weir_channel_retain(door->channel) : NULL;
+
+    weir__link_retain(link);
+    weir__list_append(&door->waiting, &link->waiting);
+    door->count++;
+    door->is_attended = false;
+    return told;
+}
+
+/* The name is in the table, so who claimed it still keeps it, and cannot let go under the lock. */
+int weir__name_call(const weir_address *address, weir__link *link, weir_channel **ret_told)
+{
+    weir__name *name;
+    int err = 0;
+
+    weir__mutex_lock(&names.lock);
+    name = find(address);
+    if (name == NULL || name->door == NULL || name->door->count >= name->door->backlog) {
+        err = -ECONNREFUSED;
+    } else {
+        link->names[WEIR__CALLED] = weir__name_retain(name);
+        *ret_told = leave_at(name->door, link);
+    }
+    weir__mutex_unlock(&names.lock);
+    return err;
+}
+
+void weir__door_init(weir__door *door, int64_t backlog)
+{
+    *door = (weir__door){.backlog = backlog};
+    weir__list_init(&door->waiting);
+}
+
+void weir__door_attach(weir__door *door, weir_channel *channel)
+{
+    weir__mutex_lock(&names.lock);
+    door->channel = channel;
+    weir__mutex_unlock(&names.lock);
+}
+
+weir__link *weir__door_take(weir__door *door)
+{
+    weir__list *item;
+
+    weir__mutex_lock(&names.lock);
+    door->is_attended = false;
+    item = weir__list_pop(&door->waiting);
+    if (item != NULL)
+        door->count--;
+    weir__mutex_unlock(&names.lock);
+    return item != NULL ? container_of(item, weir__link, waiting) : NULL;
+}
+
+bool weir__door_wait(weir__door *door)
+{
+    bool nobody;
+
+    weir__mutex_lock(&names.lock);
+    nobody = weir__list_is_empty(&door->waiting);
+    door->is_attended = nobody;
+    weir__mutex_unlock(&names.lock);
+    return nobody;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stale file is told from a living one by connecting to it: where nobody has the socket any more
+ * the system refuses. It does so also for a moment when somebody has bound and does not listen yet.
+ * So what is to be removed is moved aside first, and asked once more: if it answers it is put back.
+ * And who has begun to listen looks whether the name is still its own. Whichever of the two is
+ * later sees the other.
+ */
+#include "transport/unix_path.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <weir/error.h>
+
+#include "sys/descriptor.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "sys/random.h"
+#include "sys/system.h"
+#include "transport/socket.h"
+
+#define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
+#define PATH_SIZE (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1)
+#define MARK_SIZE 9                           /* what a name aside has at its end: ".01234567" */
+#define ASIDE_MAX (PATH_SIZE - 1 - MARK_SIZE) /* of a path, so that the name aside can be asked */
+#define ASIDE_SIZE (PATH_SIZE + MARK_SIZE)
+
+struct weir__socket_file {
+    dev_t device; /* what the name leads to: the inode is kept by the socket, */
+    ino_t inode;  /* so that nobody else can have its number */
+    char path[PATH_SIZE];
+};
+
+/* ---- who is there ---- */
+
+/* Whether nobody answers: 0. Fails with -EADDRINUSE, -ENOENT (nothing is there), or for want of a
+ * socket to ask with. */
+static int ask(const char *path, int type)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(path); /* the 0 after it may have no room, and is not needed */
+    int descriptor, err;
+
+    if (length > sizeof(address.sun_path))
+        return 0; /* a name aside in a folder whose own is too long: it was asked before */
+    memcpy(address.sun_path, path, length);
+    err = weir__socket_create(AF_UNIX, type, &descriptor);
+    if (err < 0)
+        return err;
+    err = weir__sys.connect(descriptor, (const struct sockaddr *)&address,
+                            (socklen_t)(PATH_OFFSET + length)) < 0
+              ? -errno
+              : 0;
+    (void)weir__descriptor_close(descriptor);
+    if (err == -ECONNREFUSED)
+        return 0;
+    return err == -ENOENT ? -ENOENT : -EADDRINUSE;
+}
+
+/* The system refuses also where there is no socket at all: other files are none of our business. */
+static int ask_file(const char *path, int type)
+{
+    struct stat status;
+
+    if (weir__sys.lstat(path, &status) < 0)
+        return -errno;
+    if (!S_ISSOCK(status.st_mode)) {
+        weir__warn("unix", path, "is no socket, and is left alone");
+        return -EEXIST; /* not in use: that might end, and whoever binds may try again */
+    }
+    return ask(path, type);
+}
+
+/* ---- making way ---- */
+
+static void put_back(const char *aside, const char *path)
+{
+    if (weir__sys.link(aside, path) < 0 && errno != EEXIST)
+        weir__warn("unix", path, "could not be put back, and is %s now: %s", aside,
+                   weir_error_text(-errno));
+    else
+        (void)weir__sys.unlink(aside);
+}
+
+/* The name aside is in the same folder: a long one is cut, if there is enough of it to be cut. */
+static void name_aside(const char *path, char aside[ASIDE_SIZE])
+{
+    const char *last = strrchr(path, '/');
+    size_t length = strlen(path);
+
+    if (length > ASIDE_MAX && (last == NULL || last < path + ASIDE_MAX))
+        length = ASIDE_MAX;
+    (void)snprintf(aside, ASIDE_SIZE, "%.*s.%08" PRIx32, (int)length, path,
+                   (uint32_t)weir__random_next(weir__random_thread()));
+}
+
+static int remove_stale(const char *path, int type)
+{
+    char aside[ASIDE_SIZE];
+    int err;
+
+    name_aside(path, aside);
+    if (weir__sys.rename(path, aside) < 0)
+        return -errno;
+    err = ask(aside, type);
+    if (err < 0) {
+        put_back(aside, path);
+        return err;
+    }
+    if (weir__sys.unlink(aside) < 0)
+        weir__warn("unix", aside, "is a stale socket that could not be removed: %s",
+                   weir_error_text(-errno));
+    return 0;
+}
+
+/* Something is at the path: 0 if it is not any more. */
+static int make_way(const char *path, int type)
+{
+    int err = ask_file(path, type);
+
+    if (err == 0)
+        err = remove_stale(path, type);
+    return err == -ENOENT ? 0 : err;
+}
+
+/* ---- binding ---- */
+
+static bool has_path(const weir_address *address)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
+
+    return address->length > PATH_OFFSET && un->sun_path[0] != '\0';
+}
+
+/* Takes note of what the name leads to. */
+static int look(weir__socket_file *file)
+{
+    struct stat status;
+
+    if (weir__sys.lstat(file->path, &status) < 0)
+        return -errno;
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    return 0;
+}
+
+/*
+ * A file gets the permissions of the socket that it is made for, as far as the umask lets it: so it
+ * never has more than it shall have. What the umask took is given back afterwards.
+ */
+static int bind_path(int descriptor, int type, const weir_address *local,
+                     const weir_channel_options *options, weir__socket_file *file)
+{
+    mode_t mode = options->unix_mode;
+    int err = 0;
+
+    if (mode != 0 && weir__sys.fchmod(descriptor, mode) < 0)
+        return -errno;
+    err = weir__socket_bind(descriptor, local, options);
+    if (err == -EADDRINUSE) {
+        err = make_way(file->path, type);
+        if (err == 0)
+            err = weir__socket_bind(descriptor, local, options);
+    }
+    if (err < 0)
+        return err;
+    err = look(file);
+    if (err == 0 && mode != 0 && weir__sys.chmod(file->path, mode) < 0)
+        err = -errno;
+    if (err < 0)
+        (void)weir__sys.unlink(file->path);
+    return err;
+}
+
+int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
+                           const weir_channel_options *options, weir__socket_file **ret_file)
+{
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&local->storage;
+    weir__socket_file *file = NULL;
+    int err;
+
+    if (local->length > sizeof(*un))
+        return -EINVAL; /* as the system says */
+    if (!has_path(local)) {
+        err = weir__socket_bind(descriptor, local, options);
+    } else {
+        file = weir__zalloc(sizeof(*file));
+        if (file == NULL)
+            return -ENOMEM;
+        memcpy(file->path, un->sun_path, local->length - PATH_OFFSET);
+        err = bind_path(descriptor, type, local, options, file);
+    }
+    if (err < 0)
+        weir__free(file);
+    else
+        *ret_file = file;
+    return err;
+}
+
+/* ---- afterwards ---- */
+
+int weir__socket_file_check(const weir__socket_file *file)
+{
+    struct stat status;
+
+    if (file == NULL)
+        return 0;
+    if (weir__sys.lstat(file->path, &status) < 0)
+        return errno == ENOENT ? -EADDRINUSE : -errno;
+    return status.st_dev == file->device && status.st_ino == file->inode ? 0 : -EADDRINUSE;
+}
+
+void weir__socket_file_end(weir__socket_file *file, bool is_left)
+{
+    if (file != NULL && !is_left && weir__socket_file_check(file) == 0 &&
+        weir__sys.unlink(file->path) < 0)
+        weir__warn("unix", file->path, "could not be removed: %s", weir_error_text(-errno));
+    weir__free(file);
+}

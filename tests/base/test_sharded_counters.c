@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Accounts: what is counted in one, in the rest, and across the end of one.
+ */
+#include "base/sharded_counters.h"
+
+#include <stdatomic.h>
+
+#include "sys/thread.h"
+#include "support/test.h"
+
+#define LAST (WEIR__ACCOUNT_FIGURES - 1)
+
+TEST(account, is_part_of_the_sum)
+{
+    uint64_t before = weir__account_sum(3), other = weir__account_sum(4);
+    weir__account one = {0}, two = {0};
+
+    weir__account_open(&one);
+    weir__account_open(&two);
+    weir__account_add(&one, 3, 5);
+    weir__figure_add(one.figures[3], 2);
+    weir__account_add(&two, 3, 10);
+    weir__account_add(NULL, 3, 100);
+    assert_int_equal(weir__account_sum(3) - before, 117);
+    assert_int_equal(weir__account_sum(4) - other, 0);
+    weir__account_close(&one);
+    weir__account_close(&two);
+}
+
+TEST(account, leaves_its_figures_to_the_rest)
+{
+    uint64_t first = weir__account_sum(0), last = weir__account_sum(LAST);
+    weir__account account = {0};
+
+    weir__account_open(&account);
+    weir__account_add(&account, 0, 7);
+    weir__account_add(&account, LAST, 8);
+    weir__account_close(&account);
+    assert_int_equal(weir__account_sum(0) - first, 7);
+    assert_int_equal(weir__account_sum(LAST) - last, 8);
+}
+
+/* ---- readers beside writers that come and go ---- */
+
+enum { WRITERS = 3, ACCOUNTS = 200, ADDITIONS = 50, TAKEN = 10, GIVEN = 11 };
+
+static _Atomic bool is_over;
+static _Atomic unsigned mistakes;
+
+/* Each addition to TAKEN comes after one to GIVEN, in another account or in the rest. */
+static void write_accounts(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < ACCOUNTS; i++) {
+        weir__account account = {0};
+
+        weir__account_open(&account);
+        for (unsigned k = 0; k < ADDITIONS; k++) {
+            weir__account_add(k % 2 == 0 ? &account : NULL, GIVEN, 1);
+            weir__account_add(k % 3 == 0 ? &account : NULL, TAKEN, 1);
+        }
+        weir__account_close(&account);
+    }
+}
+
+static void read_sums(void *arg)
+{
+    uint64_t last = 0, taken, given;
+
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        taken = weir__account_sum(TAKEN);
+        given = weir__account_sum(GIVEN);
+        if (taken < last || given < taken)
+            atomic_fetch_add(&mistakes, 1);
+        last = taken;
+    }
+}
+
+TEST(account, never_makes_a_sum_go_back_nor_shows_the_second_without_the_first)
+{
+    weir__thread writers[WRITERS], reader;
+
+    assert_int_equal(weir__thread_start(&reader, "reader", read_sums, NULL), 0);
+    for (unsigned i = 0; i < WRITERS; i++)
+        assert_int_equal(weir__thread_start(&writers[i], "writer", write_accounts, NULL), 0);
+    for (unsigned i = 0; i < WRITERS; i++)
+        weir__thread_join(&writers[i]);
+    atomic_store(&is_over, true);
+    weir__thread_join(&reader);
+    assert_int_equal(atomic_load(&mistakes), 0);
+    assert_int_equal(weir__account_sum(TAKEN), WRITERS * ACCOUNTS * ADDITIONS);
+    assert_int_equal(weir__account_sum(GIVEN), WRITERS * ACCOUNTS * ADDITIONS);
+}

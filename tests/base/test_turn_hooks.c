@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hooks that are called at the end of a turn.
+ */
+#include "base/turn_hooks.h"
+
+#include "support/test.h"
+
+static int calls;
+static bool last_sleeps;
+static int64_t last_now_ns;
+static int64_t first_wants_ns = WEIR_NEVER;
+
+static int64_t first(bool sleeps, int64_t now_ns)
+{
+    calls++;
+    last_sleeps = sleeps;
+    last_now_ns = now_ns;
+    return first_wants_ns;
+}
+
+static int64_t second(bool sleeps, int64_t now_ns)
+{
+    (void)sleeps;
+    return now_ns + 10;
+}
+
+TEST(turn, without_hooks_ends_and_may_sleep)
+{
+    assert_true(weir__turn_end(true, 5) == WEIR_NEVER);
+}
+
+TEST(turn, a_hook_hears_of_it_once_however_often_it_was_added)
+{
+    weir__turn_hook_add(first);
+    weir__turn_hook_add(first);
+    assert_true(weir__turn_end(true, 5) == WEIR_NEVER);
+    assert_int_equal(calls, 1);
+    assert_true(last_sleeps);
+    assert_int_equal(last_now_ns, 5);
+    (void)weir__turn_end(false, 6);
+    assert_int_equal(calls, 2);
+    assert_false(last_sleeps);
+}
+
+TEST(turn, the_earliest_wish_counts)
+{
+    weir__turn_hook_add(first);
+    weir__turn_hook_add(second);
+    assert_int_equal(weir__turn_end(true, 5), 15);
+    first_wants_ns = 14;
+    assert_int_equal(weir__turn_end(true, 5), 14);
+    first_wants_ns = WEIR_NEVER;
+}

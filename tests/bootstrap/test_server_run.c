@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving until the listener is closed or a signal comes. A signal that is blocked waits, so the
+ * tests send it before there is anybody to hear it.
+ */
+#include <weir/server.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+#include <weir/signals.h>
+
+#include "sys/clock.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/group.h"
+#include "support/executor/log_capture.h"
+#include "support/loop/host.h"
+#include "support/loop/sockets.h"
+#include "support/memory.h"
+
+static void mask(int how, int number)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    assert_int_equal(pthread_sigmask(how, &signals, NULL), 0);
+}
+
+static bool is_blocked(int number)
+{
+    sigset_t blocked;
+
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    return sigismember(&blocked, number) == 1;
+}
+
+static void send_blocked(int number)
+{
+    mask(SIG_BLOCK, number);
+    assert_int_equal(kill(getpid(), number), 0);
+}
+
+TEST_EACH_LOOP(run, serves_until_the_listener_is_closed)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+
+    weir_channel_close(server, NULL);
+    assert_int_equal(weir_server_run(server), 0);
+    assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
+    assert_false(is_blocked(SIGTERM));
+    weir_channel_release(server);
+}
+
+static void run_until(struct host *host, int number)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "x");
+    send_blocked(number);
+    assert_int_equal(weir_server_run(server), 0);
+    mask(SIG_UNBLOCK, number);
+    assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_int_equal(service.closed.calls, 1);
+    weir_channel_release(server);
+}
+
+TEST_EACH_LOOP(run, drains_when_it_is_told_to_terminate)
+{
+    run_until(host, SIGTERM);
+}
+
+TEST_EACH_LOOP(run, drains_when_it_is_interrupted)
+{
+    run_until(host, SIGINT);
+}
+
+static void signal_again(void *arg, int status)
+{
+    struct service *service = arg;
+
+    if (status == 0 && tally_await(&service->drained, 1))
+        (void)kill(getpid(), SIGINT);
+}
+
+TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
+{
+    struct service service = {.drains_itself = true};
+    weir_group *elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)), *workers = NULL;
+    weir_channel *server;
+    int64_t start_ns;
+    int visitor;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &workers), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "x");
+    assert_int_equal(weir_group_execute(elsewhere, signal_again, &service), 0);
+    start_ns = weir__monotonic_now();
+    send_blocked(SIGTERM);
+    assert_int_equal(weir_server_run(server), 0);
+    mask(SIG_UNBLOCK, SIGTERM);
+    assert_true(weir__monotonic_now() - start_ns < weir_seconds(5));
+    assert_int_equal(service.closed.calls, 1);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    weir_channel_release(server);
+    weir_group_release(workers);
+    end_group(elsewhere);
+}
+
+static void on_signal(weir_signals *signals, const weir_signal *signal, void *server)
+{
+    (void)signals;
+    (void)signal;
+    weir_channel_close(server, NULL);
+}
+
+TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct host other;
+    weir_signals *signals = NULL;
+
+    host_open(&other, BACKEND_EPOLL);
+    assert_int_equal(
+        weir_signals_create(
+            other.loop,
+            WEIR_SIGNALS_OPTIONS(.numbers = {SIGTERM}, .received = on_signal, .user_data = server),
+            &signals),
+        0);
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    assert_int_equal(weir_server_run(server), 0);
+    weir_signals_release(signals);
+    host_close(&other);
+    weir_channel_release(server);
+}
+
+/* Clients that have come since the start may have the last descriptors. */
+TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    rlim_t limit = descriptors_forbid();
+
+    send_blocked(SIGTERM);
+    assert_int_equal(weir_server_run(server), 0);
+    descriptors_limit(limit);
+    mask(SIG_UNBLOCK, SIGTERM);
+    assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
+    weir_channel_release(server);
+}
+
+TEST_EACH_LOOP(run, survives_every_failed_allocation)
+{
+    bool failed = true;
+
+    messages_catch();
+    for (unsigned n = 1; failed; n++) {
+        struct service service = {0};
+        struct host other;
+        weir_channel *server;
+        int err;
+
+        host_open(&other, (enum backend_id)(host->backend - backends));
+        server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
+        weir_channel_close(server, NULL);
+        assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+        test_memory_fail_at(n);
+        err = weir_server_run(server);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_true(err == 0 || (failed && err == -ENOMEM));
+        weir_channel_release(server);
+        host_close(&other);
+    }
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a server, and of a group of loops with channels: what is under way is finished, what
+ * does not end is aborted, and nothing takes longer than was asked for.
+ */
+#include <weir/server.h>
+
+#include <errno.h>
+#include <sched.h>
+
+#include <weir/error.h>
+#include <weir/pipeline.h>
+#include <weir/schedule.h>
+#include <weir/tcp.h>
+
+#include "sys/clock.h"
+#include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/gate.h"
+#include "support/executor/group.h"
+#include "support/executor/log_capture.h"
+#include "support/loop/host.h"
+
+static int64_t since(int64_t start_ns)
+{
+    return weir__monotonic_now() - start_ns;
+}
+
+/* ---- groups with channels ---- */
+
+static int64_t time_the_end(const struct host *host)
+{
+    struct service service = {0};
+    weir_group *group = NULL;
+    weir_channel *server;
+    int64_t start_ns, took_ns;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    start_ns = weir__monotonic_now();
+    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    took_ns = since(start_ns);
+    assert_false(weir_channel_is_open(server));
+    assert_false(weir_channel_is_registered(server));
+    weir_channel_release(server);
+    weir_group_release(group);
+    return took_ns;
+}
+
+/* D 22. A busy machine may hold it up, but not always. */
+TEST_EACH_LOOP(drain, of_a_listener_takes_no_time)
+{
+    int tries = 0;
+
+    while (time_the_end(host) >= weir_ms(600))
+        assert_true(++tries < 5);
+}
+
+TEST_EACH_LOOP(drain, sends_what_was_written_and_closes)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int visitor = visitor_come(server);
+
+    visitor_greet(visitor, "one");
+    visitor_say(visitor, "two");
+    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(service.closed.calls, 1);
+    weir_channel_release(server);
+}
+
+/* ---- a request that is under way ---- */
+
+struct request {
+    struct service service; /* first: it is the user_data */
+    struct gate gate;
+    weir_group *elsewhere;
+    struct tally begun;
+};
+
+struct request_state {
+    struct request *request;
+    weir_msg *question; /* NULL = none is under way */
+    bool drains;
+};
+
+static void *think(void *arg)
+{
+    gate_task(&((struct request *)arg)->gate, 0);
+    return NULL;
+}
+
+static void on_answer(weir_ctx *ctx, int err, void *result, void *arg)
+{
+    struct request_state *state;
+
+    (void)err;
+    (void)result;
+    (void)arg;
+    if (ctx == NULL)
+        return;
+    state = weir_ctx_state(ctx);
+    weir_write_and_flush(ctx, state->question, NULL);
+    state->question = NULL;
+    if (state->drains)
+        weir_close(ctx, NULL);
+}
+
+static void on_question(weir_ctx *ctx, weir_msg *msg)
+{
+    struct request_state *state = weir_ctx_state(ctx);
+
+    state->question = msg;
+    if (weir_offload(ctx, state->request->elsewhere, think, on_answer, state->request) < 0)
+        weir_close(ctx, NULL);
+    tally_add(&state->request->begun);
+}
+
+static void on_request_draining(weir_ctx *ctx)
+{
+    struct request_state *state = weir_ctx_state(ctx);
+
+    state->drains = true;
+    if (state->question == NULL)
+        weir_close(ctx, NULL);
+}
+
+static int init_request(void *state, const void *options)
+{
+    ((struct request_state *)state)->request = (struct request *)(uintptr_t)options;
+    return 0;
+}
+
+static const weir_handler thinker = {
+    .name = "thinker",
+    .state_size = sizeof(struct request_state),
+    .init = init_request,
+    .read = on_question,
+    .draining = on_request_draining,
+};
+
+static int init_thinker(weir_channel *channel, void *arg)
+{
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &thinker, arg);
+}
+
+TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
+{
+    struct request request = {.elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1))};
+    weir_channel *server = service_start(
+        &request.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_thinker));
+    int busy = visitor_come(server), idle = visitor_come(server);
+
+    visitor_say(busy, "what is the answer?");
+    assert_true(tally_await(&request.begun, 1));
+    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    visitor_hear_end(idle); /* which says that the draining has begun */
+    gate_open(&request.gate);
+    visitor_hear(busy, "what is the answer?");
+    visitor_hear_end(busy);
+    visitor_leave(busy);
+    visitor_leave(idle);
+    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    weir_channel_release(server);
+    end_group(request.elsewhere);
+}
+
+/* ---- what does not go by itself ---- */
+
+/* Releases a group whose thread comes back after the deadline; its promise does not tell when. */
+static void release_late(weir_group *group)
+{
+    int64_t start_ns = weir__monotonic_now();
+
+    while (weir_group_state(group) < WEIR_EXECUTOR_TERMINATED && since(start_ns) < PATIENCE_NS)
+        (void)sched_yield();
+    weir_group_release(group);
+}
+
+TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
+{
+    struct service service = {.drains_itself = true};
+    weir_group *group = NULL;
+    weir_channel *server;
+    int64_t start_ns;
+    int visitor;
+
+    messages_catch();
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "x");
+    start_ns = weir__monotonic_now();
+    assert_int_equal(weir_group_shutdown(group, 0, weir_ms(300)), 0);
+    assert_true(tally_await(&service.drained, 1));
+    visitor_hear_end(visitor);
+    assert_true(since(start_ns) >= weir_ms(300));
+    assert_true(tally_await(&service.closed, 1));
+    assert_int_equal(service.drained.calls, 1);
+    visitor_leave(visitor);
+    weir_channel_release(server);
+    release_late(group); /* on a busy machine the thread may be late */
+}
+
+/* Aborts after a quarter of a second, with another one to go; returns when that was. */
+static int64_t time_the_abort(const struct host *host)
+{
+    struct service service = {.drains_itself = true};
+    weir_group *group = NULL;
+    weir_channel *server;
+    int64_t start_ns, aborted_ns;
+    int visitor;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "x");
+    start_ns = weir__monotonic_now();
+    assert_int_equal(weir_group_shutdown(group, weir_ms(250), weir_ms(500)), 0);
+    visitor_hear_end(visitor);
+    aborted_ns = since(start_ns);
+    assert_true(aborted_ns >= weir_ms(250));
+    visitor_leave(visitor);
+    weir_channel_release(server);
+    release_late(group);
+    assert_true(since(start_ns) >= weir_ms(500));
+    return aborted_ns;
+}
+
+/* A busy machine may hold it up, but not always. */
+TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
+{
+    int tries = 0;
+
+    messages_catch();
+    while (time_the_abort(host) >= weir_ms(490))
+        assert_true(++tries < 5);
+}
+
+/* ---- registering too late ---- */
+
+/* D 17 */
+TEST_EACH_LOOP(drain, over_takes_no_channel)
+{
+    weir_channel *channel = NULL;
+    weir_promise *registered;
+
+    host_end(host);
+    assert_int_equal(weir_tcp_create(NULL, &channel), 0);
+    assert_int_equal(weir_promise_create(NULL, &registered), 0);
+    weir_channel_register(channel, host->loop, registered);
+    assert_int_equal(weir_promise_sync(registered, PATIENCE_NS), WEIR_EREJECTED);
+    assert_false(weir_channel_is_open(channel));
+    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    weir_promise_release(registered);
+    weir_channel_release(channel);
+}
+
+/* ---- weir_server_stop ---- */
+
+TEST_EACH_LOOP(stop, ends_both_groups)
+{
+    struct service service = {0};
+    weir_group *workers = NULL;
+    weir_channel *server;
+    int visitor;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &workers), 0);
+    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    visitor = visitor_come(server);
+    visitor_greet(visitor, "x");
+    assert_int_equal(weir_server_stop(server, weir_ms(50), PATIENCE_NS), 0);
+    assert_int_equal(weir_group_state(workers), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_int_equal(weir_server_stop(server, 0, 0), 0); /* again: there is nothing to do */
+    weir_channel_release(server);
+    weir_group_release(workers);
+}
+
+struct stopping {
+    weir_channel *server;
+    int stop_err;
+    int run_err;
+};
+
+static void stop_there(void *arg)
+{
+    struct stopping *stopping = arg;
+
+    stopping->stop_err = weir_server_stop(stopping->server, 0, PATIENCE_NS);
+    stopping->run_err = weir_server_run(stopping->server);
+}
+
+TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
+{
+    struct service service = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
+                 *client = NULL;
+    struct stopping stopping = {.server = server};
+
+    errand_on(host->loop, stop_there, &stopping);
+    assert_int_equal(stopping.stop_err, -EDEADLK);
+    assert_int_equal(stopping.run_err, -EDEADLK);
+    assert_int_equal(weir_server_stop(server, -1, 0), -EINVAL);
+    assert_int_equal(weir_server_stop(server, 1, 0), -EINVAL);
+    assert_int_equal(weir_tcp_create(NULL, &client), 0);
+    assert_int_equal(weir_server_stop(client, 0, 0), -EINVAL);
+    assert_int_equal(weir_server_run(client), -EINVAL);
+    assert_int_equal(weir_server_count(client), 0);
+    assert_null(weir_server_at(client, 0));
+    weir_channel_release(client);
+    service_stop(server);
+}
+
+TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
+{
+    struct service service = {.drains_itself = true};
+    struct gate gate = {0};
+    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int visitor = visitor_come(server);
+
+    messages_catch();
+    visitor_greet(visitor, "x");
+    gate_hold(&gate, host->loop);
+    assert_int_equal(weir_server_stop(server, 0, weir_ms(100)), -ETIMEDOUT);
+    gate_open(&gate); /* it comes back after all, and has no time left */
+    visitor_hear_end(visitor);
+    visitor_leave(visitor);
+    assert_true(tally_await(&service.closed, 1));
+    assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+    weir_channel_release(server);
+    release_late(host->group);
+    host_open(host, BACKEND_EPOLL); /* for the one that has failed to end well */
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a channel whose handlers run on several executors: each of them hears `inactive` and
+ * `unregistered`, and only then are they removed, from the tail on.
+ */
+#include "channel/remote_handler.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/channel/test_channel.h"
+#include "support/executor/gate.h"
+#include "support/executor/global.h"
+#include "support/executor/group.h"
+#include "support/memory.h"
+
+#define HANDLERS 4      /* "a" to "d" */
+#define PLACES 3        /* the loop, and two groups of one thread */
+#define LAYOUTS 81      /* PLACES to the power of HANDLERS */
+#define NOBODY HANDLERS /* removes itself */
+
+/* Which place each of the handlers is at: a number, with a digit for each. */
+struct spread {
+    struct rig rig;
+    weir_group *groups[PLACES];
+};
+
+static const char *const names[HANDLERS] = {"a", "b", "c", "d"};
+
+static void leave_in_inactive(weir_ctx *ctx)
+{
+    weir_ctx_remove(ctx);
+    spy.inactive(ctx);
+}
+
+static void add_handler(struct spread *spread, unsigned i, unsigned place, bool leaves)
+{
+    static weir_handler leaver;
+    struct spy options = {.diary = &spread->rig.diary};
+
+    leaver = spy;
+    leaver.inactive = leave_in_inactive;
+    options.name[0] = names[i][0];
+    assert_int_equal(weir_pipeline_add(spread->rig.pipeline,
+                                       WEIR_PLACE(.name = names[i], .group = spread->groups[place]),
+                                       leaves ? &leaver : &spy, &options),
+                     0);
+}
+
+/* The executors are free: what there is to do is done when it is, and the loop looks for it. */
+static void run_until(struct spread *spread, const char *word)
+{
+    while (diary_count(&spread->rig.diary, word) == 0) {
+        weir__thread_yield();
+        rig_run(&spread->rig);
+    }
+}
+
+static void spread_open(struct spread *spread, unsigned layout, unsigned leaver)
+{
+    spread->groups[0] = NULL;
+    for (unsigned i = 1; i < PLACES; i++)
+        spread->groups[i] = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    rig_open_with(&spread->rig, &(const struct wire_options){.silent = true}, NULL);
+    for (unsigned i = 0; i < HANDLERS; i++, layout /= PLACES)
+        add_handler(spread, i, layout % PLACES, i == leaver);
+    rig_start(&spread->rig);
+    run_until(spread, "d.active");
+}
+
+static void end_groups(struct spread *spread)
+{
+    for (unsigned i = 1; i < PLACES; i++) {
+        if (spread->groups[i] != NULL)
+            end_group(spread->groups[i]);
+        spread->groups[i] = NULL;
+    }
+}
+
+/* One that had no time: on a machine that is busy its threads may come back too late. */
+static void release_group(weir_group *group)
+{
+    (void)weir_group_await_termination(group, PATIENCE_NS);
+    weir_group_release(group);
+}
+
+static void spread_close(struct spread *spread)
+{
+    end_groups(spread);
+    global_settle();
+    rig_close(&spread->rig);
+}
+
+static const char *find(struct spread *spread, unsigned handler, const char *word)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%s.%s", names[handler], word);
+    assert_int_equal(diary_count(&spread->rig.diary, text), 1);
+    return strstr(spread->rig.diary.text, text);
+}
+
+/* All of them have heard all of it, each once, before the first is removed. */
+static void assert_ended(struct spread *spread)
+{
+    const char *last_removed = find(spread, HANDLERS - 1, "removed");
+
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        assert_true(find(spread, i, "inactive") < find(spread, i, "unregistered"));
+        assert_true(find(spread, i, "unregistered") < last_removed);
+        if (i > 0) {
+            assert_true(find(spread, i - 1, "inactive") < find(spread, i, "inactive"));
+            assert_true(find(spread, i - 1, "unregistered") < find(spread, i, "unregistered"));
+            assert_true(find(spread, i, "removed") < find(spread, i - 1, "removed"));
+        }
+    }
+}
+
+/* ---- everywhere ---- */
+
+TEST(hop_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
+{
+    struct spread spread;
+
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        spread_open(&spread, layout, NOBODY);
+        weir_channel_abort(spread.rig.channel, NULL);
+        run_until(&spread, "a.deinit");
+        assert_ended(&spread);
+        spread_close(&spread);
+    }
+}
+
+TEST(hop_end, comes_to_each_handler_when_their_executors_have_ended_before)
+{
+    struct spread spread;
+
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        spread_open(&spread, layout, NOBODY);
+        end_groups(&spread);
+        weir_channel_abort(spread.rig.channel, NULL);
+        run_until(&spread, "a.deinit");
+        assert_ended(&spread);
+        spread_close(&spread);
+    }
+}
+
+/* What is on the way to a handler goes on when its executor gives up what it has. */
+TEST(hop_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
+{
+    struct spread spread;
+
+    for (unsigned layout = 0; layout < LAYOUTS; layout++) {
+        struct gate gate = {{0}, {0}};
+
+        spread_open(&spread, layout, NOBODY);
+        gate_hold(&gate, weir_group_at(spread.groups[1], 0));
+        weir_channel_abort(spread.rig.channel, NULL);
+        rig_run(&spread.rig);
+        assert_int_equal(weir_group_shutdown(spread.groups[1], 0, 0), 0);
+        gate_open(&gate);
+        run_until(&spread, "a.deinit");
+        assert_ended(&spread);
+        release_group(spread.groups[1]);
+        spread.groups[1] = NULL;
+        spread_close(&spread);
+    }
+}
+
+/* ---- handlers that go ---- */
+
+/* One that has left has not heard the rest; the others have heard all of it. */
+static void assert_ended_without(struct spread *spread, unsigned leaver)
+{
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        (void)find(spread, i, "inactive");
+        (void)find(spread, i, "removed");
+        (void)find(spread, i, "deinit");
+        if (i == leaver)
+            continue;
+        assert_true(find(spread, i, "inactive") < find(spread, i, "unregistered"));
+        assert_true(find(spread, i, "unregistered") < find(spread, i, "removed"));
+    }
+}
+
+static bool all_are_gone(struct spread *spread)
+{
+    unsigned gone = 0;
+
+    for (unsigned i = 0; i < HANDLERS; i++) {
+        char text[] = {names[i][0], '.', 'd', 'e', 'i', 'n', 'i', 't', '\0'};
+
+        gone += diary_count(&spread->rig.diary, text);
+    }
+    return gone == HANDLERS;
+}
+
+TEST(hop_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
+{
+    struct spread spread;
+
+    for (unsigned i = 0; i < LAYOUTS * HANDLERS; i++) {
+        spread_open(&spread, i / HANDLERS, i % HANDLERS);
+        weir_channel_abort(spread.rig.channel, NULL);
+        while (!all_are_gone(&spread)) {
+            weir__thread_yield();
+            rig_run(&spread.rig);
+        }
+        assert_ended_without(&spread, i % HANDLERS);
+        spread_close(&spread);
+    }
+}
+
+/* ---- without memory ---- */
+
+/* The message may be lost, the end is not. */
+TEST(hop_end, comes_to_each_handler_without_memory)
+{
+    const unsigned layout = 0 + 1 * PLACES + 0 * PLACES * PLACES + 2 * PLACES * PLACES * PLACES;
+    struct spread spread;
+    bool failed = true;
+
+    for (unsigned n = 1; failed; n++) {
+        spread_open(&spread, layout, NOBODY);
+        test_memory_fail_at(n);
+        weir_pipeline_fire_error(spread.rig.pipeline, -EPIPE, "a sentence that has to be copied");
+        weir_channel_abort(spread.rig.channel, NULL);
+        run_until(&spread, "a.deinit");
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        assert_ended(&spread);
+        spread_close(&spread);
+    }
+}
+
+/* ---- the loop's end ---- */
+
+/* The loop's time is up while the end is on its way through a handler elsewhere, which is slow. */
+TEST(hop_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
+{
+    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
+               *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct spread spread = {.groups = {NULL, group, NULL}};
+    struct gate gate = {{0}, {0}};
+    struct rig *rig = &spread.rig;
+
+    diary_open(&rig->diary);
+    assert_int_equal(wire_create(&rig->diary, &(const struct wire_options){.silent = true}, NULL,
+                                 NULL, &rig->channel),
+                     0);
+    rig->pipeline = weir_channel_pipeline(rig->channel);
+    for (unsigned i = 0; i < HANDLERS; i++)
+        add_handler(&spread, i, i % 2, false);
+    weir_channel_register(rig->channel, weir_group_at(loops, 0), NULL);
+    while (diary_count(&rig->diary, "d.active") == 0)
+        weir__thread_yield();
+    gate_hold(&gate, weir_group_at(group, 0));
+    weir_channel_abort(rig->channel, NULL);
+    assert_int_equal(weir_channel_await_closed(rig->channel, PATIENCE_NS), 0);
+    weir_channel_release(rig->channel);
+    assert_int_equal(weir_group_shutdown(loops, 0, 0), 0);
+    gate_open(&gate);
+    while (diary_count(&rig->diary, "a.deinit") == 0)
+        weir__thread_yield();
+    release_group(loops);
+    end_group(group);
+    global_settle();
+    assert_ended(&spread);
+    diary_close(&rig->diary);
+}

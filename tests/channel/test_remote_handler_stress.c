@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Order between two handlers on one executor, while others come and go between them.
+ */
+#include "channel/remote_handler.h"
+
+#include <stdlib.h>
+
+#include "sys/random.h"
+#include "support/channel/test_channel.h"
+#include "support/executor/global.h"
+#include "support/executor/group.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/call_counter.h"
+
+#define ROUNDS 20
+#define NUMBERS 400
+#define BETWEEN 3 /* handlers that come and go */
+
+/* ---- numbers ---- */
+
+struct number {
+    weir_msg msg;
+    unsigned value;
+};
+
+static void on_destroy(weir_msg *msg)
+{
+    free(msg);
+}
+
+static const weir_msg_type number_type = {.name = "number", .destroy = on_destroy};
+
+static weir_msg *number(unsigned value)
+{
+    struct number *made = malloc(sizeof(*made));
+
+    weir_msg_init(&made->msg, &number_type);
+    made->value = value;
+    return &made->msg;
+}
+
+/* ---- handlers ---- */
+
+/* What has come to where it is looked at, in one direction. */
+struct order {
+    unsigned expected;
+    unsigned wrong;
+    struct tally seen;
+};
+
+static void look(struct order *order, weir_msg *msg)
+{
+    const struct number *came = (const struct number *)msg;
+
+    order->wrong += came->value != order->expected;
+    order->expected = came->value + 1;
+    weir_msg_release(msg);
+    tally_add(&order->seen);
+}
+
+static struct order in, out;
+
+static void look_at_event(weir_ctx *ctx, weir_msg *event)
+{
+    (void)ctx;
+    look(&in, event);
+}
+
+static void look_at_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    (void)ctx;
+    (void)done;
+    look(&out, msg);
+}
+
+static void pass_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir_fire_event(ctx, event);
+}
+
+static void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_write(ctx, msg, done);
+}
+
+static const weir_handler front = {.name = "front", .event = pass_event, .write = look_at_write};
+static const weir_handler back = {.name = "back", .event = look_at_event, .write = pass_write};
+static const weir_handler passer = {.name = "passer", .event = pass_event, .write = pass_write};
+
+/* ---- the storm ---- */
+
+/* One that stands between them goes, or one comes: on the loop, on their executor or another. */
+static void change(weir_channel *channel, weir_group *const groups[], weir__random *random)
+{
+    static const char *const names[BETWEEN] = {"x", "y", "z"};
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    const char *name = names[weir__random_below(random, BETWEEN)];
+    weir_group *group = groups[weir__random_below(random, 3)];
+
+    if (weir__random_below(random, 2) == 0)
+        (void)weir_pipeline_remove(pipeline, name, NULL);
+    else
+        (void)weir_pipeline_add(
+            pipeline, WEIR_PLACE(.name = name, .after = "front", .group = group), &passer, NULL);
+}
+
+static void blow(weir_channel *channel, weir_group *const groups[], uint64_t seed)
+{
+    weir__random random;
+
+    weir__random_init(&random, seed);
+    in = (struct order){0};
+    out = (struct order){0};
+    for (unsigned i = 0; i < NUMBERS; i++) {
+        weir_channel_fire_event(channel, number(i));
+        weir_channel_write(channel, number(i), NULL);
+        if (weir__random_below(&random, 4) == 0)
+            change(channel, groups, &random);
+        if (weir__random_below(&random, 16) == 0)
+            (void)tally_await(&in.seen, i + 1);
+    }
+    weir_channel_flush(channel); /* a write alone wakes nobody */
+}
+
+TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
+{
+    weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
+               *groups[] = {NULL, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
+                            make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1))};
+    static struct diary diary;
+    weir_channel *channel;
+
+    messages_catch(); /* changes that come to nothing are logged */
+    diary_open(&diary);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        assert_int_equal(
+            wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &channel), 0);
+        assert_int_equal(weir_pipeline_add(weir_channel_pipeline(channel),
+                                           WEIR_PLACE(.group = groups[1]), &front, NULL),
+                         0);
+        assert_int_equal(weir_pipeline_add(weir_channel_pipeline(channel),
+                                           WEIR_PLACE(.group = groups[1]), &back, NULL),
+                         0);
+        weir_channel_register(channel, weir_group_at(loops, 0), NULL);
+        blow(channel, groups, round);
+        assert_true(tally_await(&in.seen, NUMBERS));
+        assert_true(tally_await(&out.seen, NUMBERS));
+        assert_int_equal(in.wrong, 0);
+        assert_int_equal(out.wrong, 0);
+        weir_channel_abort(channel, NULL);
+        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        weir_channel_release(channel);
+    }
+    end_group(groups[1]);
+    end_group(groups[2]);
+    end_group(loops);
+    global_settle();
+    diary_close(&diary);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands on a shelf is found by its index, while others are put there.
+ */
+#include "executor/executor_array.h"
+
+#include <errno.h>
+
+#include "sys/thread.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define MANY 1000
+
+/* Only addresses stand there: nobody looks at what is behind them. */
+static char things[MANY];
+
+static weir_executor *thing(size_t index)
+{
+    return (weir_executor *)(void *)&things[index];
+}
+
+static void put(weir__shelf *shelf, size_t index)
+{
+    assert_int_equal(weir__shelf_reserve(shelf), 0);
+    weir__shelf_append(shelf, thing(index));
+}
+
+TEST(shelf, is_empty_at_first)
+{
+    weir__shelf shelf;
+
+    assert_int_equal(weir__shelf_init(&shelf, 3), 0);
+    assert_int_equal(weir__shelf_count(&shelf), 0);
+    assert_null(weir__shelf_at(&shelf, 0));
+    assert_null(weir__shelf_at(&shelf, 3));
+    assert_null(weir__shelf_at(&shelf, SIZE_MAX));
+    weir__shelf_deinit(&shelf);
+}
+
+/* Boards of odd lengths, too. */
+TEST(shelf, finds_what_stands_on_every_board)
+{
+    for (size_t first = 1; first <= 17; first += 4) {
+        weir__shelf shelf;
+
+        assert_int_equal(weir__shelf_init(&shelf, first), 0);
+        for (size_t i = 0; i < MANY; i++) {
+            put(&shelf, i);
+            assert_int_equal(weir__shelf_count(&shelf), i + 1);
+            assert_null(weir__shelf_at(&shelf, i + 1));
+        }
+        for (size_t i = 0; i < MANY; i++)
+            assert_ptr_equal(weir__shelf_at(&shelf, i), thing(i));
+        weir__shelf_deinit(&shelf);
+    }
+}
+
+TEST(shelf, is_as_before_when_there_is_no_memory_for_a_board)
+{
+    weir__shelf shelf;
+
+    assert_int_equal(weir__shelf_init(&shelf, 1), 0);
+    put(&shelf, 0);
+    test_memory_fail_at(1);
+    assert_int_equal(weir__shelf_reserve(&shelf), -ENOMEM);
+    assert_int_equal(weir__shelf_count(&shelf), 1);
+    assert_null(weir__shelf_at(&shelf, 1));
+    put(&shelf, 1);
+    assert_ptr_equal(weir__shelf_at(&shelf, 1), thing(1));
+    weir__shelf_deinit(&shelf);
+}
+
+struct reading {
+    weir__shelf *shelf;
+    size_t wrong;
+};
+
+static void read_all_the_time(void *arg)
+{
+    struct reading *reading = arg;
+    size_t count;
+
+    do {
+        count = weir__shelf_count(reading->shelf);
+        for (size_t i = 0; i < count; i++)
+            reading->wrong += weir__shelf_at(reading->shelf, i) != thing(i);
+    } while (count < MANY);
+}
+
+TEST(shelf, is_read_while_it_grows)
+{
+    weir__shelf shelf;
+    struct reading reading = {.shelf = &shelf};
+    weir__thread reader;
+
+    assert_int_equal(weir__shelf_init(&shelf, 2), 0);
+    assert_int_equal(weir__thread_start(&reader, "reader", read_all_the_time, &reading), 0);
+    for (size_t i = 0; i < MANY; i++)
+        put(&shelf, i);
+    weir__thread_join(&reader);
+    assert_int_equal(reading.wrong, 0);
+    weir__shelf_deinit(&shelf);
+}

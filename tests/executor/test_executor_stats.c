@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an executor says of itself: exact on a stepper, and readable from any thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/manual.h>
+#include <weir/metric.h>
+#include <weir/schedule.h>
+#include <weir/timer.h>
+
+#include "sys/thread.h"
+#include "executor/executor.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/gate.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/single_executor.h"
+#include "support/executor/stepper.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define PROBE_EVERY 64 /* submissions of a thread */
+
+static weir_executor_stats read_stats(const weir_executor *executor)
+{
+    weir_executor_stats stats;
+
+    memset(&stats, 0xa5, sizeof(stats));
+    weir_executor_read_stats(executor, &stats);
+    return stats;
+}
+
+static void do_nothing(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+}
+
+static void execute(weir_executor *executor, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(weir_execute(executor, do_nothing, NULL), 0);
+}
+
+/* A task that takes as long as it is told. */
+struct toil {
+    struct stepper *stepper;
+    int64_t takes_ns;
+};
+
+static void do_toil(void *arg, int status)
+{
+    struct toil *toil = arg;
+
+    if (status == 0)
+        assert_int_equal(weir_manual_clock_advance(toil->stepper->clock, toil->takes_ns), 0);
+}
+
+/* Works for a while, then rests for a while. */
+static void work_and_rest(struct stepper *stepper, int64_t work_ns, int64_t rest_ns)
+{
+    struct toil toil = {stepper, work_ns};
+
+    assert_int_equal(weir_execute(stepper->executor, do_toil, &toil), 0);
+    stepper_run(stepper);
+    assert_int_equal(weir_manual_clock_advance(stepper->clock, rest_ns), 0);
+}
+
+TEST(figures, begin_with_nothing)
+{
+    struct solo solo = solo_open(NULL);
+    weir_executor_stats stats = read_stats(solo.executor), nothing = {0};
+
+    nothing.state = WEIR_EXECUTOR_NOT_STARTED;
+    assert_memory_equal(&stats, &nothing, sizeof(stats));
+    assert_int_equal(weir_executor_pending(solo.executor), 0);
+    assert_true(weir_executor_utilisation(solo.executor) == 0.0);
+    solo_close(&solo);
+}
+
+TEST(figures, tell_the_state)
+{
+    struct solo solo = solo_open(NULL);
+    weir_executor *executor = weir_executor_retain(solo.executor);
+
+    execute(executor, 1);
+    assert_int_equal(read_stats(executor).state, WEIR_EXECUTOR_STARTED);
+    solo_close(&solo);
+    assert_int_equal(read_stats(executor).state, WEIR_EXECUTOR_TERMINATED);
+    weir_executor_release(executor);
+}
+
+TEST(figures, count_what_is_pending)
+{
+    struct stepper stepper = stepper_open();
+
+    for (int count = 1; count <= 3 * PROBE_EVERY; count++) {
+        execute(stepper.executor, 1);
+        assert_int_equal(weir_executor_pending(stepper.executor), count);
+    }
+    assert_int_equal(read_stats(stepper.executor).pending, 3 * PROBE_EVERY);
+    stepper_run(&stepper);
+    assert_int_equal(weir_executor_pending(stepper.executor), 0);
+    stepper_close(&stepper);
+}
+
+struct inside {
+    weir_executor *executor;
+    uint64_t pending[2];
+};
+
+static void look_inside(void *arg, int status)
+{
+    struct inside *inside = arg;
+
+    assert_int_equal(status, 0);
+    inside->pending[0] = weir_executor_pending(inside->executor);
+    execute(inside->executor, 2);
+    inside->pending[1] = weir_executor_pending(inside->executor);
+}
+
+TEST(figures, count_what_is_pending_as_a_task_sees_it)
+{
+    struct stepper stepper = stepper_open();
+    struct inside inside = {.executor = stepper.executor};
+
+    assert_int_equal(weir_execute(stepper.executor, look_inside, &inside), 0);
+    execute(stepper.executor, 5);
+    stepper_run(&stepper);
+    assert_int_equal(inside.pending[0], 5);
+    assert_int_equal(inside.pending[1], 7);
+    stepper_close(&stepper);
+}
+
+TEST(figures, count_tail_tasks_as_tasks)
+{
+    struct stepper stepper = stepper_open();
+
+    assert_int_equal(weir_execute_after_turn(stepper.executor, do_nothing, NULL), 0);
+    assert_int_equal(weir_executor_pending(stepper.executor), 1);
+    stepper_run(&stepper);
+    assert_int_equal(weir_executor_pending(stepper.executor), 0);
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 1);
+    stepper_close(&stepper);
+}
+
+static void ring(weir_timer *timer)
+{
+    (void)timer;
+}
+
+TEST(figures, count_what_was_run)
+{
+    struct stepper stepper = stepper_open();
+    weir_timer timer = {.fn = NULL};
+
+    execute(stepper.executor, 5 * PROBE_EVERY);
+    stepper_run(&stepper);
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY);
+
+    assert_int_equal(weir_timer_start(stepper.executor, &timer, 1, ring), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 1, NULL, do_nothing, NULL), 0);
+    stepper_advance(&stepper, 1);
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY + 2);
+    assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 0);
+    stepper_close(&stepper);
+}
+
+TEST(figures, count_what_was_cancelled_apart_from_what_was_run)
+{
+    struct stepper stepper = stepper_open();
+    weir_executor *executor = stepper.executor;
+    weir_promise *once, *repeated;
+    weir_timer timer = {.fn = NULL};
+
+    messages_catch();
+    assert_int_equal(weir_schedule(executor, 10, &once, do_nothing, NULL), 0);
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 10, &repeated, do_nothing, NULL), 0);
+    execute(executor, 3);
+    stepper_run(&stepper);
+    assert_int_equal(weir_promise_cancel(once), 0);
+    assert_int_equal(weir_promise_cancel(repeated), 0);
+    assert_int_equal(read_stats(executor).tasks_run, 4);
+    assert_int_equal(read_stats(executor).tasks_cancelled, 2);
+
+    assert_int_equal(weir_schedule(executor, 10, NULL, do_nothing, NULL), 0);
+    assert_int_equal(weir_timer_start(executor, &timer, 10, ring), 0);
+    execute(executor, PROBE_EVERY);
+    assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
+    (void)weir_manual_run_once(executor, 0, -1);
+    assert_int_equal(read_stats(executor).tasks_run, 4);
+    assert_int_equal(read_stats(executor).tasks_cancelled, 2 + 1 + PROBE_EVERY);
+    assert_int_equal(read_stats(executor).pending, 0);
+    assert_int_equal(read_stats(executor).timers, 0);
+    weir_promise_release(once);
+    weir_promise_release(repeated);
+    stepper_close(&stepper);
+}
+
+static void cancel_errand(void *arg)
+{
+    (void)weir_promise_cancel(arg);
+}
+
+TEST(figures, count_a_task_that_was_cancelled_when_it_was_due)
+{
+    struct stepper stepper = stepper_open();
+    weir_promise *once, *repeated;
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, &once, do_nothing, NULL), 0);
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, &repeated, do_nothing, NULL), 0);
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
+    errand_elsewhere(cancel_errand, once);
+    errand_elsewhere(cancel_errand, repeated);
+    stepper_run(&stepper); /* and the two tasks that were to take the timers out */
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 2);
+    assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 2);
+    weir_promise_release(once);
+    weir_promise_release(repeated);
+    stepper_close(&stepper);
+}
+
+TEST(figures, count_the_timers_that_run)
+{
+    struct stepper stepper = stepper_open();
+    weir_timer timers[3] = {{.fn = NULL}};
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir_timer_start(stepper.executor, &timers[i], 10 + i, ring), 0);
+    stepper_run(&stepper);
+    assert_int_equal(read_stats(stepper.executor).timers, 3);
+    stepper_advance(&stepper, 10);
+    assert_int_equal(read_stats(stepper.executor).timers, 2);
+    assert_int_equal(weir_timer_stop(&timers[1]), 0);
+    stepper_run(&stepper);
+    assert_int_equal(read_stats(stepper.executor).timers, 1);
+    stepper_close(&stepper);
+}
+
+TEST(figures, count_turns)
+{
+    struct stepper stepper = stepper_open();
+
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(weir_manual_run_once(stepper.executor, 0, 0), 0);
+        assert_int_equal(read_stats(stepper.executor).turns, i);
+    }
+    stepper_close(&stepper);
+}
+
+/* ---- samples ---- */
+
+TEST(figures, sample_how_long_tasks_wait)
+{
+    struct stepper stepper = stepper_open();
+    weir_histogram_summary latency;
+
+    for (int i = 0; i < 4; i++) {
+        execute(stepper.executor, PROBE_EVERY);
+        stepper_advance(&stepper, 5000);
+    }
+    latency = read_stats(stepper.executor).queue_latency_ns;
+    assert_int_equal(latency.count, 4);
+    assert_int_equal(latency.min, 5000);
+    assert_int_equal(latency.max, 5000);
+    assert_int_equal(latency.sum, 4 * 5000);
+    stepper_close(&stepper);
+}
+
+TEST(figures, sample_how_long_tasks_run)
+{
+    struct stepper stepper = stepper_open();
+    struct toil toil = {&stepper, 700};
+    weir_histogram_summary run_time;
+
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(weir_execute(stepper.executor, do_toil, &toil), 0);
+        stepper_run(&stepper);
+    }
+    run_time = read_stats(stepper.executor).run_time_ns;
+    assert_int_equal(run_time.count, 3);
+    assert_int_equal(run_time.min, 700);
+    assert_int_equal(run_time.max, 700);
+    stepper_close(&stepper);
+}
+
+TEST(figures, sample_about_one_task_in_64)
+{
+    struct stepper stepper = stepper_open();
+
+    execute(stepper.executor, 1024);
+    stepper_run(&stepper);
+    assert_in_range(read_stats(stepper.executor).run_time_ns.count, 1024 / 64, 1024 / 32);
+    stepper_close(&stepper);
+}
+
+/* ---- time awake ---- */
+
+TEST(figures, measure_the_time_awake)
+{
+    struct stepper stepper = stepper_open();
+
+    work_and_rest(&stepper, weir_ms(3), weir_ms(50));
+    assert_int_equal(read_stats(stepper.executor).active_ns, weir_ms(3));
+    work_and_rest(&stepper, weir_ms(4), 0);
+    assert_int_equal(read_stats(stepper.executor).active_ns, weir_ms(7));
+    stepper_close(&stepper);
+}
+
+static void read_active(void *arg, int status)
+{
+    struct inside *inside = arg;
+
+    assert_int_equal(status, 0);
+    inside->pending[0] = (uint64_t)read_stats(inside->executor).active_ns;
+}
+
+TEST(figures, measure_the_time_awake_while_it_passes)
+{
+    struct stepper stepper = stepper_open();
+    struct toil toil = {&stepper, 700};
+    struct inside inside = {.executor = stepper.executor};
+
+    assert_int_equal(weir_execute(stepper.executor, do_toil, &toil), 0);
+    assert_int_equal(weir_execute(stepper.executor, read_active, &inside), 0);
+    stepper_run(&stepper);
+    assert_int_equal(inside.pending[0], 700);
+    stepper_close(&stepper);
+}
+
+static void assert_utilisation(const struct stepper *stepper, double low, double high)
+{
+    double utilisation = weir_executor_utilisation(stepper->executor);
+
+    if (utilisation < low || utilisation > high)
+        fail_msg("utilisation %f is not between %f and %f", utilisation, low, high);
+    assert_true(utilisation == read_stats(stepper->executor).utilisation);
+}
+
+TEST(figures, tell_the_utilisation_of_the_last_second_or_so)
+{
+    struct stepper stepper = stepper_open();
+
+    for (int i = 0; i < 60; i++)
+        work_and_rest(&stepper, weir_ms(25), weir_ms(75));
+    assert_utilisation(&stepper, 0.24, 0.26);
+    for (int i = 0; i < 40; i++)
+        work_and_rest(&stepper, weir_ms(90), weir_ms(10));
+    assert_utilisation(&stepper, 0.89, 0.91);
+    for (int i = 0; i < 40; i++)
+        work_and_rest(&stepper, weir_ms(100), 0);
+    assert_utilisation(&stepper, 1.0, 1.0);
+    for (int i = 0; i < 4; i++)
+        work_and_rest(&stepper, 0, weir_seconds(1));
+    assert_utilisation(&stepper, 0.0, 0.0);
+    stepper_close(&stepper);
+}
+
+TEST(figures, tell_the_utilisation_from_the_beginning)
+{
+    struct stepper stepper = stepper_open();
+
+    assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_seconds(3600)), 0);
+    for (int i = 0; i < 10; i++)
+        work_and_rest(&stepper, weir_ms(100), 0);
+    assert_utilisation(&stepper, 0.5, 1.0);
+    for (int i = 0; i < 20; i++)
+        work_and_rest(&stepper, weir_ms(100), 0);
+    assert_utilisation(&stepper, 0.75, 1.0);
+    stepper_close(&stepper);
+}
+
+TEST(figures, forget_a_long_sleep_when_they_tell_the_utilisation)
+{
+    struct stepper stepper = stepper_open();
+
+    for (int i = 0; i < 30; i++)
+        work_and_rest(&stepper, weir_ms(100), 0);
+    work_and_rest(&stepper, 0, weir_seconds(3600));
+    assert_utilisation(&stepper, 0.0, 0.01);
+    for (int i = 0; i < 10; i++)
+        work_and_rest(&stepper, weir_ms(100), 0);
+    assert_utilisation(&stepper, 0.5, 1.0);
+    stepper_close(&stepper);
+}
+
+/* D 36 */
+TEST(figures, tell_no_utilisation_of_a_suspended_executor)
+{
+    struct solo solo = solo_open(NULL);
+
+    execute(solo.executor, 1000);
+    assert_int_equal(weir_executor_suspend(solo.executor), 0);
+    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
+    assert_true(weir_executor_utilisation(solo.executor) == 0.0);
+    assert_true(solo_stats(&solo).utilisation == 0.0);
+    assert_true(solo_stats(&solo).active_ns > 0);
+    solo_close(&solo);
+}
+
+/* ---- wake-ups ---- */
+
+TEST(figures, count_wake_ups_made_and_saved)
+{
+    weir_manual_clock *clock;
+    struct gate gate = {0};
+    struct tally tally = {0};
+    weir_executor_stats before, after;
+    struct solo solo;
+
+    assert_int_equal(weir_manual_clock_create(1, &clock), 0); /* so that nothing else wakes it */
+    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
+    assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0); /* starts it */
+    assert_true(tally_await(&tally, 1));
+    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    before = solo_stats(&solo);
+    assert_int_equal(before.wakeups_made + before.wakeups_saved, 1);
+
+    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0); /* wakes it */
+    assert_true(gate_await_arrivals(&gate, 1));
+    for (int i = 0; i < 2 * PROBE_EVERY; i++) /* it is awake */
+        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
+    gate_open(&gate);
+    assert_true(tally_await(&tally, 1 + 2 * PROBE_EVERY));
+    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    after = solo_stats(&solo);
+    assert_int_equal(after.wakeups_made - before.wakeups_made, 1);
+    assert_int_equal(after.wakeups_saved - before.wakeups_saved, 2 * PROBE_EVERY);
+    assert_int_equal(after.tasks_run - before.tasks_run, 1 + 2 * PROBE_EVERY);
+
+    assert_int_equal(weir_execute_lazy(solo.executor, tally_task, &tally), 0);
+    assert_int_equal(solo_stats(&solo).wakeups_made, after.wakeups_made);
+    assert_int_equal(solo_stats(&solo).pending, 1);
+    solo_close(&solo);
+    weir_manual_clock_release(clock);
+}
+
+/* ---- the metric registry ---- */
+
+static weir_metric_value read_metric(const weir_executor *executor, const char *figure)
+{
+    weir_metric_value value;
+    char name[WEIR_METRIC_NAME_SIZE];
+
+    (void)snprintf(name, sizeof(name), "executor.%s#%llu.%s", weir_executor_name(executor),
+                   (unsigned long long)executor->number, figure);
+    assert_int_equal(weir_metric_read(name, &value), 0);
+    return value;
+}
+
+TEST(figures, are_in_the_metric_registry)
+{
+    struct stepper stepper = stepper_open();
+    weir_executor *executor = stepper.executor;
+
+    for (int i = 0; i < 30; i++)
+        work_and_rest(&stepper, weir_ms(50), weir_ms(50));
+    execute(executor, 2 * PROBE_EVERY);
+    assert_int_equal(read_metric(executor, "pending").value, 2 * PROBE_EVERY);
+    assert_int_equal(read_metric(executor, "pending").kind, WEIR_METRIC_GAUGE);
+    stepper_run(&stepper);
+    assert_int_equal(read_metric(executor, "tasks_run").value, 30 + 2 * PROBE_EVERY);
+    assert_int_equal(read_metric(executor, "tasks_run").kind, WEIR_METRIC_COUNTER);
+    assert_int_equal(read_metric(executor, "wakeups").value, read_stats(executor).wakeups_made);
+    assert_int_equal(read_metric(executor, "wakeups").kind, WEIR_METRIC_COUNTER);
+    assert_in_range(read_metric(executor, "utilisation_permille").value, 480, 520);
+    assert_int_equal(read_metric(executor, "utilisation_permille").kind, WEIR_METRIC_GAUGE);
+    assert_int_equal(read_metric(executor, "queue_latency_ns").kind, WEIR_METRIC_HISTOGRAM);
+    assert_int_equal(read_metric(executor, "queue_latency_ns").value,
+                     read_stats(executor).queue_latency_ns.count);
+    assert_int_equal(read_metric(executor, "run_time_ns").summary.max, weir_ms(50));
+    stepper_close(&stepper);
+}
+
+static void count_metric(const weir_metric_value *value, void *user_data)
+{
+    if (strncmp(value->name, "executor.", strlen("executor.")) == 0)
+        ++*(size_t *)user_data;
+}
+
+static size_t count_metrics(void)
+{
+    size_t count = 0;
+
+    weir_metrics_foreach(count_metric, &count);
+    return count;
+}
+
+TEST(figures, leave_the_metric_registry_with_their_executor)
+{
+    size_t before = count_metrics();
+    struct stepper first = stepper_open(), second = stepper_open(); /* of the same name */
+
+    assert_int_equal(count_metrics(), before + (size_t)2 * WEIR__METRIC_COUNT);
+    stepper_close(&first);
+    assert_int_equal(count_metrics(), before + WEIR__METRIC_COUNT);
+    stepper_close(&second);
+    assert_int_equal(count_metrics(), before);
+}
+
+TEST(figures, that_find_no_memory_leave_nothing_behind)
+{
+    weir_executor *executor = NULL;
+    size_t before = count_metrics();
+    unsigned failures = 0;
+    int err;
+
+    for (unsigned n = 1;; n++) {
+        test_memory_fail_at(n);
+        err = weir_manual_create(NULL, &executor);
+        if (!test_memory_failed())
+            break;
+        failures++;
+        assert_int_equal(err, -ENOMEM);
+        assert_null(executor);
+        assert_int_equal(count_metrics(), before);
+    }
+    test_memory_fail_at(0);
+    assert_int_equal(err, 0);
+    assert_true(failures > 1);
+    weir_executor_release(executor);
+    assert_int_equal(count_metrics(), before);
+}
+
+TEST(figures, whose_name_is_taken_leave_nothing_behind)
+{
+    struct stepper stepper = stepper_open();
+    weir_executor *executor = NULL;
+    weir_metric *metric;
+    char name[WEIR_METRIC_NAME_SIZE];
+    size_t before;
+
+    (void)snprintf(name, sizeof(name), "executor.manual#%llu.run_time_ns", /* the next one's */
+                   (unsigned long long)stepper.executor->number + 1);
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, name, &metric), 0);
+    before = count_metrics();
+    assert_int_equal(weir_manual_create(NULL, &executor), -EEXIST);
+    assert_null(executor);
+    assert_int_equal(count_metrics(), before);
+    weir_metric_release(metric);
+    stepper_close(&stepper);
+}
+
+/* ---- from any thread ---- */
+
+struct reader {
+    weir_executor *executor;
+    uint64_t pending_max;
+    _Atomic bool over;
+    _Atomic unsigned reads;
+    unsigned faults;
+};
+
+static void visit_metric(const weir_metric_value *value, void *user_data)
+{
+    struct reader *reader = user_data;
+
+    if (value->kind != WEIR_METRIC_HISTOGRAM && value->value < 0)
+        reader->faults++;
+}
+
+static bool is_sane(const struct reader *reader, const weir_executor_stats *stats,
+                    const weir_executor_stats *before)
+{
+    return stats->pending <= reader->pending_max && stats->turns >= before->turns &&
+           stats->wakeups_made >= before->wakeups_made && stats->active_ns >= 0 &&
+           stats->utilisation >= 0.0 && stats->utilisation <= 1.0 &&
+           stats->run_time_ns.count >= before->run_time_ns.count &&
+           stats->queue_latency_ns.p50 <= stats->queue_latency_ns.p999;
+}
+
+static void read_everything(void *arg)
+{
+    struct reader *reader = arg;
+    weir_executor_stats before = {0}, stats;
+
+    while (!atomic_load(&reader->over)) {
+        weir_executor_read_stats(reader->executor, &stats);
+        if (!is_sane(reader, &stats, &before))
+            reader->faults++;
+        weir_metrics_foreach(visit_metric, reader);
+        before = stats;
+        atomic_fetch_add(&reader->reads, 1);
+        weir__thread_yield();
+    }
+}
+
+static void schedule_nothing(void *arg)
+{
+    weir_executor *executor = arg;
+    weir_promise *promise;
+
+    for (int i = 0; i < 50; i++)
+        if (weir_schedule(executor, weir_us(i), &promise, do_nothing, NULL) == 0) {
+            (void)weir_promise_cancel(promise);
+            weir_promise_release(promise);
+        }
+}
+
+/* What a reader may see: tasks, tasks that start and stop timers, notifications. */
+#define BURST 300
+#define BURST_PENDING_MAX (BURST + 300)
+
+static void burst(weir_executor *executor)
+{
+    execute(executor, BURST);
+    errand_on(executor, schedule_nothing, executor);
+    schedule_nothing(executor);
+    errand_on(executor, schedule_nothing, executor); /* nothing is left for the next one */
+}
+
+TEST(figures, may_be_read_by_any_thread_at_any_time)
+{
+    struct solo solo = solo_open(NULL);
+    struct reader readers[2];
+    weir__thread threads[2];
+
+    for (int i = 0; i < 2; i++) {
+        readers[i] = (struct reader){.executor = solo.executor, .pending_max = BURST_PENDING_MAX};
+        assert_int_equal(weir__thread_start(&threads[i], "reader", read_everything, &readers[i]),
+                         0);
+    }
+    do {
+        burst(solo.executor);
+    } while (atomic_load(&readers[0].reads) < 200 || atomic_load(&readers[1].reads) < 200);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&readers[i].over, true);
+        weir__thread_join(&threads[i]);
+        assert_int_equal(readers[i].faults, 0);
+    }
+    solo_close(&solo);
+}
+
+/* ---- the number of pending tasks is never above the truth ---- */
+
+#define READERS 3
+#define ROUND_TRIPS 12000
+#define ROUND_TRIP_PENDING_MAX 4
+
+static void watch_pending(void *arg)
+{
+    struct reader *reader = arg;
+
+    while (!atomic_load_explicit(&reader->over, memory_order_relaxed))
+        if (weir_executor_pending(reader->executor) > reader->pending_max)
+            reader->faults++;
+}
+
+static void do_no_errand(void *arg)
+{
+    (void)arg;
+}
+
+/* The readers do nothing else, so most of their preemptions fall into the middle of a read. */
+TEST(figures, of_pending_tasks_are_not_too_high_after_a_reader_was_preempted)
+{
+    struct solo solo = solo_open(NULL);
+    struct reader readers[READERS];
+    weir__thread threads[READERS];
+
+    for (int i = 0; i < READERS; i++) {
+        readers[i] =
+            (struct reader){.executor = solo.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
+        assert_int_equal(weir__thread_start(&threads[i], "reader", watch_pending, &readers[i]), 0);
+    }
+    for (int i = 0; i < ROUND_TRIPS; i++)
+        errand_on(solo.executor, do_no_errand, NULL);
+    for (int i = 0; i < READERS; i++) {
+        atomic_store(&readers[i].over, true);
+        weir__thread_join(&threads[i]);
+        assert_int_equal(readers[i].faults, 0);
+    }
+    solo_close(&solo);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a loop says of itself.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+#include <weir/loop.h>
+#include <weir/metric.h>
+#include <weir/schedule.h>
+
+#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
+#include "support/loop/fd_bell.h"
+#include "support/loop/host.h"
+#include "support/test.h"
+
+static weir_loop_stats stats_of(const weir_executor *loop)
+{
+    weir_loop_stats stats;
+
+    assert_int_equal(weir_loop_read_stats(loop, &stats), 0);
+    return stats;
+}
+
+TEST(loop_figures, are_of_loops_only)
+{
+    weir_loop_stats stats;
+
+    assert_int_equal(weir_loop_read_stats(weir_executor_global(), &stats), -EINVAL);
+    assert_int_equal(weir_loop_read_stats(NULL, &stats), -EINVAL);
+}
+
+TEST_EACH_LOOP(loop_figures, begin_at_zero)
+{
+    weir_loop_stats stats = stats_of(host->loop);
+
+    assert_int_equal(stats.turns + stats.events + stats.wakeups + stats.rebuilds + stats.handles,
+                     0);
+    assert_int_equal(stats.io_ns + stats.task_ns + stats.look_ns + stats.idle_ns, 0);
+}
+
+TEST_EACH_LOOP(loop_figures, count_events_handles_and_calls)
+{
+    struct bell bells[3] = {0};
+    weir_loop_stats stats;
+
+    for (int i = 0; i < 3; i++)
+        bell_hang(&bells[i], host->loop);
+    assert_int_equal(stats_of(host->loop).handles, 3);
+    for (uint32_t i = 1; i <= 10; i++) {
+        bell_ring(&bells[0]);
+        assert_true(tally_await(&bells[0].rung, i));
+    }
+    host_turn(host, 1);
+    stats = stats_of(host->loop);
+    assert_true(stats.events >= 10);
+    assert_true(stats.turns >= 10);
+    assert_true(stats.waits >= 10);
+    assert_true(stats.io_ns > 0);
+    assert_true(stats.task_ns > 0);
+    for (int i = 0; i < 3; i++)
+        bell_take_down(&bells[i]);
+    stats = stats_of(host->loop);
+    assert_int_equal(stats.handles, 0);
+    assert_int_equal(stats.closes, 3);
+}
+
+static weir_manual_clock *hand;
+
+static void take_io_time(struct bell *bell)
+{
+    (void)bell;
+    (void)weir_manual_clock_advance(hand, weir_ms(30));
+}
+
+static void take_task_time(void *arg, int status)
+{
+    (void)weir_manual_clock_advance(hand, weir_ms(5));
+    tally_task(arg, status);
+}
+
+/* By a clock that stands still: every nanosecond is somewhere. */
+TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
+{
+    struct bell bell = {.on_ring = take_io_time};
+    struct tally tally = {0};
+    weir_loop_options options = {.size = sizeof(options), .io = weir_loop_io(host->loop)};
+    weir_executor *loop;
+    weir_loop_stats stats;
+
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &hand), 0);
+    options.clock = weir_manual_clock_clock(hand);
+    assert_int_equal(weir_loop_create(&options, &loop), 0);
+    bell_hang(&bell, loop);
+    assert_int_equal(weir_loop_run_once(loop, 0), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(weir_manual_clock_advance(hand, weir_ms(100)), 0);
+        bell_ring(&bell);
+        assert_int_equal(weir_execute(loop, take_task_time, &tally), 0);
+        while (atomic_load(&tally.calls) <= (uint32_t)i ||
+               atomic_load(&bell.rung.calls) <= (uint32_t)i)
+            assert_true(weir_loop_run_once(loop, 0) >= 0);
+    }
+    stats = stats_of(loop);
+    assert_int_equal(stats.io_ns, 4 * weir_ms(30));
+    assert_int_equal(stats.task_ns, 4 * weir_ms(5));
+    assert_int_equal(stats.idle_ns, 4 * weir_ms(100));
+    assert_int_equal(stats.look_ns, 0);
+
+    assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(1)), 0);
+    while (weir_loop_run_once(loop, 0) != WEIR_ETERMINATED) {
+    }
+    assert_int_equal(weir_manual_clock_advance(hand, weir_seconds(10)), 0);
+    assert_int_equal(stats_of(loop).idle_ns, stats.idle_ns); /* it has ended */
+    weir_executor_release(loop);
+    weir_manual_clock_release(hand);
+    bell_forget(&bell);
+}
+
+static int64_t metric_of(const weir_executor *loop, const char *figure)
+{
+    char name[WEIR_METRIC_NAME_SIZE];
+    weir_metric_value value;
+
+    (void)snprintf(name, sizeof(name), "loop.%s#%llu.%s", weir_executor_name(loop),
+                   (unsigned long long)loop->number, figure);
+    return weir_metric_read(name, &value) == 0 ? value.value : -1;
+}
+
+TEST_EACH_LOOP(loop_figures, are_in_the_metric_registry)
+{
+    struct bell bell = {0};
+
+    bell_hang(&bell, host->loop);
+    bell_ring(&bell);
+    assert_true(tally_await(&bell.rung, 1));
+    host_turn(host, 1);
+    assert_int_equal(metric_of(host->loop, "handles"), 1);
+    assert_true(metric_of(host->loop, "events") >= 1);
+    assert_true(metric_of(host->loop, "io_ns") > 0);
+    assert_true(metric_of(host->loop, "waits") > 0);
+    assert_int_equal(metric_of(host->loop, "rebuilds"), 0);
+    bell_take_down(&bell);
+    host_end(host);
+    assert_int_equal(metric_of(host->loop, "handles"), -1);
+}

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Readiness made into completions, one event at a time: which calls are made for it, what is
+ * remembered of it, and what the kernel is asked to watch for.
+ */
+#include "loop/readiness.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <weir/error.h>
+
+#include "sys/system.h"
+#include "support/loop/faults.h"
+#include "support/loop/peer.h"
+#include "support/loop/scripted.h"
+#include "support/loop/suite.h"
+#include "support/memory.h"
+#include "support/test.h"
+
+#define figure(driver, name) atomic_load(&(driver)->io->figures.name)
+
+static void open_driver(struct driver *driver, const struct backend *backend)
+{
+    char reason[64];
+
+    assert_int_equal(driver_open(driver, backend, reason, sizeof(reason)), 0);
+}
+
+/* A turn in which the peer has these events. */
+static void tell(struct peer *peer, unsigned events)
+{
+    scripted_event(peer->handle, events);
+    driver_turn(peer->driver);
+}
+
+/* A peer that receives, with so many bytes to receive. */
+static struct peer *open_receiver(struct driver *driver, uint32_t window, size_t bytes)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer->handle->window = window;
+    peer_receive_start(peer, false);
+    if (bytes > 0)
+        assert_int_equal(peer_remote_send(peer, bytes), bytes);
+    return peer;
+}
+
+/* A vector of so many parts of one byte. */
+static void fill_vector(struct iovec *vector, size_t count)
+{
+    static char byte = 'x';
+
+    for (size_t i = 0; i < count; i++)
+        vector[i] = (struct iovec){&byte, 1};
+}
+
+/* ---- receiving: calls and memory ---- */
+
+TEST(ready, a_read_that_leaves_room_is_the_last)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 100, 99);
+    assert_int_equal(driver.supply.taken, 0);
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "r.");
+    assert_int_equal(figure(&driver, receives), 1);
+    assert_int_equal(driver.supply.taken, 1);
+    suite_close(&driver);
+}
+
+TEST(ready, a_read_that_fills_its_block_is_followed_by_another)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 100, 300);
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "rrr.");
+    assert_int_equal(figure(&driver, receives), 4);
+    assert_int_equal(driver.supply.taken, 4);
+    assert_int_equal(driver.supply.live, 0);
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "rrr.");
+    suite_close(&driver);
+}
+
+static void widen(struct peer *peer, enum told told)
+{
+    if (told == TOLD_RECEIVED)
+        peer->handle->window = 1000;
+}
+
+TEST(ready, the_window_may_change_between_two_reads)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 10, 1000);
+    peer->react = widen;
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "rr.");
+    assert_int_equal(peer->largest, 990);
+    suite_close(&driver);
+}
+
+TEST(ready, reads_that_bring_little_are_counted)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, WEIR__IO_SMALL, WEIR__IO_SMALL - 1);
+    for (unsigned i = 1; i <= UINT8_MAX + 2; i++) {
+        tell(peer, POLLIN);
+        assert_int_equal(peer->handle->small, i < UINT8_MAX ? i : UINT8_MAX);
+        assert_int_equal(peer_remote_send(peer, 1), 1);
+    }
+    assert_int_equal(peer_remote_send(peer, WEIR__IO_SMALL - 1), WEIR__IO_SMALL - 1);
+    tell(peer, POLLIN);
+    assert_int_equal(peer->handle->small, 0);
+    suite_close(&driver);
+}
+
+/* ---- edges ---- */
+
+TEST(ready, an_edge_is_read_over_as_many_turns_as_it_takes)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 10, 1000);
+    tell(peer, POLLIN);
+    assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
+    assert_true(weir__io_has_due(driver.io));
+    driver_until(&driver, peer->bytes == 1000);
+    driver_rest(&driver);
+    assert_false(weir__io_has_due(driver.io));
+    suite_close(&driver);
+}
+
+TEST(ready, a_level_is_not_remembered)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 10, 1000);
+    tell(peer, POLLIN);
+    assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
+    assert_false(weir__io_has_due(driver.io));
+    suite_close(&driver);
+}
+
+/* While it waits for its turn, an event of the same turn adds nothing. */
+TEST(ready, an_edge_that_is_due_is_not_read_twice_in_a_turn)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 10, 1000);
+    tell(peer, POLLIN);
+    tell(peer, POLLIN);
+    assert_int_equal(peer->bytes, 2 * 10 * WEIR__IO_READS_MAX);
+    suite_close(&driver);
+}
+
+TEST(ready, an_edge_that_nobody_wants_is_remembered)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 1000, 100);
+    peer_receive_stop(peer);
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "");
+    peer_receive_start(peer, false);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "r.");
+    peer_receive_stop(peer);
+    peer_receive_start(peer, false);
+    assert_false(weir__io_has_due(driver.io));
+    suite_close(&driver);
+}
+
+static void stop(struct peer *peer, enum told told)
+{
+    if (told == TOLD_RECEIVED)
+        peer_receive_stop(peer);
+}
+
+TEST(ready, what_a_stop_leaves_of_an_edge_is_remembered)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 100, 250);
+    peer->react = stop;
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "r.");
+    for (unsigned receives = 2; receives <= 3; receives++) {
+        peer_receive_start(peer, false);
+        driver_turn(&driver);
+        assert_int_equal(peer->receives, receives);
+    }
+    assert_int_equal(peer->bytes, 250);
+    suite_close(&driver);
+}
+
+TEST(ready, what_once_leaves_of_an_edge_is_remembered)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 100, 250);
+    peer_receive_start(peer, true);
+    tell(peer, POLLIN);
+    assert_int_equal(peer->bytes, 100);
+    peer_receive_start(peer, true);
+    driver_turn(&driver);
+    assert_int_equal(peer->bytes, 200);
+    peer_receive_start(peer, true);
+    driver_turn(&driver);
+    assert_int_equal(peer->bytes, 250);
+    suite_close(&driver);
+}
+
+/* A short read says nothing of the end behind it: the edge does, once. */
+TEST(ready, an_edge_that_tells_of_the_end_is_read_up_to_it)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 1000, 100);
+    peer_remote_close(peer);
+    tell(peer, POLLIN | POLLRDHUP);
+    assert_string_equal(peer->story, "re.");
+    assert_int_equal(peer->end_error, 0);
+    suite_close(&driver);
+}
+
+TEST(ready, the_end_is_found_again_by_who_starts_again)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_edge);
+    peer = open_receiver(&driver, 1000, 0);
+    peer_remote_close(peer);
+    tell(peer, POLLIN | POLLRDHUP);
+    peer_receive_start(peer, false);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "e.e.");
+    suite_close(&driver);
+}
+
+static void receive_again(struct peer *peer, enum told told)
+{
+    if (told == TOLD_ENDED)
+        peer_receive_start(peer, false);
+}
+
+static void tell_one_end(const struct backend *backend, enum pair_kind kind)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, backend);
+    peer = peer_open_pair(&driver, kind);
+    peer->react = receive_again;
+    peer_receive_start(peer, false);
+    assert_int_equal(shutdown(peer->descriptor, SHUT_RDWR), 0);
+    faults_install();
+    faults_inject(FAULT_RECVMMSG, 1, UINT64_MAX / 2, ENETDOWN);
+    tell(peer, POLLIN | POLLHUP);
+    faults_remove();
+    assert_string_equal(peer->story, "e.");
+    suite_close(&driver);
+}
+
+TEST(ready, the_end_is_told_once_a_turn_to_who_starts_again_inside)
+{
+    tell_one_end(&scripted_level, PAIR_UNIX);
+    tell_one_end(&scripted_edge, PAIR_UNIX);
+    tell_one_end(&scripted_level, PAIR_UNIX_DATAGRAM);
+    tell_one_end(&scripted_edge, PAIR_UNIX_DATAGRAM);
+}
+
+TEST(ready, connections_beyond_a_turn_are_remembered)
+{
+    struct driver driver;
+    struct address address;
+    struct peer *listener;
+    int clients[WEIR__IO_READS_MAX + 4];
+
+    open_driver(&driver, &scripted_edge);
+    listener = peer_open(&driver, socket_listen(AF_UNIX, 64, &address));
+    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
+        clients[i] = socket_connect(&address);
+    tell(listener, POLLIN);
+    peer_accept_start(listener);
+    driver_turn(&driver);
+    assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
+    driver_turn(&driver);
+    assert_int_equal(listener->accepts, WEIR__IO_READS_MAX + 4);
+    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
+        (void)close(clients[i]);
+    suite_close(&driver);
+}
+
+/* ---- what is watched for ---- */
+
+TEST(ready, a_stop_leaves_the_kernel_alone)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 1000, 100);
+    for (int i = 0; i < 10; i++) {
+        peer_receive_stop(peer);
+        peer_receive_start(peer, i % 2 == 0);
+    }
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "r.");
+    assert_int_equal(scripted_of(driver.io)->arms, 1);
+    suite_close(&driver);
+}
+
+TEST(ready, who_connects_is_not_read_from)
+{
+    struct driver driver;
+    struct address address;
+    struct peer *peer;
+    int listener = socket_listen(AF_INET, 1, &address);
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open(&driver, socket_new(AF_INET, SOCK_STREAM));
+    peer_receive_start(peer, false);
+    peer_connect(peer, &address);
+    assert_int_equal(weir__ready_wanted(peer->handle), POLLOUT);
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "");
+    tell(peer, POLLOUT);
+    assert_string_equal(peer->story, "c");
+    assert_int_equal(peer->connect_result, 0);
+    assert_int_equal(weir__ready_wanted(peer->handle), POLLIN);
+    assert_int_equal(peer->handle->armed, POLLIN);
+    (void)close(listener);
+    suite_close(&driver);
+}
+
+static void send_to_full(struct peer *peer, enum told told)
+{
+    struct iovec vector;
+
+    if (told != TOLD_CONNECTED)
+        return;
+    (void)socket_fill(peer->descriptor);
+    fill_vector(&vector, 1);
+    assert_int_equal(peer_send_vector(peer, &vector, 1), 0);
+}
+
+TEST(ready, the_room_of_a_new_connection_is_not_told_twice)
+{
+    struct driver driver;
+    struct address address;
+    struct peer *peer;
+    int listener = socket_listen(AF_INET, 1, &address);
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open(&driver, socket_new(AF_INET, SOCK_STREAM));
+    peer->react = send_to_full;
+    peer_connect(peer, &address);
+    tell(peer, POLLOUT);
+    assert_string_equal(peer->story, "c");
+    tell(peer, POLLOUT);
+    assert_string_equal(peer->story, "cs");
+    (void)close(listener);
+    suite_close(&driver);
+}
+
+TEST(ready, who_has_no_memory_watches_for_nothing)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 100, 10);
+    driver.supply.refuse = 2;
+    tell(peer, POLLIN);
+    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    assert_int_equal(figure(&driver, receives), 1); /* the peek that has found data */
+    weir__io_memory_returned(driver.io);
+    driver_turn(&driver);
+    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    tell(peer, POLLIN); /* an old event does not ask for memory */
+    assert_int_equal(driver.supply.refused, 2);
+    weir__io_memory_returned(driver.io);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "r.");
+    assert_int_equal(weir__ready_wanted(peer->handle), POLLIN);
+    suite_close(&driver);
+}
+
+static void run_out(struct peer *peer, enum told told)
+{
+    if (told == TOLD_RECEIVED && peer->receives == 1)
+        peer->driver->supply.refuse = 1;
+}
+
+TEST(ready, memory_that_runs_out_in_the_middle_completes_what_was_read)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_receiver(&driver, 100, 250);
+    peer->react = run_out;
+    tell(peer, POLLIN);
+    assert_string_equal(peer->story, "r.");
+    weir__io_memory_returned(driver.io);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "r.rr.");
+    suite_close(&driver);
+}
+
+/* ---- datagrams ---- */
+
+static struct peer *open_datagrams(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX_DATAGRAM);
+
+    peer_receive_start(peer, false);
+    return peer;
+}
+
+static void send_datagrams(struct peer *peer, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(send(peer->remote, "x", 1, 0), 1);
+}
+
+TEST(ready, datagrams_take_as_many_blocks_as_are_likely_to_come)
+{
+    struct driver driver;
+    struct peer *peer;
+    size_t taken;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_datagrams(&driver);
+    send_datagrams(peer, 1);
+    tell(peer, POLLIN);
+    assert_int_equal(driver.supply.taken, 2);
+    assert_int_equal(figure(&driver, receives), 1);
+    for (int i = 0; i < 3; i++) {
+        send_datagrams(peer, 8);
+        tell(peer, POLLIN);
+    }
+    assert_int_equal(peer->datagrams, 25);
+    assert_int_equal(peer->handle->batch, 16);
+    peer->handle->batch = 8;
+    send_datagrams(peer, 11); /* 3 of 8 that were all the turn had left */
+    tell(peer, POLLIN);
+    assert_int_equal(peer->handle->batch, 16);
+    for (int i = 0; i < 4; i++) {
+        taken = driver.supply.taken;
+        send_datagrams(peer, 1);
+        tell(peer, POLLIN);
+        assert_int_equal(peer->handle->batch, i < 2 ? 8 >> i : 2);
+        if (i > 0) /* what the first has taken in vain is used up before */
+            assert_int_equal(driver.supply.taken, taken);
+    }
+    suite_close(&driver);
+}
+
+TEST(ready, datagrams_wait_for_their_batch_too)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, &scripted_level);
+    peer = open_datagrams(&driver);
+    send_datagrams(peer, 1);
+    test_memory_fail_at(1);
+    tell(peer, POLLIN);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    assert_int_equal(driver.supply.taken, 0);
+    weir__io_memory_returned(driver.io);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "d.");
+    suite_close(&driver);
+}
+
+/*
+ * With IP_RECVERR a refused datagram leaves a message in the error queue, and the socket in POLLERR
+ * for ever. It must not keep the loop turning.
+ */
+TEST(ready, an_error_queue_that_nobody_reads_is_emptied)
+{
+    struct driver driver;
+    struct address address;
+    struct peer *peer;
+    int on = 1, nobody = socket_bind(AF_INET, SOCK_DGRAM, &address);
+    uint64_t events;
+
+    suite_open(&driver, BACKEND_EPOLL);
+    (void)close(nobody);
+    peer = peer_open_datagrams(&driver, socket_new(AF_INET, SOCK_DGRAM));
+    assert_int_equal(setsockopt(peer->descriptor, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), 0);
+    assert_int_equal(connect(peer->descriptor, (struct sockaddr *)&address.storage, address.length),
+                     0);
+    peer_receive_start(peer, false);
+    assert_int_equal(send(peer->descriptor, "x", 1, 0), 1);
+    driver_until(&driver, peer->ends == 1);
+    assert_int_equal(peer->end_error, -ECONNREFUSED);
+    peer_receive_start(peer, false);
+    driver_rest(&driver);
+    events = figure(&driver, events);
+    driver_rest(&driver);
+    assert_int_equal(figure(&driver, events), events);
+    suite_close(&driver);
+}
+
+/* ---- sending ---- */
+
+TEST(ready, a_long_vector_is_sent_in_pieces)
+{
+    struct driver driver;
+    struct peer *peer;
+    struct iovec vector[2 * IOV_MAX + 1];
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open_pair(&driver, PAIR_TCP);
+    fill_vector(vector, 2 * IOV_MAX + 1);
+    assert_int_equal(peer_send_vector(peer, vector, 2 * IOV_MAX + 1), 2 * IOV_MAX + 1);
+    assert_int_equal(figure(&driver, sends), 3);
+    assert_int_equal(weir__ready_send_now(peer->handle, vector, IOV_MAX + 1), IOV_MAX);
+    assert_int_equal(peer_send_vector(peer, vector, 0), 0);
+    suite_close(&driver);
+}
+
+TEST(ready, an_error_after_a_success_is_the_next_sends)
+{
+    struct driver driver;
+    struct peer *peer;
+    struct iovec vector[IOV_MAX + 2];
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open_pair(&driver, PAIR_TCP);
+    fill_vector(vector, IOV_MAX + 2);
+    faults_install();
+    faults_inject(FAULT_SENDMSG, 2, 2, EPIPE);
+    assert_int_equal(peer_send_vector(peer, vector, IOV_MAX + 2), IOV_MAX);
+    assert_int_equal(peer_send_vector(peer, vector, 1), -EALREADY);
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "s");
+    assert_int_equal(peer_send_vector(peer, vector + IOV_MAX, 2), -EPIPE);
+    faults_remove();
+    suite_close(&driver);
+}
+
+TEST(ready, room_is_told_once_and_after_it_was_waited_for)
+{
+    struct driver driver;
+    struct peer *peer;
+    struct iovec vector[1];
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open_pair(&driver, PAIR_TCP);
+    fill_vector(vector, 1);
+    tell(peer, POLLOUT);
+    assert_string_equal(peer->story, "");
+    (void)socket_fill(peer->descriptor);
+    assert_int_equal(peer_send_vector(peer, vector, 1), 0);
+    assert_int_equal(weir__ready_wanted(peer->handle), POLLOUT);
+    tell(peer, POLLOUT);
+    tell(peer, POLLOUT);
+    assert_string_equal(peer->story, "s");
+    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    suite_close(&driver);
+}
+
+/* Some files and some sockets give little at a time: the others of the loop have their turn. */
+static ssize_t sendfile_slowly(int descriptor, int file, off_t *offset, size_t count)
+{
+    (void)descriptor;
+    (void)file;
+    (void)count;
+    *offset += 1;
+    return 1;
+}
+
+TEST(ready, a_file_to_a_reader_that_keeps_up_is_put_off)
+{
+    struct driver driver;
+    struct peer *peer;
+    ssize_t (*real)(int, int, off_t *, size_t) = weir__sys.sendfile;
+
+    open_driver(&driver, &scripted_level);
+    peer = peer_open_pair(&driver, PAIR_TCP);
+    weir__sys.sendfile = sendfile_slowly;
+    assert_int_equal(peer_send_file(peer, 0, 0, 16), 16);
+    assert_int_equal(peer_send_file(peer, 0, 0, 17), 16);
+    weir__sys.sendfile = real;
+    driver_turn(&driver);
+    assert_string_equal(peer->story, "s");
+    suite_close(&driver);
+}

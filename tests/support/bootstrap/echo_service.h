@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server that echoes, and what it has seen of its visitors.
+ *
+ *     struct service service = {0};
+ *     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+ */
+#ifndef WEIR_TEST_ECHO_SERVICE_H
+#define WEIR_TEST_ECHO_SERVICE_H
+
+#include <stdatomic.h>
+
+#include <weir/server.h>
+
+#include "support/executor/call_counter.h"
+
+#define SERVICE_CHILDREN_MAX 64
+
+struct service {
+    struct tally opened; /* connections */
+    struct tally closed;
+    _Atomic uint32_t placed;
+    weir_executor *loops[SERVICE_CHILDREN_MAX]; /* where each of them lives, in any order */
+    _Atomic int init_err;                       /* what the initialiser says */
+    bool drains_itself; /* its handler has `draining`, and does not close by that */
+    struct tally drained;
+};
+
+/* Starts it; what the options do not say is an address of the loopback interface, any port, and
+ * `service` for each connection. The user_data is the service. */
+weir_channel *service_start(struct service *service, const weir_server_options *options);
+
+/* The same, if that may fail. */
+int service_try(struct service *service, const weir_server_options *options,
+                weir_channel **ret_server);
+
+/* The initialiser of its connections. */
+int service_init(weir_channel *channel, void *service);
+
+/* weir_server_stop, without a quiet period, and the last reference. */
+void service_stop(weir_channel *server);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A log hook that counts, and keeps the last message.
+ */
+#include "support/executor/log_capture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sys/thread.h"
+#include "support/test.h"
+
+static weir__mutex lock = WEIR__MUTEX_INIT; /* guards what follows */
+static unsigned counts[WEIR_LOG_OFF];
+static char last[512];
+
+static void on_message(void *user_data, enum weir_log_level level, const char *subsystem,
+                       const char *object, const char *message)
+{
+    (void)user_data;
+    weir__mutex_lock(&lock);
+    counts[level]++;
+    snprintf(last, sizeof(last), "%s %s: %s", subsystem, object, message);
+    weir__mutex_unlock(&lock);
+}
+
+void messages_catch(void)
+{
+    weir__mutex_lock(&lock);
+    memset(counts, 0, sizeof(counts));
+    last[0] = '\0';
+    weir__mutex_unlock(&lock);
+    weir_log_set(on_message, NULL);
+}
+
+unsigned messages_count(enum weir_log_level level)
+{
+    unsigned count;
+
+    weir__mutex_lock(&lock);
+    count = counts[level];
+    weir__mutex_unlock(&lock);
+    return count;
+}
+
+bool messages_last_contains(const char *text)
+{
+    bool answer;
+
+    weir__mutex_lock(&lock);
+    answer = strstr(last, text) != NULL;
+    weir__mutex_unlock(&lock);
+    return answer;
+}
+
+static void let_go(void)
+{
+    weir_log_set_level(WEIR_LOG_WARN);
+    weir_log_set(NULL, NULL);
+}
+
+__attribute__((constructor)) static void let_go_after_each_test(void)
+{
+    test_before_leak_check(let_go);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A task or a thread, and a tally to wait for it.
+ */
+#include "support/executor/run_on_thread.h"
+
+#include "sys/thread.h"
+#include "support/executor/call_counter.h"
+#include "support/test.h"
+
+struct errand {
+    weir_thread_fn *fn;
+    void *arg;
+    struct tally done;
+};
+
+static void on_task(void *arg, int status)
+{
+    struct errand *errand = arg;
+
+    if (status == 0)
+        errand->fn(errand->arg);
+    tally_task(&errand->done, status);
+}
+
+void errand_on(weir_executor *executor, weir_thread_fn *fn, void *arg)
+{
+    struct errand errand = {.fn = fn, .arg = arg};
+
+    assert_int_equal(weir_execute(executor, on_task, &errand), 0);
+    assert_true(tally_await(&errand.done, 1));
+    assert_int_equal(errand.done.run, 1);
+}
+
+void errand_elsewhere(weir_thread_fn *fn, void *arg)
+{
+    weir__thread thread;
+
+    assert_int_equal(weir__thread_start(&thread, "errand", fn, arg), 0);
+    weir__thread_join(&thread);
+}

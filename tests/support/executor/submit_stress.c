@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each task has one byte, its fate, and the address of that byte is its argument. What becomes of
+ * the task adds to it; nothing is atomic, because no two things may become of a task. The numbers
+ * are such that no sum of several is one of them.
+ */
+#include "support/executor/submit_stress.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <weir/error.h>
+#include <weir/group.h>
+
+#include "sys/random.h"
+#include "executor/executor.h"
+#include "support/executor/plain.h"
+
+#define SUBMITTERS 4
+#define PATIENCE_NS weir_seconds(100)
+
+enum {
+    RUN = 1,
+    CANCELLED = 10,
+    REFUSED = 100,
+};
+
+/* How the n-th task is submitted. */
+enum way {
+    EXECUTE,
+    EXECUTE_LAZY,
+    EXECUTE_TASK,
+    EXECUTE_AFTER_TURN,
+    SUBMIT,
+};
+
+struct submitter {
+    weir__thread thread;
+    uint32_t first, end; /* its tasks */
+    _Atomic uint32_t next;
+    uint32_t last_called; /* the executor's: the task called last, of those that keep the order */
+    bool disorder;        /* the executor's */
+};
+
+static struct {
+    weir_group *group;
+    weir_executor *executor;
+    uint8_t *fates;
+    weir_task *tasks; /* of those submitted by EXECUTE_TASK, every eighth */
+    struct submitter submitters[SUBMITTERS];
+    weir__random random;
+} sky;
+
+static enum way way_of(uint32_t task)
+{
+    static const enum way ways[8] = {EXECUTE, EXECUTE,      EXECUTE, EXECUTE_TASK,
+                                     EXECUTE, EXECUTE_LAZY, EXECUTE, EXECUTE_AFTER_TURN};
+
+    return task % 64 == 6 ? SUBMIT : ways[task % 8];
+}
+
+/* ---- the tasks ---- */
+
+static struct submitter *submitter_of(uint32_t task)
+{
+    struct submitter *submitter = sky.submitters;
+
+    while (task >= submitter->end)
+        submitter++;
+    return submitter;
+}
+
+static void check_order(uint32_t task)
+{
+    struct submitter *submitter = submitter_of(task);
+
+    if (submitter->last_called > task)
+        submitter->disorder = true;
+    submitter->last_called = task;
+}
+
+static void on_task(void *arg, int status)
+{
+    uint8_t *fate = arg;
+    uint32_t task = (uint32_t)(fate - sky.fates);
+
+    *fate = (uint8_t)(*fate + (status == 0 ? RUN : CANCELLED));
+    if (way_of(task) != EXECUTE_AFTER_TURN)
+        check_order(task);
+}
+
+static int on_work(void *arg, int status, void **ret_value)
+{
+    (void)ret_value;
+    on_task(arg, status);
+    return 0;
+}
+
+/* ---- who submits them ---- */
+
+static int submit(uint32_t task)
+{
+    uint8_t *fate = &sky.fates[task];
+
+    switch (way_of(task)) {
+    case EXECUTE_LAZY:
+        return weir_execute_lazy(sky.executor, on_task, fate);
+    case EXECUTE_TASK:
+        weir_task_init(&sky.tasks[task / 8], on_task, fate);
+        return weir_execute_task(sky.executor, &sky.tasks[task / 8]);
+    case EXECUTE_AFTER_TURN:
+        return weir_execute_after_turn(sky.executor, on_task, fate);
+    case SUBMIT:
+        return weir_submit(sky.executor, NULL, on_work, fate);
+    default:
+        return weir_execute(sky.executor, on_task, fate);
+    }
+}
+
+static void submit_all(void *arg)
+{
+    struct submitter *submitter = arg;
+
+    for (uint32_t task = submitter->first; task < submitter->end; task++) {
+        if (submit(task) < 0)
+            sky.fates[task] = (uint8_t)(sky.fates[task] + REFUSED);
+        atomic_store_explicit(&submitter->next, task + 1, memory_order_relaxed);
+    }
+}
+
+static uint32_t submitted_so_far(void)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < SUBMITTERS; i++)
+        count += atomic_load_explicit(&sky.submitters[i].next, memory_order_relaxed) -
+                 sky.submitters[i].first;
+    return count;
+}
+
+/* ---- who shuts it down: this thread, the fifth ---- */
+
+static uint64_t draw(uint64_t limit)
+{
+    return weir__random_below(&sky.random, limit);
+}
+
+static int shut_down_at(uint32_t count)
+{
+    const int64_t timeouts_ns[] = {0, weir_ms(2), PATIENCE_NS};
+    int64_t timeout_ns = timeouts_ns[draw(3)];
+    int64_t quiet_ns = timeout_ns > 0 && draw(2) == 0 ? weir_ms(1) : 0;
+    bool suspends = draw(2) == 0;
+
+    while (submitted_so_far() < count) {
+        if (suspends)
+            (void)weir_executor_suspend(sky.executor);
+        weir__thread_yield();
+    }
+    return weir_executor_shutdown(sky.executor, quiet_ns, timeout_ns);
+}
+
+/* ---- the storm ---- */
+
+static const char *begin(const struct storm *storm)
+{
+    int (*make_group)(const weir_group_options *, weir_group **) =
+        storm->make_group != NULL ? storm->make_group : plain_group_create;
+    weir_group_options options;
+
+    weir__random_init(&sky.random, storm->seed);
+    weir_group_options_init(&options);
+    options.threads = 1;
+    options.io = WEIR_IO_NONE;
+    options.max_pending = draw(8) == 0 ? 10000 : 0;
+    sky.fates = calloc(storm->tasks, sizeof(*sky.fates));
+    sky.tasks = malloc((storm->tasks / 8 + 1) * sizeof(*sky.tasks));
+    if (sky.fates == NULL || sky.tasks == NULL)
+        return "there is no memory";
+    if (make_group(&options, &sky.group) < 0)
+        return "the group cannot be made";
+    sky.executor = weir_group_at(sky.group, 0);
+    return NULL;
+}
+
+/* A thread may be late for a deadline, with so much to cancel; but it comes. */
+static const char *await_end(void)
+{
+    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int err = weir_executor_await_termination(sky.executor, PATIENCE_NS);
+
+    if (err < 0 && err != -ETIMEDOUT)
+        return "it has not ended well";
+    while (weir_executor_state(sky.executor) != WEIR_EXECUTOR_TERMINATED) {
+        if (weir__monotonic_now() > end_ns)
+            return "it has not ended";
+        weir__thread_yield();
+    }
+    weir__executor_join(sky.executor);
+    return NULL;
+}
+
+static const char *rage(const struct storm *storm)
+{
+    uint32_t each = storm->tasks / SUBMITTERS;
+    const char *fault;
+
+    for (uint32_t i = 0; i < SUBMITTERS; i++) {
+        struct submitter *submitter = &sky.submitters[i];
+
+        *submitter = (struct submitter){
+            .first = i * each,
+            .end = i + 1 < SUBMITTERS ? (i + 1) * each : storm->tasks,
+            .next = i * each,
+            .last_called = i * each,
+        };
+        if (weir__thread_start(&submitter->thread, "submitter", submit_all, submitter) < 0)
+            abort(); /* the others use what would be freed */
+    }
+    if (shut_down_at((uint32_t)draw(storm->tasks)) < 0)
+        abort();
+    fault = await_end();
+    for (int i = 0; i < SUBMITTERS; i++)
+        weir__thread_join(&sky.submitters[i].thread);
+    return fault;
+}
+
+static const char *count_fates(struct storm *storm)
+{
+    for (uint32_t i = 0; i < storm->tasks; i++) {
+        storm->run += sky.fates[i] == RUN;
+        storm->cancelled += sky.fates[i] == CANCELLED;
+        storm->refused += sky.fates[i] == REFUSED;
+    }
+    for (int i = 0; i < SUBMITTERS; i++)
+        if (sky.submitters[i].disorder)
+            return "the tasks of one thread were not called in order";
+    return storm->run + storm->cancelled + storm->refused == storm->tasks
+               ? NULL
+               : "a task met no fate, or several";
+}
+
+static const char *compare_figures(const struct storm *storm)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(sky.executor, &stats);
+    return stats.tasks_run == storm->run && stats.tasks_cancelled == storm->cancelled &&
+                   stats.pending == 0
+               ? NULL
+               : "the executor's figures are wrong";
+}
+
+const char *storm_rage(struct storm *storm)
+{
+    const char *fault = begin(storm);
+
+    storm->run = storm->cancelled = storm->refused = 0;
+    if (fault == NULL)
+        fault = rage(storm);
+    if (fault == NULL)
+        fault = count_fates(storm);
+    if (fault == NULL)
+        fault = compare_figures(storm);
+    weir_group_release(sky.group);
+    free(sky.tasks);
+    free(sky.fates);
+    sky.group = NULL;
+    sky.tasks = NULL;
+    sky.fates = NULL;
+    return fault;
+}

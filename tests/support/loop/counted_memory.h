@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory to receive into that is counted, and refused on demand. Blocks are exactly as large as was
+ * asked for, so that a sanitizer sees a byte too many.
+ */
+#ifndef WEIR_TEST_COUNTED_MEMORY_H
+#define WEIR_TEST_COUNTED_MEMORY_H
+
+#include "loop/io.h"
+
+struct supply {
+    size_t live;    /* blocks that are out */
+    size_t taken;   /* ever */
+    size_t refused; /* ever */
+    size_t refuse;  /* so many calls from now on are refused; SIZE_MAX = all */
+    size_t extra;   /* blocks are so much larger than asked for */
+};
+
+/* What to give to weir__io_set_memory. */
+weir__io_memory supply_memory(struct supply *supply);
+
+/* For owners: what they do with a block that they have read. A block that is not out ends the
+ * program. */
+void supply_give(struct supply *supply, const weir__io_block *block);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS between both ends of a line, or of many.
+ *
+ *     secure_line_open(line, NULL, secure_client);
+ *     line_say(&line->client, "hello");
+ *     assert_heard(&line->server, "read(hello)");
+ *     secure_line_close(line);
+ */
+#ifndef WEIR_TEST_TLS_LINE_H
+#define WEIR_TEST_TLS_LINE_H
+
+#include <weir/tls.h>
+
+#include "support/transport/connection.h"
+
+struct secure {
+    weir_tls_context *server;
+    weir_tls_context *client;
+    weir_group *group;   /* the handlers run on it, */
+    weir_group *offload; /* or only the handshake's steps */
+};
+
+/* The usual certificates, and no groups; they are the caller's to make, and ended with it. */
+void secure_open(struct secure *secure);
+void secure_close(struct secure *secure);
+
+/* Handlers keep their groups: when their loops have ended they are gone, and nobody else waits for
+ * the threads of those. */
+void secure_end_loops(struct line *line);
+
+/* What the line has; for on_active, where the handler is added before the one that takes notes. */
+extern struct secure secure_on_line;
+void secure_server(weir_ctx *ctx);
+void secure_client(weir_ctx *ctx);
+
+/* Both have shaken hands; and have forgotten it. `group` is where their handlers run: taken. */
+void secure_line_call(struct line *line, const struct line_options *options,
+                      void (*client_active)(weir_ctx *ctx));
+void secure_line_open(struct line *line, const struct line_options *options,
+                      void (*client_active)(weir_ctx *ctx));
+void secure_line_open_on(struct line *line, const struct line_options *options, weir_group *group);
+void secure_line_close(struct line *line);
+
+#endif

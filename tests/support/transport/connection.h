@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A TCP connection, or one of Unix sockets, between two event loops or threads, a channel at each
+ * end, and what both hear.
+ *
+ *     TEST_EACH_PAIR(tcp, brings_a_word)
+ *     {
+ *         line_open(line, NULL);
+ *         line_say(&line->client, "x");
+ *         assert_heard(&line->server, "read(x)");
+ *     }
+ *
+ * The body runs for every pair of backends, the server's and the client's. When it returns, what it
+ * left open is aborted, both loops are shut down, and no descriptor may be left. Handlers and their
+ * hooks run on the loops: they do not assert.
+ */
+#ifndef WEIR_TEST_CONNECTION_H
+#define WEIR_TEST_CONNECTION_H
+
+#include <weir/channel.h>
+#include <weir/pipeline.h>
+#include <weir/tcp.h>
+
+#include "support/channel/event_log.h"
+#include "support/executor/group.h"
+#include "support/executor/call_counter.h"
+#include "support/loop/host.h"
+
+struct line;
+
+/* Its handler takes notes: "active", "read(text)", "passed(text)" if it comes with descriptors,
+ * "error(NAME)", ... and does what is hooked in. */
+struct line_end {
+    struct line *line;
+    weir_channel *channel; /* kept; the server's is there once it was accepted */
+    struct diary diary;
+    struct tally notes;
+    struct tally completes; /* reads that were complete */
+    _Atomic uint64_t received;
+    void *_Atomic user_data;
+
+    void (*_Atomic on_active)(weir_ctx *ctx);
+    void (*_Atomic on_read)(weir_ctx *ctx, weir_msg *msg); /* instead of the note; takes msg */
+    void (*_Atomic on_read_complete)(weir_ctx *ctx);
+    void (*_Atomic on_event)(weir_ctx *ctx, const weir_msg *event);
+    void (*_Atomic on_writability)(weir_ctx *ctx); /* instead of the note */
+};
+
+struct line_options {
+    const weir_channel_options *listener;
+    const weir_channel_options *server;
+    const weir_channel_options *client;
+    int (*add)(weir_pipeline *pipeline, void *arg); /* handlers of the client, before the notes */
+    void *arg;
+};
+
+enum line_medium {
+    LINE_TCP,
+    LINE_UNIX,
+    LINE_SEQPACKET,
+};
+
+struct line {
+    enum line_medium medium; /* as the run says; a test may change it before it opens the line */
+    struct host near;        /* the client's loop */
+    struct host far;         /* the listener's and the server's */
+    struct line_options options;
+    weir_address address; /* the listener's, once it is bound */
+    weir_channel *listener;
+    struct tally accepted;
+    struct line_end client;
+    struct line_end server;
+};
+
+/*
+ * Whether the lines of this run are Unix sockets: WEIR_TEST_LINE=unix. So the tests of TCP are also
+ * those of Unix streams, but for what only one of the two has.
+ */
+bool line_is_unix(void);
+
+/* Both ends are connected; or only the listener is there, and a client that is registered. */
+void line_open(struct line *line, const struct line_options *options);
+void line_prepare(struct line *line, const struct line_options *options);
+
+/* The second half of line_open; and the same without a look at what both ends have heard. */
+void line_connect(struct line *line);
+void line_call(struct line *line);
+
+/* As line_call, but that a listener of the connect writes a text, flushes it and notes "said":
+ * before `active`. */
+void line_call_saying(struct line *line, const char *text);
+
+/* Closes what is open; for tests that want to see that inside their body. */
+void line_close(struct line *line);
+
+/* The end that a context's handler belongs to. */
+struct line_end *line_end_of(weir_ctx *ctx);
+
+/* Another channel with the handler of `end`, which it becomes the channel of; not registered. */
+void line_make_client(struct line *line);
+
+/* For on_read: what comes is only counted. */
+void line_discard(weir_ctx *ctx, weir_msg *msg);
+
+/* Writes a note, on any thread. */
+void line_note(struct line_end *end, const char *note);
+
+/* Writes a text and flushes it. */
+void line_say(struct line_end *end, const char *text);
+
+/* Waits for a note that begins with this word, until there were `count` of them. */
+void line_await(struct line_end *end, const char *word, unsigned count);
+void line_await_received(struct line_end *end, uint64_t bytes);
+
+/* A promise for the operations of an end; its result, which is waited for: releases the promise. */
+weir_promise *line_promise(struct line_end *end);
+int line_result(weir_promise *promise);
+
+/* Closes, or whatever the operation is, and returns its result. */
+typedef void line_operation(weir_channel *channel, weir_promise *done);
+int line_do(struct line_end *end, line_operation *operation);
+
+/* Waits for the last of these words; then they are all, and are forgotten. */
+#define assert_heard(end, words)                                   \
+    do {                                                           \
+        char said_[DIARY_SIZE];                                    \
+        assert_string_equal(line_heard(end, words, said_), words); \
+    } while (0)
+
+const char *line_heard(struct line_end *end, const char *words, char *said);
+
+/* ---- tests ---- */
+
+typedef void line_body(struct line *line);
+
+void line_run(enum backend_id far, enum backend_id near, line_body *body);
+
+#define LINE_NEAR(XX, test, name, far) \
+    XX(test, name, far, EPOLL)         \
+    XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
+
+#define LINE_PAIRS(XX, test, name)        \
+    LINE_NEAR(XX, test, name, EPOLL)      \
+    LINE_NEAR(XX, test, name, URING)      \
+    LINE_NEAR(XX, test, name, URING_RING) \
+    LINE_NEAR(XX, test, name, POLL)       \
+    XX(test, name, BLOCKING, BLOCKING)    \
+    XX(test, name, BLOCKING, EPOLL) XX(test, name, EPOLL, BLOCKING)
+
+#define LINE_SAME(XX, test, name)          \
+    XX(test, name, EPOLL, EPOLL)           \
+    XX(test, name, URING, URING)           \
+    XX(test, name, URING_RING, URING_RING) \
+    XX(test, name, POLL, POLL) XX(test, name, BLOCKING, BLOCKING)
+
+#define LINE_FUNCTION(test, name, far, near)           \
+    static void test##_on_##far##_##near(void)         \
+    {                                                  \
+        line_run(BACKEND_##far, BACKEND_##near, test); \
+    }
+
+#define LINE_CASE(test, name, far, near) \
+    {name "@" BACKEND_NAME_##far "-" BACKEND_NAME_##near, test##_on_##far##_##near, NULL},
+
+#define LINE_TESTS(test, name, pairs)                                     \
+    static void test(struct line *line);                                  \
+    pairs(LINE_FUNCTION, test, name)                                      \
+        __attribute__((constructor)) static void register_##test(void)    \
+    {                                                                     \
+        static struct test_case tests[] = {pairs(LINE_CASE, test, name)}; \
+                                                                          \
+        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)     \
+            test_register(&tests[i]);                                     \
+    }                                                                     \
+    static void test(struct line *line)
+
+/* On every pair of backends - threads per channel only with themselves and with epoll -; and on
+ * every backend with itself, where the other end does not matter. */
+#define TEST_EACH_PAIR(noun, sentence) \
+    LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_PAIRS)
+#define TEST_EACH_LINE(noun, sentence) LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_SAME)
+
+#endif

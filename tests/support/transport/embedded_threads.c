@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/transport/embedded_threads.h"
+
+#include <weir/buf.h>
+
+#include "sys/thread.h"
+#include "support/test.h"
+
+struct crowd {
+    int (*add)(weir_pipeline *pipeline, void *shared);
+    void *shared;
+};
+
+static void talk(void *arg)
+{
+    const struct crowd *crowd = arg;
+    weir_embedded *embedded = NULL;
+
+    if (weir_embedded_create(NULL, &embedded) < 0)
+        return;
+    if (crowd->add(weir_embedded_pipeline(embedded), crowd->shared) == 0)
+        for (int i = 0; i < CROWD_ROUNDS; i++) {
+            weir_buf *buf;
+
+            if (weir_buf_create_from("hello", 5, &buf) == 0)
+                (void)weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
+        }
+    weir_embedded_release(embedded);
+}
+
+void crowd_talk(int (*add)(weir_pipeline *pipeline, void *shared), void *shared)
+{
+    struct crowd crowd = {.add = add, .shared = shared};
+    weir__thread threads[CROWD_THREADS];
+
+    for (int i = 0; i < CROWD_THREADS; i++)
+        assert_int_equal(weir__thread_start(&threads[i], "talker", talk, &crowd), 0);
+    for (int i = 0; i < CROWD_THREADS; i++)
+        weir__thread_join(&threads[i]);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message of a type that no handler knows, in the test's memory, of which can be seen whether it
+ * was released.
+ */
+#ifndef WEIR_TEST_OPAQUE_MSG_H
+#define WEIR_TEST_OPAQUE_MSG_H
+
+#include <stdbool.h>
+
+#include <weir/msg.h>
+
+struct parcel {
+    weir_msg msg; /* of type "parcel" */
+    bool is_gone;
+};
+
+void parcel_init(struct parcel *parcel);
+
+#endif

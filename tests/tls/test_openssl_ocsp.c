@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An OCSP response goes from a file through a server to a client.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/ocsp.h>
+
+#include <weir/error.h>
+
+#include "support/executor/log_capture.h"
+#include "support/test.h"
+#include "support/tls/pki.h"
+#include "support/tls/staple.h"
+#include "support/tls/handshake_visit.h"
+#include "tls/openssl/session.h"
+
+static int create_server(const char *path, enum weir_tls_version version,
+                         weir_tls_context **ret_context)
+{
+    return weir_tls_server_create(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                 .key_pem = pki()->server.key, .max_version = version,
+                                 .ocsp_file = path),
+        ret_context);
+}
+
+static void assert_stapled(enum weir_tls_version version, const char *path, const uint8_t *der,
+                           int length)
+{
+    weir_tls_context *server, *client = visit_client(version);
+    unsigned char *received;
+    weir__tls_facts facts;
+    struct talk talk;
+
+    assert_int_equal(create_server(path, version, &server), 0);
+    assert_true(visit_begin(&talk, client, server));
+    weir__tls_openssl.facts(talk.client.session, &facts);
+    assert_true(facts.is_stapled);
+    assert_int_equal(SSL_get_tlsext_status_ocsp_resp(
+                         ((weir__openssl_session *)(void *)talk.client.session)->ssl, &received),
+                     length);
+    assert_memory_equal(received, der, length);
+    talk_end(&talk);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+TEST(openssl_staple, a_response_reaches_the_client)
+{
+    char path[256];
+    uint8_t *der;
+    int length;
+
+    (void)snprintf(path, sizeof(path), "%s/staple.der", pki()->folder);
+    length = staple_write(path, OCSP_RESPONSE_STATUS_SUCCESSFUL, &der);
+    assert_stapled(WEIR_TLS_VERSION_1_2, path, der, length);
+    assert_stapled(WEIR_TLS_VERSION_1_3, path, der, length);
+    OPENSSL_free(der);
+    assert_int_equal(remove(path), 0);
+}
+
+TEST(openssl_staple, without_one_the_client_is_told_so)
+{
+    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir__tls_facts facts;
+    struct talk talk;
+
+    assert_true(visit_begin(&talk, client, server));
+    weir__tls_openssl.facts(talk.client.session, &facts);
+    assert_false(facts.is_stapled);
+    talk_end(&talk);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+TEST(openssl_staple, a_response_that_says_nothing_is_refused)
+{
+    weir_tls_context *server;
+    char path[256];
+    uint8_t *der;
+
+    messages_catch();
+    (void)snprintf(path, sizeof(path), "%s/later.der", pki()->folder);
+    (void)staple_write(path, OCSP_RESPONSE_STATUS_TRYLATER, &der);
+    assert_int_equal(create_server(path, WEIR_TLS_VERSION_DEFAULT, &server), WEIR_ETLS);
+    assert_non_null(strstr(weir_tls_reason(), "later.der: the response says \"trylater\""));
+    OPENSSL_free(der);
+    assert_int_equal(remove(path), 0);
+}
+
+/* ---- what it says ---- */
+
+/* Visits a server of this certificate, with what is said of it; NULL: nothing is. */
+static void visit_stapled(struct talk *talk, const struct pki_leaf *leaf,
+                          enum weir_tls_version version, const struct staple *staple)
+{
+    weir_tls_context *server, *client = visit_client(version);
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/said.der", pki()->folder);
+    if (staple != NULL)
+        staple_write_as(path, staple);
+    assert_int_equal(weir_tls_server_create(
+                         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                  .key_pem = leaf->key, .max_version = version,
+                                                  .ocsp_file = staple != NULL ? path : NULL),
+                         &server),
+                     0);
+    if (staple != NULL)
+        assert_int_equal(remove(path), 0);
+    (void)visit_begin(talk, client, server);
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
+
+static void assert_refused(const struct pki_leaf *leaf, const struct staple *staple,
+                           const char *words)
+{
+    const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct talk talk;
+
+        visit_stapled(&talk, leaf, versions[i], staple);
+        assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
+        assert_string_equal(talk.client.session->reason, words);
+        assert_int_equal(talk_step(&talk.server), WEIR_ETLSREFUSED);
+        assert_non_null(strstr(talk.server.session->reason, "(alert 113)"));
+        talk_end(&talk);
+    }
+}
+
+static bool is_believed(const struct pki_leaf *leaf, const struct staple *staple)
+{
+    struct talk talk;
+    bool is_over;
+
+    visit_stapled(&talk, leaf, WEIR_TLS_VERSION_DEFAULT, staple);
+    is_over = talk.client.status == WEIR__TLS_DONE;
+    talk_end(&talk);
+    return is_over;
+}
+
+#define SAID(leaf, signer, what, duration)         \
+    (&(const struct staple){.about = (leaf),       \
+                            .by = (signer),        \
+                            .seconds = (duration), \
+                            .status = V_OCSP_CERTSTATUS_##what})
+
+TEST(openssl_staple, a_server_that_says_itself_that_it_is_revoked_is_refused)
+{
+    const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
+
+    assert_refused(server, SAID(server, issuer, REVOKED, 3600),
+                   "the peer's certificate was refused: certificate revoked (CN=localhost)");
+    assert_true(is_believed(server, SAID(server, issuer, GOOD, 3600)));
+    assert_true(is_believed(server, SAID(server, server, REVOKED, 3600))); /* who is that to say? */
+}
+
+TEST(openssl_staple, a_response_that_cannot_be_verified_counts_as_none)
+{
+    const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
+
+    assert_true(is_believed(server, NULL));
+    assert_true(is_believed(server, SAID(server, issuer, GOOD, -3600)));
+    assert_true(is_believed(server, SAID(server, issuer, UNKNOWN, 3600)));
+    assert_true(is_believed(server, SAID(server, server, GOOD, 3600)));
+    assert_true(is_believed(server, SAID(&pki()->other, issuer, REVOKED, 3600)));
+}
+
+TEST(openssl_staple, a_certificate_that_demands_a_response_has_a_good_one)
+{
+    const struct pki_leaf *leaf = &pki()->stapled, *issuer = &pki()->intermediate;
+    static const char words[] = "the peer's certificate was refused: it demands an OCSP response, "
+                                "and there is no good one (CN=localhost)";
+
+    assert_true(is_believed(leaf, SAID(leaf, issuer, GOOD, 3600)));
+    assert_refused(leaf, NULL, words);
+    assert_refused(leaf, SAID(leaf, issuer, GOOD, -3600), words);
+    assert_refused(leaf, SAID(leaf, issuer, UNKNOWN, 3600), words);
+    assert_refused(leaf, SAID(leaf, leaf, GOOD, 3600), words);
+    assert_refused(leaf, SAID(&pki()->server, issuer, GOOD, 3600), words);
+}
+
+TEST(openssl_staple, what_is_taken_up_again_needs_none)
+{
+    const struct pki_leaf *leaf = &pki()->stapled;
+    weir_tls_context *server, *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/again.der", pki()->folder);
+    staple_write_as(path, SAID(leaf, &pki()->intermediate, GOOD, 3600));
+    assert_int_equal(
+        weir_tls_server_create(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                        .key_pem = leaf->key, .ocsp_file = path),
+                               &server),
+        0);
+    assert_int_equal(remove(path), 0);
+    assert_false(visit_resumes(client, server));
+    assert_true(visit_resumes(client, server));
+    weir_tls_context_release(client);
+    weir_tls_context_release(server);
+}
