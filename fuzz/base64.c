@@ -4,7 +4,7 @@
  * decoded from; and any bytes are what they were when they have been encoded and decoded. Input:
  * the flags, the bytes.
  */
-#include <weir/base64.h>
+#include <weir/text_codecs.h>
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  *
  * Input: flags, limit, cuts, four lengths of delimiters, the delimiters, the stream.
  */
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include "support/codec/plain_frames.h"
 

@@ -3,7 +3,7 @@
  * Any bytes as frames of any length: what comes out is what a plain reference finds, however the
  * bytes are cut. Input: the length, the cuts, the stream.
  */
-#include <weir/fixed_frames.h>
+#include <weir/frames.h>
 
 #include "support/codec/plain_frames.h"
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
-#include <weir/resp_codec.h>
-#include <weir/search.h>
+#include <weir/resp.h>
 
 #define COUNTS 2 /* bytes before those that are fed */
 

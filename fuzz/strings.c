@@ -4,13 +4,13 @@
  * for, it is UTF-8; and goes out as the bytes that it was. Input: whether it is asked for, the
  * bytes.
  */
-#include <weir/strings.h>
+#include <weir/text_codecs.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/embedded.h>
-#include <weir/text.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include <weir/text.h>
+#include <weir/buf.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,7 @@
  */
 #include <stdlib.h>
 
-#include <weir/bytes.h>
-#include <weir/number.h>
+#include <weir/buf.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
  * Any bytes as varint frames: what comes out is what a plain reference finds, however the bytes are
  * cut. Input: the limit, cuts and flags, the stream.
  */
-#include <weir/varint_frames.h>
+#include <weir/frames.h>
 
 #include "support/codec/plain_frames.h"
 

@@ -29,11 +29,12 @@ class Layers:
             early = [name for name in below if name not in self.allowed and layer != "base"]
             self.problems += [f"tools/layers.txt: {layer} names {l} before its row" for l in early]
             self.allowed[layer] = {layer, *below}
-        # weir/x.h belongs to the layer that has x.c or x.h
         self.homes = {}
-        for file in source.files(".c", ".h", under=["src"]):
-            path = file.relative_to(SRC).as_posix()
-            self.homes.setdefault(f"weir/{file.stem}.h", set()).add(self.of_path(path))
+        for layer, *headers in map(str.split, table("headers.txt")):
+            for name in headers:
+                self.homes[f"weir/{name}.h"] = layer
+                if not (INCLUDE / f"weir/{name}.h").exists():
+                    self.problems.append(f"tools/headers.txt: there is no weir/{name}.h")
 
     def of_path(self, path):
         """The layer of a path relative to src/, or None."""
@@ -43,8 +44,7 @@ class Layers:
         """The layer of "layer/x.h" or <weir/x.h>, or None."""
         if not name.startswith("weir/"):
             return self.of_path(name)
-        homes = self.homes.get(name, set())
-        return next(iter(homes)) if len(homes) == 1 else None
+        return self.homes.get(name)
 
     def of_file(self, file):
         root = SRC if SRC in file.parents else INCLUDE
@@ -78,7 +78,7 @@ def include_problem(layers, here, bracket, name):
 def check_includes(layers, file):
     here = layers.of_file(file)
     if here is None:
-        return [f"{shown(file)}: no layer, or several, has {file.stem}.c or {file.stem}.h"]
+        return [f"{shown(file)}: not in tools/headers.txt"]
     found = ((n, include_problem(layers, here, b, name)) for n, b, name in includes(file))
     return [f"{shown(file)}:{number}: {problem}" for number, problem in found if problem]
 

@@ -3,9 +3,9 @@
  * The instructions of the buffer layer's hot paths. Nothing is watched for leaks: how much is
  * depends on the clock and on chance.
  */
+#include <weir/buf.h>
 #include <weir/composite.h>
-#include <weir/leak.h>
-#include <weir/number.h>
+#include <weir/pool.h>
 
 #include "support/bench.h"
 #include "support/instructions.h"

@@ -2,8 +2,8 @@
 /*
  * The buffer suite on weir, as it comes: one buffer in 128 is watched for leaks.
  */
+#include <weir/buf.h>
 #include <weir/composite.h>
-#include <weir/number.h>
 #include <weir/pool.h>
 
 typedef weir_buf item;

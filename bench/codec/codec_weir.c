@@ -3,16 +3,10 @@
  * The stock decoders in the pipeline of an embedded channel, with a handler behind them that
  * releases what they have found. A read is a buffer around the bytes of the stream.
  */
-#include <weir/base64.h>
 #include <weir/buf.h>
-#include <weir/delimited.h>
 #include <weir/embedded.h>
-#include <weir/fixed_frames.h>
-#include <weir/json_splitter.h>
-#include <weir/length_field.h>
-#include <weir/lines.h>
-#include <weir/netstrings.h>
-#include <weir/varint_frames.h>
+#include <weir/frames.h>
+#include <weir/text_codecs.h>
 
 #include "codec/cases.h"
 

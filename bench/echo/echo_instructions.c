@@ -9,8 +9,8 @@
 #include <weir/address.h>
 #include <weir/buf.h>
 #include <weir/channel.h>
-#include <weir/leak.h>
-#include <weir/tcp.h>
+#include <weir/pool.h>
+#include <weir/transport.h>
 
 #include "echo/handlers.h"
 #include "loop/turns.h"

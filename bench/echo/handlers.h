@@ -6,7 +6,6 @@
 #ifndef BENCH_ECHO_HANDLERS_H
 #define BENCH_ECHO_HANDLERS_H
 
-#include <weir/ctx.h>
 #include <weir/handler.h>
 #include <weir/pipeline.h>
 

@@ -6,11 +6,10 @@
 #include <semaphore.h>
 
 #include <weir/group.h>
-#include <weir/local.h>
 #include <weir/manual.h>
 #include <weir/metric.h>
 #include <weir/promise.h>
-#include <weir/schedule.h>
+#include <weir/thread.h>
 #include <weir/timer.h>
 
 #include "support/bench.h"

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/embedded.h>
-#include <weir/leak.h>
+#include <weir/pool.h>
 #include <weir/tls.h>
 
 #include "echo/handlers.h"

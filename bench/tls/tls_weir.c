@@ -15,7 +15,6 @@
 
 #include <weir/address.h>
 #include <weir/buf.h>
-#include <weir/chunked_writing.h>
 #include <weir/chunks.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>

@@ -5,7 +5,6 @@
 #ifndef BENCH_UDP_HANDLER_H
 #define BENCH_UDP_HANDLER_H
 
-#include <weir/ctx.h>
 #include <weir/datagram.h>
 #include <weir/handler.h>
 

@@ -5,9 +5,9 @@
  */
 #include <weir/address.h>
 #include <weir/channel.h>
-#include <weir/leak.h>
 #include <weir/pipeline.h>
-#include <weir/udp.h>
+#include <weir/pool.h>
+#include <weir/transport.h>
 
 #include "loop/turns.h"
 #include "udp/handler.h"

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/tls_detect.h>
+#include <weir/tls.h>
 #include <weir/weir.h>
 
 #include "support/settings.h"

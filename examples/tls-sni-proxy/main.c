@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <weir/tls_hello.h>
+#include <weir/tls.h>
 #include <weir/weir.h>
 
 #include "support/relay.h"

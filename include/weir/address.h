@@ -74,6 +74,37 @@ WEIR_API void weir_address_set_port(weir_address *address, uint16_t port);
  */
 WEIR_API bool weir_address_equal(const weir_address *a, const weir_address *b);
 
+/* --- addresses -------------------------------------------------------------------------------- */
+
+/*
+ * The addresses of a host, in the order to be tried. Refcounted, and never
+ * changed.
+ */
+
+typedef struct weir_addresses {
+    size_t count; /* 1 or more */
+    const weir_address *addresses;
+} weir_addresses;
+
+/*
+ * Copies addresses.
+ * Thread: any.  Gives: addresses.  Fails: -EINVAL (none), -ENOMEM.
+ */
+WEIR_API int weir_addresses_create(const weir_address *addresses, size_t count,
+                                   weir_addresses **ret_addresses);
+
+/*
+ * Keeps them.
+ * Thread: any.
+ */
+WEIR_API weir_addresses *weir_addresses_retain(weir_addresses *addresses);
+
+/*
+ * Gives a reference back; NULL is fine.
+ * Thread: any.  Takes: addresses.
+ */
+WEIR_API void weir_addresses_release(weir_addresses *addresses);
+
 #ifdef __cplusplus
 }
 #endif

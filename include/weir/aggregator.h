@@ -26,8 +26,6 @@
 #ifndef WEIR_AGGREGATOR_H
 #define WEIR_AGGREGATOR_H
 
-#include <weir/ctx.h>
-#include <weir/demand.h>
 #include <weir/handler.h>
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@
 #define WEIR_CHANNEL_H
 
 #include <weir/address.h>
+#include <weir/base.h>
 #include <weir/executor.h>
 #include <weir/group.h>
 #include <weir/handler.h>
@@ -327,6 +328,122 @@ WEIR_API int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns
  * Thread: any.
  */
 WEIR_API weir_channel *weir_channel_of(weir_msg *msg);
+
+/* --- attribute -------------------------------------------------------------------------------- */
+
+/*
+ * Values that users hang on a channel, by key.
+ *
+ *      static const weir_attribute session = {.name = "session", .free = session_free};
+ *      weir_attribute_set(channel, &session, s);
+ *      struct session *s = weir_attribute_get(channel, &session);
+ *
+ * The key is its address: no two of them meet by name. A value belongs to the channel from the
+ * moment it is set, and is freed when it is replaced or when the channel's memory goes.
+ */
+
+typedef struct weir_attribute {
+    const char *name;
+    void (*free)(void *value); /* any thread; NULL = nothing to free */
+    void *reserved[2];
+} weir_attribute;
+
+/* A value to begin with, in a bootstrap's options. */
+typedef struct weir_attribute_value {
+    const weir_attribute *attribute;
+    void *value;
+} weir_attribute_value;
+
+/*
+ * Sets a value; the one before is freed. NULL removes it. On an error the value stays the caller's.
+ * Thread: any.  Takes: value, on success.  Fails: -ENOMEM.
+ */
+WEIR_API int weir_attribute_set(weir_channel *channel, const weir_attribute *attribute,
+                                void *value);
+
+/*
+ * Sets a value if there is none. Returns the one that is there then; NULL if there is no memory.
+ * Thread: any.  Takes: value, if it is what is returned.
+ */
+WEIR_API void *weir_attribute_set_if_absent(weir_channel *channel, const weir_attribute *attribute,
+                                            void *value);
+
+/*
+ * The value, borrowed; NULL if there is none. Another thread may replace it: where that happens,
+ * use it on the loop only.
+ * Thread: any.
+ */
+WEIR_API void *weir_attribute_get(weir_channel *channel, const weir_attribute *attribute);
+
+/*
+ * Takes the value out, without freeing it.
+ * Thread: any.  Gives: value.
+ */
+WEIR_API void *weir_attribute_take(weir_channel *channel, const weir_attribute *attribute);
+
+/* --- channel stats ---------------------------------------------------------------------------- */
+
+/*
+ * What all channels of the process have done so far, and how many there are.
+ *
+ * Each loop counts for itself, without a locked instruction, and who reads sums up. Nothing is lost
+ * when a loop ends, and what counts something "so far" never goes back. The same figures are in the
+ * metric registry (weir/metric.h) as "channels.open", "channels.errors.refused", and so on.
+ */
+
+/* Errors of connecting, accepting, binding, receiving, sending and registering, by their cause. */
+typedef struct weir_channel_errors {
+    uint64_t refused;     /* nobody listens there: ECONNREFUSED */
+    uint64_t reset;       /* by the peer: ECONNRESET, ECONNABORTED */
+    uint64_t pipe;        /* sent to a peer that has closed: EPIPE */
+    uint64_t timed_out;   /* ETIMEDOUT: the system's, or the channel's connect timeout */
+    uint64_t unreachable; /* ENETUNREACH, EHOSTUNREACH, and both that are down */
+    uint64_t address;     /* is in use, or there is none left: EADDRINUSE, EADDRNOTAVAIL */
+    uint64_t descriptors; /* there was none left: EMFILE, ENFILE */
+    uint64_t memory;      /* the same: ENOMEM, ENOBUFS */
+    uint64_t too_long;    /* a datagram, to be sent or received: EMSGSIZE */
+    uint64_t rejected;    /* a loop that shuts down did not take the channel, or its group had no
+                             room for it: WEIR_EREJECTED, WEIR_ETOOMANY */
+    uint64_t other;
+} weir_channel_errors;
+
+/* Listeners are counted apart, except for what goes wrong. */
+typedef struct weir_channel_stats {
+    uint64_t open;             /* channels now: those that are not closed, */
+    uint64_t active;           /* and of these the connected ones */
+    uint64_t listeners;        /* listeners that are not closed, */
+    uint64_t listeners_active; /* and those that are bound */
+
+    /* So far. */
+    uint64_t created;
+    uint64_t closed;
+    uint64_t accepted;          /* of the created ones */
+    uint64_t connected;         /* attempts that have succeeded, */
+    uint64_t connects_failed;   /* and those that have failed or were given up */
+    uint64_t accepts_failed;    /* errors of listeners, which go on */
+    uint64_t turned_away;       /* clients that there was no descriptor for */
+    uint64_t messages_received; /* reads that brought something; datagrams */
+    uint64_t bytes_received;    /* of a message that is no bytes: what weir_msg_size says */
+    uint64_t messages_sent;     /* writes of which the socket has taken the last byte */
+    uint64_t bytes_sent;        /* what the socket has taken */
+    uint64_t writes_failed;     /* messages that will not be sent */
+    uint64_t unwritable;        /* times that a channel has become so */
+    weir_channel_errors errors;
+    uint64_t reserved[8];
+} weir_channel_stats;
+
+/*
+ * The figures of all channels, each exact by itself; `open` is `created` less `closed`. Takes a
+ * lock that the loops take only when they are made and when they go.
+ * Thread: any.
+ */
+WEIR_API void weir_channel_read_stats(weir_channel_stats *ret_stats);
+
+/*
+ * The same of one kind: "tcp", "udp", "unix", "inproc", "embedded", "other".
+ * Thread: any.  Fails: -EINVAL for any other name, and NULL.
+ */
+WEIR_API int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats);
 
 #ifdef __cplusplus
 }

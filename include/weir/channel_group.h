@@ -19,7 +19,7 @@
  * uintptr_t; or, if some have failed, with the first one's error and the sentence "3 of 17 failed:
  * ...". The others have not: what was written stays written. Cancelling it spares the members whose
  * loop has not begun. With NULL instead of a promise, each member takes a failure as if it alone
- * had been asked (weir/ctx.h); without memory to ask them they are aborted.
+ * had been asked (weir/handler.h); without memory to ask them they are aborted.
  */
 #ifndef WEIR_CHANNEL_GROUP_H
 #define WEIR_CHANNEL_GROUP_H

@@ -12,12 +12,13 @@
  *      weir_chunks_create(&lines, source, -1, &chunks);
  *      weir_write_and_flush(ctx, weir_chunks_msg(chunks), done);
  *
- * The handler of weir/chunked_writing.h sends it. A part of a file that needs no handler to see its
+ * The handler of weir/chunks.h sends it. A part of a file that needs no handler to see its
  * bytes is better sent as weir/file_range.h; with TLS, say, it is weir_chunks_create_file.
  */
 #ifndef WEIR_CHUNKS_H
 #define WEIR_CHUNKS_H
 
+#include <weir/handler.h>
 #include <weir/msg.h>
 
 #ifdef __cplusplus
@@ -91,6 +92,30 @@ typedef void weir_chunks_progress_fn(int64_t sent, int64_t length, void *user_da
  */
 WEIR_API void weir_chunks_on_progress(weir_chunks *chunks, weir_chunks_progress_fn *fn,
                                       void *user_data);
+
+/* --- chunked writing -------------------------------------------------------------------------- */
+
+/*
+ * A handler that sends messages which are made while they are sent.
+ *
+ *      weir_chunked_writing_add(pipeline);      before the handlers that write weir/chunks.h
+ *
+ * It asks for the next piece as long as what waits to be sent is below the channel's high water
+ * mark, so that a message of any size takes little memory. What is written behind it waits, and
+ * counts against the marks. The promise completes when the last piece has been sent; when a source
+ * fails, or one of its pieces does, with that error, and the next message is sent.
+ *
+ * A close waits until all that was written before it has been handed on; if nothing moves for the
+ * channel's close timeout, what is left fails. Pieces that a handler in front holds back
+ * (weir/traffic.h) are waited for as long as it holds them. A half closure waits, too, and
+ * for as long as it takes.
+ */
+
+/*
+ * Adds the handler at the end of a pipeline.
+ * Thread: any.  Fails: as weir_pipeline_add.
+ */
+WEIR_API int weir_chunked_writing_add(weir_pipeline *pipeline);
 
 #ifdef __cplusplus
 }

@@ -24,8 +24,6 @@
 #include <sys/uio.h>
 
 #include <weir/buf.h>
-#include <weir/number.h>
-#include <weir/search.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -193,7 +191,7 @@ WEIR_API int weir_composite_peek_bytes(weir_composite *composite, void *ret_byte
  */
 WEIR_API int weir_composite_read_bytes(weir_composite *composite, void *ret_bytes, size_t length);
 
-/* ---- numbers: those of weir/number.h ---- */
+/* ---- numbers: those of weir/buf.h ---- */
 
 /*
  * Looks at the number at `index`.
@@ -279,7 +277,7 @@ WEIR_API int weir_composite_copy(weir_composite *composite, size_t index, size_t
 WEIR_API size_t weir_composite_iovecs(weir_composite *composite, struct iovec *ret_vectors,
                                       size_t count);
 
-/* ---- finding: the index of what was found, or what weir/search.h says ---- */
+/* ---- finding: the index of what was found, or what weir/buf.h says ---- */
 
 /*
  * The index of the first such byte between `from` and the length.

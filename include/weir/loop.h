@@ -27,7 +27,6 @@
 #include <poll.h>
 #include <sys/types.h>
 
-#include <weir/chooser.h>
 #include <weir/clock.h>
 #include <weir/executor.h>
 #include <weir/group.h>

@@ -16,7 +16,6 @@
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
 
-#include <weir/ctx.h>
 #include <weir/group.h>
 #include <weir/handler.h>
 

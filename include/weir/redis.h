@@ -12,7 +12,7 @@
  *      weir_redis_call(channel, &reply, "SET", "key", "value", NULL);
  *      err = weir_promise_sync(reply, weir_seconds(1));
  *
- * The client is two handlers of a channel: the codec (weir/resp_codec.h) and one that knows whose
+ * The client is two handlers of a channel: the codec (weir/resp.h) and one that knows whose
  * turn it is. Nobody waits for a reply before the next command is sent, from whatever thread. When
  * the connection ends every promise that is pending fails with WEIR_ECLOSED; connecting again is
  * the user's, or that of a weir_client_pool.
@@ -25,7 +25,7 @@
 #define WEIR_REDIS_H
 
 #include <weir/channel.h>
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 #ifdef __cplusplus
 extern "C" {

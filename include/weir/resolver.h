@@ -17,7 +17,7 @@
 #ifndef WEIR_RESOLVER_H
 #define WEIR_RESOLVER_H
 
-#include <weir/addresses.h>
+#include <weir/address.h>
 #include <weir/clock.h>
 #include <weir/executor.h>
 #include <weir/group.h>

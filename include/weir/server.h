@@ -11,7 +11,7 @@
  * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
  * themselves, `acceptors` of them for each address, and init_server gives them their handlers.
  *
- * A server may be handed its listeners instead of making them (weir/adopt.h, weir/systemd.h), and
+ * A server may be handed its listeners instead of making them (weir/transport.h, weir/restart.h), and
  * hand them on to the process that replaces it, so that no client notices: weir/restart.h. With
  *
  *      .inherit = true, .restart_argv = argv
@@ -24,7 +24,6 @@
 #ifndef WEIR_SERVER_H
 #define WEIR_SERVER_H
 
-#include <weir/attribute.h>
 #include <weir/channel.h>
 #include <weir/group.h>
 
@@ -107,7 +106,7 @@ WEIR_API int weir_server_start_later(const weir_server_options *options, weir_pr
  * and a new process has passed its probation (weir/restart.h); then weir_server_stop, without a
  * quiet period and for 10 s at the longest. A second signal ends the draining at once. The signals
  * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
- * weir/signals.h. One that came before is heard if it was blocked by then. Where the program has
+ * weir/watch.h. One that came before is heard if it was blocked by then. Where the program has
  * taken them for itself they do nothing here.
  * Waiting for signals needs a thread and no descriptor, so they arrive also if clients hold all of
  * them.

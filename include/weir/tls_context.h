@@ -17,6 +17,7 @@
 #define WEIR_TLS_CONTEXT_H
 
 #include <weir/base.h>
+#include <weir/buf.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,7 +45,7 @@ enum weir_tls_verify {
 
 /*
  * A server with several names decides here which context a client gets: by
- * weir_tls_choice_accept or _refuse, now or later, on any thread, once (weir/tls_choice.h).
+ * weir_tls_choice_accept or _refuse, now or later, on any thread, once (weir/tls_context.h).
  * Takes: choice. Thread: the handler's.
  */
 typedef void weir_tls_choose_fn(weir_tls_choice *choice, void *user_data);
@@ -183,6 +184,155 @@ typedef struct weir_tls_context_stats {
  */
 WEIR_API void weir_tls_context_read_stats(const weir_tls_context *context,
                                           weir_tls_context_stats *ret_stats);
+
+/* --- tls certificate -------------------------------------------------------------------------- */
+
+/*
+ * A certificate: whose it is, and who says so.
+ *
+ * Counted; nothing in it changes. Texts are UTF-8 and lent for as long as the certificate is kept.
+ */
+
+/* The length of "sha256/BASE64", with its end. */
+#define WEIR_TLS_PIN_SIZE 52
+
+/*
+ * Reads the first certificate of a text in PEM.
+ * Thread: any.  Gives: certificate.  Fails: -ENOMEM, WEIR_ETLS (weir_tls_reason).
+ */
+WEIR_API int weir_tls_certificate_parse(const char *pem, weir_tls_certificate **ret_certificate);
+
+/*
+ * Keeps a certificate.
+ * Thread: any.
+ */
+WEIR_API weir_tls_certificate *weir_tls_certificate_retain(weir_tls_certificate *certificate);
+
+/*
+ * Gives a reference back; NULL is fine.
+ * Thread: any.  Takes: certificate.
+ */
+WEIR_API void weir_tls_certificate_release(weir_tls_certificate *certificate);
+
+/*
+ * Whose it is and who says so, as "CN=example.com,O=Example" (RFC 2253); its number in hex.
+ * Thread: any.
+ */
+WEIR_API const char *weir_tls_certificate_subject(const weir_tls_certificate *certificate);
+WEIR_API const char *weir_tls_certificate_issuer(const weir_tls_certificate *certificate);
+WEIR_API const char *weir_tls_certificate_serial(const weir_tls_certificate *certificate);
+
+/*
+ * The names and addresses that it is for: the n-th, NULL if there are not so many.
+ * Thread: any.
+ */
+WEIR_API const char *weir_tls_certificate_name(const weir_tls_certificate *certificate, size_t n);
+
+/*
+ * From when, and until when: seconds since 1970, UTC.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_tls_certificate_not_before(const weir_tls_certificate *certificate);
+WEIR_API int64_t weir_tls_certificate_not_after(const weir_tls_certificate *certificate);
+
+/*
+ * "sha256/BASE64" of its public key: what weir_tls_context_options.pins has.
+ * Thread: any.
+ */
+WEIR_API const char *weir_tls_certificate_pin(const weir_tls_certificate *certificate);
+
+/*
+ * All of it, in DER; and as text in PEM.
+ * Thread: any.
+ */
+WEIR_API weir_span weir_tls_certificate_der(const weir_tls_certificate *certificate);
+WEIR_API const char *weir_tls_certificate_pem(const weir_tls_certificate *certificate);
+
+/* --- tls tickets ------------------------------------------------------------------------------ */
+
+/*
+ * The keys of session tickets: with them a client that comes back proves that
+ * it was here, and both save the expensive part of the handshake.
+ *
+ * A server's context has keys of its own unless it is given some. Servers that share their clients
+ * share their keys: the first of them makes new tickets, all of them open old ones.
+ */
+
+/* Bytes of one key: 16 name, 32 to sign, 32 to encrypt. */
+#define WEIR_TLS_TICKET_KEY_SIZE 80
+/* How many are kept at the most. */
+#define WEIR_TLS_TICKET_KEYS_MAX 8
+
+/*
+ * Makes keys: one that is random, and a new one every `rotation_ns` (0 = 12 hours, WEIR_OFF =
+ * never), while the former ones still open what they have made for as long again.
+ * Thread: any.  Gives: tickets.  Fails: -ENOMEM, -EINVAL, WEIR_ETLS (no random numbers).
+ */
+WEIR_API int weir_tls_tickets_create(int64_t rotation_ns, weir_tls_tickets **ret_tickets);
+
+/*
+ * Keeps the keys.
+ * Thread: any.
+ */
+WEIR_API weir_tls_tickets *weir_tls_tickets_retain(weir_tls_tickets *tickets);
+
+/*
+ * Gives a reference back; NULL is fine. Keys are wiped with the last.
+ * Thread: any.  Takes: tickets.
+ */
+WEIR_API void weir_tls_tickets_release(weir_tls_tickets *tickets);
+
+/*
+ * A new random key becomes the first, now; the oldest is forgotten if there are too many.
+ * Thread: any.  Fails: WEIR_ETLS (no random numbers).
+ */
+WEIR_API int weir_tls_tickets_rotate(weir_tls_tickets *tickets);
+
+/*
+ * These keys, each of WEIR_TLS_TICKET_KEY_SIZE bytes, in the place of all others. They do not
+ * change by themselves any more.
+ * Thread: any.  Fails: -EINVAL (none, or more than WEIR_TLS_TICKET_KEYS_MAX).
+ */
+WEIR_API int weir_tls_tickets_set(weir_tls_tickets *tickets, const uint8_t *keys, size_t count);
+
+/* --- tls choice ------------------------------------------------------------------------------- */
+
+/*
+ * A client has said which server it wants; somebody decides what it gets.
+ *
+ *      static void choose(weir_tls_choice *choice, void *user_data)
+ *      {
+ *          look_up(user_data, weir_tls_choice_server_name(choice), choice);   calls back some time
+ *      }
+ *
+ * The handshake waits meanwhile, and its time limit holds. A connection that ends before may still
+ * be decided upon: that has no effect. A decision made on another thread that there is no memory to
+ * pass on is lost: then the time limit ends the handshake.
+ */
+
+/*
+ * The name that the client asks for, in lower case and without a dot at its end; "" if it has none.
+ * Thread: any, before it is decided.
+ */
+WEIR_API const char *weir_tls_choice_server_name(const weir_tls_choice *choice);
+
+/*
+ * The protocols that the client offers, by commas; "" if none.
+ * Thread: any, before it is decided.
+ */
+WEIR_API const char *weir_tls_choice_alpn(const weir_tls_choice *choice);
+
+/*
+ * The client gets this context, of a server; NULL = the one that was asked.
+ * Thread: any.  Takes: choice.  Keeps: context.
+ */
+WEIR_API void weir_tls_choice_accept(weir_tls_choice *choice, weir_tls_context *context);
+
+/*
+ * The client is refused: it hears "unrecognized name", our own handlers hear `reason`.
+ * Thread: any.  Takes: choice.
+ */
+WEIR_API void weir_tls_choice_refuse(weir_tls_choice *choice, const char *reason);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
  *
  *      weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = 10 << 20), &traffic);
  *      ...
- *      weir_traffic_shaping_add(pipeline, traffic);      in each channel (weir/traffic_shaping.h)
+ *      weir_traffic_shaping_add(pipeline, traffic);      in each channel (weir/traffic.h)
  *
  * The rate holds on average, and smoothly: a message that goes out is paid for before the next one
  * goes. What was not used in the last `burst_ns` may be used at once.
@@ -14,6 +14,7 @@
 #define WEIR_TRAFFIC_H
 
 #include <weir/base.h>
+#include <weir/handler.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +80,27 @@ WEIR_API int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, in
  * Thread: any.
  */
 WEIR_API void weir_traffic_read_stats(const weir_traffic *traffic, weir_traffic_stats *ret_stats);
+
+/* --- traffic shaping -------------------------------------------------------------------------- */
+
+/*
+ * A handler that keeps a channel within a limit (weir/traffic.h).
+ *
+ * Writing: messages wait, in their order, until they may go out; they count against the channel's
+ * marks. A message goes as a whole: what is large is better written as weir/chunks.h, by handlers
+ * behind. A close, and a half closure, waits for what was written before it.
+ *
+ * Reading: what has come is passed on; then the channel does not read until that is paid for. How
+ * much comes at once is the channel's receive_max. Auto-read is left as it is.
+ *
+ * A channel may have several such handlers: one for itself, say, and one that all share.
+ */
+
+/*
+ * Adds the handler at the end of a pipeline.
+ * Thread: any.  Keeps: traffic.  Fails: -EINVAL (NULL), and as weir_pipeline_add.
+ */
+WEIR_API int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic);
 
 #ifdef __cplusplus
 }

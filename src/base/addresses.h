@@ -5,7 +5,7 @@
 #ifndef WEIR_BASE_ADDRESSES_H
 #define WEIR_BASE_ADDRESSES_H
 
-#include <weir/addresses.h>
+#include <weir/address.h>
 
 /* `count` addresses, 1 or more, that the caller has yet to write into *ret_list. NULL = no memory.
  */

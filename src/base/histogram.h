@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <weir/histogram.h>
+#include <weir/metric.h>
 
 /* 16 exact ones, then 16 for each doubling from 2^4 to 2^42. */
 #define WEIR__HISTOGRAM_BUCKETS 624

@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 #define SLOTS_MIN 32u
 #define INDEX_LIMIT 65536u

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include <weir/local.h>
+#include <weir/thread.h>
 
 struct weir_local {
     uint32_t index;

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sys/clock.h"
-#include "sys/nowait_write.h"
+#include "os/clock.h"
+#include "os/nowait_write.h"
 #include "base/log_limit.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "base/timestamp.h"
 
 #define MESSAGE_SIZE 512

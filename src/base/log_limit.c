@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 
 static _Atomic uint32_t current_epoch = 1;
 

@@ -30,7 +30,7 @@
 
 #include "base/histogram.h"
 #include "base/memory.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 #define FIRST_CHUNK_SLOTS 64u
 #define CHUNKS_MAX 20 /* 67 million slots */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "sys/environment.h"
+#include "os/environment.h"
 
 bool weir__under_memcheck;
 

@@ -4,7 +4,7 @@
  */
 #include "base/sharded_counters.h"
 
-#include "sys/thread.h"
+#include "os/thread.h"
 
 static struct {
     weir__mutex lock; /* guards the list, and keeps its accounts open */

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/executor.h>
 #include <weir/pipeline.h>
-#include <weir/task.h>
 
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"

@@ -25,12 +25,12 @@
 #ifndef WEIR_BOOTSTRAP_CLIENT_POOL_H
 #define WEIR_BOOTSTRAP_CLIENT_POOL_H
 
-#include <weir/client_pool.h>
-#include <weir/task.h>
+#include <weir/client.h>
+#include <weir/executor.h>
 
 #include "base/list.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 enum weir__pooled_state {
     WEIR__POOLED_CONNECTING,

@@ -12,7 +12,7 @@
  */
 #include <errno.h>
 
-#include <weir/attribute.h>
+#include <weir/channel.h>
 #include <weir/error.h>
 
 #include "base/memory.h"

@@ -5,7 +5,7 @@
  * two at most, however often something is acquired and given back: a timer that is stopped from
  * another thread stays where it is until its executor wakes up, and there would be one for each.
  */
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "bootstrap/client_pool.h"
 #include "executor/executor.h"

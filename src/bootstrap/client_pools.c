@@ -2,7 +2,7 @@
 /*
  * A table of pools by address. It keeps each of them until it is closed.
  */
-#include <weir/client_pools.h>
+#include <weir/client.h>
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "bootstrap/client.h"
 #include "bootstrap/client_pool.h"
 #include "bootstrap/transport_for.h"

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <weir/adopt.h>
-#include <weir/systemd.h>
+#include <weir/restart.h>
+#include <weir/transport.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "bootstrap/transport_for.h"

@@ -11,9 +11,9 @@
 
 #include <weir/address.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/log.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "transport/socket.h"
 
 #define MESSAGES_MAX 16 /* in a turn */

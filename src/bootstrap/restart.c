@@ -20,17 +20,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/adopt.h>
-#include <weir/child.h>
 #include <weir/error.h>
-#include <weir/fd_watch.h>
-#include <weir/systemd.h>
 #include <weir/timer.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
+#include <weir/watch.h>
 
-#include "sys/clock.h"
-#include "sys/descriptor.h"
-#include "sys/environment.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"

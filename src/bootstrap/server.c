@@ -16,12 +16,12 @@
 
 #include <weir/error.h>
 #include <weir/pipeline.h>
-#include <weir/systemd.h>
+#include <weir/restart.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"

@@ -14,7 +14,7 @@
 #include <weir/server.h>
 
 #include "base/refcount.h"
-#include "sys/signal_set.h"
+#include "os/signal_set.h"
 
 typedef struct weir__server weir__server;
 

@@ -10,7 +10,7 @@
 #include <weir/restart.h>
 
 #include "base/log.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
 #include "loop/signals.h"

@@ -11,9 +11,9 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/options.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
 

@@ -6,9 +6,9 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/systemd.h>
+#include <weir/restart.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/log.h"
 #include "bootstrap/server.h"
 #include "executor/executor.h"

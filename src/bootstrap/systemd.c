@@ -3,7 +3,7 @@
  * The two protocols of systemd: environment variables that name descriptors from 3 on, and
  * datagrams of "NAME=value" lines to a Unix socket.
  */
-#include <weir/systemd.h>
+#include <weir/restart.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -14,12 +14,12 @@
 #include <weir/address.h>
 #include <weir/error.h>
 
-#include "sys/descriptor.h"
-#include "sys/environment.h"
+#include "os/descriptor.h"
+#include "os/environment.h"
 #include "base/log.h"
-#include "sys/process.h"
-#include "sys/system.h"
-#include "sys/thread.h"
+#include "os/process.h"
+#include "os/system.h"
+#include "os/thread.h"
 #include "bootstrap/notify_socket.h"
 
 #define FIRST 3

@@ -2,10 +2,7 @@
 #include "bootstrap/transport_for.h"
 
 #include <weir/error.h>
-#include <weir/inproc.h>
-#include <weir/tcp.h>
-#include <weir/udp.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "base/log.h"
 #include "channel/channel.h"

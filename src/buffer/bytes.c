@@ -3,7 +3,7 @@
  * Runs of bytes in and out of a buffer. memcpy wants pointers even for no bytes at all, which users
  * need not have: hence the look at the length.
  */
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 int weir_buf_get_span(const weir_buf *buf, size_t index, size_t length, weir_span *ret_span)
 {

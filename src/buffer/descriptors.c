@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/memory.h"
 #include "buffer/leak.h"
 

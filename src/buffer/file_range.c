@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "buffer/leak.h"

@@ -7,7 +7,7 @@
 #define WEIR_BUFFER_HEAPS_H
 
 #include "base/list.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "buffer/heap.h"
 
 typedef struct weir__heaps {

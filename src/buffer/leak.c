@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/end_hooks.h"
 #include "base/log.h"
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "buffer/leak_record.h"
 #include "buffer/leak_report.h"
 

@@ -11,7 +11,7 @@
 #define WEIR_BUFFER_LEAK_H
 
 #include <weir/buf.h>
-#include <weir/leak.h>
+#include <weir/pool.h>
 
 #include "buffer/leak_record.h"
 

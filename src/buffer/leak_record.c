@@ -19,11 +19,11 @@
 
 #include <weir/thread.h>
 
-#include "sys/backtrace.h"
-#include "sys/clock.h"
+#include "os/backtrace.h"
+#include "os/clock.h"
 #include "base/memory.h"
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "buffer/leak.h"
 
 #define BUCKETS_MIN 64

@@ -19,13 +19,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/leak.h>
+#include <weir/pool.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "sys/symbol.h"
-#include "sys/thread.h"
+#include "os/symbol.h"
+#include "os/thread.h"
 
 #define TEXT_SIZE 16384
 #define TEXT_CUT "  ...\n"

@@ -2,7 +2,7 @@
 /*
  * Integers whose size is known only at run time. Those of fixed size are inline in the header.
  */
-#include <weir/number.h>
+#include <weir/buf.h>
 
 #include "base/no_stack_protector.h"
 

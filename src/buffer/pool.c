@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/turn_hooks.h"
 #include "buffer/heaps.h"
 

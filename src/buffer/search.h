@@ -5,7 +5,7 @@
 #ifndef WEIR_BUFFER_SEARCH_H
 #define WEIR_BUFFER_SEARCH_H
 
-#include <weir/search.h>
+#include <weir/buf.h>
 
 /* weir_span_find_any a byte at a time: for large sets, and for what does not fill a vector. */
 ssize_t weir__span_find_any_plain(weir_span span, const weir_byte_set *set);

@@ -4,7 +4,7 @@
  */
 #include "buffer/slab.h"
 
-#include "sys/pages.h"
+#include "os/pages.h"
 
 #define SLAB_SIZE_MIN ((size_t)64 << 10)
 #define SLAB_SIZE_MAX ((size_t)1 << 20)

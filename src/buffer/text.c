@@ -2,7 +2,7 @@
 /*
  * Text in and out of a buffer.
  */
-#include <weir/text.h>
+#include <weir/buf.h>
 
 #include <stdio.h>
 

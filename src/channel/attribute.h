@@ -5,7 +5,7 @@
 #ifndef WEIR_CHANNEL_ATTRIBUTE_H
 #define WEIR_CHANNEL_ATTRIBUTE_H
 
-#include <weir/attribute.h>
+#include <weir/channel.h>
 
 /*
  * Sets values that stay somebody else's: the channel frees none of them. For a new channel that

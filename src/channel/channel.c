@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "channel/attribute.h"
 #include "channel/posted_call.h"
 #include "channel/channel_stats.h"

@@ -19,7 +19,7 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/table.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "channel/channel.h"
 
 struct weir_channel_group {

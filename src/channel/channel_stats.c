@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include <weir/channel_stats.h>
+#include <weir/channel.h>
 #include <weir/error.h>
 
 #include "base/metric.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting what channels do, for weir/channel_stats.h.
+ * Counting what channels do, for weir/channel.h.
  *
  * Each kind of transport has figures of its own in each account (base/sharded_counters.h). The channel layer
  * counts almost everything; a transport calls weir__stats_received, or weir__stats_message, for

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 #define CONNECT_TIMEOUT_NS weir_seconds(30)
 #define CLOSE_TIMEOUT_NS weir_seconds(3)

@@ -14,7 +14,7 @@
 
 #include <assert.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 /* The slots of a weir_handler, as bits of a mask. */
 enum {

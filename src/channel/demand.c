@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "channel/remote_handler.h"
 

@@ -18,7 +18,7 @@
 #ifndef WEIR_CHANNEL_DEMAND_H
 #define WEIR_CHANNEL_DEMAND_H
 
-#include <weir/demand.h>
+#include <weir/handler.h>
 
 #include "channel/channel.h"
 #include "channel/msg_queue.h"

@@ -2,7 +2,7 @@
 /*
  * Events without contents: static messages, of which the library holds a reference for ever.
  */
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include <assert.h>
 

@@ -9,7 +9,7 @@
 #ifndef WEIR_CHANNEL_INVOKE_H
 #define WEIR_CHANNEL_INVOKE_H
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 /* An event, or something asked for; what it brings is its receiver's. */
 typedef struct weir__event {

@@ -5,7 +5,7 @@
 #ifndef WEIR_CHANNEL_MSG_QUEUE_H
 #define WEIR_CHANNEL_MSG_QUEUE_H
 
-#include <weir/demand.h>
+#include <weir/handler.h>
 
 typedef weir_msg_queue weir__msg_queue;
 

@@ -7,7 +7,7 @@
 #define WEIR_CHANNEL_POSTED_CALL_H
 
 #include <weir/channel.h>
-#include <weir/task.h>
+#include <weir/executor.h>
 
 typedef struct weir__call weir__call;
 

@@ -17,7 +17,7 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "channel/remote_handler.h"
 

@@ -36,7 +36,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "base/memory.h"
 #include "channel/pipeline_change.h"

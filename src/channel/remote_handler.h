@@ -22,10 +22,10 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 #include "base/list.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "channel/ctx.h"
 #include "channel/invoke.h"
 

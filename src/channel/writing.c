@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "channel/channel_stats.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/base64.h>
+#include <weir/text_codecs.h>
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #define ROOM_MIN 64    /* for bytes that more will follow */
 #define SMALL_MAX 4096 /* a buffer of this size may as well be kept */

@@ -13,7 +13,7 @@
 #ifndef WEIR_CODEC_CUMULATION_H
 #define WEIR_CODEC_CUMULATION_H
 
-#include <weir/decoder.h>
+#include <weir/codec.h>
 
 /* Takes: msg, a buffer or a composite. Fails with -ENOMEM: then these bytes are lost. */
 int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg);

@@ -8,12 +8,12 @@
  * behind may do anything then: give the decoder more bytes, which wait until this turn of the loop
  * is over; remove it; end the input.
  */
-#include <weir/decoder.h>
+#include <weir/codec.h>
 
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/no_stack_protector.h"

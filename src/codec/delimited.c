@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/delimited.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

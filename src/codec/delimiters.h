@@ -11,7 +11,7 @@
 #ifndef WEIR_CODEC_DELIMITERS_H
 #define WEIR_CODEC_DELIMITERS_H
 
-#include <weir/search.h>
+#include <weir/buf.h>
 
 #include "codec/frames.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/encoder.h>
+#include <weir/codec.h>
 
 #include "codec/encoding.h"
 

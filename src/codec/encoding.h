@@ -5,8 +5,7 @@
 #ifndef WEIR_CODEC_ENCODING_H
 #define WEIR_CODEC_ENCODING_H
 
-#include <weir/encoder.h>
-#include <weir/msg_encoder.h>
+#include <weir/codec.h>
 
 typedef struct weir__encoding {
     const weir_msg_type *type;

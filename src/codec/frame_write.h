@@ -9,7 +9,7 @@
 #define WEIR_CODEC_FRAME_WRITE_H
 
 #include <weir/buf.h>
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 /* How many bytes a buffer, a composite or a file range has to be sent; -1 of anything else. */
 int64_t weir__enclose_length(weir_msg *msg);

@@ -7,7 +7,7 @@
 #ifndef WEIR_CODEC_FRAMES_H
 #define WEIR_CODEC_FRAMES_H
 
-#include <weir/decoder.h>
+#include <weir/codec.h>
 
 #define WEIR__FRAMES_TEXT_LIMIT ((size_t)64 << 10) /* if none is given: of frames for people */
 #define WEIR__FRAMES_LIMIT ((size_t)1 << 20)       /* and of others */

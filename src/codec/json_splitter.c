@@ -3,11 +3,11 @@
  * The end of a JSON value is where as many brackets have been closed as were opened. How far that
  * count has come is kept from call to call, so that no byte is looked at twice.
  */
-#include <weir/json_splitter.h>
+#include <weir/frames.h>
 
 #include <string.h>
 
-#include <weir/search.h>
+#include <weir/buf.h>
 
 #include "base/options.h"
 #include "codec/frames.h"

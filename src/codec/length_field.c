@@ -3,7 +3,7 @@
  * The length of a frame is what its field says, plus `rest`: all that the field does not count. The
  * field may say anything up to 2^64 - 1, so the sum is made with care.
  */
-#include <weir/length_field.h>
+#include <weir/frames.h>
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/length_prepender.h>
+#include <weir/frames.h>
 
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "base/options.h"
 #include "codec/frame_write.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include <string.h>
 

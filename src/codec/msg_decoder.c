@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/msg_decoder.h>
+#include <weir/codec.h>
 
 #include "channel/demand.h"
 #include "codec/encoding.h"

@@ -4,11 +4,11 @@
  * and a combiner completes that of the write: it can then no longer be cancelled, because a part of
  * a message is worse than none.
  */
-#include <weir/msg_encoder.h>
+#include <weir/codec.h>
 
 #include <errno.h>
 
-#include <weir/combiner.h>
+#include <weir/promise.h>
 
 #include "base/memory.h"
 #include "codec/encoding.h"

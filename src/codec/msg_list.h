@@ -6,7 +6,7 @@
 #ifndef WEIR_CODEC_MSG_LIST_H
 #define WEIR_CODEC_MSG_LIST_H
 
-#include <weir/msg_list.h>
+#include <weir/codec.h>
 
 #define WEIR__MSG_LIST_FEW 8
 

@@ -6,7 +6,7 @@
 #ifndef WEIR_CODEC_PROXY_HEADER_H
 #define WEIR_CODEC_PROXY_HEADER_H
 
-#include <weir/proxy_header.h>
+#include <weir/proxy_protocol.h>
 
 struct weir_proxy_header {
     weir_msg msg; /* first */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/attribute.h>
-#include <weir/decoder.h>
+#include <weir/channel.h>
+#include <weir/codec.h>
 #include <weir/error.h>
 #include <weir/pipeline.h>
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <weir/text.h>
+#include <weir/buf.h>
 
 #include "base/address.h"
 #include "codec/proxy_header.h"

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "base/address.h"
 #include "base/crc32c.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/strings.h>
+#include <weir/text_codecs.h>
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/codec.h>
 #include <weir/error.h>
-#include <weir/text.h>
 
 #include "base/memory.h"
 #include "base/options.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/varint_frames.h>
+#include <weir/frames.h>
 
 #include <string.h>
 
-#include <weir/bytes.h>
-#include <weir/number.h>
+#include <weir/buf.h>
 
 #include "base/options.h"
 #include "codec/frame_write.h"

@@ -17,7 +17,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "base/memory.h"
 #include "base/options.h"

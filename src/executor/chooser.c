@@ -2,13 +2,12 @@
 /*
  * The choosers that need no memory of more than one number.
  */
-#include <weir/chooser.h>
+#include <weir/group.h>
 
 #include <stdatomic.h>
 
-#include <weir/group.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "executor/executor.h"
 
 /* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */

@@ -7,7 +7,7 @@
  * who makes it zero completes the aggregate. The count is acquire-release, so that this one comes
  * after the aggregate was set and after all failures.
  */
-#include <weir/combiner.h>
+#include <weir/promise.h>
 
 #include <errno.h>
 

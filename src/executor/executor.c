@@ -33,7 +33,7 @@
 
 #include <weir/error.h>
 
-#include "sys/futex.h"
+#include "os/futex.h"
 #include "base/turn_hooks.h"
 #include "executor/schedule.h"
 #include "executor/timer.h"

@@ -20,13 +20,13 @@
 #include <weir/timer.h>
 
 #include "base/sharded_counters.h"
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/metric.h"
 #include "base/queue.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "base/timers.h"
 #include "executor/member.h"
 #include "executor/leases.h"

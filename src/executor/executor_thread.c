@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-#include "sys/clock.h"
-#include "sys/futex.h"
+#include "os/clock.h"
+#include "os/futex.h"
 #include "base/memory.h"
 
 enum {

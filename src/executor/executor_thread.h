@@ -11,7 +11,7 @@
 
 #include <weir/thread.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 
 typedef struct weir__worker weir__worker;
 

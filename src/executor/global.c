@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/poison.h"
-#include "sys/process.h"
+#include "os/process.h"
 
 #define IDLE_NS weir_seconds(1)
 #define EXIT_PATIENCE_NS weir_ms(100)

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "base/end_hooks.h"
 #include "base/log.h"

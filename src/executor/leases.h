@@ -22,7 +22,7 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 typedef struct weir__roster {
     weir__refs refs; /* the group's, and each of its executors': one may outlive the group */

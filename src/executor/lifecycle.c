@@ -30,12 +30,12 @@
 #include <stdio.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
-#include <weir/schedule.h>
+#include <weir/thread.h>
+#include <weir/timer.h>
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "sys/pages.h"
+#include "os/pages.h"
 #include "executor/shutdown_grace.h"
 #include "executor/promise.h"
 

@@ -32,7 +32,7 @@
 
 #include <weir/error.h>
 
-#include "sys/futex.h"
+#include "os/futex.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"

@@ -5,7 +5,6 @@
 #ifndef WEIR_EXECUTOR_SCHEDULE_H
 #define WEIR_EXECUTOR_SCHEDULE_H
 
-#include <weir/schedule.h>
 #include <weir/timer.h>
 
 /* Whether the timer is a scheduled task's, not one in the user's memory. */

@@ -12,7 +12,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-#include <weir/task.h>
+#include <weir/executor.h>
 
 #define WEIR__TASK_RETURNS 4
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handler/admission.h"
 
-#include <weir/ctx.h>
 #include <weir/error.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/log.h"

@@ -8,14 +8,14 @@
  * Then the next may go in any case: what takes the room is behind us, and nobody would tell when it
  * does no more.
  */
-#include <weir/chunked_writing.h>
+#include <weir/chunks.h>
 
 #include <errno.h>
 
 #include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/error.h>
-#include <weir/pending_writes.h>
+#include <weir/flow_control.h>
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"

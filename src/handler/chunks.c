@@ -9,7 +9,7 @@
 #include <weir/promise.h>
 
 #include "base/memory.h"
-#include "sys/system.h"
+#include "os/system.h"
 
 /*
  * What TLS puts into one buffer: 7 records of 16 KiB. Smaller pieces cost more calls, and more

@@ -6,7 +6,7 @@
 #define WEIR_HANDLER_CHUNKS_H
 
 #include <weir/chunks.h>
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 struct weir_chunks {
     weir_msg msg; /* first */

@@ -3,7 +3,7 @@
  * All counts are under one lock, which is held for a look into the table and an addition: twice in
  * the life of a connection.
  */
-#include <weir/connection_limit.h>
+#include <weir/connection_limits.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "handler/admission.h"
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */

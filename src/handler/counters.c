@@ -4,7 +4,7 @@
  * figures once for many messages. All accesses are relaxed, since no figure says anything of
  * another.
  */
-#include <weir/counters.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <weir/channel.h>
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/memory.h"

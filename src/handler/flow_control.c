@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <weir/flow_control.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "channel/demand.h"

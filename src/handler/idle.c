@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/idle.h>
+#include <weir/timeouts.h>
 
 #include <assert.h>
 #include <string.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/options.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include <weir/channel.h>
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 #include "channel/last_sent.h"
 

@@ -8,7 +8,7 @@
 #ifndef WEIR_HANDLER_IDLE_WATCH_H
 #define WEIR_HANDLER_IDLE_WATCH_H
 
-#include <weir/idle.h>
+#include <weir/timeouts.h>
 #include <weir/timer.h>
 
 #define WEIR__IDLE_KINDS 3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/ip_filter.h>
+#include <weir/connection_limits.h>
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -2,17 +2,17 @@
 /*
  * The log takes no line ends: a dump is a line for each 16 bytes.
  */
-#include <weir/logging.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/channel.h>
-#include <weir/ctx.h>
 #include <weir/error.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
-#include <weir/text.h>
 
 #include "base/log.h"
 #include "base/options.h"

@@ -5,7 +5,7 @@
 #ifndef WEIR_HANDLER_OWN_PROMISE_H
 #define WEIR_HANDLER_OWN_PROMISE_H
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 
 /*
  * What to pass on in place of `done`: a promise whose listeners run on the handler's executor. It

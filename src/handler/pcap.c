@@ -10,16 +10,16 @@
 
 #include <weir/error.h>
 
-#include "sys/background_writer.h"
-#include "sys/clock.h"
-#include "sys/descriptor.h"
-#include "sys/file.h"
+#include "os/background_writer.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/file.h"
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 
 #define QUEUE_BYTES ((size_t)16 * 1024 * 1024)

@@ -5,7 +5,7 @@
 #ifndef WEIR_HANDLER_PCAP_H
 #define WEIR_HANDLER_PCAP_H
 
-#include <weir/pcap.h>
+#include <weir/observe.h>
 
 #include "handler/ip_packet.h"
 

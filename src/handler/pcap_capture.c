@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include <weir/channel.h>
-#include <weir/ctx.h>
 #include <weir/datagram.h>
-#include <weir/events.h>
 #include <weir/file_range.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "channel/channel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/pending_writes.h>
+#include <weir/flow_control.h>
 
 #include <errno.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/read_timeout.h>
+#include <weir/timeouts.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/options.h"

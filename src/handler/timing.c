@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/timing.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/memory.h"
 #include "base/metric.h"
 #include "base/options.h"

@@ -3,12 +3,12 @@
  * A message gets its place in the row when it is the first of the channel: so channels that share a
  * limit take turns, and each waits for one time only.
  */
-#include <weir/traffic_shaping.h>
+#include <weir/traffic.h>
 
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/pending_writes.h>
+#include <weir/flow_control.h>
 #include <weir/pipeline.h>
 
 #include "base/options.h"

@@ -11,8 +11,8 @@
 #define WEIR_HANDLER_WRITE_OBSERVER_H
 
 #include <weir/channel.h>
+#include <weir/executor.h>
 #include <weir/promise.h>
-#include <weir/task.h>
 
 typedef struct weir__messenger {
     union {

@@ -3,14 +3,14 @@
  * Writes that have not been sent stand in a list, the oldest first; since all have the same time,
  * that is the order in which it runs out, and one timer, for the first of them, is enough.
  */
-#include <weir/write_timeout.h>
+#include <weir/timeouts.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/channel.h>
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "base/list.h"

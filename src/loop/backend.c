@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sys/environment.h"
+#include "os/environment.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/poison.h"

@@ -3,7 +3,7 @@
  * A process on a loop: its pidfd is watched, and becomes readable when it has ended. The watch
  * closes then, and its last word is ours: so `exited` comes once, whoever ends the watch.
  */
-#include <weir/child.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,16 +11,15 @@
 #include <sys/wait.h>
 
 #include <weir/error.h>
-#include <weir/fd_watch.h>
 
-#include "sys/descriptor.h"
-#include "sys/environment.h"
+#include "os/descriptor.h"
+#include "os/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "sys/process.h"
+#include "os/process.h"
 #include "base/refcount.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
 

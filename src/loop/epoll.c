@@ -16,10 +16,10 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
-#include "sys/descriptor.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
 #include "base/memory.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/io.h"

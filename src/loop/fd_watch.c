@@ -17,7 +17,7 @@
  *
  * The memory goes when the users, the loop (until it is CLOSED) and the task have let go of it.
  */
-#include <weir/fd_watch.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -31,7 +31,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
 

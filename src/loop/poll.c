@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/memory.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/io.h"
 #include "loop/readiness.h"

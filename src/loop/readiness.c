@@ -20,7 +20,7 @@
 #include <poll.h>
 
 #include "base/memory.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 

@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"

@@ -6,7 +6,7 @@
  * first. The claim ends with the release, or with the loop: from then on this one does not read, so
  * that the next may be created at once, though its descriptor may still be open.
  */
-#include <weir/signals.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -14,13 +14,12 @@
 #include <sys/signalfd.h>
 
 #include <weir/error.h>
-#include <weir/fd_watch.h>
 
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "sys/system.h"
-#include "sys/thread.h"
+#include "os/system.h"
+#include "os/thread.h"
 #include "loop/signals.h"
 
 #define READS_MAX 16 /* in a turn: queued real-time signals may be many */

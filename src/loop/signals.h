@@ -6,7 +6,7 @@
 #ifndef WEIR_LOOP_SIGNALS_H
 #define WEIR_LOOP_SIGNALS_H
 
-#include "sys/signal_set.h"
+#include "os/signal_set.h"
 
 /* Claims all signals of the set. Any thread. Fails with -EBUSY if one of them has a receiver. */
 int weir__signals_claim(weir__signal_set set);

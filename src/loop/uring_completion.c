@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"

@@ -8,7 +8,7 @@
  */
 #include <errno.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/memory.h"
 #include "loop/uring.h"
 

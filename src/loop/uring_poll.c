@@ -16,7 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "loop/readiness.h"
 #include "loop/uring.h"

@@ -13,7 +13,7 @@
 
 #include <weir/base.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "loop/uring.h"
 
 #define ROUND_TRIP_NS weir_ms(50)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "executor/executor.h"
 #include "loop/uring.h"
 

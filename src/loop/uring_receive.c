@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "sys/pages.h"
+#include "os/pages.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/uring.h"

@@ -12,7 +12,7 @@
  */
 #include <poll.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "loop/uring.h"
 
 #define CROWD_MIN 4  /* completions of a turn: with fewer to share it the question costs more */

@@ -6,7 +6,7 @@
  */
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/log.h"
 #include "loop/uring.h"
 

@@ -7,8 +7,8 @@
 
 #include <weir/address.h>
 
-#include "sys/file.h"
-#include "sys/thread.h"
+#include "os/file.h"
+#include "os/thread.h"
 
 typedef struct weir__hosts {
     weir__mutex lock;

@@ -8,7 +8,7 @@
 #ifndef WEIR_RESOLVER_QUERY_H
 #define WEIR_RESOLVER_QUERY_H
 
-#include <weir/addresses.h>
+#include <weir/address.h>
 
 #include "base/list.h"
 #include "base/string_map.h"

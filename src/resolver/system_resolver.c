@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/group.h"

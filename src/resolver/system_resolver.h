@@ -12,8 +12,8 @@
 #ifndef WEIR_RESOLVER_SYSTEM_RESOLVER_H
 #define WEIR_RESOLVER_SYSTEM_RESOLVER_H
 
-#include "sys/host_lookup.h"
-#include "sys/thread.h"
+#include "os/host_lookup.h"
+#include "os/thread.h"
 #include "resolver/hosts_file.h"
 #include "resolver/query.h"
 #include "resolver/resolver.h"

@@ -6,7 +6,7 @@
 #ifndef WEIR_TLS_FIRST_BYTES_H
 #define WEIR_TLS_FIRST_BYTES_H
 
-#include <weir/decoder.h>
+#include <weir/codec.h>
 
 /* The first member of a handler's state. */
 typedef struct weir__first_bytes {

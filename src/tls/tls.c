@@ -49,7 +49,7 @@
 #include <string.h>
 
 #include <weir/channel.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "base/options.h"
 #include "base/no_stack_protector.h"

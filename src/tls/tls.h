@@ -12,8 +12,8 @@
 #ifndef WEIR_TLS_TLS_H
 #define WEIR_TLS_TLS_H
 
-#include <weir/decoder.h>
-#include <weir/pending_writes.h>
+#include <weir/codec.h>
+#include <weir/flow_control.h>
 #include <weir/tls.h>
 
 #include "tls/engine.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/memory.h>
 
 #include "tls/engine.h"

@@ -5,7 +5,7 @@
 #ifndef WEIR_TLS_TLS_CERTIFICATE_H
 #define WEIR_TLS_TLS_CERTIFICATE_H
 
-#include <weir/tls_certificate.h>
+#include <weir/tls_context.h>
 
 #include "base/refcount.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <weir/ctx.h>
+#include <weir/handler.h>
 #include <weir/memory.h>
 
 static weir_tls_choice *choice_of(weir_msg *msg)

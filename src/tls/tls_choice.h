@@ -8,7 +8,7 @@
 #define WEIR_TLS_TLS_CHOICE_H
 
 #include <weir/channel.h>
-#include <weir/tls_choice.h>
+#include <weir/tls_context.h>
 
 #include "tls/engine.h"
 

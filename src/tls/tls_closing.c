@@ -14,7 +14,7 @@
 
 #include <weir/channel.h>
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/memory.h>
 
 #include "tls/tls.h"

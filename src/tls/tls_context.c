@@ -16,9 +16,9 @@
 
 #include <weir/error.h>
 #include <weir/memory.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
-#include "sys/mutex.h"
+#include "os/mutex.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "tls/tls_context_options.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <weir/memory.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
 #include "base/options.h"
 #include "tls/tls_alpn.h"

@@ -2,7 +2,7 @@
 /*
  * Two bytes at the most decide: TLS begins with a record of the handshake (22), of version 3.x.
  */
-#include <weir/tls_detect.h>
+#include <weir/tls.h>
 
 #include <errno.h>
 

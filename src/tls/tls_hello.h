@@ -5,7 +5,7 @@
 #ifndef WEIR_TLS_TLS_HELLO_H
 #define WEIR_TLS_TLS_HELLO_H
 
-#include <weir/tls_hello.h>
+#include <weir/tls.h>
 
 #define WEIR__TLS_NAME_SIZE 256
 

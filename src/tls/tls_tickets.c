@@ -14,7 +14,7 @@
 #include <weir/error.h>
 #include <weir/memory.h>
 
-#include "sys/mutex.h"
+#include "os/mutex.h"
 #include "base/refcount.h"
 #include "tls/engine.h"
 #include "tls/tls_reason.h"

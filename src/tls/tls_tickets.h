@@ -6,7 +6,7 @@
 #define WEIR_TLS_TLS_TICKETS_H
 
 #include <weir/clock.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
 #define WEIR__TLS_TICKET_NAME_SIZE 16
 

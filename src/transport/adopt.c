@@ -2,17 +2,14 @@
 /*
  * Asks a socket what it is, and makes the channel that fits, as if it had made the socket itself.
  */
-#include <weir/adopt.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <stdio.h>
 
 #include <weir/error.h>
-#include <weir/tcp.h>
-#include <weir/udp.h>
-#include <weir/unix.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/log.h"
 #include "channel/channel.h"
 #include "transport/socket.h"

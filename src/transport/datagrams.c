@@ -12,7 +12,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "transport/socket.h"
 
 #define ROOM_MIN_NS weir_us(50)

@@ -20,7 +20,7 @@
 
 #include <weir/composite.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "transport/datagrams.h"
 #include "transport/fd_passing.h"
 

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "loop/loop.h"
 #include "transport/receive.h"
 #include "transport/socket.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "buffer/descriptors.h"
 #include "channel/transport.h"
 #include "transport/receive.h"

@@ -20,13 +20,12 @@
  * hears of the end in the second task that comes by, behind the one that tells our own handlers: so
  * `inactive` comes to us first, and then to the peer.
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <stdio.h>
 
 #include <weir/buf.h>
-#include <weir/bytes.h>
 #include <weir/error.h>
 
 #include "channel/channel_stats.h"

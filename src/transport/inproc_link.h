@@ -21,7 +21,7 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "channel/msg_queue.h"
 
 typedef struct weir__name weir__name;

@@ -2,7 +2,7 @@
 /*
  * Listeners inside the process: each has a name, and a door at which links wait for it (name.h).
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 

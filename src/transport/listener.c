@@ -20,10 +20,10 @@
 
 #include <weir/error.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
 #include "transport/socket.h"

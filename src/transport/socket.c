@@ -10,7 +10,7 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 
 int weir__socket_create(int family, int type, int *ret_descriptor)
 {

@@ -15,8 +15,8 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "sys/descriptor.h"
-#include "sys/system.h"
+#include "os/descriptor.h"
+#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "channel/channel_stats.h"
 #include "transport/fd_passing.h"

@@ -2,7 +2,7 @@
 /*
  * TCP: stream sockets and their listeners, for internet addresses.
  */
-#include <weir/tcp.h>
+#include <weir/transport.h>
 
 #include "transport/listener.h"
 #include "transport/stream.h"

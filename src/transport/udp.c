@@ -2,7 +2,7 @@
 /*
  * UDP: datagram sockets for internet addresses, and their multicast groups.
  */
-#include <weir/udp.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <net/if.h>
@@ -12,7 +12,7 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "sys/system.h"
+#include "os/system.h"
 #include "channel/posted_call.h"
 #include "transport/datagrams.h"
 #include "transport/socket.h"

@@ -3,11 +3,11 @@
  * Unix sockets: what stream.c, packets.c, datagrams.c and listener.c do for addresses that may be
  * files.
  */
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "transport/datagrams.h"
 #include "transport/listener.h"
 #include "transport/unix_seqpacket.h"

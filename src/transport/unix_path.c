@@ -16,11 +16,11 @@
 
 #include <weir/error.h>
 
-#include "sys/descriptor.h"
+#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "sys/random.h"
-#include "sys/system.h"
+#include "os/random.h"
+#include "os/system.h"
 #include "transport/socket.h"
 
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)

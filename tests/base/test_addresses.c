@@ -2,7 +2,7 @@
 /*
  * Lists of addresses.
  */
-#include <weir/addresses.h>
+#include <weir/address.h>
 
 #include <errno.h>
 

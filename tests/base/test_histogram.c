@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/histogram.h"
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "support/memory.h"
 
 static weir_histogram *create(void)

@@ -12,7 +12,7 @@
 #include <weir/thread.h>
 
 #include "base/local.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/memory.h"
 
 static _Atomic int removals;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 struct record {
     int calls;

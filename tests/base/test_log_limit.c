@@ -5,7 +5,7 @@
 #include "base/log_limit.h"
 
 #include "base/log.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 #define START_NS 1000

@@ -11,7 +11,7 @@
 
 #include "base/histogram.h"
 #include "base/metric.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/memory.h"
 
 static weir_metric *create(enum weir_metric_kind kind, const char *name)

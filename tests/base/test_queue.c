@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 struct item {

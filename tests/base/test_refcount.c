@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/refcount.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 
 TEST(refcount, the_maker_is_the_last_if_nobody_retained)
 {

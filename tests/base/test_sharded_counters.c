@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 #define LAST (WEIR__ACCOUNT_FIGURES - 1)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -7,7 +7,7 @@
 
 #include "support/test.h"
 
-#include "sys/random.h"
+#include "os/random.h"
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)

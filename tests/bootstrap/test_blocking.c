@@ -13,10 +13,10 @@
 #include <weir/pipeline.h>
 #include <weir/resolver.h>
 #include <weir/server.h>
-#include <weir/tcp.h>
+#include <weir/transport.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/channel/pointer_state.h"

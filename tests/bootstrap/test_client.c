@@ -12,7 +12,7 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/channel/pointer_state.h"

@@ -3,7 +3,7 @@
  * Pools of connections: C.12, ChannelPool. Each test has a server on the same loop. Time and those
  * who watch are in test_client_pool_time.c and test_client_pool_watch.c.
  */
-#include <weir/client_pool.h>
+#include <weir/client.h>
 
 #include <errno.h>
 #include <stdio.h>

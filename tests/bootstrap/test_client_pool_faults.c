@@ -4,7 +4,7 @@
  * used, and is closed. Whatever fails: who acquires gets a channel or an error, a pool that is
  * closed says so, and no descriptor is left.
  */
-#include <weir/client_pool.h>
+#include <weir/client.h>
 
 #include <netinet/in.h>
 #include <sys/socket.h>

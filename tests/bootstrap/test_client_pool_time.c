@@ -3,7 +3,7 @@
  * Who waits for a connection of a pool, and for how long; and how long a pool keeps what nobody
  * wants. Each test has a server on the same loop.
  */
-#include <weir/client_pool.h>
+#include <weir/client.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/executor/run_on_thread.h"

@@ -3,14 +3,14 @@
  * Pools whose connections are looked at: whether they are well, and who else wants to know; then
  * the same without memory, and by many threads. Each test has a server on the same loop.
  */
-#include <weir/client_pool.h>
+#include <weir/client.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include <weir/error.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/executor/group.h"

@@ -2,7 +2,7 @@
 /*
  * A pool for each address.
  */
-#include <weir/client_pools.h>
+#include <weir/client.h>
 
 #include <errno.h>
 #include <stdio.h>

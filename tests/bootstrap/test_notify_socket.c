@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/systemd.h>
+#include <weir/restart.h>
 
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"

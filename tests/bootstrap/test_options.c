@@ -3,7 +3,7 @@
  * Options of servers, clients, pools and resolvers that make no sense: each is refused, and the log
  * says which it was, once.
  */
-#include <weir/client_pool.h>
+#include <weir/client.h>
 #include <weir/resolver.h>
 #include <weir/server.h>
 

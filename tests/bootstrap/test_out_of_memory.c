@@ -7,8 +7,8 @@
 
 #include <weir/server.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/log_capture.h"

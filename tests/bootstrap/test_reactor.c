@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include <weir/adopt.h>
+#include <weir/transport.h>
 
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"

@@ -19,14 +19,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/adopt.h>
-#include <weir/child.h>
 #include <weir/clock.h>
 #include <weir/error.h>
+#include <weir/transport.h>
+#include <weir/watch.h>
 
-#include "sys/clock.h"
-#include "sys/system.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/system.h"
+#include "os/thread.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/successor.h"
 #include "support/bootstrap/raw_client.h"

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/signals.h>
+#include <weir/watch.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/group.h"

@@ -10,10 +10,10 @@
 
 #include <weir/error.h>
 #include <weir/pipeline.h>
-#include <weir/schedule.h>
-#include <weir/tcp.h>
+#include <weir/timer.h>
+#include <weir/transport.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/run_on_thread.h"

@@ -3,7 +3,7 @@
  * What a service manager hands over, and hears. Descriptors begin at 3, which a test has in use: so
  * those parts run in a copy of the process.
  */
-#include <weir/systemd.h>
+#include <weir/restart.h>
 
 #include <errno.h>
 #include <fcntl.h>

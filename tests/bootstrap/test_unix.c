@@ -13,7 +13,7 @@
 #include <weir/datagram.h>
 #include <weir/pipeline.h>
 #include <weir/server.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/bootstrap/echo_service.h"
 #include "support/channel/test_channel.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <weir/number.h>
+#include <weir/buf.h>
 
 struct number {
     size_t size;

@@ -9,9 +9,9 @@
 
 #include <sched.h>
 
-#include <weir/number.h>
+#include <weir/buf.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/child.h"
 
 #define MIB ((size_t)1 << 20)

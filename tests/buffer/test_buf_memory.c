@@ -4,9 +4,9 @@
  */
 #include "support/buffer/buf.h"
 
-#include <weir/local.h>
-#include <weir/number.h>
+#include <weir/buf.h>
 #include <weir/pool.h>
+#include <weir/thread.h>
 
 #include "support/memory.h"
 

@@ -8,9 +8,7 @@
  */
 #include <stdio.h>
 
-#include <weir/number.h>
-#include <weir/search.h>
-#include <weir/text.h>
+#include <weir/buf.h>
 
 #include "buffer/buf_model.h"
 #include "buffer/number_table.h"

@@ -4,7 +4,7 @@
  */
 #include "support/buffer/buf.h"
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 static void assert_span(weir_span span, const char *text)
 {

@@ -7,8 +7,8 @@
 
 #include <limits.h>
 
-#include <weir/local.h>
 #include <weir/pool.h>
+#include <weir/thread.h>
 
 #include "support/buffer/buf.h"
 #include "support/buffer/composite.h"

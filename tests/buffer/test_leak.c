@@ -3,7 +3,7 @@
  * Leak records: who is watched, what is found, what a report says. One of the reports is the one
  * that docs/internals/buffer.md shows.
  */
-#include <weir/leak.h>
+#include <weir/pool.h>
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 #include <weir/composite.h>
 #include <weir/file_range.h>
-#include <weir/local.h>
 #include <weir/log.h>
+#include <weir/thread.h>
 
 #include "base/end_hooks.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "buffer/leak.h"
 #include "support/buffer/buf.h"
 #include "support/memory.h"

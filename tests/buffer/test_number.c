@@ -7,7 +7,7 @@
 #include <float.h>
 #include <math.h>
 
-#include <weir/number.h>
+#include <weir/buf.h>
 
 /* ---- of fixed size ---- */
 

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/local.h>
 #include <weir/metric.h>
+#include <weir/thread.h>
 
-#include "sys/pages.h"
+#include "os/pages.h"
 #include "base/poison.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "base/turn_hooks.h"
 #include "buffer/heaps.h"
 #include "support/buffer/pool.h"

@@ -5,7 +5,7 @@
  */
 #include "buffer/search.h"
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "support/buffer/buf.h"
 
 #define LENGTH_MAX 70 /* beyond four vectors */

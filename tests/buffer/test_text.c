@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include <weir/text.h>
+#include <weir/buf.h>
 
 #include "support/memory.h"
 

@@ -2,7 +2,7 @@
 /*
  * Values that users hang on a channel.
  */
-#include <weir/attribute.h>
+#include <weir/channel.h>
 
 #include <errno.h>
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/channel_group.h>
 #include <weir/error.h>
-#include <weir/number.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/channel/channel_room.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include <weir/attribute.h>
+#include <weir/channel.h>
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"

@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 
-#include <weir/bytes.h>
-#include <weir/channel_stats.h>
+#include <weir/buf.h>
+#include <weir/channel.h>
 #include <weir/composite.h>
 #include <weir/error.h>
 #include <weir/file_range.h>

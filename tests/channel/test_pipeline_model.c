@@ -17,7 +17,7 @@
 
 #include <weir/error.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "channel/remote_handler.h"
 #include "channel/invoke.h"
 #include "support/channel/test_channel.h"

@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 
 static const weir_channel_options *on_demand = WEIR_CHANNEL_OPTIONS(.read_on_demand = true);

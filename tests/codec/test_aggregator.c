@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include <weir/buf.h>
-#include <weir/bytes.h>
 #include <weir/channel.h>
 #include <weir/embedded.h>
 #include <weir/error.h>

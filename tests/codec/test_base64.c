@@ -2,13 +2,13 @@
 /*
  * Base64: the vectors of RFC 4648, what it refuses, and both ways through a pipeline.
  */
-#include <weir/base64.h>
+#include <weir/text_codecs.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include <weir/composite.h>
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include "support/codec/round_trip.h"
 #include "support/codec/decoder_fixture.h"

@@ -2,12 +2,12 @@
 /*
  * The base of decoders: ByteToMessageDecoderTest of Netty, and more.
  */
-#include <weir/decoder.h>
+#include <weir/codec.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/error.h>
 #include <weir/pool.h>

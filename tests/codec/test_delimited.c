@@ -3,7 +3,7 @@
  * Delimited frames: DelimiterBasedFrameDecoderTest of Netty, and random ones against a plain
  * reference.
  */
-#include <weir/delimited.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

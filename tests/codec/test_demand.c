@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include <weir/aggregator.h>
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/channel.h>
-#include <weir/decoder.h>
+#include <weir/codec.h>
 #include <weir/embedded.h>
-#include <weir/events.h>
-#include <weir/msg_decoder.h>
+#include <weir/handler.h>
 #include <weir/proxy_protocol.h>
 
 #include "support/codec/feed.h"

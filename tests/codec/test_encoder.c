@@ -2,15 +2,15 @@
 /*
  * The base of encoders.
  */
-#include <weir/encoder.h>
+#include <weir/codec.h>
 
 #include <errno.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/error.h>
 #include <weir/memory.h>
-#include <weir/text.h>
 
 #include "support/codec/feed.h"
 #include "support/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/fixed_frames.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

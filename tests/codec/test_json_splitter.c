@@ -2,12 +2,12 @@
 /*
  * JSON values: JsonObjectDecoderTest of Netty, and depths that would end a recursion.
  */
-#include <weir/json_splitter.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/codec/decoder_fixture.h"
 

@@ -3,7 +3,7 @@
  * Frames with a length field: LengthFieldBasedFrameDecoderTest of Netty, a grid of all parameters
  * against a plain reference, and what an adversary would send.
  */
-#include <weir/length_field.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/length_prepender.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/composite.h>
 #include <weir/file_range.h>
-#include <weir/length_field.h>
 
 #include "support/codec/feed.h"
 #include "support/codec/round_trip.h"

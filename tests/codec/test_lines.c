@@ -2,7 +2,7 @@
 /*
  * Lines: LineBasedFrameDecoderTest of Netty, and more.
  */
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

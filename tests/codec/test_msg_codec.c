@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
-#include <weir/strings.h>
+#include <weir/text_codecs.h>
 
 #include "support/codec/feed.h"
 #include "support/memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/netstrings.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/memory.h"
 #include "support/property.h"

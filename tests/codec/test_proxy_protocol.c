@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include "support/channel/event_recorder.h"
 #include "support/codec/decoder_fixture.h"

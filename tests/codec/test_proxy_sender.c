@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/inproc.h>
 #include <weir/proxy_protocol.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"

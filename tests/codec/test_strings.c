@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/strings.h>
+#include <weir/text_codecs.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include <weir/buf.h>
 #include <weir/composite.h>
-#include <weir/lines.h>
+#include <weir/frames.h>
 
 #include "support/codec/decoder_fixture.h"
 #include "support/memory.h"

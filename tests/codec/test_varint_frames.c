@@ -2,7 +2,7 @@
 /*
  * Varint frames: ProtobufVarint32FrameDecoderTest and ...LengthFieldPrependerTest of Netty.
  */
-#include <weir/varint_frames.h>
+#include <weir/frames.h>
 
 #include <errno.h>
 #include <string.h>

@@ -6,10 +6,7 @@
 #include <cstring>
 
 #include <weir/tls.h>
-#include <weir/tls_choice.h>
-#include <weir/tls_detect.h>
-#include <weir/tls_hello.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 #include <weir/weir.h>
 
 #define EXPECT(condition) expect((condition), #condition, __LINE__)

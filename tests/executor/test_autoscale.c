@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "executor/group.h"
 #include "support/executor/gate.h"

@@ -7,7 +7,7 @@
 #include <weir/error.h>
 #include <weir/promise.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
 #include "support/executor/single_executor.h"

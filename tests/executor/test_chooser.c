@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "executor/group.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include <weir/combiner.h>
 #include <weir/error.h>
 #include <weir/manual.h>
+#include <weir/promise.h>
 
 #include "support/executor/run_on_thread.h"
 #include "support/executor/promises.h"

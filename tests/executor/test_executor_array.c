@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/memory.h"
 #include "support/test.h"
 

@@ -9,10 +9,9 @@
 #include <weir/error.h>
 #include <weir/manual.h>
 #include <weir/metric.h>
-#include <weir/schedule.h>
 #include <weir/timer.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

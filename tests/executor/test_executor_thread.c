@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/gate.h"

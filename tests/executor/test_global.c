@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
 #include <weir/thread.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"

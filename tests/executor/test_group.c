@@ -13,7 +13,7 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "executor/group.h"
 #include "support/child.h"
 #include "support/executor/counted_executor.h"

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
+#include <weir/thread.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "executor/group.h"
 #include "support/executor/counted_executor.h"
 #include "support/executor/gate.h"

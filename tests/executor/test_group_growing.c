@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/pages.h"
-#include "sys/thread.h"
+#include "os/pages.h"
+#include "os/thread.h"
 #include "support/executor/counted_executor.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

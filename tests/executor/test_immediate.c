@@ -10,7 +10,6 @@
 #include <weir/error.h>
 #include <weir/manual.h>
 #include <weir/promise.h>
-#include <weir/schedule.h>
 #include <weir/timer.h>
 
 #include "executor/executor.h"

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/call_order.h"

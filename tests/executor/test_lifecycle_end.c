@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
 #include <weir/metric.h>
-#include <weir/schedule.h>
+#include <weir/thread.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"

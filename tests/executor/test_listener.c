@@ -10,7 +10,7 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/loop.h"

@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 #include <weir/manual.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"

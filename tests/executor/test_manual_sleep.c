@@ -8,12 +8,11 @@
 #include <stdatomic.h>
 
 #include <weir/manual.h>
-#include <weir/schedule.h>
 #include <weir/timer.h>
 
-#include "sys/clock.h"
-#include "sys/futex.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/futex.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/manual_fixture.h"

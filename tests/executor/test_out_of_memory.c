@@ -8,11 +8,11 @@
  */
 #include <errno.h>
 
-#include <weir/combiner.h>
 #include <weir/error.h>
-#include <weir/local.h>
 #include <weir/manual.h>
-#include <weir/schedule.h>
+#include <weir/promise.h>
+#include <weir/thread.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "support/executor/global.h"

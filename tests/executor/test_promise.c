@@ -8,8 +8,8 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "executor/promise.h"
 #include "support/child.h"
 #include "support/executor/run_on_thread.h"

@@ -5,10 +5,10 @@
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
+#include <weir/thread.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/clock.h"
-#include "sys/random.h"
+#include "os/clock.h"
+#include "os/random.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/job.h"
 #include "support/executor/call_order.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/job.h"

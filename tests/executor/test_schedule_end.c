@@ -6,7 +6,7 @@
 
 #include <weir/error.h>
 #include <weir/manual.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/executor/run_on_thread.h"
 #include "support/executor/job.h"

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <weir/local.h>
+#include <weir/thread.h>
 
 #include "base/queue.h"
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

@@ -8,7 +8,7 @@
 #include <weir/error.h>
 #include <weir/timer.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/call_order.h"
 #include "support/executor/single_executor.h"

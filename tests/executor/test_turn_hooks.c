@@ -10,9 +10,9 @@
 #include <weir/group.h>
 #include <weir/manual.h>
 #include <weir/promise.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/futex.h"
+#include "os/futex.h"
 #include "support/executor/plain.h"
 #include "support/test.h"
 

@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 
 #include <weir/tls.h>
-#include <weir/tls_choice.h>
-#include <weir/tls_detect.h>
+#include <weir/tls_context.h>
 
 #include "guide/stage.h"
 #include "support/bootstrap/raw_client.h"

@@ -2,7 +2,7 @@
 /*
  * Chunked writing: ChunkedWriteHandlerTest of Netty, and more.
  */
-#include <weir/chunked_writing.h>
+#include <weir/chunks.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/chunks.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
-#include <weir/flush_consolidation.h>
+#include <weir/flow_control.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"

@@ -7,15 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/connection_limit.h>
-#include <weir/counters.h>
-#include <weir/idle.h>
-#include <weir/ip_filter.h>
-#include <weir/logging.h>
-#include <weir/pcap.h>
-#include <weir/read_timeout.h>
-#include <weir/timing.h>
-#include <weir/write_timeout.h>
+#include <weir/connection_limits.h>
+#include <weir/observe.h>
+#include <weir/timeouts.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"

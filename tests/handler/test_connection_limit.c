@@ -2,12 +2,12 @@
 /*
  * How many may be connected, in all and from one address.
  */
-#include <weir/connection_limit.h>
+#include <weir/connection_limits.h>
 
 #include <weir/embedded.h>
 #include <weir/pipeline.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "channel/transport.h"
 #include "support/channel/test_channel.h"
 #include "support/memory.h"

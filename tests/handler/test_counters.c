@@ -2,7 +2,7 @@
 /*
  * Figures of what passes a handler.
  */
-#include <weir/counters.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdio.h>

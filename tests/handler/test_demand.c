@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/channel.h>
+#include <weir/codec.h>
 #include <weir/composite.h>
-#include <weir/decoder.h>
 #include <weir/embedded.h>
-#include <weir/events.h>
 #include <weir/flow_control.h>
-#include <weir/msg_decoder.h>
+#include <weir/handler.h>
 
 #include "support/codec/feed.h"
 #include "support/property.h"

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/embedded.h>
 

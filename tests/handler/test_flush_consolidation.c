@@ -2,7 +2,7 @@
 /*
  * Flush consolidation: FlushConsolidationHandlerTest of Netty, and more. D "Others".
  */
-#include <weir/flush_consolidation.h>
+#include <weir/flow_control.h>
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 /*
  * The idle handler: IdleStateHandlerTest of Netty, and more. D "Others".
  */
-#include <weir/idle.h>
+#include <weir/timeouts.h>
 
 #include <errno.h>
 

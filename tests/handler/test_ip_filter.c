@@ -2,7 +2,7 @@
 /*
  * Who may connect: the first rule that fits, on connections and listeners.
  */
-#include <weir/ip_filter.h>
+#include <weir/connection_limits.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * The handler that logs: what it says of each event and operation, and that it passes them on.
  */
-#include <weir/logging.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include <weir/composite.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
-#include <weir/events.h>
 #include <weir/file_range.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "support/codec/feed.h"

@@ -7,9 +7,8 @@
 #include <stdatomic.h>
 
 #include <weir/buf.h>
-#include <weir/chunked_writing.h>
 #include <weir/chunks.h>
-#include <weir/write_timeout.h>
+#include <weir/timeouts.h>
 
 #include "support/transport/connection.h"
 

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include <weir/buf.h>
-#include <weir/length_field.h>
-#include <weir/length_prepender.h>
+#include <weir/frames.h>
 #include <weir/pool.h>
 
 #include "support/memory.h"

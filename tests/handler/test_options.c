@@ -5,15 +5,12 @@
  */
 #include <weir/embedded.h>
 
-#include <weir/flush_consolidation.h>
-#include <weir/idle.h>
-#include <weir/ip_filter.h>
-#include <weir/logging.h>
-#include <weir/pcap.h>
-#include <weir/proxy_header.h>
-#include <weir/read_timeout.h>
-#include <weir/traffic_shaping.h>
-#include <weir/write_timeout.h>
+#include <weir/connection_limits.h>
+#include <weir/flow_control.h>
+#include <weir/observe.h>
+#include <weir/proxy_protocol.h>
+#include <weir/timeouts.h>
+#include <weir/traffic.h>
 
 #include "support/executor/log_capture.h"
 #include "support/test.h"

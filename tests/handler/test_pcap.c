@@ -2,7 +2,7 @@
 /*
  * Capture files: what tshark, which is the dissectors of Wireshark, reads out of them.
  */
-#include <weir/pcap.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include <weir/log.h>
 #include <weir/pipeline.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "channel/transport.h"
 #include "support/channel/test_channel.h"
 #include "support/codec/feed.h"

@@ -2,7 +2,7 @@
 /*
  * Datagrams in capture files.
  */
-#include <weir/pcap.h>
+#include <weir/observe.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <weir/composite.h>
 #include <weir/datagram.h>
 #include <weir/embedded.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 #include "support/handler/capture.h"

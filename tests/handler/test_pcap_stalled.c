@@ -2,7 +2,7 @@
 /*
  * A capture file that is a pipe, and its reader has stopped.
  */
-#include <weir/pcap.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 
 #include <weir/embedded.h>
 
-#include "sys/background_writer.h"
-#include "sys/thread.h"
+#include "os/background_writer.h"
+#include "os/thread.h"
 #include "support/codec/feed.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"

@@ -2,7 +2,7 @@
 /*
  * Writes held back: PendingWriteQueueTest of Netty, and more.
  */
-#include <weir/pending_writes.h>
+#include <weir/flow_control.h>
 
 #include <errno.h>
 

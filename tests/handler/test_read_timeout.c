@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/read_timeout.h>
+#include <weir/timeouts.h>
 
 #include <errno.h>
 

@@ -2,12 +2,12 @@
 /*
  * How long handlers take: with a clock that they move themselves.
  */
-#include <weir/timing.h>
+#include <weir/observe.h>
 
 #include <errno.h>
 
 #include <weir/embedded.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/metric.h>
 #include <weir/pipeline.h>
 

@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/chunked_writing.h>
 #include <weir/chunks.h>
-#include <weir/flush_consolidation.h>
-#include <weir/traffic_shaping.h>
-#include <weir/write_timeout.h>
+#include <weir/flow_control.h>
+#include <weir/timeouts.h>
+#include <weir/traffic.h>
 
 #include "support/channel/test_channel.h"
 #include "support/property.h"

@@ -3,7 +3,7 @@
  * Traffic shaping, by a clock that the test moves: the rate is 1000 bytes per second, a byte for
  * each millisecond, and nothing is saved up.
  */
-#include <weir/traffic_shaping.h>
+#include <weir/traffic.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/chunked_writing.h>
 #include <weir/chunks.h>
 #include <weir/error.h>
 #include <weir/file_range.h>

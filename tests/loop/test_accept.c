@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/loop/suite.h"
 
 #define CLIENTS 50

@@ -3,7 +3,7 @@
  * Processes that are started from a loop of each backend, what they are given, and how their end is
  * told.
  */
-#include <weir/child.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"

@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/loop/suite.h"
 
 /*

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
-#include <weir/signals.h>
+#include <weir/thread.h>
+#include <weir/watch.h>
 
 #include "loop/loop.h"
 #include "support/executor/global.h"

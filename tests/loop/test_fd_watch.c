@@ -3,7 +3,7 @@
  * What watches over descriptors of the user's tell, and what may be watched, on a loop of each
  * backend.
  */
-#include <weir/fd_watch.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <fcntl.h>

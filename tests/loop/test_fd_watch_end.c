@@ -3,7 +3,7 @@
  * How watches over descriptors of the user's end, and live through other ends, on a loop of each
  * backend.
  */
-#include <weir/fd_watch.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include <weir/error.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
 #include "support/executor/run_on_thread.h"

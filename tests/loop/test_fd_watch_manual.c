@@ -3,7 +3,7 @@
  * Watches on a loop that its owner drives, who is the test: between two runs nothing happens but
  * what the test does.
  */
-#include <weir/fd_watch.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <poll.h>

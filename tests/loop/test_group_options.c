@@ -4,12 +4,10 @@
  */
 #include <weir/group.h>
 
-#include <weir/child.h>
-#include <weir/fd_watch.h>
 #include <weir/loop.h>
 #include <weir/manual.h>
-#include <weir/schedule.h>
-#include <weir/signals.h>
+#include <weir/timer.h>
+#include <weir/watch.h>
 
 #include "support/executor/log_capture.h"
 #include "support/test.h"

@@ -13,7 +13,7 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/loop/faults.h"
 #include "support/loop/scripted.h"
 #include "support/loop/sockets.h"

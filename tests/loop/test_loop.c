@@ -10,7 +10,7 @@
 
 #include <weir/error.h>
 #include <weir/promise.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"

@@ -11,9 +11,9 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 #include <weir/manual.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"

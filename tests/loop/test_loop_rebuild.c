@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/fd_bell.h"

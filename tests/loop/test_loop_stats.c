@@ -8,7 +8,7 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 #include <weir/metric.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/executor/run_on_thread.h"
 #include "support/executor/call_counter.h"

@@ -3,10 +3,9 @@
  * Timers of a loop are never early, however finely they are set, whoever sets them, and whatever
  * wakes the loop meanwhile. How late they are is a matter for the benchmark.
  */
-#include <weir/schedule.h>
 #include <weir/timer.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "loop/loop.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/fd_bell.h"

@@ -5,7 +5,7 @@
  */
 #include "support/loop/mixed_load.h"
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "loop/loop.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"

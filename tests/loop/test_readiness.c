@@ -14,7 +14,7 @@
 
 #include <weir/error.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/loop/faults.h"
 #include "support/loop/peer.h"
 #include "support/loop/scripted.h"

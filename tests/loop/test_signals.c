@@ -3,7 +3,7 @@
  * Signals as events, on a loop of each backend. The signals are sent to the whole process, whose
  * other threads are weir's, and have all blocked.
  */
-#include <weir/signals.h>
+#include <weir/watch.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -15,8 +15,8 @@
 
 #include <weir/error.h>
 
-#include "sys/system.h"
-#include "sys/thread.h"
+#include "os/system.h"
+#include "os/thread.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/executor/gate.h"
 #include "support/executor/group.h"

@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "loop/uring.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/suite.h"

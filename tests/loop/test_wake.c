@@ -2,7 +2,7 @@
 /*
  * Waking a backend from other threads, on each backend.
  */
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/loop/suite.h"
 
 #define THREADS 8

@@ -13,8 +13,8 @@
 
 #include <weir/error.h>
 
-#include "sys/host_lookup.h"
-#include "sys/thread.h"
+#include "os/host_lookup.h"
+#include "os/thread.h"
 #include "resolver/system_resolver.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"

@@ -18,8 +18,8 @@
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 
 #define COUNT 5000
 #define GROWTH_MAX (32u << 20) /* the C library keeps stacks for the next threads, up to 40 MiB */

@@ -11,8 +11,8 @@
 #include <weir/base.h>
 #include <weir/pool.h>
 
-#include "sys/pages.h"
-#include "sys/random.h"
+#include "os/pages.h"
+#include "os/random.h"
 #include "support/buffer/buf_relay.h"
 
 #define RELAY_SECONDS 10

@@ -17,7 +17,7 @@
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/loop/backend.h"
 
 #define SPARE 200 /* descriptors for everything else */

@@ -11,8 +11,8 @@
 
 #include <weir/log.h>
 
-#include "sys/clock.h"
-#include "sys/random.h"
+#include "os/clock.h"
+#include "os/random.h"
 #include "support/executor/submit_stress.h"
 
 static void keep_quiet(void *user_data, enum weir_log_level level, const char *subsystem,

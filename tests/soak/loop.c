@@ -13,8 +13,8 @@
 
 #include <weir/log.h>
 
-#include "sys/clock.h"
-#include "sys/random.h"
+#include "os/clock.h"
+#include "os/random.h"
 #include "support/loop/mixed_load.h"
 #include "support/loop/driver.h"
 #include "support/loop/traffic.h"

@@ -20,8 +20,8 @@
 #include <weir/pipeline.h>
 #include <weir/server.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/loop/backend.h"
 
 #define COUNT 10000

@@ -15,11 +15,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/child.h>
 #include <weir/error.h>
 #include <weir/group.h>
+#include <weir/watch.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/bootstrap/successor.h"
 #include "support/loop/sockets.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/executor/group.h"
 #include "support/loop/backend.h"
 #include "support/tls/certificate_swaps.h"

@@ -12,7 +12,7 @@
 
 #include <weir/tls.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/executor/group.h"
 #include "support/loop/backend.h"
 #include "support/tls/pki.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/executor/group.h"
 #include "support/loop/backend.h"
 #include "support/transport/flood.h"

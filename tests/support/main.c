@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/local.h>
+#include <weir/thread.h>
 
-#include "sys/background_writer.h"
+#include "os/background_writer.h"
 #include "support/memory.h"
 
 #define SETTLERS_MAX 8

@@ -12,7 +12,7 @@
 
 #include <weir/memory.h>
 
-#include "sys/pages.h"
+#include "os/pages.h"
 #include "support/test.h"
 
 #define MAGIC 0x77656972u

@@ -21,7 +21,7 @@
 #include <stddef.h>
 
 /*
- * The n-th allocation from now on fails, once; 0 = none. Mapped pages (sys/pages.h) count too, and
+ * The n-th allocation from now on fails, once; 0 = none. Mapped pages (os/pages.h) count too, and
  * are refused again to who asks again at once, after having made room.
  */
 void test_memory_fail_at(unsigned n);

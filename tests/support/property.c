@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "support/test.h"
 
 #define TRIES_MAX 20000

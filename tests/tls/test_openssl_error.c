@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/test.h"
 #include "support/tls/pki.h"

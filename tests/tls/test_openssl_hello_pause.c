@@ -6,7 +6,7 @@
 
 #include <openssl/obj_mac.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/test.h"
 #include "support/tls/pki.h"

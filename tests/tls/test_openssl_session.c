@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"

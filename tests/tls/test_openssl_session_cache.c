@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/memory.h"
 #include "support/test.h"
 #include "tls/openssl/session.h"

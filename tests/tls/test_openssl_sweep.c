@@ -11,7 +11,7 @@
 
 #include <openssl/err.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/memory.h"
 #include "support/test.h"

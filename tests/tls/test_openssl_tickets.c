@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/test.h"
 #include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/tls_certificate.h>
+#include <weir/tls_context.h>
 
 #include "support/test.h"
 #include "support/tls/pki.h"

@@ -3,7 +3,7 @@
  * How a connection with a real program goes on, and how it ends: by whom, and properly or not.
  */
 #include <weir/buf.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
 
 #include "support/executor/group.h"

@@ -7,7 +7,7 @@
 
 #include <openssl/ocsp.h>
 
-#include <weir/tls_choice.h>
+#include <weir/tls_context.h>
 
 #include "support/tls/peer_program.h"
 #include "support/tls/pki.h"

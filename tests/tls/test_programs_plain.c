@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <weir/pipeline.h>
-#include <weir/tls_detect.h>
+#include <weir/tls.h>
 
 #include "support/tls/peer_program.h"
 #include "support/tls/pki.h"

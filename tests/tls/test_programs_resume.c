@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
 #include "support/tls/peer_program.h"
 #include "support/tls/pki.h"

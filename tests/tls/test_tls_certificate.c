@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/tls_certificate.h>
+#include <weir/tls_context.h>
 
 #include <errno.h>
 #include <string.h>

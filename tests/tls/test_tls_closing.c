@@ -7,7 +7,7 @@
 
 #include <weir/buf.h>
 #include <weir/error.h>
-#include <weir/pending_writes.h>
+#include <weir/flow_control.h>
 #include <weir/tls.h>
 
 #include "support/executor/log_capture.h"

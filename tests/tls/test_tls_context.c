@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/tls_certificate.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/test.h"

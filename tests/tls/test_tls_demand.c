@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include <weir/buf.h>
-#include <weir/bytes.h>
-#include <weir/decoder.h>
+#include <weir/codec.h>
 #include <weir/tls.h>
 
 #include "support/property.h"

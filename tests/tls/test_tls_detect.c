@@ -2,7 +2,7 @@
 /*
  * Plain or TLS: what the first bytes decide, as soon as they can, and who is then there.
  */
-#include <weir/tls_detect.h>
+#include <weir/tls.h>
 
 #include <errno.h>
 #include <string.h>

@@ -16,12 +16,12 @@
 #include <openssl/ssl.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
 #include <weir/server.h>
+#include <weir/thread.h>
 #include <weir/tls.h>
 
-#include "sys/clock.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/thread.h"
 #include "support/channel/pointer_state.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"

@@ -6,7 +6,7 @@
 
 #include <weir/error.h>
 #include <weir/tls.h>
-#include <weir/traffic_shaping.h>
+#include <weir/traffic.h>
 
 #include "support/memory.h"
 #include "support/tls/tls_pair.h"

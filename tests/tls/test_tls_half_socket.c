@@ -3,7 +3,7 @@
  * One direction of TLS ends before the other, over sockets, on every backend.
  */
 #include <weir/error.h>
-#include <weir/traffic_shaping.h>
+#include <weir/traffic.h>
 
 #include "support/channel/test_channel.h"
 #include "support/tls/tls_line.h"

@@ -12,9 +12,9 @@
 #include <weir/buf.h>
 #include <weir/error.h>
 #include <weir/tls.h>
-#include <weir/tls_choice.h>
+#include <weir/tls_context.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
 #include "support/tls/tls_pair.h"

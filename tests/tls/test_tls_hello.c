@@ -3,7 +3,7 @@
  * The hello of a client, made by OpenSSL or by ourselves: complete or not, true or lying. What
  * OpenSSL reads in it, we do.
  */
-#include <weir/tls_hello.h>
+#include <weir/tls.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * The handler that waits for a hello: whatever the pieces, once, and not for ever.
  */
-#include <weir/tls_hello.h>
+#include <weir/tls.h>
 
 #include <errno.h>
 #include <string.h>

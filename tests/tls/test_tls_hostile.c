@@ -11,7 +11,7 @@
 #include <weir/error.h>
 #include <weir/tls.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "support/tls/raw_peer.h"
 #include "tls/tls.h"
 

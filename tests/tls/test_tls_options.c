@@ -9,9 +9,6 @@
 
 #include <weir/embedded.h>
 #include <weir/tls_context.h>
-#include <weir/tls_detect.h>
-#include <weir/tls_hello.h>
-#include <weir/tls_tickets.h>
 
 #include "support/executor/log_capture.h"
 #include "support/test.h"

@@ -6,7 +6,7 @@
 #include <weir/error.h>
 #include <weir/loop.h>
 #include <weir/tls.h>
-#include <weir/tls_choice.h>
+#include <weir/tls_context.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/global.h"

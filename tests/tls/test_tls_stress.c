@@ -9,11 +9,11 @@
 
 #include <weir/client.h>
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/memory.h>
 #include <weir/server.h>
 #include <weir/tls.h>
-#include <weir/tls_choice.h>
+#include <weir/tls_context.h>
 
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/tls_certificate.h>
+#include <weir/tls_context.h>
 
 #include "support/memory.h"
 #include "support/test.h"

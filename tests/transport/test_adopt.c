@@ -3,7 +3,7 @@
  * Sockets that somebody else has made, as channels of each kind on a loop of each backend, and two
  * loops that accept from one socket as two processes do.
  */
-#include <weir/adopt.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +15,9 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/inproc.h>
 #include <weir/pipeline.h>
-#include <weir/tcp.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"

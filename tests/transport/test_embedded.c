@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/call_order.h"

@@ -4,7 +4,7 @@
  * order. How they come and go is in test_inproc_connect.c and test_inproc_close.c, what runs on
  * several threads at a time in test_inproc_threads.c.
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * How channels inside the process find each other, on executors that are stepped: names, listeners,
  * who is refused, and what is told in which order.
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,12 +4,12 @@
  * the listener survives, the connection that it hits hears of it, every promise completes, nothing
  * is left.
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 
 #include <weir/error.h>
-#include <weir/local.h>
+#include <weir/thread.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"

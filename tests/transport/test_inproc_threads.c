@@ -2,7 +2,7 @@
 /*
  * Channels inside the process whose ends run on threads of their own.
  */
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,8 +12,8 @@
 
 #include <weir/error.h>
 
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/call_counter.h"
 #include "support/loop/backend.h"

@@ -9,13 +9,12 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include <weir/adopt.h>
 #include <weir/channel.h>
 #include <weir/error.h>
 #include <weir/pipeline.h>
-#include <weir/udp.h>
+#include <weir/transport.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

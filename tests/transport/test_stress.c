@@ -13,16 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/attribute.h>
 #include <weir/buf.h>
+#include <weir/channel.h>
 #include <weir/error.h>
-#include <weir/events.h>
-#include <weir/inproc.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
-#include <weir/tcp.h>
+#include <weir/transport.h>
 
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"
 #include "support/loop/backend.h"

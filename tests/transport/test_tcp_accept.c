@@ -12,7 +12,7 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/channel/test_channel.h"
 #include "support/child.h"
 #include "support/loop/sockets.h"

@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/channel/test_channel.h"
 #include "support/loop/sockets.h"
 #include "support/transport/connection.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "base/memory.h"
 #include "support/channel/pointer_state.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "support/channel/test_channel.h"
 #include "support/transport/connection.h"

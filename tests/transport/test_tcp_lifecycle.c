@@ -9,8 +9,8 @@
 
 #include <weir/error.h>
 
-#include "sys/clock.h"
-#include "sys/system.h"
+#include "os/clock.h"
+#include "os/system.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/sockets.h"

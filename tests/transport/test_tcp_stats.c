@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
 #include "support/child.h"

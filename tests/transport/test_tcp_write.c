@@ -13,11 +13,11 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/memory.h"
-#include "sys/random.h"
-#include "sys/system.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/system.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/transport/connection.h"
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "base/memory.h"
 #include "support/executor/global.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/tcp.h>
+#include <weir/transport.h>
 
 #include "support/executor/run_on_thread.h"
 #include "support/loop/sockets.h"

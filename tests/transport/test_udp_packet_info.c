@@ -4,7 +4,7 @@
  * come to, and that the answer leaves from there. Without being told the system would take the
  * first address of the interface, 127.0.0.1.
  */
-#include <weir/udp.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 

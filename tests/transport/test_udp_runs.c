@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/adopt.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 #include "support/transport/datagram_endpoint.h"

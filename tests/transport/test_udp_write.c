@@ -8,7 +8,7 @@
 
 #include <weir/composite.h>
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 #include <weir/loop.h>
 
 #include "support/channel/test_channel.h"

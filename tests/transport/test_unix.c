@@ -3,7 +3,7 @@
  * Unix sockets: packets, peers, and what is not as TCP. That streams are as TCP's the tests of TCP
  * say themselves (WEIR_TEST_LINE=unix), and the files are in test_unix_file.c.
  */
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 #include <weir/loop.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 #include "support/loop/sockets.h"

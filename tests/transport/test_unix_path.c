@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"

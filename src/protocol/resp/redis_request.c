@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include <weir/error.h>
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 #include "base/memory.h"
 

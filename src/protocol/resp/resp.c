@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include <weir/search.h>
+#include <weir/buf.h>
 
 #include "base/memory.h"
 #include "protocol/resp/resp_number.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 #include <errno.h>
 
-#include <weir/decoder.h>
+#include <weir/codec.h>
 #include <weir/error.h>
 
 #include "base/options.h"

@@ -5,7 +5,7 @@
 #ifndef WEIR_PROTOCOL_RESP_RESP_NUMBER_H
 #define WEIR_PROTOCOL_RESP_RESP_NUMBER_H
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #define WEIR__RESP_NUMBER_MAX 64 /* the longest that is understood, in characters */
 

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <weir/buf.h>
 #include <weir/error.h>
-#include <weir/search.h>
 
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_inline.h"

@@ -8,7 +8,7 @@
 #ifndef WEIR_PROTOCOL_RESP_RESP_READER_H
 #define WEIR_PROTOCOL_RESP_RESP_READER_H
 
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 typedef struct weir__resp_reader {
     weir_resp_options limits;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include <weir/resp_codec.h>
-#include <weir/text.h>
+#include <weir/buf.h>
+#include <weir/resp.h>
 
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_number.h"

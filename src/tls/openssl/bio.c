@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "tls/openssl/session.h"
 

@@ -13,8 +13,8 @@
 #include <openssl/x509v3.h>
 
 #include <weir/address.h>
-#include <weir/base64.h>
 #include <weir/memory.h>
+#include <weir/text_codecs.h>
 
 #include "tls/openssl/session.h"
 #include "tls/tls_certificate.h"

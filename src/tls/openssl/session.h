@@ -29,8 +29,7 @@
 
 #include <openssl/ssl.h>
 
-#include <weir/tls_certificate.h>
-#include <weir/tls_tickets.h>
+#include <weir/tls_context.h>
 
 #include "base/refcount.h"
 #include "tls/engine.h"

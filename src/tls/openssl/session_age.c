@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "tls/openssl/session.h"
 
 static int64_t now_s(void)

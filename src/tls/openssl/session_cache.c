@@ -16,9 +16,9 @@
 
 #include <weir/memory.h>
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "base/list.h"
-#include "sys/mutex.h"
+#include "os/mutex.h"
 #include "tls/openssl/session.h"
 
 #define DEFAULT_CAPACITY 256

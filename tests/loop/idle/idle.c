@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include <weir/group.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "loop/loop.h"

@@ -8,7 +8,7 @@
 #include <locale.h>
 #include <math.h>
 
-#include <weir/search.h>
+#include <weir/buf.h>
 
 #include "protocol/resp/resp_number.h"
 #include "support/memory.h"

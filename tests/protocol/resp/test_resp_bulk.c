@@ -3,7 +3,7 @@
  * Bulks that are written piece by piece, and what becomes of the connection if a piece cannot be
  * sent: the peer has been told how many bytes would come.
  */
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/chunked_writing.h>
 #include <weir/chunks.h>
 #include <weir/embedded.h>
 #include <weir/error.h>

@@ -2,17 +2,17 @@
 /*
  * The protocol of Redis between bytes and values.
  */
-#include <weir/resp_codec.h>
+#include <weir/resp.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/buf.h>
 #include <weir/channel.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
-#include <weir/text.h>
 
 #include "support/buffer/buf.h"
 #include "support/codec/feed.h"

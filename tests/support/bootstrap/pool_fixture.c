@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/group.h"
 #include "support/executor/promises.h"
 

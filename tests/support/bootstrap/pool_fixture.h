@@ -12,7 +12,7 @@
 #ifndef WEIR_TEST_POOL_FIXTURE_H
 #define WEIR_TEST_POOL_FIXTURE_H
 
-#include <weir/client_pool.h>
+#include <weir/client.h>
 
 #include "support/bootstrap/echo_service.h"
 #include "support/loop/host.h"

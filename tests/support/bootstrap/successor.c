@@ -11,14 +11,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weir/ctx.h>
 #include <weir/datagram.h>
 #include <weir/error.h>
+#include <weir/handler.h>
 #include <weir/pipeline.h>
+#include <weir/restart.h>
 #include <weir/server.h>
-#include <weir/systemd.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 
 #define ROLE "weir-test-successor"
 #define FIRST_LISTENER 3

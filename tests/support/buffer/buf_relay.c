@@ -14,9 +14,9 @@
 #include <weir/buf.h>
 #include <weir/pool.h>
 
-#include "sys/clock.h"
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "base/turn_hooks.h"
 #include "support/buffer/pool.h"
 

@@ -3,7 +3,7 @@
  * No test but those of the leak records watches its messages: which ones are sampled is chance, and
  * a record is one more allocation that a test would count, or fail.
  */
-#include <weir/leak.h>
+#include <weir/pool.h>
 
 #include "support/test.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 
 struct blocks count_blocks(void)
 {

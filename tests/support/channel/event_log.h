@@ -12,7 +12,7 @@
 
 #include <weir/base.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 #define DIARY_SIZE 8192

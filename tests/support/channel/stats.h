@@ -9,7 +9,7 @@
 #ifndef WEIR_TEST_STATS_H
 #define WEIR_TEST_STATS_H
 
-#include <weir/channel_stats.h>
+#include <weir/channel.h>
 
 struct stats {
     const char *kind; /* NULL = all channels */

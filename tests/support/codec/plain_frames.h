@@ -5,8 +5,7 @@
 #ifndef WEIR_TEST_PLAIN_FRAMES_H
 #define WEIR_TEST_PLAIN_FRAMES_H
 
-#include <weir/delimited.h>
-#include <weir/length_field.h>
+#include <weir/frames.h>
 
 #include "support/codec/transcript.h"
 

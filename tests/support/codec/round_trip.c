@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 #include <weir/composite.h>
 #include <weir/embedded.h>
 

@@ -6,8 +6,8 @@
 
 #include <weir/base.h>
 
-#include "sys/clock.h"
-#include "sys/futex.h"
+#include "os/clock.h"
+#include "os/futex.h"
 #include "support/patience.h"
 
 void tally_task(void *arg, int status)

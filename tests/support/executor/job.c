@@ -5,7 +5,7 @@
 #include "support/executor/job.h"
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
 #include "support/test.h"
 

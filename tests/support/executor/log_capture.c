@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 static weir__mutex lock = WEIR__MUTEX_INIT; /* guards what follows */

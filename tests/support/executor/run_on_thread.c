@@ -4,7 +4,7 @@
  */
 #include "support/executor/run_on_thread.h"
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/call_counter.h"
 #include "support/test.h"
 

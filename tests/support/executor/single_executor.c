@@ -5,7 +5,7 @@
  */
 #include "support/executor/single_executor.h"
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "executor/executor.h"
 #include "support/executor/plain.h"
 #include "support/executor/call_counter.h"

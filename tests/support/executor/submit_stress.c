@@ -13,7 +13,7 @@
 #include <weir/error.h>
 #include <weir/group.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 #include "executor/executor.h"
 #include "support/executor/plain.h"
 

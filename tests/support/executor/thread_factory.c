@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of sys/thread.h behind the factory's interface.
+ * Threads of os/thread.h behind the factory's interface.
  */
 #include "support/executor/thread_factory.h"
 

@@ -15,7 +15,7 @@
 
 #include <weir/thread.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 
 #define WORKSHOP_THREADS_MAX 64
 

@@ -6,7 +6,7 @@
 #ifndef WEIR_TEST_CAPTURE_H
 #define WEIR_TEST_CAPTURE_H
 
-#include <weir/pcap.h>
+#include <weir/observe.h>
 
 #include "support/test.h"
 

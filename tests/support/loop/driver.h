@@ -7,7 +7,7 @@
 #ifndef WEIR_TEST_DRIVER_H
 #define WEIR_TEST_DRIVER_H
 
-#include "sys/clock.h"
+#include "os/clock.h"
 #include "support/loop/backend.h"
 #include "support/loop/counted_memory.h"
 #include "support/patience.h"

@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "sys/system.h"
+#include "os/system.h"
 
 #define ERRORS_MAX 24
 

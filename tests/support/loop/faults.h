@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every call of sys/system.h: its name here, what it returns, its name, parameters, arguments. */
+/* Every call of os/system.h: its name here, what it returns, its name, parameters, arguments. */
 #define FAULT_CALLS(XX)                                                                            \
     XX(SOCKET, int, socket, (int domain, int type, int protocol), (domain, type, protocol))        \
     XX(BIND, int, bind, (int fd, const struct sockaddr *address, socklen_t length),                \

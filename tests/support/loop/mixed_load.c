@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/schedule.h>
+#include <weir/timer.h>
 
-#include "sys/random.h"
-#include "sys/thread.h"
+#include "os/random.h"
+#include "os/thread.h"
 #include "loop/loop.h"
 #include "support/executor/call_counter.h"
 #include "support/loop/sockets.h"

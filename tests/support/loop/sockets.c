@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 /* 127.64.0.0/10 has room for every process: they have 22 bits. */

@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-#include <weir/fd_watch.h>
+#include <weir/watch.h>
 
 #include "support/executor/call_counter.h"
 

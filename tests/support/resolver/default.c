@@ -2,7 +2,7 @@
 /*
  * The default resolver keeps what it has learned; a test does not leave it to the next one.
  */
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "resolver/system_resolver.h"
 #include "support/test.h"
 

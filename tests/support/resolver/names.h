@@ -16,7 +16,7 @@
 
 #include <weir/resolver.h>
 
-#include "sys/host_lookup.h"
+#include "os/host_lookup.h"
 #include "support/executor/gate.h"
 
 struct names {

@@ -5,7 +5,7 @@
 #ifndef WEIR_TEST_TLS_CLIENT_HELLO_H
 #define WEIR_TEST_TLS_CLIENT_HELLO_H
 
-#include <weir/tls_hello.h>
+#include <weir/tls.h>
 
 #include "support/test.h"
 

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/executor/call_counter.h"
 #include "support/test.h"
 

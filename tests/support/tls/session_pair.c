@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include <weir/bytes.h>
+#include <weir/buf.h>
 
 #include "support/tls/pki.h"
 

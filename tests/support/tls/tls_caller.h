@@ -11,8 +11,8 @@
 #define WEIR_TEST_TLS_CALLER_H
 
 #include <weir/channel.h>
-#include <weir/ctx.h>
 #include <weir/group.h>
+#include <weir/handler.h>
 #include <weir/tls_context.h>
 
 struct call {

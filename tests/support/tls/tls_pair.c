@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include <weir/buf.h>
-#include <weir/bytes.h>
 #include <weir/error.h>
-#include <weir/events.h>
+#include <weir/handler.h>
 
 #include "base/memory.h"
 #include "support/tls/pki.h"

@@ -12,7 +12,7 @@
 #include <weir/buf.h>
 #include <weir/descriptors.h>
 #include <weir/error.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/event_wait.h"
 #include "support/channel/test_channel.h"

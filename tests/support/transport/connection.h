@@ -19,7 +19,7 @@
 
 #include <weir/channel.h>
 #include <weir/pipeline.h>
-#include <weir/tcp.h>
+#include <weir/transport.h>
 
 #include "support/channel/event_log.h"
 #include "support/executor/group.h"

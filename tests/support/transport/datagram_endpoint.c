@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <weir/error.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/pointer_state.h"
 #include "support/channel/test_channel.h"

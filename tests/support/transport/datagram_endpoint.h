@@ -17,7 +17,7 @@
 
 #include <weir/channel.h>
 #include <weir/pipeline.h>
-#include <weir/udp.h>
+#include <weir/transport.h>
 
 #include "support/channel/event_wait.h"
 #include "support/loop/host.h"

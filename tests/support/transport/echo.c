@@ -10,11 +10,10 @@
 
 #include <weir/buf.h>
 #include <weir/pipeline.h>
-#include <weir/tcp.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
-#include "sys/clock.h"
-#include "sys/random.h"
+#include "os/clock.h"
+#include "os/random.h"
 #include "support/channel/pointer_state.h"
 #include "support/executor/group.h"
 

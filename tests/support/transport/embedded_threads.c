@@ -3,7 +3,7 @@
 
 #include <weir/buf.h>
 
-#include "sys/thread.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 struct crowd {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include <weir/local.h>
+#include <weir/thread.h>
 
 #include "support/channel/pointer_state.h"
 #include "support/executor/global.h"

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include <weir/pipeline.h>
-#include <weir/udp.h>
-#include <weir/unix.h>
+#include <weir/transport.h>
 
 #include "support/channel/pointer_state.h"
 #include "support/executor/group.h"

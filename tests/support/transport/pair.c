@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include <weir/error.h>
-#include <weir/inproc.h>
+#include <weir/transport.h>
 
 #include "support/channel/test_channel.h"
 

@@ -9,7 +9,7 @@
 
 #include <weir/resp.h>
 
-#include "sys/random.h"
+#include "os/random.h"
 
 /* For struct feed; other messages are "bytes(N)". */
 void resp_words(const weir_msg *msg, char *text, size_t size);

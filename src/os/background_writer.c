@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Producers fill a chunk under the lock. A chunk that is full is queued; one that is not is taken
+ * by the thread itself when a push has asked for it, so that many pushes do not make many chunks.
+ *
+ * The thread sleeps on `posted`, which changes after everything that it has to see; it loads
+ * `posted` before it looks at the queue. Those that wait for the thread sleep on `done`, the number
+ * of the last push whose bytes are written, or on `state`.
+ */
+#include "os/background_writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/file.h"
+#include "os/futex.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "os/thread.h"
+
+#define SPARES_MAX 2
+
+struct chunk {
+    struct chunk *next;
+    size_t used;
+    uint8_t bytes[WEIR__BACKGROUND_PIECE_MAX];
+};
+
+enum { RUNNING, ENDED, ABANDONED };
+
+struct weir__background_writer {
+    int file;
+    char name[16];
+    size_t chunks_max;
+    weir__thread thread;
+
+    weir__mutex lock; /* guards what follows */
+    struct chunk *filling;
+    struct chunk *first; /* full ones */
+    struct chunk *last;
+    struct chunk *spares;
+    size_t spare_count;
+    size_t chunk_count; /* all but the spares */
+    uint32_t pushes;
+    bool is_busy; /* counted in busy_count */
+    bool is_closing;
+
+    _Atomic uint32_t posted;
+    _Atomic uint32_t done;     /* release: what was written before; acquire: by those that wait */
+    _Atomic uint32_t progress; /* chunks that were written; relaxed: only compared */
+    _Atomic uint32_t state;    /* acquire and release: the one that comes second frees everything */
+    _Atomic int error;         /* relaxed: `done` publishes it */
+};
+
+_Atomic int64_t weir__background_grace_ns = (int64_t)5 * 1000 * 1000 * 1000;
+_Atomic int64_t weir__background_exit_ns = (int64_t)3 * 1000 * 1000 * 1000;
+
+/* Writers that have something to do. Release and acquire: what they did comes before its end. */
+static _Atomic uint32_t busy_count;
+
+/* ---- what is under the lock ---- */
+
+static void set_busy(weir__background_writer *writer, bool is_busy)
+{
+    if (writer->is_busy == is_busy)
+        return;
+    writer->is_busy = is_busy;
+    if (is_busy)
+        atomic_fetch_add_explicit(&busy_count, 1, memory_order_relaxed);
+    else if (atomic_fetch_sub_explicit(&busy_count, 1, memory_order_release) == 1)
+        weir__futex_wake(&busy_count, INT_MAX);
+}
+
+static void append(weir__background_writer *writer, struct chunk *chunk)
+{
+    chunk->next = NULL;
+    if (writer->first == NULL)
+        writer->first = chunk;
+    else
+        writer->last->next = chunk;
+    writer->last = chunk;
+}
+
+static struct chunk *take_chunk(weir__background_writer *writer)
+{
+    struct chunk *chunk = writer->spares;
+
+    if (writer->chunk_count >= writer->chunks_max)
+        return NULL;
+    if (chunk != NULL) {
+        writer->spares = chunk->next;
+        writer->spare_count--;
+    } else {
+        chunk = weir__alloc(sizeof(*chunk));
+    }
+    if (chunk == NULL)
+        return NULL;
+    chunk->used = 0;
+    writer->chunk_count++;
+    return chunk;
+}
+
+static void give_chunk(weir__background_writer *writer, struct chunk *chunk)
+{
+    writer->chunk_count--;
+    if (writer->spare_count >= SPARES_MAX) {
+        weir__free(chunk);
+        return;
+    }
+    chunk->next = writer->spares;
+    writer->spares = chunk;
+    writer->spare_count++;
+}
+
+/* ---- the thread ---- */
+
+static void post(weir__background_writer *writer)
+{
+    /* Release: the thread that sees it sees what was done under the lock, even before it locks. */
+    atomic_fetch_add_explicit(&writer->posted, 1, memory_order_release);
+    weir__futex_wake(&writer->posted, 1);
+}
+
+/* Takes what is to be written, as a list. */
+static struct chunk *take_all(weir__background_writer *writer, uint32_t *ret_pushes,
+                              bool *ret_is_closing)
+{
+    uint32_t done = atomic_load_explicit(&writer->done, memory_order_relaxed);
+    struct chunk *first;
+
+    weir__mutex_lock(&writer->lock);
+    if (writer->pushes != done && writer->filling != NULL) {
+        append(writer, writer->filling);
+        writer->filling = NULL;
+    }
+    first = writer->first;
+    writer->first = NULL;
+    *ret_pushes = writer->pushes;
+    *ret_is_closing = writer->is_closing;
+    if (first == NULL && !writer->is_closing)
+        set_busy(writer, false);
+    weir__mutex_unlock(&writer->lock);
+    return first;
+}
+
+static void fail(weir__background_writer *writer, int err)
+{
+    atomic_store_explicit(&writer->error, err, memory_order_relaxed);
+    weir__warn(writer->name, "-", "the file cannot be written, and gets no more: %s",
+               weir_error_text(err));
+}
+
+static void write_all(weir__background_writer *writer, struct chunk *chunk)
+{
+    struct chunk *next;
+    int err;
+
+    for (; chunk != NULL; chunk = next) {
+        next = chunk->next;
+        if (weir__background_writer_error(writer) == 0) {
+            err = weir__file_write(writer->file, chunk->bytes, chunk->used);
+            if (err < 0)
+                fail(writer, err);
+        }
+        atomic_fetch_add_explicit(&writer->progress, 1, memory_order_relaxed);
+        weir__mutex_lock(&writer->lock);
+        give_chunk(writer, chunk);
+        weir__mutex_unlock(&writer->lock);
+    }
+}
+
+static void free_list(struct chunk *chunk)
+{
+    while (chunk != NULL) {
+        struct chunk *next = chunk->next;
+
+        weir__free(chunk);
+        chunk = next;
+    }
+}
+
+/* All threads have left it. */
+static void destroy(weir__background_writer *writer)
+{
+    (void)weir__descriptor_close(writer->file);
+    free_list(writer->first);
+    free_list(writer->spares);
+    weir__free(writer->filling);
+    weir__mutex_deinit(&writer->lock);
+    weir__free(writer);
+}
+
+/* An abandoned writer is busy until nothing is left of it. */
+static void end(weir__background_writer *writer)
+{
+    uint32_t state = RUNNING;
+
+    if (atomic_compare_exchange_strong_explicit(&writer->state, &state, ENDED, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        weir__futex_wake(&writer->state, 1);
+        return;
+    }
+    writer->is_busy = false;
+    destroy(writer);
+    if (atomic_fetch_sub_explicit(&busy_count, 1, memory_order_release) == 1)
+        weir__futex_wake(&busy_count, INT_MAX);
+}
+
+static void thread_main(void *arg)
+{
+    weir__background_writer *writer = arg;
+    bool is_closing = false;
+
+    for (;;) {
+        uint32_t posted = atomic_load_explicit(&writer->posted, memory_order_acquire), pushes;
+        struct chunk *chunks = take_all(writer, &pushes, &is_closing);
+
+        write_all(writer, chunks);
+        atomic_store_explicit(&writer->done, pushes, memory_order_release);
+        weir__futex_wake(&writer->done, INT_MAX);
+        if (chunks == NULL && is_closing)
+            break;
+        if (chunks == NULL)
+            weir__futex_wait(&writer->posted, posted, WEIR_NEVER);
+    }
+    end(writer);
+}
+
+/* ---- producers ---- */
+
+uint8_t *weir__background_writer_begin(weir__background_writer *writer, size_t length)
+{
+    struct chunk *full = NULL;
+    uint8_t *place;
+
+    if (weir__background_writer_error(writer) < 0)
+        return NULL;
+    weir__mutex_lock(&writer->lock);
+    if (writer->filling != NULL && writer->filling->used + length > sizeof(full->bytes)) {
+        full = writer->filling;
+        append(writer, full);
+        set_busy(writer, true);
+        writer->filling = NULL;
+    }
+    if (writer->filling == NULL)
+        writer->filling = take_chunk(writer);
+    if (full != NULL)
+        post(writer);
+    if (writer->filling == NULL) {
+        weir__mutex_unlock(&writer->lock);
+        return NULL;
+    }
+    place = writer->filling->bytes + writer->filling->used;
+    writer->filling->used += length;
+    return place;
+}
+
+void weir__background_writer_end(weir__background_writer *writer)
+{
+    weir__mutex_unlock(&writer->lock);
+}
+
+static uint32_t push(weir__background_writer *writer, bool closes)
+{
+    uint32_t number;
+
+    weir__mutex_lock(&writer->lock);
+    number = ++writer->pushes;
+    writer->is_closing = closes;
+    set_busy(writer, true);
+    weir__mutex_unlock(&writer->lock);
+    post(writer);
+    return number;
+}
+
+void weir__background_writer_push(weir__background_writer *writer)
+{
+    (void)push(writer, false);
+}
+
+int weir__background_writer_flush(weir__background_writer *writer)
+{
+    uint32_t number = push(writer, false);
+    uint32_t done = atomic_load_explicit(&writer->done, memory_order_acquire);
+
+    while ((int32_t)(done - number) < 0) {
+        weir__futex_wait(&writer->done, done, WEIR_NEVER);
+        done = atomic_load_explicit(&writer->done, memory_order_acquire);
+    }
+    return weir__background_writer_error(writer);
+}
+
+int weir__background_writer_error(const weir__background_writer *writer)
+{
+    return atomic_load_explicit(&writer->error, memory_order_relaxed);
+}
+
+/* ---- life ---- */
+
+int weir__background_writer_create(int file, size_t max_bytes, const char *name,
+                                   weir__background_writer **ret_writer)
+{
+    weir__background_writer *writer = weir__zalloc(sizeof(*writer));
+    int err;
+
+    if (writer == NULL)
+        return -ENOMEM;
+    writer->file = file;
+    writer->chunks_max = max_bytes / sizeof(((struct chunk *)NULL)->bytes);
+    (void)snprintf(writer->name, sizeof(writer->name), "%s", name);
+    weir__mutex_init(&writer->lock);
+    err = weir__thread_start(&writer->thread, writer->name, thread_main, writer);
+    if (err < 0) {
+        weir__mutex_deinit(&writer->lock);
+        weir__free(writer);
+        return err;
+    }
+    *ret_writer = writer;
+    return 0;
+}
+
+/* Waits as long as the thread makes progress. */
+static void await_end(weir__background_writer *writer)
+{
+    int64_t grace_ns = atomic_load_explicit(&weir__background_grace_ns, memory_order_relaxed);
+    int64_t deadline_ns = weir__monotonic_now() + grace_ns;
+    uint32_t progress = 0, before = 0;
+
+    while (atomic_load_explicit(&writer->state, memory_order_acquire) == RUNNING) {
+        progress = atomic_load_explicit(&writer->progress, memory_order_relaxed);
+        if (progress != before)
+            deadline_ns = weir__monotonic_now() + grace_ns;
+        else if (weir__monotonic_now() >= deadline_ns)
+            break;
+        before = progress;
+        weir__futex_wait(&writer->state, RUNNING, deadline_ns);
+    }
+    if (atomic_load_explicit(&writer->state, memory_order_acquire) == RUNNING)
+        weir__warn(writer->name, "-", "the file takes nothing, and its end is not waited for");
+}
+
+void weir__background_writer_close(weir__background_writer *writer, bool may_wait)
+{
+    weir__thread thread = writer->thread; /* an abandoned writer may be gone at once */
+    uint32_t state = RUNNING;
+
+    (void)push(writer, true);
+    if (may_wait)
+        await_end(writer);
+    if (atomic_compare_exchange_strong_explicit(&writer->state, &state, ABANDONED,
+                                                memory_order_acq_rel, memory_order_acquire)) {
+        weir__thread_detach(&thread);
+        return;
+    }
+    weir__thread_join(&thread);
+    set_busy(writer, false);
+    destroy(writer);
+}
+
+bool weir__background_writers_await(int64_t timeout_ns)
+{
+    int64_t deadline_ns = weir__monotonic_now() + timeout_ns;
+    uint32_t count;
+
+    while ((count = atomic_load_explicit(&busy_count, memory_order_acquire)) > 0) {
+        if (weir__monotonic_now() >= deadline_ns)
+            return false;
+        weir__futex_wait(&busy_count, count, deadline_ns);
+    }
+    return true;
+}
+
+__attribute__((destructor)) static void await_writers_at_exit(void)
+{
+    (void)weir__background_writers_await(
+        atomic_load_explicit(&weir__background_exit_ns, memory_order_relaxed));
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two futex operations. The bitset form of waiting is the one with an absolute deadline.
+ */
+#include "os/futex.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <weir/base.h>
+
+/* As in linux/futex.h, which a musl tool chain does not always have. */
+#define FUTEX_WAKE_PRIVATE (1 | 128)
+#define FUTEX_WAIT_BITSET_PRIVATE (9 | 128)
+#define FUTEX_BITSET_MATCH_ANY 0xffffffffu
+
+void weir__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
+{
+    struct timespec deadline;
+    struct timespec *timeout = NULL;
+
+    if (deadline_ns != WEIR_NEVER) {
+        /* A negative one is refused by the kernel: back at once, as from any deadline in the past.
+         */
+        deadline.tv_sec = (time_t)(deadline_ns / 1000000000);
+        deadline.tv_nsec = (long)(deadline_ns % 1000000000);
+        timeout = &deadline;
+    }
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, timeout, NULL,
+                  FUTEX_BITSET_MATCH_ANY);
+}
+
+void weir__futex_wake(_Atomic uint32_t *word, int count)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of os/system.h as the system fills it. The functions that need a few lines of their
+ * own are those that libc declares with other types or not at all, and sendfile.
+ */
+#include "os/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* glibc gives those with addresses a parameter that is a union, so that their types differ. */
+
+static int call_bind(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+    return bind(descriptor, address, length);
+}
+
+static int call_accept4(int descriptor, struct sockaddr *address, socklen_t *length, int flags)
+{
+    return accept4(descriptor, address, length, flags);
+}
+
+static int call_connect(int descriptor, const struct sockaddr *address, socklen_t length)
+{
+    return connect(descriptor, address, length);
+}
+
+static int call_getsockname(int descriptor, struct sockaddr *address, socklen_t *length)
+{
+    return getsockname(descriptor, address, length);
+}
+
+static int call_getpeername(int descriptor, struct sockaddr *address, socklen_t *length)
+{
+    return getpeername(descriptor, address, length);
+}
+
+/* 0 is no error anywhere else. */
+static int call_if_nametoindex(const char *name)
+{
+    unsigned index = if_nametoindex(name);
+
+    return index > 0 ? (int)index : -1;
+}
+
+static int call_outq(int descriptor, int *ret_bytes)
+{
+    return ioctl(descriptor, SIOCOUTQ, ret_bytes);
+}
+
+/* musl gives these two unsigned flags, */
+
+static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags,
+                         struct timespec *timeout)
+{
+    return recvmmsg(descriptor, messages, count, flags, timeout);
+}
+
+static int call_sendmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags)
+{
+    return sendmmsg(descriptor, messages, count, flags);
+}
+
+/* and does not know this one. */
+static int call_epoll_pwait2(int epoll, struct epoll_event *events, int count,
+                             const struct timespec *timeout, const sigset_t *mask)
+{
+    return (int)syscall(SYS_epoll_pwait2, epoll, events, count, timeout, mask, _NSIG / 8);
+}
+
+/* With an argument that is a number, or none. */
+static int call_fcntl(int descriptor, int command, int argument)
+{
+    return fcntl(descriptor, command, argument);
+}
+
+/* glibc knows these since 2.36, musl does not. */
+
+static int call_pidfd_open(pid_t pid, unsigned flags)
+{
+    return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+static int call_pidfd_send_signal(int descriptor, int number)
+{
+    return (int)syscall(SYS_pidfd_send_signal, descriptor, number, NULL, 0);
+}
+
+/*
+ * sendfile without SIGPIPE: it is the only call that has no MSG_NOSIGNAL. Threads of our own block
+ * every signal, but a manual loop runs on its caller's. The signal also comes with a success, if
+ * the peer goes when some of the bytes are sent.
+ */
+static ssize_t call_sendfile(int descriptor, int file, off_t *offset, size_t count)
+{
+    sigset_t pipe_only, before;
+    ssize_t sent;
+    int err;
+
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+    sent = sendfile(descriptor, file, offset, count);
+    err = errno;
+    if (!sigismember(&before, SIGPIPE)) {
+        if (sent < 0 ? err == EPIPE : (size_t)sent < count)
+            (void)sigtimedwait(&pipe_only, NULL, &(struct timespec){0});
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    errno = err;
+    return sent;
+}
+
+weir__system weir__sys = {
+    .socket = socket,
+    .bind = call_bind,
+    .listen = listen,
+    .accept4 = call_accept4,
+    .connect = call_connect,
+    .shutdown = shutdown,
+    .getsockopt = getsockopt,
+    .setsockopt = setsockopt,
+    .getsockname = call_getsockname,
+    .getpeername = call_getpeername,
+    .if_nametoindex = call_if_nametoindex,
+    .outq = call_outq,
+
+    .recv = recv,
+    .recvmsg = recvmsg,
+    .recvmmsg = call_recvmmsg,
+    .send = send,
+    .sendmsg = sendmsg,
+    .sendmmsg = call_sendmmsg,
+    .sendfile = call_sendfile,
+    .read = read,
+    .pread = pread,
+    .write = write,
+
+    .epoll_create1 = epoll_create1,
+    .epoll_ctl = epoll_ctl,
+    .epoll_wait = epoll_wait,
+    .epoll_pwait2 = call_epoll_pwait2,
+    .ppoll = ppoll,
+    .eventfd = eventfd,
+    .signalfd = signalfd,
+    .pipe2 = pipe2,
+    .fcntl = call_fcntl,
+    .close = close,
+
+    .fchmod = fchmod,
+    .chmod = chmod,
+    .lstat = lstat,
+    .rename = rename,
+    .link = link,
+    .unlink = unlink,
+
+    .fork = fork,
+    .waitid = waitid,
+    .pidfd_open = call_pidfd_open,
+    .pidfd_send_signal = call_pidfd_send_signal,
+};

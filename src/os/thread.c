@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting threads, and what they do at their end.
+ *
+ * The exit hooks of a thread are a list, last added first, kept as the value of a weir_local: so
+ * they are found when any thread ends, and local.c removes that variable after all others.
+ */
+#include "os/thread.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/clock.h"
+#include "base/local.h"
+#include "base/memory.h"
+
+#define NAME_SIZE 16 /* the kernel's limit, with the end */
+
+/* The kernel may end a sleep so much later to save a wake-up; by default that is 50 us. */
+#define TIMER_SLACK_NS 1000
+
+/* The CPUs that a thread could use before it was pinned: what it starts is not pinned with it. */
+struct cpus {
+    bool pinned;
+    cpu_set_t before;
+};
+
+static _Thread_local struct cpus own_cpus;
+
+struct start {
+    weir_thread_fn *fn;
+    void *arg;
+    char name[NAME_SIZE];
+    struct cpus maker;
+};
+
+static void *thread_main(void *arg)
+{
+    struct start start = *(struct start *)arg;
+
+    weir__free(arg);
+    (void)pthread_setname_np(pthread_self(), start.name);
+    (void)prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+    if (start.maker.pinned)
+        (void)sched_setaffinity(0, sizeof(start.maker.before), &start.maker.before);
+    start.fn(start.arg);
+    return NULL;
+}
+
+/* A thread inherits the signal mask of its maker, so there is no moment at which it has another. */
+static int create_with_signals_blocked(pthread_t *ret_handle, struct start *start)
+{
+    sigset_t all, before;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = pthread_create(ret_handle, NULL, thread_main, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -err;
+}
+
+int weir__thread_start(weir__thread *ret_thread, const char *name, weir_thread_fn *fn, void *arg)
+{
+    struct start *start = weir__zalloc(sizeof(*start));
+    pthread_t handle;
+    int err;
+
+    if (start == NULL)
+        return -ENOMEM;
+    start->fn = fn;
+    start->arg = arg;
+    start->maker = own_cpus;
+    memcpy(start->name, name, strnlen(name, NAME_SIZE - 1));
+
+    err = create_with_signals_blocked(&handle, start);
+    if (err < 0) {
+        weir__free(start);
+        return err;
+    }
+    ret_thread->handle = handle;
+    return 0;
+}
+
+void weir__thread_join(weir__thread *thread)
+{
+    int err = pthread_join(thread->handle, NULL);
+
+    assert(err == 0);
+    (void)err;
+}
+
+void weir__thread_detach(weir__thread *thread)
+{
+    int err = pthread_detach(thread->handle);
+
+    assert(err == 0);
+    (void)err;
+}
+
+bool weir__thread_is_current(const weir__thread *thread)
+{
+    return pthread_equal(thread->handle, pthread_self()) != 0;
+}
+
+pid_t weir__thread_id(void)
+{
+    return gettid();
+}
+
+static unsigned allowed_cpus(cpu_set_t *ret_set)
+{
+    if (own_cpus.pinned) {
+        *ret_set = own_cpus.before;
+    } else if (sched_getaffinity(0, sizeof(*ret_set), ret_set) < 0) {
+        CPU_ZERO(ret_set);
+        CPU_SET(0, ret_set);
+    }
+    return (unsigned)CPU_COUNT(ret_set);
+}
+
+void weir__thread_name(char *ret_name, size_t size)
+{
+    char name[NAME_SIZE] = "";
+
+    (void)pthread_getname_np(pthread_self(), name, sizeof(name)); /* cannot fail for the caller */
+    (void)snprintf(ret_name, size, "%s", name);
+}
+
+int weir__thread_set_affinity(int cpu)
+{
+    struct cpus cpus = {.pinned = true};
+    cpu_set_t set;
+
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+        return -EINVAL;
+    (void)allowed_cpus(&cpus.before);
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set) < 0)
+        return -errno;
+    own_cpus = cpus;
+    return 0;
+}
+
+void weir__thread_yield(void)
+{
+    (void)sched_yield();
+}
+
+void weir__thread_sleep(int64_t duration_ns)
+{
+    int64_t now_ns = weir__monotonic_now();
+    int64_t end_ns = duration_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + duration_ns;
+    struct timespec end = {
+        .tv_sec = (time_t)(end_ns / 1000000000),
+        .tv_nsec = (long)(end_ns % 1000000000),
+    };
+
+    if (duration_ns <= 0)
+        return;
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+        continue;
+}
+
+/* The CPUs that the calling thread may run on; CPU 0 alone if the kernel will not say. */
+unsigned weir__cpu_count(void)
+{
+    cpu_set_t set;
+
+    return allowed_cpus(&set);
+}
+
+int weir__cpu_nth(unsigned index)
+{
+    cpu_set_t set;
+    unsigned left = index % allowed_cpus(&set);
+    int cpu = 0;
+
+    while (!CPU_ISSET(cpu, &set) || left-- > 0)
+        cpu++;
+    return cpu;
+}
+
+int weir__cpu_current(void)
+{
+    return sched_getcpu();
+}
+
+void weir__once_run(weir__once *once, void (*fn)(void))
+{
+    (void)pthread_once(&once->handle, fn);
+}
+
+struct exit_hook {
+    weir_thread_fn *fn;
+    void *arg;
+    struct exit_hook *next;
+};
+
+static void run_exit_hooks(void *value)
+{
+    struct exit_hook *hook = value;
+
+    while (hook != NULL) {
+        struct exit_hook *next = hook->next;
+
+        hook->fn(hook->arg);
+        weir__free(hook);
+        hook = next;
+    }
+}
+
+static const weir_local exit_hooks = {
+    .index = WEIR__LOCAL_EXIT_HOOKS,
+    .on_remove = run_exit_hooks,
+};
+
+int weir_thread_on_exit(weir_thread_fn *fn, void *arg)
+{
+    struct exit_hook *hook;
+    int err;
+
+    if (fn == NULL)
+        return -EINVAL;
+    hook = weir__alloc(sizeof(*hook));
+    if (hook == NULL)
+        return -ENOMEM;
+    *hook = (struct exit_hook){.fn = fn, .arg = arg, .next = weir_local_get(&exit_hooks)};
+
+    err = weir_local_set(&exit_hooks, hook);
+    if (err < 0)
+        weir__free(hook);
+    return err;
+}

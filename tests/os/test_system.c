@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls that are more than libc's.
+ */
+#include "os/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/thread.h"
+#include "support/test.h"
+
+#define FILE_SIZE (1 << 20)
+
+/* A socket whose peer has gone, and a file to send there. */
+static void open_broken_pipe(int *ret_socket, int *ret_file)
+{
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    (void)close(pair[1]);
+    *ret_socket = pair[0];
+    *ret_file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_true(*ret_file >= 0);
+}
+
+static bool is_pending(int number)
+{
+    sigset_t pending;
+
+    assert_int_equal(sigpending(&pending), 0);
+    return sigismember(&pending, number) == 1;
+}
+
+/* SIGPIPE would end this program. */
+TEST(system, sendfile_raises_no_signal)
+{
+    sigset_t mask;
+    int socket, file;
+
+    open_broken_pipe(&socket, &file);
+    assert_int_equal(weir__sys.sendfile(socket, file, NULL, 100), -1);
+    assert_int_equal(errno, EPIPE);
+    assert_false(is_pending(SIGPIPE));
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+    assert_false(sigismember(&mask, SIGPIPE));
+    (void)close(socket);
+    (void)close(file);
+}
+
+/* Goes as soon as there is something to read. */
+static void read_one_and_go(void *arg)
+{
+    const int *socket = arg;
+    char byte;
+
+    while (recv(*socket, &byte, 1, MSG_DONTWAIT) < 0)
+        continue;
+    (void)close(*socket);
+}
+
+/* The kernel sends a file in pieces, and now and then the peer goes between two of them. */
+TEST(system, sendfile_raises_no_signal_with_a_success_either)
+{
+    int file = memfd_create("file", MFD_CLOEXEC), room = FILE_SIZE, pair[2];
+    weir__thread thread;
+
+    assert_int_equal(ftruncate(file, FILE_SIZE), 0);
+    for (int i = 0; i < 200; i++) {
+        off_t offset = 0;
+
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair),
+                         0);
+        assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+        assert_int_equal(weir__thread_start(&thread, "reader", read_one_and_go, &pair[1]), 0);
+        assert_true(weir__sys.sendfile(pair[0], file, &offset, FILE_SIZE) > 0);
+        weir__thread_join(&thread);
+        assert_false(is_pending(SIGPIPE));
+        (void)close(pair[0]);
+    }
+    (void)close(file);
+}
+
+TEST(system, sendfile_leaves_a_signal_alone_that_its_caller_blocks)
+{
+    sigset_t pipe_only, before, mask;
+    int socket, file, number;
+
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &pipe_only, &before), 0);
+    assert_int_equal(raise(SIGPIPE), 0);
+    open_broken_pipe(&socket, &file);
+    assert_int_equal(weir__sys.sendfile(socket, file, NULL, 100), -1);
+    assert_int_equal(errno, EPIPE);
+    assert_true(is_pending(SIGPIPE));
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+    assert_true(sigismember(&mask, SIGPIPE));
+    assert_int_equal(sigwait(&pipe_only, &number), 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    (void)close(socket);
+    (void)close(file);
+}
+
+TEST(system, epoll_pwait2_takes_what_libc_does)
+{
+    const struct timespec timeout = {.tv_nsec = 1000};
+    int epoll = weir__sys.epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event;
+    int count = weir__sys.epoll_pwait2(epoll, &event, 1, &timeout, NULL);
+
+    assert_true(count == 0 || errno == ENOSYS || errno == EPERM);
+    (void)weir__sys.close(epoll);
+}
