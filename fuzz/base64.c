@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 1)
         return 0;
-    flags = data[0] & (WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING);
+    flags = data[0] & (WEIR_BASE64_URL | WEIR_BASE64_UNPADDED);
     check_decoding(weir_span_of(data + 1, size - 1), flags);
     check_encoding(weir_span_of(data + 1, size - 1), flags);
     return 0;

@@ -87,7 +87,7 @@ static size_t expect_inbound(weir_embedded *embedded, weir_span bytes, size_t pa
     while ((msg = weir_embedded_read_inbound(embedded)) != NULL) {
         weir_buf *buf;
 
-        expect(weir__flat_bytes(msg, &buf) == 0);
+        expect(weir__contiguous_bytes(msg, &buf) == 0);
         expect(weir_buf_readable(buf) <= bytes.length - passed);
         expect(memcmp(weir_buf_bytes(buf), bytes.data + passed, weir_buf_readable(buf)) == 0);
         passed += weir_buf_readable(buf);

@@ -645,7 +645,7 @@ static uint64_t bytes_in_use(void)
 {
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     return stats.in_use_bytes;
 }
 

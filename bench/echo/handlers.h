@@ -21,7 +21,7 @@ static void echo_on_read_complete(weir_ctx *ctx)
 
 static void echo_on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx));
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx));
 }
 
 static void echo_pass_read(weir_ctx *ctx, weir_msg *msg)

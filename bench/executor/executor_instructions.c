@@ -28,7 +28,7 @@ static void fixture_init(struct fixture *fixture)
     weir_manual_options options;
 
     bench_require(weir_manual_clock_create(weir_seconds(1), &fixture->clock) == 0, "a clock");
-    weir_manual_options_init(&options);
+    options = *WEIR_MANUAL_OPTIONS();
     options.clock = weir_manual_clock_clock(fixture->clock);
     bench_require(weir_manual_create(&options, &fixture->executor) == 0, "an executor");
 }
@@ -354,7 +354,7 @@ static void count_group_next(const char *name, const weir_chooser *chooser, int 
     weir_group_options options;
     weir_group *group;
 
-    weir_group_options_init(&options);
+    options = *WEIR_GROUP_OPTIONS();
     options.threads = threads;
     options.io = WEIR_IO_NONE;
     options.chooser = chooser;

@@ -21,7 +21,7 @@ static inline void group_configure(weir_group_options *options, bench_round *rou
     static const enum weir_strategy strategy[] = {WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE};
     static const char *const ways[] = {"poll", "ring", NULL};
 
-    weir_group_options_init(options);
+    *options = *WEIR_GROUP_OPTIONS();
     options->threads = 1;
     options->io = io[bench_choice(round, "io", ios)];
     options->strategy = strategy[bench_choice(round, "strategy", strategies)];

@@ -31,7 +31,7 @@ static void start_next(struct late *late)
 
 static void on_timer(weir_timer *timer)
 {
-    struct late *late = container_of(timer, struct late, timer);
+    struct late *late = WEIR_CONTAINER_OF(timer, struct late, timer);
 
     latency_record(&late->lateness, bench_now_ns() - late->deadline_ns);
     if (--late->left > 0)

@@ -85,7 +85,7 @@ struct connection {
 
 static struct connection *connection_of(weir__io_handle *handle)
 {
-    return container_of(handle, struct connection, handle);
+    return WEIR_CONTAINER_OF(handle, struct connection, handle);
 }
 
 static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)

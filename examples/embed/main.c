@@ -37,7 +37,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
 }
 
 static const weir_handler echo = {

@@ -35,7 +35,7 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
 }
 
 static const weir_handler echo = {

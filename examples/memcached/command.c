@@ -10,7 +10,7 @@
 
 static void free_command(weir_msg *msg)
 {
-    struct command *command = container_of(msg, struct command, msg);
+    struct command *command = WEIR_CONTAINER_OF(msg, struct command, msg);
 
     weir_buf_release(command->line);
     weir_buf_release(command->data);
@@ -21,7 +21,7 @@ static const weir_msg_type command_type = {.name = "command", .destroy = free_co
 
 struct command *command_of(weir_msg *msg)
 {
-    return weir_msg_is(msg, &command_type) ? container_of(msg, struct command, msg) : NULL;
+    return weir_msg_is(msg, &command_type) ? WEIR_CONTAINER_OF(msg, struct command, msg) : NULL;
 }
 
 /* ---- words ---- */

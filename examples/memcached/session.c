@@ -255,8 +255,8 @@ static void control_reading(weir_ctx *ctx)
 {
     const struct session *self = weir_ctx_state(ctx);
 
-    weir_set_auto_read(ctx,
-                       !self->is_ending && weir_is_writable(ctx) && self->pending < PENDING_MAX);
+    weir_ctx_set_auto_read(ctx, !self->is_ending && weir_ctx_is_writable(ctx) &&
+                                    self->pending < PENDING_MAX);
 }
 
 /* Of all requests that are done and have none before them that is not. */

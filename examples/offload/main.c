@@ -96,7 +96,7 @@ static void on_done(weir_ctx *ctx, int err, void *result, void *arg)
     if (ctx != NULL) {
         struct client *client = weir_ctx_state(ctx);
 
-        weir_set_auto_read(ctx, --client->under_way < UNDER_WAY_MAX);
+        weir_ctx_set_auto_read(ctx, --client->under_way < UNDER_WAY_MAX);
     }
     if (ctx != NULL && err == 0)
         answer(ctx, request->sum);
@@ -112,13 +112,13 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
     if (request != NULL)
         *request = (struct request){.msg = msg};
-    if (request == NULL || weir_offload(ctx, slow, work, on_done, request) < 0) {
+    if (request == NULL || weir_ctx_offload(ctx, slow, work, on_done, request) < 0) {
         free(request);
         weir_msg_release(msg);
         weir_close(ctx, NULL);
         return;
     }
-    weir_set_auto_read(ctx, ++client->under_way < UNDER_WAY_MAX);
+    weir_ctx_set_auto_read(ctx, ++client->under_way < UNDER_WAY_MAX);
 }
 
 static const weir_handler checksum_by_task = {

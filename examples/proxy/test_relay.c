@@ -11,8 +11,8 @@
 
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/loop/stream.h"
@@ -203,7 +203,7 @@ static void look(void *arg)
     weir_channel *back = relay_other(held->scene->front);
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     held->pool = stats.in_use_bytes;
     held->reads = weir_channel_auto_read(held->scene->front);
     held->pending = weir_channel_pending_bytes(held->scene->front) +

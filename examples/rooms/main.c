@@ -164,7 +164,8 @@ static void on_active(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx)); /* who does not listen is not listened to */
+    weir_ctx_set_auto_read(ctx,
+                           weir_ctx_is_writable(ctx)); /* who does not listen is not listened to */
 }
 
 static void on_inactive(weir_ctx *ctx)

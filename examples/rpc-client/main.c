@@ -25,7 +25,7 @@ struct call {
 /* Whoever drops it has not sent it. */
 static void destroy_call(weir_msg *msg)
 {
-    struct call *call = container_of(msg, struct call, msg);
+    struct call *call = WEIR_CONTAINER_OF(msg, struct call, msg);
 
     (void)weir_promise_fail(call->result, WEIR_ECLOSED, NULL); /* unless it is complete */
     weir_promise_release(call->result);
@@ -79,7 +79,7 @@ static int encode(const struct call *call, uint32_t id, weir_buf **ret_buf)
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct client *client = weir_ctx_state(ctx);
-    struct call *call = container_of(msg, struct call, msg);
+    struct call *call = WEIR_CONTAINER_OF(msg, struct call, msg);
     struct call **place = &client->pending[client->next % PENDING_MAX];
     weir_buf *buf = NULL;
     int err = *place != NULL ? WEIR_EFULL : encode(call, client->next, &buf);

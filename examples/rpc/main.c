@@ -43,7 +43,7 @@ static void choose_whether_to_read(weir_ctx *ctx)
 {
     const struct caller *caller = weir_ctx_state(ctx);
 
-    weir_set_auto_read(ctx, weir_is_writable(ctx) && caller->under_way < UNDER_WAY_MAX);
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx) && caller->under_way < UNDER_WAY_MAX);
 }
 
 /* ---- what takes a while ---- */
@@ -86,7 +86,7 @@ static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
 
     if (!err) {
         *job = (struct job){id, number};
-        err = weir_offload(ctx, thinkers, find_factor, on_found, job);
+        err = weir_ctx_offload(ctx, thinkers, find_factor, on_found, job);
     }
     if (err) {
         free(job);

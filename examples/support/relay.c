@@ -145,7 +145,8 @@ static void on_read_complete(weir_ctx *ctx)
 /* Who takes no more is not sent more: the other one stops reading, and its peer sending. */
 static void on_writability(weir_ctx *ctx)
 {
-    weir_channel_set_auto_read(((struct relay *)weir_ctx_state(ctx))->other, weir_is_writable(ctx));
+    weir_channel_set_auto_read(((struct relay *)weir_ctx_state(ctx))->other,
+                               weir_ctx_is_writable(ctx));
 }
 /* doc:end */
 

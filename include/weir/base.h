@@ -22,13 +22,15 @@
 /* Switches a numeric option off, where its zero means "the default". */
 #define WEIR_OFF (-1)
 
+/* Switches an option on that is a switch: 0 is the default, WEIR_ON and WEIR_OFF set it. */
+#define WEIR_ON 1
+
 /* A deadline that never comes; as a duration, "without limit". */
 #define WEIR_NEVER INT64_MAX
 
 /* The struct of which `pointer` is the member `member`. */
-#ifndef container_of
-#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
-#endif
+#define WEIR_CONTAINER_OF(pointer, type, member) \
+    ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #ifdef __cplusplus
 extern "C" {

@@ -17,6 +17,7 @@
 #include <weir/executor.h>
 #include <weir/group.h>
 #include <weir/handler.h>
+#include <weir/options.h>
 #include <weir/promise.h>
 
 #ifdef __cplusplus
@@ -93,14 +94,7 @@ typedef struct weir_channel_options {
                                       WEIR_OFF = never */
 } weir_channel_options;
 
-#define WEIR_CHANNEL_OPTIONS(...) \
-    (&(const weir_channel_options){.size = sizeof(weir_channel_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_channel_options_init(weir_channel_options *options);
+#define WEIR_CHANNEL_OPTIONS(...) WEIR_OPTIONS(weir_channel_options, __VA_ARGS__)
 
 /* ---- references, and what it is ---- */
 

@@ -25,6 +25,7 @@
 #define WEIR_CHANNEL_GROUP_H
 
 #include <weir/channel.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,14 +46,7 @@ typedef struct weir_channel_group_options {
     bool stay_closed; /* once closed or aborted, it closes who wants to join */
 } weir_channel_group_options;
 
-#define WEIR_CHANNEL_GROUP_OPTIONS(...) \
-    (&(const weir_channel_group_options){.size = sizeof(weir_channel_group_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_channel_group_options_init(weir_channel_group_options *options);
+#define WEIR_CHANNEL_GROUP_OPTIONS(...) WEIR_OPTIONS(weir_channel_group_options, __VA_ARGS__)
 
 /*
  * Creates a group without members. NULL options: every default.

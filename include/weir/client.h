@@ -10,6 +10,7 @@
 
 #include <weir/channel.h>
 #include <weir/group.h>
+#include <weir/options.h>
 #include <weir/resolver.h>
 #include <weir/server.h>
 
@@ -39,14 +40,7 @@ typedef struct weir_client_options {
     weir_resolver *resolver; /* default weir_resolver_default() */
 } weir_client_options;
 
-#define WEIR_CLIENT_OPTIONS(...) \
-    (&(const weir_client_options){.size = sizeof(weir_client_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_client_options_init(weir_client_options *options);
+#define WEIR_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_client_options, __VA_ARGS__)
 
 /*
  * Connects. The promise's value is the channel, kept by the promise; cancelling it gives up. With
@@ -78,7 +72,7 @@ WEIR_API int weir_client_connect_sync(const weir_client_options *options,
  *                                                       .max = 8), &pool);
  *      weir_client_pool_acquire(pool, executor, &promise);   its value is the channel
  *      ...
- *      weir_client_pool_give(pool, channel, NULL);
+ *      weir_client_pool_return(pool, channel, NULL);
  *
  * An idle channel is checked on its loop before it is handed out: one that is not healthy is
  * closed, and the next is tried. If none is idle, one is connected, up to `max`; beyond that who
@@ -120,8 +114,7 @@ typedef struct weir_client_pool_options {
     void *user_data;                    /* of these */
 } weir_client_pool_options;
 
-#define WEIR_CLIENT_POOL_OPTIONS(...) \
-    (&(const weir_client_pool_options){.size = sizeof(weir_client_pool_options), __VA_ARGS__})
+#define WEIR_CLIENT_POOL_OPTIONS(...) WEIR_OPTIONS(weir_client_pool_options, __VA_ARGS__)
 
 /* What a pool has now, and has done so far. */
 typedef struct weir_client_pool_stats {
@@ -134,12 +127,6 @@ typedef struct weir_client_pool_stats {
     uint64_t unhealthy; /* and how often not, because of what the check said */
     uint64_t reserved[8];
 } weir_client_pool_stats;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_client_pool_options_init(weir_client_pool_options *options);
 
 /*
  * Creates a pool. It connects when somebody acquires.
@@ -178,8 +165,8 @@ WEIR_API int weir_client_pool_acquire(weir_client_pool *pool, weir_executor *exe
  * that is closed, or whose pool is, is fine: it does not come back. `done` may be NULL.
  * Thread: any.  Keeps: done.
  */
-WEIR_API void weir_client_pool_give(weir_client_pool *pool, weir_channel *channel,
-                                    weir_promise *done);
+WEIR_API void weir_client_pool_return(weir_client_pool *pool, weir_channel *channel,
+                                      weir_promise *done);
 
 /*
  * Closes the pool: who waits fails with WEIR_ECLOSED, idle channels are closed, connections under

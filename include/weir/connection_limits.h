@@ -21,6 +21,7 @@
 
 #include <weir/address.h>
 #include <weir/handler.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,14 +48,7 @@ typedef struct weir_ip_filter_options {
     enum weir_ip_verdict others; /* whom no rule has, and who has no IP address; default accepted */
 } weir_ip_filter_options;
 
-#define WEIR_IP_FILTER_OPTIONS(...) \
-    (&(const weir_ip_filter_options){.size = sizeof(weir_ip_filter_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_ip_filter_options_init(weir_ip_filter_options *options);
+#define WEIR_IP_FILTER_OPTIONS(...) WEIR_OPTIONS(weir_ip_filter_options, __VA_ARGS__)
 
 /*
  * Makes a filter; the log says which rule is none.
@@ -74,7 +68,7 @@ WEIR_API void weir_ip_filter_release(weir_ip_filter *filter);
  * What the rules say of an address: also of one that came otherwise (weir/proxy_protocol.h).
  * Thread: any.
  */
-WEIR_API enum weir_ip_verdict weir_ip_filter_judge(const weir_ip_filter *filter,
+WEIR_API enum weir_ip_verdict weir_ip_filter_check(const weir_ip_filter *filter,
                                                    const weir_address *address);
 
 /*
@@ -114,9 +108,7 @@ typedef struct weir_connection_limit_options {
     size_t max_per_address; /* whatever the port; connections without an IP address have none */
 } weir_connection_limit_options;
 
-#define WEIR_CONNECTION_LIMIT_OPTIONS(...)                                                 \
-    (&(const weir_connection_limit_options){.size = sizeof(weir_connection_limit_options), \
-                                            __VA_ARGS__})
+#define WEIR_CONNECTION_LIMIT_OPTIONS(...) WEIR_OPTIONS(weir_connection_limit_options, __VA_ARGS__)
 
 typedef struct weir_connection_limit_stats {
     size_t open;      /* that count now */
@@ -124,12 +116,6 @@ typedef struct weir_connection_limit_stats {
     uint64_t entered; /* since it was made */
     uint64_t refused;
 } weir_connection_limit_stats;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_connection_limit_options_init(weir_connection_limit_options *options);
 
 /*
  * Makes a limit.
@@ -149,8 +135,8 @@ WEIR_API void weir_connection_limit_release(weir_connection_limit *limit);
  * What it has counted, all at one moment.
  * Thread: any.
  */
-WEIR_API void weir_connection_limit_read(weir_connection_limit *limit,
-                                         weir_connection_limit_stats *ret_stats);
+WEIR_API void weir_connection_limit_read_stats(weir_connection_limit *limit,
+                                               weir_connection_limit_stats *ret_stats);
 
 /*
  * Adds the handler at the end of a connection's pipeline; or of a listener's, for all that it

@@ -20,6 +20,7 @@
 
 #include <weir/channel.h>
 #include <weir/clock.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 
 #ifdef __cplusplus
@@ -41,14 +42,7 @@ typedef struct weir_embedded_options {
     const char *remote;   /* default "inproc:embedded" */
 } weir_embedded_options;
 
-#define WEIR_EMBEDDED_OPTIONS(...) \
-    (&(const weir_embedded_options){.size = sizeof(weir_embedded_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_embedded_options_init(weir_embedded_options *options);
+#define WEIR_EMBEDDED_OPTIONS(...) WEIR_OPTIONS(weir_embedded_options, __VA_ARGS__)
 
 /*
  * Creates a channel that is registered and active, unless the options say otherwise.

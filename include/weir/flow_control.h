@@ -18,6 +18,7 @@
 #define WEIR_FLOW_CONTROL_H
 
 #include <weir/handler.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,15 +52,8 @@ typedef struct weir_flush_consolidation_options {
     bool always; /* also where nothing is being read */
 } weir_flush_consolidation_options;
 
-#define WEIR_FLUSH_CONSOLIDATION_OPTIONS(...)                                                    \
-    (&(const weir_flush_consolidation_options){.size = sizeof(weir_flush_consolidation_options), \
-                                               __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_flush_consolidation_options_init(weir_flush_consolidation_options *options);
+#define WEIR_FLUSH_CONSOLIDATION_OPTIONS(...) \
+    WEIR_OPTIONS(weir_flush_consolidation_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -82,7 +76,7 @@ WEIR_API int weir_flush_consolidation_add(weir_pipeline *pipeline,
  *      }
  *
  * They are in the handler's state, and belong to its context. They count against the channel's
- * marks (weir_ctx_hold).
+ * marks (weir_ctx_add_pending_bytes).
  *
  *      first .......... flushed ......... last
  *      <-- may go out --><-- not yet -->
@@ -143,7 +137,7 @@ WEIR_API weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *
 /*
  * The same for what becomes part of something else: the first one is taken out, and still counts
  * with ret_cost; or so many bytes of it are. What is written in their place takes the cost off
- * (weir_write_held).
+ * (weir_write_pending).
  * Thread: the handler's.  Gives: the message, and done, which may be NULL.
  */
 WEIR_API weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_promise **ret_done,
@@ -173,8 +167,8 @@ WEIR_API void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writ
  * weir_pending_writes_settle.
  * Thread: the handler's.  Keeps: done.
  */
-WEIR_API void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writes *writes,
-                                                weir_promise *done);
+WEIR_API void weir_pending_writes_defer_close(weir_ctx *ctx, weir_pending_writes *writes,
+                                              weir_promise *done);
 
 /*
  * A handler's `shutdown_output`, likewise. Who asks again meanwhile hears as the first one does; if
@@ -183,9 +177,8 @@ WEIR_API void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writ
  */
 WEIR_API void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
                                                   weir_promise *done);
-WEIR_API void weir_pending_writes_put_off_shutdown_output(weir_ctx *ctx,
-                                                          weir_pending_writes *writes,
-                                                          weir_promise *done);
+WEIR_API void weir_pending_writes_defer_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                                        weir_promise *done);
 
 /*
  * A half closure that waits, if there is one, cannot be done any more.

@@ -26,6 +26,7 @@
 #define WEIR_FRAMES_H
 
 #include <weir/buf.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 
 #ifdef __cplusplus
@@ -44,14 +45,7 @@ typedef struct weir_length_field_options {
     bool tell_late;             /* of a frame over the limit: when it has been skipped */
 } weir_length_field_options;
 
-#define WEIR_LENGTH_FIELD_OPTIONS(...) \
-    (&(const weir_length_field_options){.size = sizeof(weir_length_field_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_length_field_options_init(weir_length_field_options *options);
+#define WEIR_LENGTH_FIELD_OPTIONS(...) WEIR_OPTIONS(weir_length_field_options, __VA_ARGS__)
 
 /*
  * Adds the decoder, "length-field", at the tail. NULL options: every default.
@@ -85,15 +79,7 @@ typedef struct weir_length_prepender_options {
     bool counts_itself;         /* the field counts its own bytes, too */
 } weir_length_prepender_options;
 
-#define WEIR_LENGTH_PREPENDER_OPTIONS(...)                                                 \
-    (&(const weir_length_prepender_options){.size = sizeof(weir_length_prepender_options), \
-                                            __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_length_prepender_options_init(weir_length_prepender_options *options);
+#define WEIR_LENGTH_PREPENDER_OPTIONS(...) WEIR_OPTIONS(weir_length_prepender_options, __VA_ARGS__)
 
 /*
  * Adds the encoder, "length-prepender", at the tail. NULL options: every default.
@@ -133,14 +119,7 @@ typedef struct weir_lines_options {
     bool tell_late; /* of a line over the limit: when it has been skipped */
 } weir_lines_options;
 
-#define WEIR_LINES_OPTIONS(...) \
-    (&(const weir_lines_options){.size = sizeof(weir_lines_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_lines_options_init(weir_lines_options *options);
+#define WEIR_LINES_OPTIONS(...) WEIR_OPTIONS(weir_lines_options, __VA_ARGS__)
 
 /*
  * Adds the decoder, "lines", at the tail. NULL options: every default.
@@ -180,14 +159,7 @@ typedef struct weir_delimited_options {
     bool tell_late;      /* of a frame over the limit: when it has been skipped */
 } weir_delimited_options;
 
-#define WEIR_DELIMITED_OPTIONS(...) \
-    (&(const weir_delimited_options){.size = sizeof(weir_delimited_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default, but for the delimiters, of which there are none.
- * Thread: any.
- */
-WEIR_API void weir_delimited_options_init(weir_delimited_options *options);
+#define WEIR_DELIMITED_OPTIONS(...) WEIR_OPTIONS(weir_delimited_options, __VA_ARGS__)
 
 /*
  * Adds the decoder, "delimited", at the tail.
@@ -242,14 +214,7 @@ typedef struct weir_varint_frames_options {
     bool tell_late; /* of a frame over the limit: when it has been skipped */
 } weir_varint_frames_options;
 
-#define WEIR_VARINT_FRAMES_OPTIONS(...) \
-    (&(const weir_varint_frames_options){.size = sizeof(weir_varint_frames_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_varint_frames_options_init(weir_varint_frames_options *options);
+#define WEIR_VARINT_FRAMES_OPTIONS(...) WEIR_OPTIONS(weir_varint_frames_options, __VA_ARGS__)
 
 /*
  * Adds the codec, "varint-frames", at the tail. NULL options: every default.
@@ -284,14 +249,7 @@ typedef struct weir_netstrings_options {
     bool tell_late; /* of a string over the limit: when it has been skipped */
 } weir_netstrings_options;
 
-#define WEIR_NETSTRINGS_OPTIONS(...) \
-    (&(const weir_netstrings_options){.size = sizeof(weir_netstrings_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_netstrings_options_init(weir_netstrings_options *options);
+#define WEIR_NETSTRINGS_OPTIONS(...) WEIR_OPTIONS(weir_netstrings_options, __VA_ARGS__)
 
 /*
  * Adds the codec, "netstrings", at the tail. NULL options: every default.
@@ -326,14 +284,7 @@ typedef struct weir_json_splitter_options {
     bool tell_late; /* of a value over the limit: when it has been skipped */
 } weir_json_splitter_options;
 
-#define WEIR_JSON_SPLITTER_OPTIONS(...) \
-    (&(const weir_json_splitter_options){.size = sizeof(weir_json_splitter_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_json_splitter_options_init(weir_json_splitter_options *options);
+#define WEIR_JSON_SPLITTER_OPTIONS(...) WEIR_OPTIONS(weir_json_splitter_options, __VA_ARGS__)
 
 /*
  * Adds the decoder, "json-splitter", at the tail. NULL options: every default.

@@ -11,6 +11,7 @@
 #include <weir/base.h>
 #include <weir/clock.h>
 #include <weir/executor.h>
+#include <weir/options.h>
 #include <weir/promise.h>
 #include <weir/thread.h>
 
@@ -83,14 +84,7 @@ typedef struct weir_autoscale_options {
     int patience;      /* windows before the one that acts, default 2; WEIR_OFF = none */
 } weir_autoscale_options;
 
-#define WEIR_AUTOSCALE_OPTIONS(...) \
-    (&(const weir_autoscale_options){.size = sizeof(weir_autoscale_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_autoscale_options_init(weir_autoscale_options *options);
+#define WEIR_AUTOSCALE_OPTIONS(...) WEIR_OPTIONS(weir_autoscale_options, __VA_ARGS__)
 
 /* --- group ------------------------------------------------------------------------------------ */
 
@@ -133,7 +127,7 @@ enum weir_strategy {
 /* What a strategy of your own says. */
 enum weir_wait {
     WEIR_WAIT_SELECT,   /* sleep until there is something to do; look, if there is already */
-    WEIR_WAIT_LOOK,     /* look for I/O, but do not sleep */
+    WEIR_WAIT_POLL,     /* look for I/O, but do not sleep */
     WEIR_WAIT_CONTINUE, /* do not even look: this turn is for timers and tasks */
 };
 
@@ -187,14 +181,7 @@ typedef struct weir_group_stats {
     uint64_t reserved[8];
 } weir_group_stats;
 
-#define WEIR_GROUP_OPTIONS(...) \
-    (&(const weir_group_options){.size = sizeof(weir_group_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_group_options_init(weir_group_options *options);
+#define WEIR_GROUP_OPTIONS(...) WEIR_OPTIONS(weir_group_options, __VA_ARGS__)
 
 /*
  * Creates a group. If one of its executors cannot be made, those made before are shut down first.

@@ -50,7 +50,7 @@ typedef struct weir_handler {
     void (*read)(weir_ctx *ctx, weir_msg *msg);    /* takes msg; a server's are channels */
     void (*read_complete)(weir_ctx *ctx);          /* nothing more to read for now */
     void (*event)(weir_ctx *ctx, weir_msg *event); /* takes event: the user's, or weir/handler.h */
-    void (*writability)(weir_ctx *ctx);            /* ask weir_is_writable */
+    void (*writability)(weir_ctx *ctx);            /* ask weir_ctx_is_writable */
     void (*error)(weir_ctx *ctx, int err, const char *detail); /* detail: a sentence, or NULL */
     void (*draining)(weir_ctx *ctx); /* the group shuts down: finish, then close */
 
@@ -189,7 +189,8 @@ WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
 
 /*
  * Whether it has been removed, by what the caller has called so far. A context is freed soon after
- * its removal: what runs later must not ask this, but learn it from `removed`, or use weir_offload.
+ * its removal: what runs later must not ask this, but learn it from `removed`, or use
+ * weir_ctx_offload.
  * Thread: the handler's, inside one of its callbacks.
  */
 WEIR_API bool weir_ctx_is_removed(const weir_ctx *ctx);
@@ -292,7 +293,7 @@ WEIR_API void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const 
  * Whether a write now stays below the high water mark and no handler objects.
  * Thread: any.
  */
-WEIR_API bool weir_is_writable(const weir_ctx *ctx);
+WEIR_API bool weir_ctx_is_writable(const weir_ctx *ctx);
 
 /*
  * Whether the channel reads by itself, or only when asked by weir_request_read. Switched off inside
@@ -300,29 +301,29 @@ WEIR_API bool weir_is_writable(const weir_ctx *ctx);
  * keep theirs.
  * Thread: the handler's.
  */
-WEIR_API void weir_set_auto_read(weir_ctx *ctx, bool on);
+WEIR_API void weir_ctx_set_auto_read(weir_ctx *ctx, bool on);
 
 /*
  * Counts bytes that the handler holds back into the channel's water marks: positive when it takes
  * messages, negative when it passes them on. What is left is taken off when it is removed.
  * Thread: the handler's.
  */
-WEIR_API void weir_ctx_hold(weir_ctx *ctx, int64_t bytes);
+WEIR_API void weir_ctx_add_pending_bytes(weir_ctx *ctx, int64_t bytes);
 
 /*
  * Writes a message in the place of `bytes` that the handler has held back until now: they do not
  * count any more and the message does, with nothing in between that anybody could see.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
-WEIR_API void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes);
+WEIR_API void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes);
 
 /*
  * Stops reading until it is released, whatever auto_read and other handlers say: for a handler that
  * can do nothing with more bytes for a while, and is not to keep them. It releases before it goes.
  * Thread: loop.  Fails: -ENOMEM, -ENOTSUP (the handler is on an executor of its own).
  */
-WEIR_API int weir_ctx_hold_input(weir_ctx *ctx);
-WEIR_API void weir_ctx_release_input(weir_ctx *ctx);
+WEIR_API int weir_ctx_pause_input(weir_ctx *ctx);
+WEIR_API void weir_ctx_resume_input(weir_ctx *ctx);
 
 /* ---- time, and work elsewhere ---- */
 
@@ -348,8 +349,8 @@ typedef void weir_offload_done_fn(weir_ctx *ctx, int err, void *result, void *ar
  * Thread: the handler's.  Fails: -ENOMEM, WEIR_EREJECTED, -ENOTSUP (a group with a thread per
  * channel): then neither is called.
  */
-WEIR_API int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
-                          weir_offload_done_fn *done, void *arg);
+WEIR_API int weir_ctx_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
+                              weir_offload_done_fn *done, void *arg);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,7 @@
 #include <weir/clock.h>
 #include <weir/executor.h>
 #include <weir/group.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,8 +56,7 @@ typedef struct weir_loop_options {
     bool uring_receive;
 } weir_loop_options;
 
-#define WEIR_LOOP_OPTIONS(...) \
-    (&(const weir_loop_options){.size = sizeof(weir_loop_options), __VA_ARGS__})
+#define WEIR_LOOP_OPTIONS(...) WEIR_OPTIONS(weir_loop_options, __VA_ARGS__)
 
 /* What a loop has done so far, and does now. Times in nanoseconds of its clock. */
 typedef struct weir_loop_stats {
@@ -80,12 +80,6 @@ typedef struct weir_loop_stats {
     uint64_t closes;
     uint64_t reserved[8];
 } weir_loop_stats;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_loop_options_init(weir_loop_options *options);
 
 /*
  * Creates an event loop that its owner drives. NULL options: every default.

@@ -19,6 +19,7 @@
 
 #include <weir/clock.h>
 #include <weir/executor.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,14 +39,7 @@ typedef struct weir_manual_options {
     void *wakeup_data;
 } weir_manual_options;
 
-#define WEIR_MANUAL_OPTIONS(...) \
-    (&(const weir_manual_options){.size = sizeof(weir_manual_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_manual_options_init(weir_manual_options *options);
+#define WEIR_MANUAL_OPTIONS(...) WEIR_OPTIONS(weir_manual_options, __VA_ARGS__)
 
 /*
  * Creates an executor that its owner drives. NULL options: every default.

@@ -19,6 +19,7 @@
 #include <weir/handler.h>
 #include <weir/log.h>
 #include <weir/metric.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,14 +36,7 @@ typedef struct weir_logging_options {
     const char *name;          /* who speaks: the subsystem of the lines; default "logging" */
 } weir_logging_options;
 
-#define WEIR_LOGGING_OPTIONS(...) \
-    (&(const weir_logging_options){.size = sizeof(weir_logging_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_logging_options_init(weir_logging_options *options);
+#define WEIR_LOGGING_OPTIONS(...) WEIR_OPTIONS(weir_logging_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -58,7 +52,7 @@ WEIR_API int weir_logging_add(weir_pipeline *pipeline, const weir_logging_option
  *
  *      weir_counters_create(WEIR_COUNTERS_OPTIONS(.name = "front"), &counters);
  *      weir_counters_add(pipeline, counters);      of each connection
- *      weir_counters_read(counters, &figures);
+ *      weir_counters_read_stats(counters, &figures);
  *
  * The figures are of all handlers that share them: one for a whole server, or one for each channel.
  * With a name they are also metrics (weir/metric.h): "front.bytes_read", ... Near the head it
@@ -74,10 +68,9 @@ typedef struct weir_counters_options {
     const char *name; /* of the metrics, before a dot; default: there are none */
 } weir_counters_options;
 
-#define WEIR_COUNTERS_OPTIONS(...) \
-    (&(const weir_counters_options){.size = sizeof(weir_counters_options), __VA_ARGS__})
+#define WEIR_COUNTERS_OPTIONS(...) WEIR_OPTIONS(weir_counters_options, __VA_ARGS__)
 
-typedef struct weir_counters_figures {
+typedef struct weir_counters_stats {
     int64_t bytes_read; /* of messages that have a size, and of files */
     int64_t messages_read;
     int64_t reads; /* read_complete: how often it was woken for them */
@@ -87,13 +80,7 @@ typedef struct weir_counters_figures {
     int64_t errors;
     int64_t channels; /* that have become active */
     int64_t open;     /* of those, not inactive yet */
-} weir_counters_figures;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_counters_options_init(weir_counters_options *options);
+} weir_counters_stats;
 
 /*
  * Makes counters that are all 0.
@@ -114,7 +101,8 @@ WEIR_API void weir_counters_release(weir_counters *counters);
  * What was counted so far, each for itself.
  * Thread: any.
  */
-WEIR_API void weir_counters_read(const weir_counters *counters, weir_counters_figures *ret_figures);
+WEIR_API void weir_counters_read_stats(const weir_counters *counters,
+                                       weir_counters_stats *ret_figures);
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -160,14 +148,7 @@ typedef struct weir_timing_options {
     weir_clock *clock; /* default weir_clock_monotonic(); lent as long as it is used */
 } weir_timing_options;
 
-#define WEIR_TIMING_OPTIONS(...) \
-    (&(const weir_timing_options){.size = sizeof(weir_timing_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_timing_options_init(weir_timing_options *options);
+#define WEIR_TIMING_OPTIONS(...) WEIR_OPTIONS(weir_timing_options, __VA_ARGS__)
 
 /*
  * Makes histograms that are all empty.
@@ -235,8 +216,7 @@ typedef struct weir_pcap_options {
                            16 MiB */
 } weir_pcap_options;
 
-#define WEIR_PCAP_OPTIONS(...) \
-    (&(const weir_pcap_options){.size = sizeof(weir_pcap_options), __VA_ARGS__})
+#define WEIR_PCAP_OPTIONS(...) WEIR_OPTIONS(weir_pcap_options, __VA_ARGS__)
 
 typedef struct weir_pcap_stats {
     uint64_t packets;  /* in the file, or about to be */
@@ -244,12 +224,6 @@ typedef struct weir_pcap_stats {
     uint64_t dropped;  /* of these, because the queue was full */
     int error; /* what the system said when it could not be written: nothing more is; or 0 */
 } weir_pcap_stats;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_pcap_options_init(weir_pcap_options *options);
 
 /*
  * Makes the file, and starts its thread.
@@ -278,7 +252,7 @@ WEIR_API int weir_pcap_flush(weir_pcap *pcap);
  * What it has seen.
  * Thread: any.
  */
-WEIR_API void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats);
+WEIR_API void weir_pcap_read_stats(weir_pcap *pcap, weir_pcap_stats *ret_stats);
 
 /*
  * Adds the handler at the end of a pipeline.

@@ -85,7 +85,7 @@ WEIR_API size_t weir_pool_trim(void);
  * Says where the memory is. Holds up no thread that makes or releases buffers.
  * Thread: any.
  */
-WEIR_API void weir_pool_read(weir_pool_stats *ret_stats);
+WEIR_API void weir_pool_read_stats(weir_pool_stats *ret_stats);
 
 /*
  * Says what each thread's cache has, in no particular order, for the first `count` of them. Returns

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/proxy_protocol.h - what a proxy says of a connection that it has made for somebody else: whose
- * it is, and where it was meant to go. The PROXY protocol of HAProxy, version 1 (a line of text)
- * and 2 (binary, with further fields); weir/proxy_protocol.h sends and receives them.
+ * weir/proxy_protocol.h - what a proxy says of a connection that it has made for somebody else:
+ * whose it is, and where it was meant to go. The PROXY protocol of HAProxy, version 1 (a line of
+ * text) and 2 (binary, with further fields); weir/proxy_protocol.h sends and receives them.
  *
  * A header is a message that nobody changes: it may be kept, and used on any thread.
  */
@@ -14,6 +14,7 @@
 #include <weir/channel.h>
 #include <weir/handler.h>
 #include <weir/msg.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,14 +58,7 @@ typedef struct weir_proxy_header_options {
     bool checksum; /* version 2 with addresses: sends a CRC-32C */
 } weir_proxy_header_options;
 
-#define WEIR_PROXY_HEADER_OPTIONS(...) \
-    (&(const weir_proxy_header_options){.size = sizeof(weir_proxy_header_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_proxy_header_options_init(weir_proxy_header_options *options);
+#define WEIR_PROXY_HEADER_OPTIONS(...) WEIR_OPTIONS(weir_proxy_header_options, __VA_ARGS__)
 
 /*
  * What a message's type is if it is a header: weir_proxy_header_of asks.
@@ -161,14 +155,7 @@ typedef struct weir_proxy_receiver_options {
     size_t max_size; /* a longer header is an error, WEIR_ETOOLONG; default 4096 bytes */
 } weir_proxy_receiver_options;
 
-#define WEIR_PROXY_RECEIVER_OPTIONS(...) \
-    (&(const weir_proxy_receiver_options){.size = sizeof(weir_proxy_receiver_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_proxy_receiver_options_init(weir_proxy_receiver_options *options);
+#define WEIR_PROXY_RECEIVER_OPTIONS(...) WEIR_OPTIONS(weir_proxy_receiver_options, __VA_ARGS__)
 
 /*
  * Adds the handler that reads a header at the end of a pipeline.

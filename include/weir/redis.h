@@ -25,6 +25,7 @@
 #define WEIR_REDIS_H
 
 #include <weir/channel.h>
+#include <weir/options.h>
 #include <weir/resp.h>
 
 #ifdef __cplusplus
@@ -48,14 +49,7 @@ typedef struct weir_redis_options {
                                        that those need */
 } weir_redis_options;
 
-#define WEIR_REDIS_OPTIONS(...) \
-    (&(const weir_redis_options){.size = sizeof(weir_redis_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_redis_options_init(weir_redis_options *options);
+#define WEIR_REDIS_OPTIONS(...) WEIR_OPTIONS(weir_redis_options, __VA_ARGS__)
 
 /*
  * Adds the client at the end of a pipeline, as "resp" and "redis"; NULL = all default.

@@ -21,6 +21,7 @@
 #include <weir/clock.h>
 #include <weir/executor.h>
 #include <weir/group.h>
+#include <weir/options.h>
 #include <weir/promise.h>
 
 #ifdef __cplusplus
@@ -54,14 +55,7 @@ typedef struct weir_resolver_options {
     weir_clock *clock; /* default the monotonic one; must outlive the resolver */
 } weir_resolver_options;
 
-#define WEIR_RESOLVER_OPTIONS(...) \
-    (&(const weir_resolver_options){.size = sizeof(weir_resolver_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_resolver_options_init(weir_resolver_options *options);
+#define WEIR_RESOLVER_OPTIONS(...) WEIR_OPTIONS(weir_resolver_options, __VA_ARGS__)
 
 /* What a resolver has done so far, and does now. */
 typedef struct weir_resolver_stats {

@@ -15,6 +15,7 @@
 #define WEIR_RESP_H
 
 #include <weir/buf.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 
 #ifdef __cplusplus
@@ -231,14 +232,7 @@ typedef struct weir_resp_options {
                              WEIR_RESP_ELEMENT_MEMORY: default 2 MiB */
 } weir_resp_options;
 
-#define WEIR_RESP_OPTIONS(...) \
-    (&(const weir_resp_options){.size = sizeof(weir_resp_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_resp_options_init(weir_resp_options *options);
+#define WEIR_RESP_OPTIONS(...) WEIR_OPTIONS(weir_resp_options, __VA_ARGS__)
 
 /*
  * Adds the codec at the end of a pipeline, as "resp"; NULL = all default.

@@ -30,6 +30,7 @@
 
 #include <weir/base.h>
 #include <weir/channel.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,14 +46,7 @@ typedef struct weir_restart_options {
     int64_t probation_ns;     /* default: the server's restart_probation_ns; WEIR_OFF = none */
 } weir_restart_options;
 
-#define WEIR_RESTART_OPTIONS(...) \
-    (&(const weir_restart_options){.size = sizeof(weir_restart_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_restart_options_init(weir_restart_options *options);
+#define WEIR_RESTART_OPTIONS(...) WEIR_OPTIONS(weir_restart_options, __VA_ARGS__)
 
 /*
  * Starts the program that is to replace this process, with the server's listeners. The promise

@@ -11,8 +11,8 @@
  * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
  * themselves, `acceptors` of them for each address, and init_server gives them their handlers.
  *
- * A server may be handed its listeners instead of making them (weir/transport.h, weir/restart.h), and
- * hand them on to the process that replaces it, so that no client notices: weir/restart.h. With
+ * A server may be handed its listeners instead of making them (weir/transport.h, weir/restart.h),
+ * and hand them on to the process that replaces it, so that no client notices: weir/restart.h. With
  *
  *      .inherit = true, .restart_argv = argv
  *
@@ -26,6 +26,7 @@
 
 #include <weir/channel.h>
 #include <weir/group.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,14 +68,7 @@ typedef struct weir_server_options {
                                      and goes on if that one ends; default 5 s; WEIR_OFF = none */
 } weir_server_options;
 
-#define WEIR_SERVER_OPTIONS(...) \
-    (&(const weir_server_options){.size = sizeof(weir_server_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_server_options_init(weir_server_options *options);
+#define WEIR_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_server_options, __VA_ARGS__)
 
 /*
  * Listens. Waits until all addresses are bound; returns the first listener, which stands for all of

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include <weir/buf.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 
 #ifdef __cplusplus
@@ -116,14 +117,7 @@ typedef struct weir_strings_options {
     bool utf8; /* what comes in and is not UTF-8 is an error */
 } weir_strings_options;
 
-#define WEIR_STRINGS_OPTIONS(...) \
-    (&(const weir_strings_options){.size = sizeof(weir_strings_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_strings_options_init(weir_strings_options *options);
+#define WEIR_STRINGS_OPTIONS(...) WEIR_OPTIONS(weir_strings_options, __VA_ARGS__)
 
 /*
  * Adds the codec, "strings", at the tail: each buffer or composite that comes in becomes a string,
@@ -147,8 +141,8 @@ WEIR_API int weir_strings_add(weir_pipeline *pipeline, const weir_strings_option
  * or is not, as the flags say, and bits that mean nothing are zero.
  */
 
-#define WEIR_BASE64_URL (1u << 0)        /* '-' and '_' in place of '+' and '/' */
-#define WEIR_BASE64_NO_PADDING (1u << 1) /* no '=' at the end */
+#define WEIR_BASE64_URL (1u << 0)      /* '-' and '_' in place of '+' and '/' */
+#define WEIR_BASE64_UNPADDED (1u << 1) /* no '=' at the end */
 
 /*
  * How many characters so many bytes will be. At most SIZE_MAX / 2 bytes.

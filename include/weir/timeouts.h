@@ -27,6 +27,7 @@
 
 #include <weir/handler.h>
 #include <weir/msg.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,14 +50,7 @@ typedef struct weir_idle_options {
     bool observe_output; /* a part of a message that was sent counts as well: slow is not idle */
 } weir_idle_options;
 
-#define WEIR_IDLE_OPTIONS(...) \
-    (&(const weir_idle_options){.size = sizeof(weir_idle_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_idle_options_init(weir_idle_options *options);
+#define WEIR_IDLE_OPTIONS(...) WEIR_OPTIONS(weir_idle_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -97,14 +91,7 @@ typedef struct weir_read_timeout_options {
     int64_t timeout_ns; /* default 30 s; WEIR_OFF = none */
 } weir_read_timeout_options;
 
-#define WEIR_READ_TIMEOUT_OPTIONS(...) \
-    (&(const weir_read_timeout_options){.size = sizeof(weir_read_timeout_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_read_timeout_options_init(weir_read_timeout_options *options);
+#define WEIR_READ_TIMEOUT_OPTIONS(...) WEIR_OPTIONS(weir_read_timeout_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -132,14 +119,7 @@ typedef struct weir_write_timeout_options {
     int64_t timeout_ns; /* default 30 s; WEIR_OFF = none */
 } weir_write_timeout_options;
 
-#define WEIR_WRITE_TIMEOUT_OPTIONS(...) \
-    (&(const weir_write_timeout_options){.size = sizeof(weir_write_timeout_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_write_timeout_options_init(weir_write_timeout_options *options);
+#define WEIR_WRITE_TIMEOUT_OPTIONS(...) WEIR_OPTIONS(weir_write_timeout_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.

@@ -32,6 +32,7 @@
 #include <weir/buf.h>
 #include <weir/group.h>
 #include <weir/handler.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 #include <weir/tls_context.h>
 
@@ -62,14 +63,7 @@ typedef struct weir_tls_options {
     const weir_place *place; /* default: last */
 } weir_tls_options;
 
-#define WEIR_TLS_OPTIONS(...) \
-    (&(const weir_tls_options){.size = sizeof(weir_tls_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_tls_options_init(weir_tls_options *options);
+#define WEIR_TLS_OPTIONS(...) WEIR_OPTIONS(weir_tls_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline, or where the options say. A name that will not do is
@@ -177,14 +171,7 @@ typedef struct weir_tls_detect_options {
     int64_t timeout_ns; /* for the first bytes, default 10 s; WEIR_OFF = none */
 } weir_tls_detect_options;
 
-#define WEIR_TLS_DETECT_OPTIONS(...) \
-    (&(const weir_tls_detect_options){.size = sizeof(weir_tls_detect_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_tls_detect_options_init(weir_tls_detect_options *options);
+#define WEIR_TLS_DETECT_OPTIONS(...) WEIR_OPTIONS(weir_tls_detect_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -240,14 +227,7 @@ typedef struct weir_tls_hello_options {
     int64_t timeout_ns; /* for the whole hello, default 10 s; WEIR_OFF = none */
 } weir_tls_hello_options;
 
-#define WEIR_TLS_HELLO_OPTIONS(...) \
-    (&(const weir_tls_hello_options){.size = sizeof(weir_tls_hello_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_tls_hello_options_init(weir_tls_hello_options *options);
+#define WEIR_TLS_HELLO_OPTIONS(...) WEIR_OPTIONS(weir_tls_hello_options, __VA_ARGS__)
 
 /*
  * Adds the handler at the end of a pipeline.

@@ -18,6 +18,7 @@
 
 #include <weir/base.h>
 #include <weir/buf.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,14 +104,7 @@ typedef struct weir_tls_context_options {
     bool no_session_ids;      /* a server remembers no sessions: it resumes by ticket only */
 } weir_tls_context_options;
 
-#define WEIR_TLS_CONTEXT_OPTIONS(...) \
-    (&(const weir_tls_context_options){.size = sizeof(weir_tls_context_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_tls_context_options_init(weir_tls_context_options *options);
+#define WEIR_TLS_CONTEXT_OPTIONS(...) WEIR_OPTIONS(weir_tls_context_options, __VA_ARGS__)
 
 /*
  * Makes a context for servers, or for clients; NULL options of a client: every default. What was

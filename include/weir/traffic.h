@@ -15,6 +15,7 @@
 
 #include <weir/base.h>
 #include <weir/handler.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,8 +33,7 @@ typedef struct weir_traffic_options {
                              is forgiven; default 15 s */
 } weir_traffic_options;
 
-#define WEIR_TRAFFIC_OPTIONS(...) \
-    (&(const weir_traffic_options){.size = sizeof(weir_traffic_options), __VA_ARGS__})
+#define WEIR_TRAFFIC_OPTIONS(...) WEIR_OPTIONS(weir_traffic_options, __VA_ARGS__)
 
 /* What has passed so far, and waits now. */
 typedef struct weir_traffic_stats {
@@ -44,12 +44,6 @@ typedef struct weir_traffic_stats {
     uint64_t bytes_waiting;  /* of these, now */
     uint64_t reserved[8];
 } weir_traffic_stats;
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_traffic_options_init(weir_traffic_options *options);
 
 /*
  * Creates a limit.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/transport.h - TCP channels on event loops: one that connects, one that accepts. Bootstraps make
- * them (weir/server.h, weir/client.h); these are for programs that want it done by hand.
+ * weir/transport.h - TCP channels on event loops: one that connects, one that accepts. Bootstraps
+ * make them (weir/server.h, weir/client.h); these are for programs that want it done by hand.
  */
 #ifndef WEIR_TRANSPORT_H
 #define WEIR_TRANSPORT_H

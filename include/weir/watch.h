@@ -18,6 +18,7 @@
 #define WEIR_WATCH_H
 
 #include <weir/executor.h>
+#include <weir/options.h>
 #include <weir/promise.h>
 
 #ifdef __cplusplus
@@ -51,14 +52,7 @@ typedef struct weir_fd_watch_options {
     bool close_descriptor; /* the descriptor is the watch's, and is closed before `closed` */
 } weir_fd_watch_options;
 
-#define WEIR_FD_WATCH_OPTIONS(...) \
-    (&(const weir_fd_watch_options){.size = sizeof(weir_fd_watch_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_fd_watch_options_init(weir_fd_watch_options *options);
+#define WEIR_FD_WATCH_OPTIONS(...) WEIR_OPTIONS(weir_fd_watch_options, __VA_ARGS__)
 
 /*
  * Watches a descriptor. Elsewhere than on the loop's thread the loop is asked to, and `ready` may
@@ -162,14 +156,7 @@ typedef struct weir_signals_options {
     void *user_data;
 } weir_signals_options;
 
-#define WEIR_SIGNALS_OPTIONS(...) \
-    (&(const weir_signals_options){.size = sizeof(weir_signals_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_signals_options_init(weir_signals_options *options);
+#define WEIR_SIGNALS_OPTIONS(...) WEIR_OPTIONS(weir_signals_options, __VA_ARGS__)
 
 /*
  * Blocks the signals in the calling thread and has the loop tell of them. A signal is told to one
@@ -237,14 +224,7 @@ typedef struct weir_child_options {
     void *user_data;
 } weir_child_options;
 
-#define WEIR_CHILD_OPTIONS(...) \
-    (&(const weir_child_options){.size = sizeof(weir_child_options), __VA_ARGS__})
-
-/*
- * Makes options that are all default.
- * Thread: any.
- */
-WEIR_API void weir_child_options_init(weir_child_options *options);
+#define WEIR_CHILD_OPTIONS(...) WEIR_OPTIONS(weir_child_options, __VA_ARGS__)
 
 /*
  * Starts a program: with default signals, none of them blocked. Returns when it runs, so a program

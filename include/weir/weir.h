@@ -34,6 +34,7 @@
 #include <weir/metric.h>
 #include <weir/msg.h>
 #include <weir/observe.h>
+#include <weir/options.h>
 #include <weir/pipeline.h>
 #include <weir/pool.h>
 #include <weir/promise.h>

@@ -42,7 +42,7 @@ int weir_addresses_create(const weir_address *given, size_t count, weir_addresse
 
 weir_addresses *weir_addresses_retain(weir_addresses *addresses)
 {
-    weir__refs_retain(&container_of(addresses, struct addresses, base)->refs);
+    weir__refs_retain(&WEIR_CONTAINER_OF(addresses, struct addresses, base)->refs);
     return addresses;
 }
 
@@ -52,7 +52,7 @@ void weir_addresses_release(weir_addresses *addresses)
 
     if (addresses == NULL)
         return;
-    self = container_of(addresses, struct addresses, base);
+    self = WEIR_CONTAINER_OF(addresses, struct addresses, base);
     if (weir__refs_release(&self->refs))
         weir__free(self);
 }

@@ -10,12 +10,12 @@
 
 #define HOOKS_MAX 4
 
-static _Atomic(weir__ending_fn *) hooks[HOOKS_MAX];
+static _Atomic(weir__end_hook_fn *) hooks[HOOKS_MAX];
 
-void weir__ending_hook_add(weir__ending_fn *fn)
+void weir__end_hook_add(weir__end_hook_fn *fn)
 {
     for (int i = 0; i < HOOKS_MAX; i++) {
-        weir__ending_fn *there = NULL;
+        weir__end_hook_fn *there = NULL;
 
         if (atomic_compare_exchange_strong_explicit(&hooks[i], &there, fn, memory_order_release,
                                                     memory_order_relaxed) ||
@@ -25,9 +25,9 @@ void weir__ending_hook_add(weir__ending_fn *fn)
     assert(!"more ending hooks than there is room for");
 }
 
-void weir__ending_run(void)
+void weir__end_hooks_run(void)
 {
-    weir__ending_fn *fn;
+    weir__end_hook_fn *fn;
 
     for (int i = 0; i < HOOKS_MAX; i++) {
         /* Acquire: what the hook relies on was made before it was added. */

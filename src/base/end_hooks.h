@@ -7,12 +7,12 @@
 #ifndef WEIR_BASE_END_HOOKS_H
 #define WEIR_BASE_END_HOOKS_H
 
-typedef void weir__ending_fn(void);
+typedef void weir__end_hook_fn(void);
 
 /* Adds a hook for as long as the process runs; one that is there already is not added again. */
-void weir__ending_hook_add(weir__ending_fn *fn);
+void weir__end_hook_add(weir__end_hook_fn *fn);
 
 /* Calls the hooks, in the order added. */
-void weir__ending_run(void);
+void weir__end_hooks_run(void);
 
 #endif

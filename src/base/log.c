@@ -19,11 +19,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log_limit.h"
+#include "base/timestamp.h"
 #include "os/clock.h"
 #include "os/nowait_write.h"
-#include "base/log_limit.h"
 #include "os/thread.h"
-#include "base/timestamp.h"
 
 #define MESSAGE_SIZE 512
 #define LINE_SIZE (MESSAGE_SIZE + 512) /* below PIPE_BUF: a pipe takes it whole or not at all */
@@ -132,7 +132,7 @@ static void format_line(struct line *line, enum weir_log_level level, const char
 /* One write, so that lines of several threads do not mix. */
 static bool put(const struct line *line)
 {
-    ssize_t written = weir__instant_write(STDERR_FILENO, line->text, line->length, WEIR__BY_ANY);
+    ssize_t written = weir__nowait_write(STDERR_FILENO, line->text, line->length, WEIR__BY_ANY);
 
     if (written > 0 && (size_t)written < line->length)
         atomic_store_explicit(&dropped.cut, true, memory_order_relaxed);
@@ -149,7 +149,7 @@ static bool report_dropped(void)
     if (count == 0)
         return true;
     if (atomic_exchange_explicit(&dropped.cut, false, memory_order_relaxed))
-        (void)weir__instant_write(STDERR_FILENO, "\n", 1, WEIR__BY_ANY);
+        (void)weir__nowait_write(STDERR_FILENO, "\n", 1, WEIR__BY_ANY);
     (void)snprintf(message, sizeof(message),
                    "%" PRIu64 " log lines were dropped: standard error did not take them", count);
     format_line(&line, WEIR_LOG_WARN, "log", "-", message);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/no_stack_protector.h - WEIR__UNGUARDED marks a hot function that needs no stack protector.
+ * base/no_stack_protector.h - WEIR__NO_STACK_PROTECTOR marks a hot function that needs no stack
+ * protector.
  *
  * The compiler protects every function that passes the address of a local variable to a call. That
  * costs some six instructions, and finds nothing where no such variable is an array and the callee
@@ -13,12 +14,12 @@
 
 #ifdef __has_attribute
 #if __has_attribute(no_stack_protector)
-#define WEIR__UNGUARDED __attribute__((no_stack_protector))
+#define WEIR__NO_STACK_PROTECTOR __attribute__((no_stack_protector))
 #endif
 #endif
 
-#ifndef WEIR__UNGUARDED
-#define WEIR__UNGUARDED
+#ifndef WEIR__NO_STACK_PROTECTOR
+#define WEIR__NO_STACK_PROTECTOR
 #endif
 
 #endif

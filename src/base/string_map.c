@@ -16,7 +16,7 @@ static uint64_t hash_of(const char *key)
 
 static weir__string_node *node_of(weir__table_item *item)
 {
-    return container_of(item, weir__string_node, item);
+    return WEIR_CONTAINER_OF(item, weir__string_node, item);
 }
 
 weir__string_node *weir__string_map_find(const weir__string_map *map, const char *key)

@@ -181,8 +181,8 @@ static void merge(weir__timers *timers, weir_timer_node **head, weir_timer_node 
  * a carry merges two runs of one size into the next. A timer is thus merged at most once per bit,
  * and 64 bits last for ever. Not inline, so that the usual start needs no stack frame.
  */
-WEIR__UNGUARDED __attribute__((noinline)) static void file_in_ready(weir__timers *timers,
-                                                                    weir_timer_node *node)
+WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) static void file_in_ready(weir__timers *timers,
+                                                                             weir_timer_node *node)
 {
     unsigned run;
 

@@ -7,12 +7,12 @@
 
 #include <assert.h>
 
-_Atomic(weir__turn_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
+_Atomic(weir__turn_hook_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
 
-void weir__turn_hook_add(weir__turn_fn *fn)
+void weir__turn_hook_add(weir__turn_hook_fn *fn)
 {
     for (int i = 0; i < WEIR__TURN_HOOKS_MAX; i++) {
-        weir__turn_fn *there = NULL;
+        weir__turn_hook_fn *there = NULL;
 
         if (atomic_compare_exchange_strong_explicit(&weir__turn_hooks[i], &there, fn,
                                                     memory_order_release, memory_order_relaxed) ||

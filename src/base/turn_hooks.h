@@ -18,18 +18,18 @@
  * `now_ns` is the time of the executor's clock, `sleeps` says that it is about to wait. Returns
  * until when it may: then the hook is called again. WEIR_NEVER = as long as it likes.
  */
-typedef int64_t weir__turn_fn(bool sleeps, int64_t now_ns);
+typedef int64_t weir__turn_hook_fn(bool sleeps, int64_t now_ns);
 
 /* Adds a hook for as long as the process runs; one that is there already is not added again. */
-void weir__turn_hook_add(weir__turn_fn *fn);
+void weir__turn_hook_add(weir__turn_hook_fn *fn);
 
-extern _Atomic(weir__turn_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
+extern _Atomic(weir__turn_hook_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
 
 /* Calls the hooks: the earliest of what they return. */
-static inline int64_t weir__turn_end(bool sleeps, int64_t now_ns)
+static inline int64_t weir__turn_hooks_run(bool sleeps, int64_t now_ns)
 {
     int64_t until_ns = WEIR_NEVER, wanted_ns;
-    weir__turn_fn *fn;
+    weir__turn_hook_fn *fn;
 
     for (int i = 0; i < WEIR__TURN_HOOKS_MAX; i++) {
         /* Acquire: what the hook relies on was made before it was added. */

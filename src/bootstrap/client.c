@@ -71,7 +71,7 @@ static void give_back(struct attempt *attempt)
 static void let_go_of_loop(struct race *race)
 {
     if (race->holds)
-        weir__executor_let_go(race->loop);
+        weir__executor_unlease(race->loop);
     race->holds = false;
 }
 
@@ -147,7 +147,7 @@ static void on_attempt(weir_promise *connected, void *arg)
 {
     struct attempt *attempt = arg;
     struct race *race = attempt->race;
-    int err = weir__kind_reason(attempt->channel, weir_promise_result(connected));
+    int err = weir__transport_reason(attempt->channel, weir_promise_result(connected));
 
     race->under_way--;
     if (err == 0)
@@ -173,7 +173,7 @@ static void start(struct attempt *attempt, weir_promise *connected)
 
 static void on_delay(weir_timer *timer)
 {
-    start_next(container_of(timer, struct race, timer));
+    start_next(WEIR_CONTAINER_OF(timer, struct race, timer));
 }
 
 /* If the timer cannot be started - the loop shuts down - the next one waits for this one's end. */
@@ -281,11 +281,11 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
     int err = 0;
 
     if (options->local_address != NULL)
-        err = weir__kind_parse(options->local_address, &race->local);
+        err = weir__transport_parse(options->local_address, &race->local);
     if (err < 0)
         return err;
     if (options->address != NULL)
-        return weir__kind_parse(options->address, &race->attempts[0].address);
+        return weir__transport_parse(options->address, &race->attempts[0].address);
     copy_in_turns(options, race);
     return 0;
 }
@@ -293,11 +293,11 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
 static int prepare(struct attempt *attempt, const weir_client_options *options,
                    const weir_executor *loop)
 {
-    int err =
-        weir__kind_create(options->kind, &attempt->address, options->options, &attempt->channel);
+    int err = weir__transport_create(options->kind, &attempt->address, options->options,
+                                     &attempt->channel);
 
     if (err == 0)
-        err = weir__kind_check_executor(attempt->channel, loop);
+        err = weir__transport_check_executor(attempt->channel, loop);
     if (err == 0)
         err =
             weir__attributes_lend(attempt->channel, options->attributes, options->attribute_count);
@@ -335,7 +335,7 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
     race->holds = true;
     race->count = count;
     race->delay_ns = delay_of(options);
-    weir__executor_hold(loop);
+    weir__executor_lease(loop);
     err = fill(race, options);
     if (err < 0) {
         end(race);
@@ -359,7 +359,7 @@ int weir__client_look_at(const weir_client_options *options, bool *ret_is_name)
     int err = options->address != NULL ? weir_address_parse(options->address, &address) : 0;
 
     *ret_is_name = err == -EINVAL && weir__host_parse(options->address, &host) == 0;
-    return *ret_is_name || err == 0 ? 0 : weir__kind_parse(options->address, &address);
+    return *ret_is_name || err == 0 ? 0 : weir__transport_parse(options->address, &address);
 }
 
 /* What is wrong with the options is told at once, also if the addresses are not known yet. */
@@ -370,7 +370,7 @@ static int try_out(const weir_client_options *options, const weir_executor *loop
     int err = weir_address_parse(":0", &attempt.address);
 
     if (err == 0 && options->local_address != NULL)
-        err = weir__kind_parse(options->local_address, &local);
+        err = weir__transport_parse(options->local_address, &local);
     if (err == 0)
         err = prepare(&attempt, options, loop);
     weir_channel_release(attempt.channel);
@@ -382,7 +382,7 @@ static int take_loop(const weir_client_options *options, weir_executor **ret_loo
     if (options->loop == NULL)
         return weir__group_take(options->group, ret_loop);
     *ret_loop = options->loop;
-    weir__executor_hold(options->loop);
+    weir__executor_lease(options->loop);
     return 0;
 }
 
@@ -412,7 +412,7 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
     if (err < 0)
         return err;
     err = connect_on(loop, &options, is_name, ret_connecting);
-    weir__executor_let_go(loop); /* who goes on with it holds it */
+    weir__executor_unlease(loop); /* who goes on with it holds it */
     return err;
 }
 

@@ -27,8 +27,8 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
 int weir__client_options_copy(const weir_client_options *options, weir_client_options **ret_copy);
 
 /* Keeps what the options name, and lets go of it: the group or the loop, and the resolver. */
-void weir__client_options_keep(const weir_client_options *options);
-void weir__client_options_let_go(const weir_client_options *options);
+void weir__client_options_retain(const weir_client_options *options);
+void weir__client_options_release(const weir_client_options *options);
 
 /* Checks and completes what a caller has given. Fails with -EINVAL; the reason is in the log. */
 int weir__client_options_read(const weir_client_options *given, weir_client_options *ret_options);

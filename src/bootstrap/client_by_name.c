@@ -90,8 +90,8 @@ static void on_resolved(weir_promise *resolving, void *arg)
     if (err < 0)
         (void)weir_promise_fail(promise, err, NULL);
     weir__free(call->options);
-    weir__executor_let_go(call->loop);
-    weir__executor_drop(call->loop);
+    weir__executor_unlease(call->loop);
+    weir__executor_weak_release(call->loop);
     weir_promise_release(promise);
 }
 
@@ -116,8 +116,8 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
         return err;
     }
     call->loop = loop;
-    weir__executor_keep(loop);
-    weir__executor_hold(loop); /* meanwhile no other channel gets it */
+    weir__executor_weak_retain(loop);
+    weir__executor_lease(loop); /* meanwhile no other channel gets it */
     atomic_init(&call->resolving, weir_promise_retain(resolving));
     weir__promise_set_on_cancel(promise, on_cancel);
     call->heard = (weir_listener){.fn = on_resolved, .user_data = call};

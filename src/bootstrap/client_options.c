@@ -22,12 +22,6 @@ struct copy {
     alignas(max_align_t) char rest[];
 };
 
-void weir_client_options_init(weir_client_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 int weir__client_options_read(const weir_client_options *given, weir_client_options *ret_options)
 {
     weir_client_options options;
@@ -114,7 +108,7 @@ int weir__client_options_copy(const weir_client_options *options, weir_client_op
     return 0;
 }
 
-void weir__client_options_keep(const weir_client_options *options)
+void weir__client_options_retain(const weir_client_options *options)
 {
     if (options->group != NULL)
         weir_group_retain(options->group);
@@ -124,7 +118,7 @@ void weir__client_options_keep(const weir_client_options *options)
         weir_resolver_retain(options->resolver);
 }
 
-void weir__client_options_let_go(const weir_client_options *options)
+void weir__client_options_release(const weir_client_options *options)
 {
     weir_resolver_release(options->resolver);
     weir_executor_release(options->loop);

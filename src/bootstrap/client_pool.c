@@ -20,12 +20,6 @@
 #define MAX_WAITING 1024
 #define ACQUIRE_TIMEOUT_NS weir_seconds(30)
 
-void weir_client_pool_options_init(weir_client_pool_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 /* ---- making one ---- */
 
 static int read_options(const weir_client_pool_options *given,
@@ -66,7 +60,7 @@ static void apply(weir_client_pool *pool, const weir_client_pool_options *option
 
 void weir__client_pool_let_go(weir_client_pool *pool)
 {
-    weir__client_options_let_go(pool->client);
+    weir__client_options_release(pool->client);
 }
 
 int weir_client_pool_create(const weir_client_pool_options *given, weir_client_pool **ret_pool)
@@ -91,7 +85,7 @@ int weir_client_pool_create(const weir_client_pool_options *given, weir_client_p
     }
     apply(pool, &options);
     weir_executor_retain(pool->options.executor);
-    weir__client_options_keep(pool->client);
+    weir__client_options_retain(pool->client);
     weir__refs_init(&pool->refs);
     weir__refs_init(&pool->users);
     weir__mutex_init(&pool->lock);
@@ -156,7 +150,8 @@ static bool forget(weir_client_pool *pool, weir__acquisition *acquisition)
 weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
 {
     while (!weir__list_is_empty(&pool->waiting)) {
-        weir__acquisition *acquisition = container_of(pool->waiting.next, weir__acquisition, link);
+        weir__acquisition *acquisition =
+            WEIR_CONTAINER_OF(pool->waiting.next, weir__acquisition, link);
 
         (void)forget(pool, acquisition);
         if (weir_promise_set_uncancellable(promise_of(acquisition)))
@@ -183,7 +178,7 @@ static void on_acquired(weir_promise *promise, void *arg)
 
 static weir__acquisition *first_waiting(weir_client_pool *pool)
 {
-    return container_of(pool->waiting.next, weir__acquisition, link);
+    return WEIR_CONTAINER_OF(pool->waiting.next, weir__acquisition, link);
 }
 
 static void on_alarm(void *arg, int status);
@@ -355,7 +350,7 @@ static void give(weir_client_pool *pool, weir__pooled *pooled, weir_promise *don
         (void)weir_promise_fail(done, err, "the channel was given back before");
 }
 
-void weir_client_pool_give(weir_client_pool *pool, weir_channel *channel, weir_promise *done)
+void weir_client_pool_return(weir_client_pool *pool, weir_channel *channel, weir_promise *done)
 {
     weir__pooled *pooled = weir__pooled_of(channel);
 
@@ -408,9 +403,10 @@ static void cancel_connecting(weir_client_pool *pool)
 
         weir__mutex_lock(&pool->lock);
         link = weir__list_pop(&pool->connecting);
-        connecting = link != NULL
-                         ? weir_promise_retain(container_of(link, weir__pooled, link)->connecting)
-                         : NULL;
+        connecting =
+            link != NULL
+                ? weir_promise_retain(WEIR_CONTAINER_OF(link, weir__pooled, link)->connecting)
+                : NULL;
         weir__mutex_unlock(&pool->lock);
         if (connecting != NULL)
             (void)weir_promise_cancel(connecting);

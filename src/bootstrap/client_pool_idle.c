@@ -8,7 +8,7 @@
 
 static weir__pooled *of_link(weir__list *link)
 {
-    return container_of(link, weir__pooled, link);
+    return WEIR_CONTAINER_OF(link, weir__pooled, link);
 }
 
 weir_channel *weir__client_pool_take_old(weir_client_pool *pool, int64_t since_ns)

@@ -14,10 +14,10 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "os/thread.h"
 #include "bootstrap/client.h"
 #include "bootstrap/client_pool.h"
 #include "bootstrap/transport_for.h"
+#include "os/thread.h"
 
 struct entry {
     weir__string_node node;
@@ -79,7 +79,7 @@ int weir_client_pools_create(const weir_client_pool_options *given, weir_client_
     pools->options.client = pools->client;
     if (options.executor != NULL)
         weir_executor_retain(options.executor);
-    weir__client_options_keep(pools->client);
+    weir__client_options_retain(pools->client);
     weir__refs_init(&pools->refs);
     weir__mutex_init(&pools->lock);
     weir__string_map_init(&pools->by_address);
@@ -163,7 +163,7 @@ static int find_or_add(weir_client_pools *pools, const char *address, struct ent
         return WEIR_ECLOSED;
     if (node == NULL)
         return add(pools, address, ret_entry);
-    *ret_entry = container_of(node, struct entry, node);
+    *ret_entry = WEIR_CONTAINER_OF(node, struct entry, node);
     return replace_closed(pools, *ret_entry);
 }
 
@@ -206,12 +206,12 @@ void weir_client_pools_close(weir_client_pools *pools)
     if (was_closed)
         return;
     for (weir__list *link; (link = weir__list_pop(&pools->entries)) != NULL;) {
-        struct entry *entry = container_of(link, struct entry, link);
+        struct entry *entry = WEIR_CONTAINER_OF(link, struct entry, link);
 
         weir_client_pool_close(entry->pool);
         weir_client_pool_release(entry->pool);
         weir__free(entry);
     }
-    weir__client_options_let_go(pools->client);
+    weir__client_options_release(pools->client);
     weir_executor_release(pools->options.executor);
 }

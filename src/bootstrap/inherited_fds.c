@@ -8,12 +8,12 @@
 #include <weir/restart.h>
 #include <weir/transport.h>
 
-#include "os/descriptor.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "bootstrap/transport_for.h"
 #include "bootstrap/server.h"
+#include "bootstrap/transport_for.h"
 #include "channel/channel.h"
+#include "os/descriptor.h"
 
 /* From the environment into descriptors; all of it is there now, or was never. */
 static int take(weir_systemd_listener *listeners, int *descriptors, int count)
@@ -25,7 +25,7 @@ static int take(weir_systemd_listener *listeners, int *descriptors, int count)
     return taken;
 }
 
-int weir__handed_find(int **ret_descriptors, size_t *ret_count)
+int weir__inherited_fds_find(int **ret_descriptors, size_t *ret_count)
 {
     int count = weir_systemd_listeners(NULL, 0, false), taken = -ENOMEM;
     weir_systemd_listener *listeners;
@@ -61,8 +61,8 @@ static int adopt(const weir_server_options *options, int descriptor, weir_channe
     return err;
 }
 
-int weir__handed_adopt(const weir_server_options *options, int descriptor,
-                       weir__listening *listening)
+int weir__inherited_fds_adopt(const weir_server_options *options, int descriptor,
+                              weir__listening *listening)
 {
     weir_channel *channel;
     int err = adopt(options, descriptor, &channel);
@@ -81,7 +81,7 @@ int weir__handed_adopt(const weir_server_options *options, int descriptor,
     return 0;
 }
 
-void weir__handed_close(const weir_server_options *options, size_t first)
+void weir__inherited_fds_close(const weir_server_options *options, size_t first)
 {
     for (size_t i = first; i < options->adopt_count; i++)
         (void)weir__descriptor_close(options->adopt[i]);

@@ -11,8 +11,8 @@
 
 #include <weir/address.h>
 
-#include "os/descriptor.h"
 #include "base/log.h"
+#include "os/descriptor.h"
 #include "os/system.h"
 #include "transport/socket.h"
 
@@ -35,7 +35,7 @@ static int prepare(int descriptor, weir_address *ret_name)
     return weir__socket_local_address(descriptor, ret_name);
 }
 
-int weir__ready_socket_open(int *ret_descriptor, char *ret_entry, size_t size)
+int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address name;
@@ -79,7 +79,7 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-bool weir__ready_is_said(const char *text)
+bool weir__readiness_is_said(const char *text)
 {
     return has_line(text, "READY=1");
 }
@@ -106,10 +106,10 @@ static int hear_one(int descriptor, int pid)
                    sender_of(&message));
         return 0;
     }
-    return weir__ready_is_said(text);
+    return weir__readiness_is_said(text);
 }
 
-bool weir__ready_socket_hear(int descriptor, int pid)
+bool weir__notify_socket_hear(int descriptor, int pid)
 {
     int heard = 0;
 

@@ -9,20 +9,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEIR__READY_ENTRY_SIZE 64
+#define WEIR__READINESS_ENTRY_SIZE 64
 
 /* Where the manager of the process is heard that has been replaced, or "": in the environment of
  * the one that replaces it, whose NOTIFY_SOCKET is ours until it is ready. */
-#define WEIR__READY_MANAGER "WEIR_NOTIFY_SOCKET"
+#define WEIR__NOTIFY_MANAGER "WEIR_NOTIFY_SOCKET"
 
 /* Opens one, and writes the "NOTIFY_SOCKET=..." for the process's environment. Fails with -errno.
  */
-int weir__ready_socket_open(int *ret_descriptor, char *ret_entry, size_t size);
+int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size);
 
 /* Whether such a message says READY=1, beside other things. */
-bool weir__ready_is_said(const char *text);
+bool weir__readiness_is_said(const char *text);
 
 /* Reads what has come: whether the process of that number has said READY=1. */
-bool weir__ready_socket_hear(int descriptor, int pid);
+bool weir__notify_socket_hear(int descriptor, int pid);
 
 #endif

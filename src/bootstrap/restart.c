@@ -25,16 +25,16 @@
 #include <weir/transport.h>
 #include <weir/watch.h>
 
-#include "os/clock.h"
-#include "os/descriptor.h"
-#include "os/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "bootstrap/transport_for.h"
 #include "bootstrap/notify_socket.h"
 #include "bootstrap/server.h"
+#include "bootstrap/transport_for.h"
 #include "executor/executor.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/environment.h"
 
 #define READY_TIMEOUT_NS weir_seconds(60)
 #define PROBATION_NS weir_seconds(5)
@@ -61,12 +61,6 @@ struct restart {
     int given_up; /* why it is being ended; 0 = it is not */
 };
 
-void weir_restart_options_init(weir_restart_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static void drop(struct restart *restart)
 {
     if (!weir__refs_release(&restart->refs))
@@ -74,7 +68,7 @@ static void drop(struct restart *restart)
     weir_fd_watch_release(restart->watch);
     weir_child_release(restart->child);
     weir_promise_release(restart->done);
-    weir__executor_drop(restart->loop);
+    weir__executor_weak_release(restart->loop);
     weir__server_release(restart->server);
     weir__free(restart);
 }
@@ -146,7 +140,7 @@ static void complete(struct restart *restart, int err, const char *detail)
 
 static void on_time_up(weir_timer *timer)
 {
-    struct restart *restart = container_of(timer, struct restart, timer);
+    struct restart *restart = WEIR_CONTAINER_OF(timer, struct restart, timer);
 
     (void)weir_child_signal(restart->child, SIGKILL);
 }
@@ -170,7 +164,7 @@ static void give_up(struct restart *restart, int err)
 
 static void on_not_ready(weir_timer *timer)
 {
-    give_up(container_of(timer, struct restart, timer), -ETIMEDOUT);
+    give_up(WEIR_CONTAINER_OF(timer, struct restart, timer), -ETIMEDOUT);
 }
 
 /*
@@ -202,7 +196,7 @@ static void replace_server(struct restart *restart)
 
 static void on_probation_over(weir_timer *timer)
 {
-    replace_server(container_of(timer, struct restart, timer));
+    replace_server(WEIR_CONTAINER_OF(timer, struct restart, timer));
 }
 
 static void on_ready(struct restart *restart)
@@ -226,7 +220,7 @@ static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
     struct restart *restart = user_data;
 
     (void)events;
-    if (weir__ready_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
+    if (weir__notify_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
         on_ready(restart);
 }
 
@@ -305,7 +299,7 @@ static void on_begin(void *arg, int status)
 
 static int watch_socket(struct restart *restart, char *ret_entry, size_t size)
 {
-    int descriptor, err = weir__ready_socket_open(&descriptor, ret_entry, size);
+    int descriptor, err = weir__notify_socket_open(&descriptor, ret_entry, size);
 
     if (err < 0)
         return err;
@@ -343,9 +337,10 @@ static int duplicate_all(weir__server *server, int *ret_descriptors)
 static int set_manager(weir__environment *env)
 {
     const char *manager = weir__environment_get("NOTIFY_SOCKET");
-    char entry[sizeof(WEIR__READY_MANAGER) + WEIR_ADDRESS_TEXT_SIZE];
+    char entry[sizeof(WEIR__NOTIFY_MANAGER) + WEIR_ADDRESS_TEXT_SIZE];
 
-    (void)snprintf(entry, sizeof(entry), WEIR__READY_MANAGER "=%s", manager != NULL ? manager : "");
+    (void)snprintf(entry, sizeof(entry), WEIR__NOTIFY_MANAGER "=%s",
+                   manager != NULL ? manager : "");
     return weir__environment_set(env, entry);
 }
 
@@ -406,7 +401,7 @@ static void begin(struct restart *restart)
 
 static int start(struct restart *restart, const weir_restart_options *options)
 {
-    char entry[WEIR__READY_ENTRY_SIZE];
+    char entry[WEIR__READINESS_ENTRY_SIZE];
     int err = watch_socket(restart, entry, sizeof(entry));
 
     if (err < 0)
@@ -441,7 +436,7 @@ static struct restart *make(weir__server *server, weir_executor *loop,
     if (restart == NULL)
         return NULL;
     weir__refs_init(&restart->refs);
-    weir__executor_keep(loop);
+    weir__executor_weak_retain(loop);
     restart->server = weir__server_retain(server);
     restart->loop = loop;
     restart->timeout_ns =

@@ -21,10 +21,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "os/thread.h"
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
+#include "os/thread.h"
 
 /* ---- life ---- */
 
@@ -149,10 +149,10 @@ static int init_listener(weir_channel *channel, void *user_data)
 
 static int prepare(weir__server *server, weir_channel *channel, const weir_server_options *options)
 {
-    int err = weir__kind_check_group(channel, options->boss);
+    int err = weir__transport_check_group(channel, options->boss);
 
     if (err == 0)
-        err = weir__kind_check_group(channel, options->workers);
+        err = weir__transport_check_group(channel, options->workers);
     if (err == 0)
         err = weir__attributes_lend(channel, options->attributes, options->attribute_count);
     if (err == 0)
@@ -181,14 +181,14 @@ static int create_listener(weir__server *server, const weir_server_options *opti
                            const char *address)
 {
     weir__listening *listening = &server->listeners[server->count];
-    int err = weir__kind_parse(address, &listening->address);
+    int err = weir__transport_parse(address, &listening->address);
 
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
         err = weir__options_refuse("server", NULL,
                                    "only an internet address can have several acceptors");
     if (err == 0)
-        err = weir__kind_create_server(options->kind, &listening->address, options->options,
-                                       options->child_options, &listening->channel);
+        err = weir__transport_create_server(options->kind, &listening->address, options->options,
+                                            options->child_options, &listening->channel);
     return err;
 }
 
@@ -198,11 +198,12 @@ static int adopt_all(weir__server *server, const weir_server_options *options)
     int err = 0;
 
     for (; i < options->adopt_count && err == 0; i++) {
-        err = weir__handed_adopt(options, options->adopt[i], &server->listeners[server->count]);
+        err = weir__inherited_fds_adopt(options, options->adopt[i],
+                                        &server->listeners[server->count]);
         if (err == 0)
             err = add_listener(server, options, i);
     }
-    weir__handed_close(options, i);
+    weir__inherited_fds_close(options, i);
     return err;
 }
 
@@ -263,7 +264,7 @@ static int create(const weir_server_options *options, weir__server **ret_server)
     int err = create_server(options, &server);
 
     if (err < 0) {
-        weir__handed_close(options, 0);
+        weir__inherited_fds_close(options, 0);
         return err;
     }
     err = add_listeners(server, options);
@@ -389,10 +390,10 @@ static void on_bound(weir_promise *bound, void *arg)
 {
     weir__listening *listening = arg;
     weir__server *server = listening->server;
-    int err = weir__kind_reason(listening->channel, weir_promise_result(bound));
+    int err = weir__transport_reason(listening->channel, weir_promise_result(bound));
 
     if (err == 0 && !weir_channel_is_open(listening->channel)) /* its initialiser has failed */
-        err = weir__kind_reason(listening->channel, WEIR_ECLOSED);
+        err = weir__transport_reason(listening->channel, WEIR_ECLOSED);
     if (err == 0)
         err = share_port(listening);
     if (err == 0 && weir__server_has(server, WEIR__SERVER_CLOSED))
@@ -444,7 +445,7 @@ static void bind_next(weir__server *server)
 
     if (err == 0) {
         err = bind_on(listening, loop);
-        weir__executor_let_go(loop);
+        weir__executor_unlease(loop);
     }
     if (err < 0)
         fail(server, err);

@@ -129,14 +129,14 @@ size_t weir__server_acceptors(const weir_server_options *options);
 /* ---- handed.c ---- */
 
 /* Finds what was handed over. Fails with -ENOMEM, and as weir_systemd_listeners. */
-int weir__handed_find(int **ret_descriptors, size_t *ret_count);
+int weir__inherited_fds_find(int **ret_descriptors, size_t *ret_count);
 
 /* Makes a listener of one that was handed over, which it takes, on failure too. */
-int weir__handed_adopt(const weir_server_options *options, int descriptor,
-                       weir__listening *listening);
+int weir__inherited_fds_adopt(const weir_server_options *options, int descriptor,
+                              weir__listening *listening);
 
 /* Closes those that nobody has adopted, from the first of them on. */
-void weir__handed_close(const weir_server_options *options, size_t first);
+void weir__inherited_fds_close(const weir_server_options *options, size_t first);
 
 /* ---- acceptor.c ---- */
 

@@ -7,16 +7,10 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "bootstrap/transport_for.h"
 #include "bootstrap/server.h"
+#include "bootstrap/transport_for.h"
 
 #define ACCEPTORS_MAX 1024
-
-void weir_server_options_init(weir_server_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 size_t weir__server_acceptors(const weir_server_options *options)
 {
@@ -74,7 +68,7 @@ static int check(const weir_server_options *options)
 static int inherit(weir__server_order *order)
 {
     size_t count;
-    int err = weir__handed_find(&order->inherited, &count);
+    int err = weir__inherited_fds_find(&order->inherited, &count);
 
     if (err < 0 || count == 0)
         return err;
@@ -126,7 +120,7 @@ int weir__server_order_read(weir__server_order *order, const weir_server_options
     if (err == 0)
         err = read_channel_options(order);
     if (err < 0) {
-        weir__handed_close(options, 0);
+        weir__inherited_fds_close(options, 0);
         weir__server_order_deinit(order);
     }
     return err;

@@ -10,10 +10,10 @@
 #include <weir/restart.h>
 
 #include "base/log.h"
-#include "os/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
 #include "loop/signals.h"
+#include "os/thread.h"
 
 #define DRAIN_NS weir_seconds(10)
 

@@ -11,11 +11,11 @@
 
 #include <weir/error.h>
 
-#include "os/clock.h"
 #include "base/options.h"
-#include "os/thread.h"
 #include "bootstrap/server.h"
 #include "executor/promise.h"
+#include "os/clock.h"
+#include "os/thread.h"
 
 #define IN_USE_NS weir_ms(500)
 #define PAUSE_MIN_NS weir_ms(10)
@@ -27,7 +27,7 @@ static int refuse(const weir_server_options *given, int err)
     weir_server_options options;
 
     if (weir__options_read(&options, sizeof(options), given) == 0 && options.adopt != NULL)
-        weir__handed_close(&options, 0);
+        weir__inherited_fds_close(&options, 0);
     return err;
 }
 

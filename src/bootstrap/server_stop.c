@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stopping a server: listeners first, so that nobody comes any more and everybody who came has a
- * loop; then the workers, which drain (DESIGN.md 7: executor/lifecycle.c, loop/loop.c), then the boss.
+ * loop; then the workers, which drain (DESIGN.md 7: executor/lifecycle.c, loop/loop.c), then the
+ * boss.
  */
 #include <errno.h>
 
 #include <weir/error.h>
 #include <weir/restart.h>
 
-#include "os/clock.h"
 #include "base/log.h"
 #include "bootstrap/server.h"
 #include "executor/executor.h"
 #include "executor/group.h"
 #include "executor/promise.h"
+#include "os/clock.h"
 
 /* The group says itself when a thread has not come back by the deadline; this is for when not even
  * that can be said. */
@@ -65,18 +66,18 @@ static void abort_all(void *executor, int status)
 {
     if (status == 0)
         (void)((weir_executor *)executor)->type->drain(executor, true);
-    weir__executor_drop(executor);
+    weir__executor_weak_release(executor);
 }
 
 static void abort_group(weir_group *group)
 {
     weir_executor *executor;
 
-    for (size_t i = 0; (executor = weir__group_keep_at(group, i)) != NULL; i++) {
+    for (size_t i = 0; (executor = weir__group_weak_retain_at(group, i)) != NULL; i++) {
         if (executor->type->drain == NULL ||
             weir__executor_state(executor) != WEIR_EXECUTOR_SHUTTING_DOWN ||
             weir_execute(executor, abort_all, executor) < 0)
-            weir__executor_drop(executor);
+            weir__executor_weak_release(executor);
     }
 }
 

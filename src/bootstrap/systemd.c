@@ -14,13 +14,13 @@
 #include <weir/address.h>
 #include <weir/error.h>
 
+#include "base/log.h"
+#include "bootstrap/notify_socket.h"
 #include "os/descriptor.h"
 #include "os/environment.h"
-#include "base/log.h"
 #include "os/process.h"
 #include "os/system.h"
 #include "os/thread.h"
-#include "bootstrap/notify_socket.h"
 
 #define FIRST 3
 #define COUNT_MAX 65536
@@ -95,7 +95,7 @@ static int take(weir_systemd_listener *listeners, int count)
 /* What it has not said to the process before is for the manager of both, if there is one. */
 static int find_manager(void)
 {
-    const char *manager = weir__environment_get(WEIR__READY_MANAGER);
+    const char *manager = weir__environment_get(WEIR__NOTIFY_MANAGER);
     const char *place = weir__environment_get("NOTIFY_SOCKET");
     int err = 0;
 
@@ -108,7 +108,7 @@ static int find_manager(void)
         err = weir__environment_put("NOTIFY_SOCKET", manager);
     else
         weir__environment_unset("NOTIFY_SOCKET");
-    weir__environment_unset(WEIR__READY_MANAGER);
+    weir__environment_unset(WEIR__NOTIFY_MANAGER);
     return err;
 }
 
@@ -184,7 +184,7 @@ int weir_systemd_notify(const char *state)
     char before[sizeof(predecessor)] = "";
 
     weir__mutex_lock(&lock);
-    if (weir__ready_is_said(state)) {
+    if (weir__readiness_is_said(state)) {
         memcpy(before, predecessor, sizeof(before));
         predecessor[0] = '\0';
     }

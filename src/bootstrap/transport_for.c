@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "channel/channel.h"
 
-int weir__kind_parse(const char *text, weir_address *ret_address)
+int weir__transport_parse(const char *text, weir_address *ret_address)
 {
     int err = weir_address_parse(text, ret_address);
 
@@ -59,8 +59,8 @@ static const struct row *find(enum weir_kind kind, const weir_address *address)
     return NULL;
 }
 
-int weir__kind_create(enum weir_kind kind, const weir_address *remote,
-                      const weir_channel_options *options, weir_channel **ret_channel)
+int weir__transport_create(enum weir_kind kind, const weir_address *remote,
+                           const weir_channel_options *options, weir_channel **ret_channel)
 {
     const struct row *row;
 
@@ -70,9 +70,10 @@ int weir__kind_create(enum weir_kind kind, const weir_address *remote,
     return row != NULL ? row->create(options, ret_channel) : -EAFNOSUPPORT;
 }
 
-int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
-                             const weir_channel_options *options,
-                             const weir_channel_options *child_options, weir_channel **ret_channel)
+int weir__transport_create_server(enum weir_kind kind, const weir_address *local,
+                                  const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel)
 {
     const struct row *row;
 
@@ -88,7 +89,7 @@ int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
     return row->create_server(options, child_options, ret_channel);
 }
 
-int weir__kind_check_executor(const weir_channel *channel, const weir_executor *executor)
+int weir__transport_check_executor(const weir_channel *channel, const weir_executor *executor)
 {
     if (channel->transport->suits(channel, executor))
         return 0;
@@ -98,12 +99,12 @@ int weir__kind_check_executor(const weir_channel *channel, const weir_executor *
     return -EINVAL;
 }
 
-int weir__kind_check_group(const weir_channel *channel, const weir_group *group)
+int weir__transport_check_group(const weir_channel *channel, const weir_group *group)
 {
-    return weir__kind_check_executor(channel, weir_group_at(group, 0));
+    return weir__transport_check_executor(channel, weir_group_at(group, 0));
 }
 
-int weir__kind_reason(const weir_channel *channel, int err)
+int weir__transport_reason(const weir_channel *channel, int err)
 {
     int cause = channel->outbound.cause;
 

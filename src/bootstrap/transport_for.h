@@ -10,23 +10,24 @@
 #include <weir/channel.h>
 
 /* Reads an address. What is none is logged. */
-int weir__kind_parse(const char *text, weir_address *ret_address);
+int weir__transport_parse(const char *text, weir_address *ret_address);
 
 /* Makes a channel that can connect to, or be bound to, such an address. Fails with -EAFNOSUPPORT,
  * which is logged, -EINVAL, -ENOMEM. Where nothing is accepted both are the same. */
-int weir__kind_create(enum weir_kind kind, const weir_address *remote,
-                      const weir_channel_options *options, weir_channel **ret_channel);
-int weir__kind_create_server(enum weir_kind kind, const weir_address *local,
-                             const weir_channel_options *options,
-                             const weir_channel_options *child_options, weir_channel **ret_channel);
+int weir__transport_create(enum weir_kind kind, const weir_address *remote,
+                           const weir_channel_options *options, weir_channel **ret_channel);
+int weir__transport_create_server(enum weir_kind kind, const weir_address *local,
+                                  const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel);
 
 /* -EINVAL, with its reason in the log, unless the channel can live on the executor; on the group's.
  */
-int weir__kind_check_executor(const weir_channel *channel, const weir_executor *executor);
-int weir__kind_check_group(const weir_channel *channel, const weir_group *group);
+int weir__transport_check_executor(const weir_channel *channel, const weir_executor *executor);
+int weir__transport_check_group(const weir_channel *channel, const weir_group *group);
 
 /* What an operation on the channel has really failed with: one on a closed channel only says that
  * it is closed. On its loop, or when nobody else has it. */
-int weir__kind_reason(const weir_channel *channel, int err);
+int weir__transport_reason(const weir_channel *channel, int err);
 
 #endif

@@ -80,7 +80,8 @@ int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
     return 0;
 }
 
-WEIR__UNGUARDED int weir_buf_create_from(const void *bytes, size_t length, weir_buf **ret_buf)
+WEIR__NO_STACK_PROTECTOR int weir_buf_create_from(const void *bytes, size_t length,
+                                                  weir_buf **ret_buf)
 {
     weir_buf *buf;
     int err = weir_buf_create(length, 0, &buf);
@@ -178,7 +179,7 @@ static void destroy_uncommon(weir_buf *buf)
 
 static void destroy(weir_msg *msg)
 {
-    weir_buf *buf = container_of(msg, weir_buf, msg);
+    weir_buf *buf = WEIR_CONTAINER_OF(msg, weir_buf, msg);
 
     if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED)) != 0 || buf->block != NULL)
         destroy_uncommon(buf);
@@ -391,7 +392,7 @@ static size_t size(const weir_msg *msg)
 
 static void touch(weir_msg *msg, const char *where)
 {
-    weir__leak_touch(container_of(msg, weir_buf, msg), where);
+    weir__leak_touch(WEIR_CONTAINER_OF(msg, weir_buf, msg), where);
 }
 
 static int share(weir_msg *msg, weir_msg **ret_share)

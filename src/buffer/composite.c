@@ -317,8 +317,8 @@ static int insert_composite(weir_composite *composite, size_t at, weir_composite
     return 0;
 }
 
-WEIR__UNGUARDED int weir_composite_insert(weir_composite *composite, size_t component,
-                                          weir_msg *msg)
+WEIR__NO_STACK_PROTECTOR int weir_composite_insert(weir_composite *composite, size_t component,
+                                                   weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);
     weir_composite *nested = weir_composite_of(msg);

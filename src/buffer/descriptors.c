@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors as a message. How they pass through a socket is the transports' (transport/fd_passing.c).
+ * Descriptors as a message. How they pass through a socket is the transports'
+ * (transport/fd_passing.c).
  */
 #include "buffer/descriptors.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "os/descriptor.h"
 #include "base/memory.h"
 #include "buffer/leak.h"
+#include "os/descriptor.h"
 
 #define TAKEN (-1)
 

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "buffer/leak.h"
+#include "os/descriptor.h"
 
 struct weir_file_range {
     weir_msg msg;

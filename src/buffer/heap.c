@@ -56,7 +56,7 @@ static void collect(weir__heap *heap)
         next = block->block;
         __builtin_prefetch(next, 1);
         weir__bin_push(bin, block);
-        weir__tally_add(&bin->received, 1);
+        weir__owned_counter_add(&bin->received, 1);
     }
     atomic_fetch_sub_explicit(&heap->remote.count, count, memory_order_relaxed);
 }
@@ -79,7 +79,7 @@ static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
         return NULL;
     slab->next = bin->slabs;
     bin->slabs = slab;
-    weir__tally_add(&bin->slab_count, 1);
+    weir__owned_counter_add(&bin->slab_count, 1);
     heap->slab_bytes += slab->bytes;
     raise_peak(heap);
     heap->decay_at_ns = 0; /* what is new may soon be too much: no long wait */
@@ -90,7 +90,7 @@ static weir_buf *carve(weir__bin *bin, weir__slab *slab)
 {
     weir_buf *block = weir__slab_block(slab, slab->carved++);
 
-    weir__tally_add(&bin->carved, 1);
+    weir__owned_counter_add(&bin->carved, 1);
     weir__block_keep(block);
     block->slab = slab;
     return block;
@@ -118,7 +118,7 @@ weir_buf *weir__heap_refill(weir__heap *heap, unsigned size_class)
 /* The slab that is being carved has the fewest blocks: with fewer free ones, none is idle. */
 static bool may_have_idle_slabs(const weir__bin *bin)
 {
-    return bin->slabs != NULL && weir__tally_read(&bin->cached) >= bin->slabs->carved;
+    return bin->slabs != NULL && weir__owned_counter_read(&bin->cached) >= bin->slabs->carved;
 }
 
 /* Counts for each slab how many of its blocks are free, and the slabs where all are. */
@@ -155,7 +155,7 @@ static void drop_doomed_blocks(weir__bin *bin)
             continue;
         }
         *link = (*link)->block;
-        weir__tally_add(&bin->cached, (uint32_t)-1);
+        weir__owned_counter_add(&bin->cached, (uint32_t)-1);
     }
 }
 
@@ -173,8 +173,8 @@ static size_t unmap_doomed_slabs(weir__bin *bin)
         }
         *link = slab->next;
         bytes += slab->bytes;
-        weir__tally_add(&bin->slab_count, (uint32_t)-1);
-        weir__tally_add(&bin->carved, -slab->carved);
+        weir__owned_counter_add(&bin->slab_count, (uint32_t)-1);
+        weir__owned_counter_add(&bin->carved, -slab->carved);
         weir__slab_unmap(slab);
     }
     return bytes;
@@ -196,7 +196,7 @@ size_t weir__heap_trim(weir__heap *heap)
     collect(heap);
     for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++) {
         bytes += unmap_idle_slabs(bin, count_idle_slabs(bin));
-        bin->kept = weir__tally_read(&bin->cached);
+        bin->kept = weir__owned_counter_read(&bin->cached);
     }
     heap->slab_bytes -= bytes;
     return bytes;
@@ -205,7 +205,7 @@ size_t weir__heap_trim(weir__heap *heap)
 bool weir__heap_may_trim(const weir__heap *heap)
 {
     for (const weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++)
-        if (weir__tally_read(&bin->cached) > bin->kept && may_have_idle_slabs(bin))
+        if (weir__owned_counter_read(&bin->cached) > bin->kept && may_have_idle_slabs(bin))
             return true;
     return atomic_load_explicit(&heap->remote.stack, memory_order_relaxed) != NULL;
 }

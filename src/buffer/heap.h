@@ -27,9 +27,9 @@
 #include "base/metric.h"
 #include "base/poison.h"
 #include "buffer/outbox.h"
+#include "buffer/owned_counter.h"
 #include "buffer/size_class.h"
 #include "buffer/slab.h"
-#include "buffer/counter.h"
 
 enum {
     WEIR__HEAP_METRIC_OUT, /* in use or in transit */
@@ -39,25 +39,26 @@ enum {
 };
 
 typedef struct weir__bin {
-    weir_buf *free;     /* linked by `block` */
-    weir__tally cached; /* how many there are */
-    uint32_t size;      /* of a payload */
+    weir_buf *free;             /* linked by `block` */
+    weir__owned_counter cached; /* how many there are */
+    uint32_t size;              /* of a payload */
     weir__slab *slabs;
-    weir__tally slab_count;
-    weir__tally carved;   /* blocks that its slabs were cut into */
-    weir__tally sent;     /* blocks of other heaps that this thread has released ... */
-    weir__tally received; /* ... and of this one that came home: they count round and round */
-    uint32_t kept;        /* what weir__heap_trim has left of `cached` */
-    bool ran_dry;         /* since weir__heap_decay looked at it */
+    weir__owned_counter slab_count;
+    weir__owned_counter carved; /* blocks that its slabs were cut into */
+    weir__owned_counter sent;   /* blocks of other heaps that this thread has released ... */
+    weir__owned_counter
+        received;  /* ... and of this one that came home: they count round and round */
+    uint32_t kept; /* what weir__heap_trim has left of `cached` */
+    bool ran_dry;  /* since weir__heap_decay looked at it */
 } weir__bin;
 
 typedef struct weir__heap {
     weir__bin bins[WEIR__CLASS_COUNT];
     weir__outboxes outboxes;
-    size_t slab_bytes;         /* what its slabs have mapped ... */
-    _Atomic size_t peak_bytes; /* ... and the most that it was */
-    weir__tally failures;      /* times that its thread asked in vain, for blocks of any size */
-    int64_t decay_at_ns;       /* on the clock of the thread's executor; 0 = not yet known */
+    size_t slab_bytes;            /* what its slabs have mapped ... */
+    _Atomic size_t peak_bytes;    /* ... and the most that it was */
+    weir__owned_counter failures; /* times that its thread asked in vain, for blocks of any size */
+    int64_t decay_at_ns;          /* on the clock of the thread's executor; 0 = not yet known */
     int64_t decay_wait_ns;
     int64_t room_at_ns; /* not before then it trims again because there was no memory */
     uint32_t trims_seen;
@@ -121,7 +122,8 @@ static inline void weir__block_cover(weir_buf *block, size_t size)
 /* Blocks that are in use or in transit; below zero if one of the tallies is old. */
 static inline int64_t weir__bin_out(const weir__bin *bin)
 {
-    return (int32_t)(weir__tally_read(&bin->carved) - weir__tally_read(&bin->cached));
+    return (int32_t)(weir__owned_counter_read(&bin->carved) -
+                     weir__owned_counter_read(&bin->cached));
 }
 
 static inline weir_buf *weir__bin_pop(weir__bin *bin)
@@ -132,7 +134,7 @@ static inline weir_buf *weir__bin_pop(weir__bin *bin)
         return NULL;
     bin->free = block->block;
     __builtin_prefetch(bin->free, 1); /* the next to be taken: its header will be written */
-    weir__tally_add(&bin->cached, (uint32_t)-1);
+    weir__owned_counter_add(&bin->cached, (uint32_t)-1);
     return block;
 }
 
@@ -140,7 +142,7 @@ static inline void weir__bin_push(weir__bin *bin, weir_buf *block)
 {
     block->block = bin->free;
     bin->free = block;
-    weir__tally_add(&bin->cached, 1);
+    weir__owned_counter_add(&bin->cached, 1);
 }
 
 #endif

@@ -52,16 +52,16 @@ static int register_locked(weir__heap *heap)
 {
     static uint64_t numbers;
     bool first = weir__list_is_empty(&weir__heaps_all.list);
-    int err = first ? weir__gauges_begin() : 0;
+    int err = first ? weir__pool_metrics_begin() : 0;
 
     if (err < 0)
         return err;
     heap->registry.number = ++numbers;
-    err = weir__gauges_add(heap);
+    err = weir__pool_metrics_add(heap);
     if (err == 0)
         weir__list_append(&weir__heaps_all.list, &heap->registry.link);
     else if (first)
-        weir__gauges_end();
+        weir__pool_metrics_end();
     return err;
 }
 
@@ -107,8 +107,8 @@ static void count_gone_locked(const weir__heap *heap)
 {
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         atomic_fetch_add_explicit(&weir__heaps_all.sent[i],
-                                  weir__tally_read(&heap->bins[i].sent) -
-                                      weir__tally_read(&heap->bins[i].received),
+                                  weir__owned_counter_read(&heap->bins[i].sent) -
+                                      weir__owned_counter_read(&heap->bins[i].received),
                                   memory_order_relaxed);
 }
 
@@ -117,9 +117,9 @@ static void destroy(weir__heap *heap)
     lock();
     weir__list_remove(&heap->registry.link);
     count_gone_locked(heap);
-    weir__gauges_remove(heap);
+    weir__pool_metrics_remove(heap);
     if (weir__list_is_empty(&weir__heaps_all.list))
-        weir__gauges_end();
+        weir__pool_metrics_end();
     unlock();
     weir__aligned_free(heap);
 }

@@ -7,8 +7,8 @@
 #define WEIR_BUFFER_HEAPS_H
 
 #include "base/list.h"
-#include "os/thread.h"
 #include "buffer/heap.h"
+#include "os/thread.h"
 
 typedef struct weir__heaps {
     weir__mutex lock; /* guards the list, changes of `orphans`, and each heap's `registry` */

@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "os/clock.h"
 #include "base/end_hooks.h"
 #include "base/log.h"
-#include "os/random.h"
-#include "os/thread.h"
 #include "buffer/leak_record.h"
 #include "buffer/leak_report.h"
+#include "os/clock.h"
+#include "os/random.h"
+#include "os/thread.h"
 
 #define INTERVAL 128u
 #define INTERVAL_MAX (64 * INTERVAL)
@@ -130,7 +130,7 @@ static void on_group_ended(void)
 
 static void watch(weir_msg *msg, bool detailed)
 {
-    weir__ending_hook_add(on_group_ended);
+    weir__end_hook_add(on_group_ended);
     weir__leak_record_add(msg, detailed);
 }
 

@@ -19,12 +19,12 @@
 
 #include <weir/thread.h>
 
+#include "base/memory.h"
+#include "buffer/leak.h"
 #include "os/backtrace.h"
 #include "os/clock.h"
-#include "base/memory.h"
 #include "os/random.h"
 #include "os/thread.h"
-#include "buffer/leak.h"
 
 #define BUCKETS_MIN 64
 #define RECORDS_PER_BUCKET 2

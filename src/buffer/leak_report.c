@@ -21,9 +21,9 @@
 
 #include <weir/pool.h>
 
-#include "os/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "os/clock.h"
 #include "os/symbol.h"
 #include "os/thread.h"
 

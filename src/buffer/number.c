@@ -134,7 +134,7 @@ int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_v
     return err;
 }
 
-WEIR__UNGUARDED int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value)
+WEIR__NO_STACK_PROTECTOR int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value)
 {
     size_t length;
     int err = weir_buf_get_varint(buf, buf->read, ret_value, &length);

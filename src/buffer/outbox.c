@@ -21,7 +21,7 @@ static void flush_one(weir__outboxes *outboxes, unsigned index)
     weir__outbox *box = &outboxes->boxes[index];
 
     weir__heap_return(atomic_load_explicit(&box->owner, memory_order_relaxed), box->first,
-                      box->last, weir__tally_read(&box->count));
+                      box->last, weir__owned_counter_read(&box->count));
     box->first = NULL;
     box->bytes = 0;
     atomic_store_explicit(&box->count, 0, memory_order_relaxed);
@@ -45,8 +45,8 @@ void weir__outbox_put(weir__outboxes *outboxes, struct weir__heap *owner, weir_b
     box->first = block;
     box->bytes += bytes;
     outboxes->filled |= 1u << index;
-    weir__tally_add(&box->count, 1);
-    if (weir__tally_read(&box->count) >= BLOCKS_MAX || box->bytes >= BYTES_MAX)
+    weir__owned_counter_add(&box->count, 1);
+    if (weir__owned_counter_read(&box->count) >= BLOCKS_MAX || box->bytes >= BYTES_MAX)
         flush_one(outboxes, index);
 }
 

@@ -11,7 +11,7 @@
 
 #include <weir/buf.h>
 
-#include "buffer/counter.h"
+#include "buffer/owned_counter.h"
 
 #define WEIR__OUTBOX_COUNT 16u
 
@@ -19,7 +19,7 @@ struct weir__heap;
 
 typedef struct weir__outbox {
     _Atomic(struct weir__heap *) owner; /* whose blocks they are; of no meaning when empty */
-    weir__tally count;                  /* both are read by any thread */
+    weir__owned_counter count;          /* both are read by any thread */
     uint32_t bytes;
     weir_buf *first; /* linked by `block` */
     weir_buf *last;

@@ -13,9 +13,9 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "os/clock.h"
 #include "base/turn_hooks.h"
 #include "buffer/heaps.h"
+#include "os/clock.h"
 
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
@@ -203,7 +203,7 @@ static COLD void count_failure(size_t payload)
     atomic_fetch_add_explicit(&weir__mapped_now.classes[size_class].failures, 1,
                               memory_order_relaxed);
     if (heap != NULL)
-        weir__tally_add(&heap->failures, 1);
+        weir__owned_counter_add(&heap->failures, 1);
 }
 
 static NOINLINE weir_buf *take_slowly(size_t payload)
@@ -244,7 +244,7 @@ size_t weir__pool_capacity_for(size_t payload)
 static void send_home(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
 {
     if (heap != NULL) {
-        weir__tally_add(&heap->bins[size_class].sent, 1);
+        weir__owned_counter_add(&heap->bins[size_class].sent, 1);
         weir__outbox_put(&heap->outboxes, owner, block, (uint32_t)weir__class_size(size_class));
     } else {
         weir__heaps_count_sent(size_class);

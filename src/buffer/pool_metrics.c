@@ -30,13 +30,13 @@ static int unless_taken(int err)
     return err == -EEXIST ? 0 : err;
 }
 
-void weir__gauges_end(void)
+void weir__pool_metrics_end(void)
 {
     for (unsigned i = 0; i < POOL_METRIC_COUNT; i++)
         weir__metric_deinit(&metrics[i]);
 }
 
-int weir__gauges_begin(void)
+int weir__pool_metrics_begin(void)
 {
     int err = 0;
 
@@ -44,7 +44,7 @@ int weir__gauges_begin(void)
         err = unless_taken(weir__metric_init_source(&metrics[i], pool_metrics[i].kind,
                                                     pool_metrics[i].name, pool_metrics[i].source));
     if (err < 0)
-        weir__gauges_end();
+        weir__pool_metrics_end();
     return err;
 }
 
@@ -64,7 +64,7 @@ static int64_t read_cached(void *heap)
     int64_t bytes = 0;
 
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
-        bytes += weir__tally_read(&bins[i].cached) * (int64_t)weir__class_stride(i);
+        bytes += weir__owned_counter_read(&bins[i].cached) * (int64_t)weir__class_stride(i);
     return bytes;
 }
 
@@ -74,7 +74,7 @@ static int64_t read_mapped(void *heap)
     int64_t bytes = 0;
 
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
-        bytes += weir__tally_read(&bins[i].slab_count) * (int64_t)weir__slab_bytes(i);
+        bytes += weir__owned_counter_read(&bins[i].slab_count) * (int64_t)weir__slab_bytes(i);
     return bytes;
 }
 
@@ -87,13 +87,13 @@ static const struct {
     [WEIR__HEAP_METRIC_MAPPED] = {"mapped_bytes", read_mapped},
 };
 
-void weir__gauges_remove(weir__heap *heap)
+void weir__pool_metrics_remove(weir__heap *heap)
 {
     for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT; i++)
         weir__metric_deinit(&heap->metrics[i]);
 }
 
-int weir__gauges_add(weir__heap *heap)
+int weir__pool_metrics_add(weir__heap *heap)
 {
     char name[WEIR_METRIC_NAME_SIZE];
     int err = 0;
@@ -105,6 +105,6 @@ int weir__gauges_add(weir__heap *heap)
                                                   heap_metrics[i].read, heap));
     }
     if (err < 0)
-        weir__gauges_remove(heap);
+        weir__pool_metrics_remove(heap);
     return err;
 }

@@ -9,10 +9,10 @@
 #include "buffer/heap.h"
 
 /* Each fails with -ENOMEM, and has done nothing then. A name that is taken is left out. */
-int weir__gauges_begin(void);
-int weir__gauges_add(weir__heap *heap);
+int weir__pool_metrics_begin(void);
+int weir__pool_metrics_add(weir__heap *heap);
 
-void weir__gauges_end(void);
-void weir__gauges_remove(weir__heap *heap);
+void weir__pool_metrics_end(void);
+void weir__pool_metrics_remove(weir__heap *heap);
 
 #endif

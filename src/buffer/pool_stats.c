@@ -23,16 +23,16 @@ static uint64_t read_figure(const _Atomic int64_t *figure)
 
 static weir__heap *heap_of(weir__list *link)
 {
-    return container_of(link, weir__heap, registry.link);
+    return WEIR_CONTAINER_OF(link, weir__heap, registry.link);
 }
 
 /* ---- blocks ---- */
 
 static void add_bin(weir_pool_count *count, const weir__bin *bin, unsigned size_class)
 {
-    uint64_t slabs = weir__tally_read(&bin->slab_count);
+    uint64_t slabs = weir__owned_counter_read(&bin->slab_count);
 
-    count->cached += weir__tally_read(&bin->cached);
+    count->cached += weir__owned_counter_read(&bin->cached);
     count->in_use += (uint64_t)weir__bin_out(bin);
     count->slabs += slabs;
     count->mapped_bytes += slabs * weir__slab_bytes(size_class);
@@ -68,7 +68,7 @@ static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
         const weir__bin *bin = &heap_of(link)->bins[size_class];
 
         add_bin(ret_count, bin, size_class);
-        sent += weir__tally_read(&bin->sent) - weir__tally_read(&bin->received);
+        sent += weir__owned_counter_read(&bin->sent) - weir__owned_counter_read(&bin->received);
     }
     set_in_transit(ret_count, (int32_t)sent);
 }
@@ -89,7 +89,7 @@ static uint32_t count_boxed(const weir__heap *other, const weir__heap *heap)
         const weir__outbox *box = &other->outboxes.boxes[i];
 
         if (atomic_load_explicit(&box->owner, memory_order_relaxed) == heap)
-            count += weir__tally_read(&box->count);
+            count += weir__owned_counter_read(&box->count);
     }
     return count;
 }
@@ -100,7 +100,7 @@ static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count
 
     *ret_count = (weir_pool_count){
         .peak_bytes = atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed),
-        .failures = weir__tally_read(&heap->failures),
+        .failures = weir__owned_counter_read(&heap->failures),
     };
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         add_bin(ret_count, &heap->bins[i], i);
@@ -109,7 +109,7 @@ static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count
     set_in_transit(ret_count, (int32_t)in_transit);
 }
 
-/* ---- weir_pool_read ---- */
+/* ---- weir_pool_read_stats ---- */
 
 static void add_class(weir_pool_stats *stats, unsigned size_class)
 {
@@ -152,7 +152,7 @@ static void read_locked(weir_pool_stats *stats)
     stats->spare_bytes = stats->mapped_bytes > counted ? stats->mapped_bytes - counted : 0;
 }
 
-void weir_pool_read(weir_pool_stats *ret_stats)
+void weir_pool_read_stats(weir_pool_stats *ret_stats)
 {
     weir__mutex_lock(&weir__heaps_all.lock);
     read_locked(ret_stats);

@@ -272,10 +272,10 @@ static bool send_parcel(const struct run *run)
         return false;
     if (run->msg != NULL)
         count_message(run);
-    weir__executor_keep(executor); /* its channels may be through before us, and gone */
+    weir__executor_weak_retain(executor); /* its channels may be through before us, and gone */
     err = run->broadcast->order.wakes_nobody ? weir_execute_task_lazy(executor, &parcel->task)
                                              : weir_execute_task(executor, &parcel->task);
-    weir__executor_drop(executor);
+    weir__executor_weak_release(executor);
     if (err < 0)
         destroy_parcel(parcel);
     return err == 0;

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"
-#include "os/thread.h"
 #include "channel/attribute.h"
-#include "channel/posted_call.h"
 #include "channel/channel_stats.h"
+#include "channel/posted_call.h"
+#include "os/thread.h"
 
 #define LOCKS 16 /* a power of two; for all channels together */
 
@@ -90,7 +90,7 @@ static void end_unowned(weir_channel *channel)
 {
     weir_msg_init(&channel->msg, &channel_type);
     if (weir__channel_has(channel, WEIR__BEGUN))
-        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     else
         weir__channel_end(channel, WEIR_ECLOSED);
     weir_channel_release(channel);
@@ -110,13 +110,13 @@ static void destroy(weir_msg *msg)
     executor = weir__channel_executor(channel);
     weir__pipeline_destroy(&channel->pipeline);
     weir__attributes_destroy(channel);
-    weir__rare_destroy(weir__channel_rare_if_any(channel));
+    weir__channel_extra_destroy(weir__channel_extra_if_any(channel));
     if (channel->transport->destroy != NULL)
         channel->transport->destroy(channel);
     weir__config_release(weir__channel_config(channel));
     weir_channel_release(channel->parent);
     if (executor != NULL)
-        weir__executor_drop(executor);
+        weir__executor_weak_release(executor);
 #ifndef NDEBUG
     channel->transport = NULL;
 #endif
@@ -225,7 +225,7 @@ static void remember(_Atomic(weir_address *) *place, const weir_address *address
 static int find_address(weir_channel *channel, address_fn *ask, bool remote,
                         weir_address *ret_address)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
     _Atomic(weir_address *) *place;
     const weir_address *known;
     int err;
@@ -339,7 +339,7 @@ void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_o
 static int change_config(weir_channel *channel, weir__config *config)
 {
     weir__config *before = weir__channel_config(channel);
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
     weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
 
     if (kept == NULL)
@@ -355,7 +355,7 @@ static int change_config(weir_channel *channel, weir__config *config)
         weir__free(kept);
         return 0;
     }
-    weir__rare_keep(rare, kept);
+    weir__channel_extra_keep(rare, kept);
     return 0;
 }
 
@@ -377,7 +377,7 @@ static int apply_config(weir_channel *channel, weir__config *config)
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 
-static void on_options(weir_channel *channel, weir__call *call, int status)
+static void on_options(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status < 0) {
         weir__config_release(call->arg);
@@ -385,7 +385,7 @@ static void on_options(weir_channel *channel, weir__call *call, int status)
     }
     status = apply_config(channel, call->arg);
     if (status < 0)
-        weir_fire_error(weir__channel_ends(channel), status, "options could not be set");
+        weir_fire_error(weir__channel_head_tail(channel), status, "options could not be set");
 }
 
 int weir_channel_set_options(weir_channel *channel, const weir_channel_options *options)
@@ -397,7 +397,8 @@ int weir_channel_set_options(weir_channel *channel, const weir_channel_options *
         return err;
     if (weir__channel_is_here(channel))
         return apply_config(channel, config);
-    err = weir__call_post(channel, &(const weir__call){.fn = on_options, .arg = config}, false);
+    err = weir__posted_call_post(
+        channel, &(const weir__posted_call){.fn = on_options, .arg = config}, false);
     if (err < 0)
         weir__config_release(config);
     return err;
@@ -422,7 +423,7 @@ void weir_channel_set_auto_read(weir_channel *channel, bool on)
     if (weir__channel_is_here(channel))
         weir__channel_look_at_auto_read(channel);
     else
-        weir__channel_make_due(channel, WEIR__DUE_READING);
+        weir__channel_defer(channel, WEIR__DEFERRED_READING);
 }
 
 /* ---- flow ---- */
@@ -494,26 +495,26 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
         (void)weir_promise_succeed(done, NULL);
     } else if (!is_no_news(channel, err)) {
         channel->flags |= WEIR__TOLD_FAILURE;
-        weir_fire_error(weir__channel_ends(channel), err, detail);
+        weir_fire_error(weir__channel_head_tail(channel), err, detail);
     }
 }
 
 void weir__channel_lose(weir_channel *channel, weir_promise *done, int err)
 {
-    weir__rare *rare;
+    weir__channel_extra *rare;
 
     if (done != NULL || weir__channel_phase(channel) == WEIR__CLOSED) {
-        weir__call_fail(channel, done, err);
+        weir__posted_call_fail(channel, done, err);
         return;
     }
-    rare = err != -ENOMEM ? weir__channel_rare(channel) : NULL;
+    rare = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
     if (rare == NULL) {
-        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
         return;
     }
     /* Relaxed: the bit that is set next publishes it. */
     atomic_store_explicit(&rare->lost, err, memory_order_relaxed);
-    weir__channel_make_due(channel, WEIR__DUE_LOST);
+    weir__channel_defer(channel, WEIR__DEFERRED_LOST);
 }
 
 /* ---- the end, as a promise ---- */
@@ -525,7 +526,7 @@ void weir__channel_lose(weir_channel *channel, weir_promise *done, int err)
  */
 static weir_promise *find_closed(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
     weir_promise *promise, *before = NULL;
 
     if (rare == NULL)

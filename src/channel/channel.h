@@ -7,7 +7,7 @@
  * what is atomic, and post calls (call.h).
  *
  * A channel is small because most of them are idle: what few channels need, or all of them seldom,
- * is allocated when it is needed (weir__rare).
+ * is allocated when it is needed (weir__channel_extra).
  */
 #ifndef WEIR_CHANNEL_CHANNEL_H
 #define WEIR_CHANNEL_CHANNEL_H
@@ -26,7 +26,7 @@
 #include "executor/executor.h"
 #include "loop/loop.h"
 
-typedef struct weir__rare weir__rare;
+typedef struct weir__channel_extra weir__channel_extra;
 typedef struct weir__attribute weir__attribute;
 
 /* How far a channel is from its end: the lowest bits of `state`. life.c has the transitions. */
@@ -74,21 +74,21 @@ enum {
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
 enum {
-    WEIR__DUE_ACTIVE = 1 << 0,
-    WEIR__DUE_MARKS = 1 << 1, /* look at them */
-    WEIR__DUE_WRITABILITY = 1 << 2,
-    WEIR__DUE_FLUSH = 1 << 3,
-    WEIR__DUE_READING = 1 << 4,    /* auto_read has changed, or what is under way elsewhere */
-    WEIR__DUE_TRANSPORT = 1 << 5,  /* the transport's own */
-    WEIR__DUE_INACTIVE = 1 << 6,   /* disconnected */
-    WEIR__DUE_DEREGISTER = 1 << 7, /* asked for */
-    WEIR__DUE_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
-    WEIR__DUE_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
-    WEIR__DUE_SWEEP = 1 << 10,     /* handlers were removed */
-    WEIR__DUE_LOST = 1 << 11,      /* something that another thread asked for */
-    WEIR__DUE_WATCH = 1 << 12,     /* asked for by another thread */
-    WEIR__DUE_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
-    WEIR__DUE_GIVE_UP = 1 << 14,   /* a handler elsewhere has held data for too long */
+    WEIR__DEFERRED_ACTIVE = 1 << 0,
+    WEIR__DEFERRED_MARKS = 1 << 1, /* look at them */
+    WEIR__DEFERRED_WRITABILITY = 1 << 2,
+    WEIR__DEFERRED_FLUSH = 1 << 3,
+    WEIR__DEFERRED_READING = 1 << 4,    /* auto_read has changed, or what is under way elsewhere */
+    WEIR__DEFERRED_TRANSPORT = 1 << 5,  /* the transport's own */
+    WEIR__DEFERRED_INACTIVE = 1 << 6,   /* disconnected */
+    WEIR__DEFERRED_DEREGISTER = 1 << 7, /* asked for */
+    WEIR__DEFERRED_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
+    WEIR__DEFERRED_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
+    WEIR__DEFERRED_SWEEP = 1 << 10,     /* handlers were removed */
+    WEIR__DEFERRED_LOST = 1 << 11,      /* something that another thread asked for */
+    WEIR__DEFERRED_WATCH = 1 << 12,     /* asked for by another thread */
+    WEIR__DEFERRED_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
+    WEIR__DEFERRED_GIVE_UP = 1 << 14,   /* a handler elsewhere has held data for too long */
 };
 
 /*
@@ -104,7 +104,7 @@ struct weir_channel {
     weir_task due_task;
     weir_timer *timers; /* of its handlers that run on the loop */
     _Atomic(weir__attribute *) attributes;
-    _Atomic(weir__rare *) rare;
+    _Atomic(weir__channel_extra *) rare;
     _Atomic uint32_t due; /* who sets the first bit posts due_task */
     _Atomic bool auto_read;
     _Atomic bool no_linger; /* set once */
@@ -166,7 +166,7 @@ static inline bool weir__channel_is_here(const weir_channel *channel)
     return executor == NULL || weir__in_executor(executor);
 }
 
-static inline weir_ctx *weir__channel_ends(weir_channel *channel)
+static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
 {
     return &channel->pipeline.ends;
 }
@@ -191,7 +191,7 @@ typedef struct weir__addresses {
     _Atomic(weir_address *) remote;
 } weir__addresses;
 
-struct weir__rare {
+struct weir__channel_extra {
     weir_channel *channel;
 
     /* The loop's. */
@@ -224,20 +224,20 @@ struct weir__rare {
 };
 
 /* Any thread: makes it if need be; NULL if there is no memory. */
-weir__rare *weir__channel_rare(weir_channel *channel);
-void weir__rare_destroy(weir__rare *rare); /* NULL is fine */
+weir__channel_extra *weir__channel_extra_get(weir_channel *channel);
+void weir__channel_extra_destroy(weir__channel_extra *rare); /* NULL is fine */
 
-static inline weir__rare *weir__channel_rare_if_any(const weir_channel *channel)
+static inline weir__channel_extra *weir__channel_extra_if_any(const weir_channel *channel)
 {
     /* Sequentially consistent for weir_channel_closed, too. */
     return atomic_load_explicit(&channel->rare, memory_order_seq_cst);
 }
 
 /* channel_group.c: it is closed, and a member of nothing from here on. */
-void weir__channel_leave_groups(weir_channel *channel, weir__rare *rare);
+void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *rare);
 
 /* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
-void weir__rare_keep(weir__rare *rare, weir__kept *kept);
+void weir__channel_extra_keep(weir__channel_extra *rare, weir__kept *kept);
 
 /* Adds a promise, which is kept; NULL is not added. Fails with -ENOMEM. */
 int weir__waiting_add(weir__waiting *waiting, weir_promise *promise);
@@ -277,14 +277,14 @@ bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
 /* ---- the channel's own task (due.c) ---- */
 
 /* Any thread: the bits will be seen to by the loop. Cannot fail. */
-void weir__channel_make_due(weir_channel *channel, uint32_t bits);
+void weir__channel_defer(weir_channel *channel, uint32_t bits);
 
 /*
  * Keeps the task from being posted until it is let go of, which posts it if something has become
  * due. False if it is under way: then there is nothing to let go of.
  */
-bool weir__channel_hold_due(weir_channel *channel);
-void weir__channel_let_due_go(weir_channel *channel);
+bool weir__channel_pause_deferred(weir_channel *channel);
+void weir__channel_resume_deferred(weir_channel *channel);
 
 /* What they stand for, each in its file. */
 void weir__channel_do_active(weir_channel *channel);
@@ -331,7 +331,7 @@ void weir__channel_take_auto_read(weir_channel *channel);
 
 /* A handler wants nothing to be read for a while, whatever is asked for; and no longer. Holding
  * fails with -ENOMEM. */
-int weir__channel_hold_input(weir_channel *channel);
+int weir__channel_pause_input(weir_channel *channel);
 void weir__channel_release_input(weir_channel *channel);
 
 /* It is active now, or on a loop again: reads if it is to read by itself. */

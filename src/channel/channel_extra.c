@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "channel/channel.h"
-#include "channel/remote_handler.h"
 #include "channel/node_pool.h"
+#include "channel/remote_handler.h"
 
 struct weir__waiter {
     struct weir__waiter *next;
@@ -17,9 +17,9 @@ struct weir__waiter {
 /* ---- life ---- */
 
 /* Whoever is first publishes its own; release and acquire carry what is in it. */
-weir__rare *weir__channel_rare(weir_channel *channel)
+weir__channel_extra *weir__channel_extra_get(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel), *before = NULL;
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel), *before = NULL;
 
     if (rare != NULL)
         return rare;
@@ -35,7 +35,7 @@ weir__rare *weir__channel_rare(weir_channel *channel)
     return before;
 }
 
-void weir__rare_keep(weir__rare *rare, weir__kept *kept)
+void weir__channel_extra_keep(weir__channel_extra *rare, weir__kept *kept)
 {
     kept->next = atomic_load_explicit(&rare->kept, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&rare->kept, &kept->next, kept,
@@ -50,13 +50,13 @@ static void free_kept(weir__kept *kept)
     for (; kept != NULL; kept = next) {
         next = kept->next;
         if (kept->executor != NULL)
-            weir__executor_drop(kept->executor);
+            weir__executor_weak_release(kept->executor);
         weir__config_release(kept->config);
         weir__free(kept);
     }
 }
 
-void weir__rare_destroy(weir__rare *rare)
+void weir__channel_extra_destroy(weir__channel_extra *rare)
 {
     if (rare == NULL)
         return;
@@ -64,7 +64,7 @@ void weir__rare_destroy(weir__rare *rare)
     free_kept(atomic_load_explicit(&rare->kept, memory_order_acquire));
     weir__free(atomic_load_explicit(&rare->addresses.local, memory_order_acquire));
     weir__free(atomic_load_explicit(&rare->addresses.remote, memory_order_acquire));
-    weir__hop_forget(rare);
+    weir__remote_forget(rare);
     weir__free(rare->destination);
     weir__free(rare->loss);
     weir__free(rare);
@@ -78,7 +78,7 @@ int weir__waiting_add(weir__waiting *waiting, weir_promise *promise)
 
     if (promise == NULL)
         return 0;
-    waiter = weir__node_take();
+    waiter = weir__node_alloc();
     if (waiter == NULL)
         return -ENOMEM;
     waiter->next = NULL;
@@ -98,7 +98,7 @@ void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail)
     while ((waiter = waiting->first) != NULL) {
         waiting->first = waiter->next;
         promise = waiter->promise;
-        weir__node_give(waiter);
+        weir__node_free(waiter);
         if (err < 0)
             (void)weir_promise_fail(promise, err, detail);
         else

@@ -19,8 +19,8 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/table.h"
-#include "os/thread.h"
 #include "channel/channel.h"
+#include "os/thread.h"
 
 struct weir_channel_group {
     char *name;
@@ -44,11 +44,6 @@ struct record {
 };
 
 /* ---- life ---- */
-
-void weir_channel_group_options_init(weir_channel_group_options *options)
-{
-    *options = *WEIR_CHANNEL_GROUP_OPTIONS(.name = NULL);
-}
 
 int weir_channel_group_create(const weir_channel_group_options *given,
                               weir_channel_group **ret_group)
@@ -136,7 +131,7 @@ static struct leaver pop_member(weir_channel_group *group)
 
     weir__mutex_lock(&group->lock);
     if (!weir__list_is_empty(&group->places)) /* no user is left, and so no cursor */
-        leaver = leave(container_of(group->places.next, struct record, place.link));
+        leaver = leave(WEIR_CONTAINER_OF(group->places.next, struct record, place.link));
     weir__mutex_unlock(&group->lock);
     return leaver;
 }
@@ -168,20 +163,20 @@ static struct record *find_record(const weir_channel_group *group, uint64_t id)
 {
     weir__table_item *item = weir__table_find(&group->records, id);
 
-    return item != NULL ? container_of(item, struct record, item) : NULL;
+    return item != NULL ? WEIR_CONTAINER_OF(item, struct record, item) : NULL;
 }
 
-static struct record *take_membership(weir_channel *channel, weir__rare *rare)
+static struct record *take_membership(weir_channel *channel, weir__channel_extra *rare)
 {
     weir__list *link;
 
     weir__channel_lock(channel);
     link = weir__list_pop(&rare->memberships);
     weir__channel_unlock(channel);
-    return link != NULL ? container_of(link, struct record, membership) : NULL;
+    return link != NULL ? WEIR_CONTAINER_OF(link, struct record, membership) : NULL;
 }
 
-void weir__channel_leave_groups(weir_channel *channel, weir__rare *rare)
+void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *rare)
 {
     struct record *record;
 
@@ -203,7 +198,7 @@ void weir__channel_leave_groups(weir_channel *channel, weir__rare *rare)
  * changed the state; both are sequentially consistent. Where the list was there before, the lock
  * does the same.
  */
-static int add_membership(weir_channel *channel, weir__rare *rare, struct record *record)
+static int add_membership(weir_channel *channel, weir__channel_extra *rare, struct record *record)
 {
     bool is_closed;
 
@@ -218,7 +213,7 @@ static int add_membership(weir_channel *channel, weir__rare *rare, struct record
 
 /* Locked. On an error the record is still the caller's. As soon as the channel has it, who closes
  * that may take it, and waits for our lock: it has to know the group by then. */
-static int join(weir_channel_group *group, weir_channel *channel, weir__rare *rare,
+static int join(weir_channel_group *group, weir_channel *channel, weir__channel_extra *rare,
                 struct record *record)
 {
     int err = 0;
@@ -244,13 +239,13 @@ static int join(weir_channel_group *group, weir_channel *channel, weir__rare *ra
 
 int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
 {
-    weir__rare *rare;
+    weir__channel_extra *rare;
     struct record *record;
     int err;
 
     if (weir__channel_executor(channel) == NULL)
         return -EINVAL;
-    rare = weir__channel_rare(channel);
+    rare = weir__channel_extra_get(channel);
     record = rare != NULL ? weir__zalloc(sizeof(*record)) : NULL;
     if (record == NULL)
         return -ENOMEM;
@@ -339,7 +334,7 @@ static weir__member_place *next_place(const weir__member_walk *walk)
     weir__member_place *place;
 
     for (; link != &walk->group->places; link = link->next) {
-        place = container_of(link, weir__member_place, link);
+        place = WEIR_CONTAINER_OF(link, weir__member_place, link);
         if (place->number > 0)
             return place->number <= walk->last ? place : NULL;
     }
@@ -356,7 +351,7 @@ weir_channel *weir__member_walk_next(weir__member_walk *walk)
     weir__list_remove(&walk->cursor.link);
     if (place != NULL) {
         weir__list_append(place->link.next, &walk->cursor.link);
-        channel = weir_channel_retain(container_of(place, struct record, place)->channel);
+        channel = weir_channel_retain(WEIR_CONTAINER_OF(place, struct record, place)->channel);
     }
     weir__mutex_unlock(&walk->group->lock);
     if (channel == NULL)

@@ -8,7 +8,7 @@
  * That a difference is never negative: a channel is counted as created before it is counted as
  * closed, whichever threads that happens on, since it was handed from the one to the other. Who
  * reads sums up the closed first; what it sees there was created before, and it sees that, too
- * (weir__account_add).
+ * (weir__counter_shard_add).
  */
 #include "channel/channel_stats.h"
 
@@ -23,14 +23,14 @@
 
 /* ---- counting ---- */
 
-static weir__account *account_here(void)
+static weir__counter_shard *account_here(void)
 {
     return weir__current != NULL ? &weir__current->account : NULL;
 }
 
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n)
 {
-    weir__account_add(account_here(), channel->stats + stat, n);
+    weir__counter_shard_add(account_here(), channel->stats + stat, n);
 }
 
 void weir__stats_message(const weir_channel *channel, enum weir__stat messages, uint64_t bytes)
@@ -163,14 +163,14 @@ static const struct {
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
-_Static_assert(KIND_COUNT *WEIR__STATS_ROOM <= WEIR__ACCOUNT_FIGURES, "all kinds have room");
+_Static_assert(KIND_COUNT *WEIR__STATS_ROOM <= WEIR__SHARD_COUNTERS, "all kinds have room");
 
 static uint64_t sum_of_kinds(enum weir__stat stat)
 {
     uint64_t sum = 0;
 
     for (size_t i = 0; i < KIND_COUNT; i++)
-        sum += weir__account_sum(kinds[i].stats + stat);
+        sum += weir__counter_shard_sum(kinds[i].stats + stat);
     return sum;
 }
 
@@ -201,7 +201,7 @@ int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
     if (k == KIND_COUNT)
         return -EINVAL;
     for (unsigned i = 0; i < WEIR__STAT_COUNT; i++)
-        sums[i] = weir__account_sum(kinds[k].stats + i);
+        sums[i] = weir__counter_shard_sum(kinds[k].stats + i);
     fill(sums, ret_stats);
     return 0;
 }

@@ -2,9 +2,10 @@
 /*
  * Counting what channels do, for weir/channel.h.
  *
- * Each kind of transport has figures of its own in each account (base/sharded_counters.h). The channel layer
- * counts almost everything; a transport calls weir__stats_received, or weir__stats_message, for
- * what it tells weir__channel_received. What is counted is counted before anybody is told of it.
+ * Each kind of transport has figures of its own in each account (base/sharded_counters.h). The
+ * channel layer counts almost everything; a transport calls weir__stats_received, or
+ * weir__stats_message, for what it tells weir__channel_received. What is counted is counted before
+ * anybody is told of it.
  */
 #ifndef WEIR_CHANNEL_CHANNEL_STATS_H
 #define WEIR_CHANNEL_CHANNEL_STATS_H
@@ -76,8 +77,8 @@ static inline void weir__stats_moved(const weir_channel *channel, enum weir__sta
         atomic_load_explicit(&channel->executor, memory_order_relaxed)->account.figures +
         channel->stats;
 
-    weir__figure_add(figures[messages], count);
-    weir__figure_add(figures[messages + 1], bytes);
+    weir__counter_add(figures[messages], count);
+    weir__counter_add(figures[messages + 1], bytes);
 }
 
 static inline void weir__stats_received(const weir_channel *channel, uint64_t count, uint64_t bytes)

@@ -41,17 +41,17 @@ static int64_t unacknowledged(const weir_channel *channel)
 
 void weir__closing_watch(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
-    (void)weir__progress_watch(channel); /* without memory nothing counts as progress */
+    (void)weir__last_sent_watch(channel); /* without memory nothing counts as progress */
     if (rare != NULL && weir__channel_is_here(channel))
         rare->unacknowledged = unacknowledged(channel);
 }
 
 int64_t weir__closing_moved_at(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
-    int64_t sent_at = weir__progress_of_bytes(channel), left;
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    int64_t sent_at = weir__last_sent_of_bytes(channel), left;
 
     if (rare == NULL || !weir__channel_is_here(channel))
         return sent_at;
@@ -73,7 +73,7 @@ int64_t weir__closing_look_ns(const weir_channel *channel, int64_t timeout_ns)
 
 int weir__closing_loss(const weir_channel *channel, const char **ret_reason)
 {
-    const weir__rare *rare = weir__channel_rare_if_any(channel);
+    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     *ret_reason = rare != NULL ? rare->loss : NULL;
     return rare != NULL ? rare->close_err : 0;
@@ -103,7 +103,7 @@ static void log_giving_up(weir_channel *channel, const char *reason)
 
 void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
@@ -123,7 +123,7 @@ static void on_close_timer(weir_timer *timer);
 
 static bool start(weir_channel *channel, int64_t timeout_ns)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER)
         return true;
@@ -156,7 +156,7 @@ static void look_at_progress(weir_channel *channel)
 
 /* The peer has everything. If it has only now got the last of it, its time to end its stream begins
  * now. */
-static void look_at_end(weir_channel *channel, weir__rare *rare)
+static void look_at_end(weir_channel *channel, weir__channel_extra *rare)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
 
@@ -170,7 +170,7 @@ static void look_at_end(weir_channel *channel, weir__rare *rare)
 
 static void on_close_timer(weir_timer *timer)
 {
-    weir__rare *rare = container_of(timer, weir__rare, timer);
+    weir__channel_extra *rare = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer);
     weir_channel *channel = rare->channel;
 
     if (weir__channel_phase(channel) == WEIR__LINGERING && unacknowledged(channel) == 0)
@@ -182,11 +182,11 @@ static void on_close_timer(weir_timer *timer)
 bool weir__closing_limit_sending(weir_channel *channel)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER)
         return true;
-    if (rare == NULL || weir__progress_watch(channel) < 0)
+    if (rare == NULL || weir__last_sent_watch(channel) < 0)
         return false;
     rare->moved_at = now_of(channel);
     /* The first sample counts as progress: nothing is known of the time before it. */
@@ -199,7 +199,7 @@ bool weir__closing_limit_lingering(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
     int64_t timeout_ns = options->close_timeout_ns;
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER && channel->transport->unacknowledged != NULL)
         timeout_ns = weir__closing_look_ns(channel, options->close_send_timeout_ns);

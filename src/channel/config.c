@@ -30,12 +30,6 @@
  */
 static weir__mutex lock = WEIR__MUTEX_INIT;
 
-void weir_channel_options_init(weir_channel_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 /* ---- checks ---- */
 
 static bool has_negatives(const weir_channel_options *options)

@@ -21,7 +21,7 @@ struct watch {
 
 bool weir__channel_is_connecting(const weir_channel *channel)
 {
-    const weir__rare *rare = weir__channel_rare_if_any(channel);
+    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     return rare != NULL && rare->is_connecting;
 }
@@ -33,7 +33,7 @@ static void on_promise(weir_promise *promise, void *arg)
     struct watch *watch = arg;
 
     if (weir_promise_is_cancelled(promise))
-        weir__channel_make_due(watch->channel, WEIR__DUE_ABORT);
+        weir__channel_defer(watch->channel, WEIR__DEFERRED_ABORT);
     weir_channel_release(watch->channel);
     weir__free(watch);
 }
@@ -51,7 +51,7 @@ static int listen_to(weir_channel *channel, weir_promise *done)
 }
 
 /* Backends read the address until they are through, which is after the end of the attempt. */
-static bool set_destination(weir__rare *rare, const weir_address *remote)
+static bool set_destination(weir__channel_extra *rare, const weir_address *remote)
 {
     if (rare->destination == NULL)
         rare->destination = weir__alloc(sizeof(*remote));
@@ -63,7 +63,7 @@ static bool set_destination(weir__rare *rare, const weir_address *remote)
 
 static int begin(weir_channel *channel, const weir_address *remote, weir_promise *done)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (rare == NULL || !set_destination(rare, remote) ||
         (done != NULL && listen_to(channel, done) < 0))
@@ -76,7 +76,7 @@ static int begin(weir_channel *channel, const weir_address *remote, weir_promise
 /* The attempt is over. Gives its promise, or NULL. */
 static weir_promise *end(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     weir_promise *done = rare->connecting;
 
     rare->is_connecting = false;
@@ -87,7 +87,7 @@ static weir_promise *end(weir_channel *channel)
 
 static void forget_destination(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     weir__free(rare->destination);
     rare->destination = NULL;
@@ -111,7 +111,7 @@ void weir__channel_stop_connecting(weir_channel *channel, int err)
 
 static void on_timeout(weir_timer *timer)
 {
-    weir_channel *channel = container_of(timer, weir__rare, timer)->channel;
+    weir_channel *channel = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer)->channel;
 
     fail(channel, -ETIMEDOUT, "the connection was not made in time");
     weir__channel_end(channel, -ETIMEDOUT);
@@ -124,7 +124,7 @@ static int start_timer(weir_channel *channel)
     if (timeout_ns == WEIR_NEVER)
         return 0;
     return weir_timer_start(weir__channel_executor(channel),
-                            &weir__channel_rare_if_any(channel)->timer, timeout_ns, on_timeout);
+                            &weir__channel_extra_if_any(channel)->timer, timeout_ns, on_timeout);
 }
 
 static int check(const weir_channel *channel)
@@ -165,7 +165,7 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
     }
     err = start_timer(channel);
     if (err == 0)
-        err = channel->transport->connect(channel, weir__channel_rare_if_any(channel)->destination,
+        err = channel->transport->connect(channel, weir__channel_extra_if_any(channel)->destination,
                                           local);
     if (err == 0)
         return;
@@ -233,7 +233,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
     }
     if (is_active_when_bound(channel)) {
         weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
-        weir__channel_make_due(channel, WEIR__DUE_ACTIVE);
+        weir__channel_defer(channel, WEIR__DEFERRED_ACTIVE);
     }
     weir__channel_report(channel, done, 0, NULL);
 }
@@ -250,7 +250,7 @@ void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
         !channel->transport->is_active(channel)) {
         weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
         weir__channel_look_at_reading(channel);
-        weir__channel_make_due(channel, WEIR__DUE_INACTIVE);
+        weir__channel_defer(channel, WEIR__DEFERRED_INACTIVE);
     }
     weir__channel_report(channel, done, err, NULL);
 }

@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "channel/channel.h"
-#include "channel/remote_handler.h"
 #include "channel/node_pool.h"
+#include "channel/remote_handler.h"
 #include "executor/timer.h"
 
 /* A handler that holds back bytes. */
@@ -33,12 +33,12 @@ static size_t name_offset(const weir_handler *handler)
 
 static void *memory_of(weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) ? (void *)weir__hop_of(ctx) : ctx;
+    return weir__ctx_is_remote(ctx) ? (void *)weir__remote_of(ctx) : ctx;
 }
 
 static weir_ctx *allocate(const weir_handler *handler, size_t name_room, bool elsewhere)
 {
-    size_t in_front = elsewhere ? sizeof(weir__hop) : 0;
+    size_t in_front = elsewhere ? sizeof(weir__remote) : 0;
     char *memory = weir__zalloc(in_front + name_offset(handler) + name_room);
 
     return memory != NULL ? (weir_ctx *)(void *)(memory + in_front) : NULL;
@@ -56,8 +56,8 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
     ctx->handler = handler;
     ctx->mask = name_room > 0 ? WEIR__CTX_ROOM : 0;
     if (group != NULL) {
-        ctx->mask |= WEIR__CTX_ELSEWHERE;
-        err = weir__hop_init(ctx, group);
+        ctx->mask |= WEIR__CTX_REMOTE;
+        err = weir__remote_init(ctx, group);
         if (err < 0)
             goto fail;
     }
@@ -67,7 +67,7 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
         return 0;
     }
     if (group != NULL)
-        weir__hop_deinit(ctx);
+        weir__remote_deinit(ctx);
 fail:
     weir__free(memory_of(ctx));
     return err;
@@ -77,8 +77,8 @@ void weir__ctx_destroy(weir_ctx *ctx)
 {
     if (ctx->handler->deinit != NULL)
         ctx->handler->deinit(weir__ctx_state(ctx));
-    if (weir__ctx_is_elsewhere(ctx))
-        weir__hop_deinit(ctx);
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_deinit(ctx);
     weir__free(memory_of(ctx));
 }
 
@@ -131,22 +131,22 @@ weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx)
 
 weir_executor *weir_ctx_executor(const weir_ctx *ctx)
 {
-    if (weir__ctx_is_elsewhere(ctx))
-        return weir__hop_of(ctx)->executor;
+    if (weir__ctx_is_remote(ctx))
+        return weir__remote_of(ctx)->executor;
     return weir__channel_executor(ctx->channel);
 }
 
 bool weir_ctx_is_removed(const weir_ctx *ctx)
 {
-    if (weir__ctx_is_elsewhere(ctx))
-        return weir__hop_of(ctx)->is_over;
+    if (weir__ctx_is_remote(ctx))
+        return weir__remote_of(ctx)->is_over;
     return (ctx->mask & WEIR__CTX_REMOVED) != 0;
 }
 
 void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail)
 {
     assert(weir__ctx_is_here(ctx));
-    if (done != NULL || !weir__ctx_is_elsewhere(ctx))
+    if (done != NULL || !weir__ctx_is_remote(ctx))
         weir__channel_report(ctx->channel, done, err, detail);
     else if (err < 0)
         weir__channel_lose(ctx->channel, NULL, err);
@@ -154,17 +154,17 @@ void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *det
 
 /* ---- flow ---- */
 
-bool weir_is_writable(const weir_ctx *ctx)
+bool weir_ctx_is_writable(const weir_ctx *ctx)
 {
     return weir_channel_is_writable(ctx->channel);
 }
 
-void weir_set_auto_read(weir_ctx *ctx, bool on)
+void weir_ctx_set_auto_read(weir_ctx *ctx, bool on)
 {
     weir_channel_set_auto_read(ctx->channel, on);
 }
 
-static struct weir__holder **find_holder(weir__rare *rare, const weir_ctx *ctx)
+static struct weir__holder **find_holder(weir__channel_extra *rare, const weir_ctx *ctx)
 {
     struct weir__holder **link = &rare->holders;
 
@@ -177,7 +177,7 @@ static struct weir__holder **find_holder(weir__rare *rare, const weir_ctx *ctx)
  * memory to know it. */
 static int64_t *held_by(weir_ctx *ctx, bool takes)
 {
-    weir__rare *rare = weir__channel_rare(ctx->channel);
+    weir__channel_extra *rare = weir__channel_extra_get(ctx->channel);
     struct weir__holder **link, *holder;
 
     if (rare == NULL)
@@ -186,7 +186,7 @@ static int64_t *held_by(weir_ctx *ctx, bool takes)
     if (*link == NULL && !takes)
         return NULL;
     if (*link == NULL) {
-        holder = weir__node_take();
+        holder = weir__node_alloc();
         if (holder == NULL)
             return NULL;
         *holder = (struct weir__holder){.ctx = ctx};
@@ -204,7 +204,7 @@ static int64_t note_held(weir_ctx *ctx, int64_t bytes)
     assert(weir__ctx_is_here(ctx));
     if (bytes == 0)
         return 0;
-    held = weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->held : held_by(ctx, bytes > 0);
+    held = weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->held : held_by(ctx, bytes > 0);
     if (held == NULL)
         return 0;
     if (bytes < -*held)
@@ -213,7 +213,7 @@ static int64_t note_held(weir_ctx *ctx, int64_t bytes)
     return bytes;
 }
 
-void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
+void weir_ctx_add_pending_bytes(weir_ctx *ctx, int64_t bytes)
 {
     bytes = note_held(ctx, bytes);
     if (bytes != 0)
@@ -221,10 +221,10 @@ void weir_ctx_hold(weir_ctx *ctx, int64_t bytes)
 }
 
 /* It has been within the cap, and so it still is, though it may be a few bytes longer now. */
-void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes)
+void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes)
 {
     weir_channel *channel = ctx->channel;
-    bool is_here = !weir__ctx_is_elsewhere(ctx);
+    bool is_here = !weir__ctx_is_remote(ctx);
 
     weir__outbound_exchange(channel, note_held(ctx, -bytes));
     if (is_here)
@@ -235,13 +235,13 @@ void weir_write_held(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t b
     weir__outbound_hold(channel, 0); /* the marks, if the message was not queued */
 }
 
-int weir_ctx_hold_input(weir_ctx *ctx)
+int weir_ctx_pause_input(weir_ctx *ctx)
 {
     assert(weir__ctx_is_here(ctx));
-    return weir__ctx_is_elsewhere(ctx) ? -ENOTSUP : weir__channel_hold_input(ctx->channel);
+    return weir__ctx_is_remote(ctx) ? -ENOTSUP : weir__channel_pause_input(ctx->channel);
 }
 
-void weir_ctx_release_input(weir_ctx *ctx)
+void weir_ctx_resume_input(weir_ctx *ctx)
 {
     assert(weir__ctx_is_here(ctx));
     weir__channel_release_input(ctx->channel);
@@ -249,13 +249,13 @@ void weir_ctx_release_input(weir_ctx *ctx)
 
 void weir__ctx_let_go(weir_ctx *ctx)
 {
-    weir__rare *rare = weir__channel_rare_if_any(ctx->channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(ctx->channel);
     struct weir__holder **link, *holder;
     int64_t bytes = 0;
 
-    if (weir__ctx_is_elsewhere(ctx)) {
-        bytes = weir__hop_of(ctx)->held;
-        weir__hop_of(ctx)->held = 0;
+    if (weir__ctx_is_remote(ctx)) {
+        bytes = weir__remote_of(ctx)->held;
+        weir__remote_of(ctx)->held = 0;
     } else if (rare != NULL) {
         link = find_holder(rare, ctx);
         holder = *link;
@@ -263,7 +263,7 @@ void weir__ctx_let_go(weir_ctx *ctx)
             return;
         bytes = holder->bytes;
         *link = holder->next;
-        weir__node_give(holder);
+        weir__node_free(holder);
     }
     if (bytes != 0)
         weir__outbound_hold(ctx->channel, -bytes);
@@ -273,13 +273,13 @@ void weir__ctx_let_go(weir_ctx *ctx)
 
 static weir_timer **timers_of(weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) ? &weir__hop_of(ctx)->timers : &ctx->channel->timers;
+    return weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->timers : &ctx->channel->timers;
 }
 
 /* Between two loops a handler runs nowhere, unless that is on an executor of its own. */
 static bool has_executor(const weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) || weir__channel_is(ctx->channel, WEIR__IS_REGISTERED);
+    return weir__ctx_is_remote(ctx) || weir__channel_is(ctx->channel, WEIR__IS_REGISTERED);
 }
 
 /* A timer that was started once stays in the list: it lives as long as the context. */

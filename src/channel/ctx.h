@@ -43,12 +43,12 @@ enum {
     WEIR__KEEPS_READS = 1 << 19,
 
     /* Marks. */
-    WEIR__CTX_ELSEWHERE = 1 << 24, /* runs on another executor: hop.h */
-    WEIR__CTX_ROOM = 1 << 28,      /* for a name of its own, behind the state */
-    WEIR__CTX_NAMED = 1 << 25,     /* has one */
-    WEIR__CTX_ADDED = 1 << 26,     /* `added` has been called, or is being */
-    WEIR__CTX_ASIDE = 1 << 29,     /* replaced: the way back goes past it */
-    WEIR__CTX_REMOVED = 1 << 27,   /* out of the pipeline; unlinked when nothing uses it any more */
+    WEIR__CTX_REMOTE = 1 << 24,  /* runs on another executor: hop.h */
+    WEIR__CTX_ROOM = 1 << 28,    /* for a name of its own, behind the state */
+    WEIR__CTX_NAMED = 1 << 25,   /* has one */
+    WEIR__CTX_ADDED = 1 << 26,   /* `added` has been called, or is being */
+    WEIR__CTX_ASIDE = 1 << 29,   /* replaced: the way back goes past it */
+    WEIR__CTX_REMOVED = 1 << 27, /* out of the pipeline; unlinked when nothing uses it any more */
 };
 
 struct weir_ctx {
@@ -113,7 +113,7 @@ static inline void *weir__ctx_state(weir_ctx *ctx)
 /* weir_ctx_is_removed, without a call for a context that is there and runs on the loop. */
 static inline bool weir__ctx_is_removed(const weir_ctx *ctx)
 {
-    return (ctx->mask & (WEIR__CTX_REMOVED | WEIR__CTX_ELSEWHERE)) != 0 && weir_ctx_is_removed(ctx);
+    return (ctx->mask & (WEIR__CTX_REMOVED | WEIR__CTX_REMOTE)) != 0 && weir_ctx_is_removed(ctx);
 }
 
 /* Whether this thread is the one that the context's slots run on. */

@@ -27,13 +27,13 @@ static void post(weir_channel *channel, bool after_turn);
 static void post_again(weir_channel *channel, uint32_t bits)
 {
     weir_channel_retain(channel);
-    post(channel, bits == (BUSY | WEIR__DUE_FLUSH));
+    post(channel, bits == (BUSY | WEIR__DEFERRED_FLUSH));
     weir_channel_release(channel);
 }
 
 static void report_lost(weir_channel *channel)
 {
-    const weir__rare *rare = weir__channel_rare_if_any(channel);
+    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     weir__channel_report(channel, NULL, atomic_load_explicit(&rare->lost, memory_order_relaxed),
                          "what another thread asked for did not come to the loop");
@@ -41,35 +41,35 @@ static void report_lost(weir_channel *channel)
 
 static void do_due(weir_channel *channel, uint32_t bits)
 {
-    if (bits & WEIR__DUE_ACTIVE)
+    if (bits & WEIR__DEFERRED_ACTIVE)
         weir__channel_do_active(channel);
-    if (bits & WEIR__DUE_WATCH)
-        (void)weir__progress_watch(channel);
-    if (bits & WEIR__DUE_MARKS)
+    if (bits & WEIR__DEFERRED_WATCH)
+        (void)weir__last_sent_watch(channel);
+    if (bits & WEIR__DEFERRED_MARKS)
         weir__outbound_look(channel);
-    if (bits & WEIR__DUE_LOST)
+    if (bits & WEIR__DEFERRED_LOST)
         report_lost(channel);
-    if (bits & WEIR__DUE_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_writability(weir__channel_ends(channel));
-    if (bits & WEIR__DUE_FLUSH)
+    if (bits & WEIR__DEFERRED_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
+        weir_fire_writability(weir__channel_head_tail(channel));
+    if (bits & WEIR__DEFERRED_FLUSH)
         weir__channel_go_on_sending(channel);
-    if (bits & WEIR__DUE_READING)
+    if (bits & WEIR__DEFERRED_READING)
         weir__channel_look_at_auto_read(channel);
-    if (bits & WEIR__DUE_TRANSPORT)
+    if (bits & WEIR__DEFERRED_TRANSPORT)
         channel->transport->due(channel);
-    if (bits & WEIR__DUE_INACTIVE)
+    if (bits & WEIR__DEFERRED_INACTIVE)
         weir__channel_do_inactive(channel);
-    if (bits & WEIR__DUE_DEREGISTER)
+    if (bits & WEIR__DEFERRED_DEREGISTER)
         weir__channel_do_detach(channel);
-    if (bits & WEIR__DUE_GIVE_UP)
+    if (bits & WEIR__DEFERRED_GIVE_UP)
         weir__channel_give_up(channel, -ETIMEDOUT, "a handler has held data for too long");
-    if (bits & WEIR__DUE_ABORT)
+    if (bits & WEIR__DEFERRED_ABORT)
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
-    if (bits & WEIR__DUE_END)
+    if (bits & WEIR__DEFERRED_END)
         weir__channel_do_end(channel);
-    if (bits & WEIR__DUE_SWEEP)
+    if (bits & WEIR__DEFERRED_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
-    if (bits & WEIR__DUE_MOVE) /* last: after it the channel may be another loop's */
+    if (bits & WEIR__DEFERRED_MOVE) /* last: after it the channel may be another loop's */
         weir__channel_do_moves(channel);
 }
 
@@ -102,10 +102,10 @@ static void on_due(void *arg, int status)
         return;
     /* Acquire: what the setters did before they set their bits. */
     do_due(channel, atomic_exchange_explicit(&channel->due, BUSY, memory_order_acquire));
-    weir__channel_let_due_go(channel);
+    weir__channel_resume_deferred(channel);
 }
 
-void weir__channel_let_due_go(weir_channel *channel)
+void weir__channel_resume_deferred(weir_channel *channel)
 {
     uint32_t bits = BUSY;
 
@@ -138,7 +138,7 @@ static void post(weir_channel *channel, bool after_turn)
     on_due(channel, 0);
 }
 
-void weir__channel_make_due(weir_channel *channel, uint32_t bits)
+void weir__channel_defer(weir_channel *channel, uint32_t bits)
 {
     if (weir__channel_executor(channel) == NULL)
         return; /* before the first registration there is nobody to tell, and nothing to sweep */
@@ -148,7 +148,7 @@ void weir__channel_make_due(weir_channel *channel, uint32_t bits)
     post(channel, false);
 }
 
-bool weir__channel_hold_due(weir_channel *channel)
+bool weir__channel_pause_deferred(weir_channel *channel)
 {
     uint32_t none = 0;
 

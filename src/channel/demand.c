@@ -189,11 +189,11 @@ static bool has_request(const weir_channel *channel)
  */
 static bool is_asked_below(weir_ctx *ctx)
 {
-    for (weir_ctx *below = ctx->prev; below != weir__channel_ends(ctx->channel);
+    for (weir_ctx *below = ctx->prev; below != weir__channel_head_tail(ctx->channel);
          below = below->prev) {
         if (!below->handler->keeps_reads)
             continue;
-        if (weir__ctx_is_elsewhere(below))
+        if (weir__ctx_is_remote(below))
             return true;
         if (!weir__ctx_is_removed(below))
             return weir__demand_of(below)->is_asked || weir__demand_of(below)->is_answering;
@@ -204,7 +204,7 @@ static bool is_asked_below(weir_ctx *ctx)
 void weir__demand_begin(weir_ctx *ctx)
 {
     weir__demand_of(ctx)->is_asked =
-        weir__ctx_is_elsewhere(ctx) ? weir_channel_is_active(ctx->channel) : is_asked_below(ctx);
+        weir__ctx_is_remote(ctx) ? weir_channel_is_active(ctx->channel) : is_asked_below(ctx);
 }
 
 void weir__demand_clear(weir_ctx *ctx)

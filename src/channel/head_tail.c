@@ -196,7 +196,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
     weir__channel_do_shut_output(ctx->channel, done);
 }
 
-const weir_handler weir__ends = {
+const weir_handler weir__head_tail = {
     .name = "ends",
     .registered = ignore,
     .unregistered = ignore,

@@ -4,8 +4,8 @@
  * comes before it: in its place, also if others were added behind it, and if it adds initialisers
  * itself.
  */
-#include "channel/pipeline_change.h"
 #include "channel/channel.h"
+#include "channel/pipeline_change.h"
 
 #include <weir/error.h>
 

@@ -4,7 +4,7 @@
  *
  * The hot ones - read, read_complete, write, flush - are written out: find the next context with
  * the bit, call its function; no allocation, no atomic operation, no question that the mask does
- * not answer. A context that runs on another executor has the mark WEIR__CTX_ELSEWHERE and stops
+ * not answer. A context that runs on another executor has the mark WEIR__CTX_REMOTE and stops
  * every search, since it may not be overtaken. The ends of the pipeline have every slot, so a
  * search always ends.
  */
@@ -22,7 +22,7 @@ static inline weir_ctx *next_with(const weir_ctx *ctx, uint32_t slot)
 {
     weir_ctx *next = ctx->next;
 
-    while ((next->mask & (slot | WEIR__CTX_ELSEWHERE)) == 0)
+    while ((next->mask & (slot | WEIR__CTX_REMOTE)) == 0)
         next = next->next;
     return next;
 }
@@ -31,14 +31,14 @@ static inline weir_ctx *prev_with(const weir_ctx *ctx, uint32_t slot)
 {
     weir_ctx *prev = ctx->prev;
 
-    while ((prev->mask & (slot | WEIR__CTX_ELSEWHERE)) == 0)
+    while ((prev->mask & (slot | WEIR__CTX_REMOTE)) == 0)
         prev = prev->prev;
     return prev;
 }
 
 static inline bool is_elsewhere(const weir_ctx *ctx)
 {
-    return UNLIKELY((ctx->mask & WEIR__CTX_ELSEWHERE) != 0);
+    return UNLIKELY((ctx->mask & WEIR__CTX_REMOTE) != 0);
 }
 
 /* ---- events in their form ---- */
@@ -128,7 +128,7 @@ void weir__pass(weir_ctx *ctx, const weir__event *event)
         event->slot < WEIR__BIND ? next_with(ctx, event->slot) : prev_with(ctx, event->slot);
 
     if (is_elsewhere(target))
-        weir__hop_enter(target, event);
+        weir__remote_enter(target, event);
     else
         weir__invoke(target, event);
 }
@@ -137,7 +137,7 @@ static COLD void fire(weir_ctx *ctx, const weir__event *event)
 {
     assert(weir__ctx_is_here(ctx));
     if (is_elsewhere(ctx))
-        weir__hop_leave(ctx, event);
+        weir__remote_leave(ctx, event);
     else
         weir__pass(ctx, event);
 }

@@ -42,9 +42,9 @@
 
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "channel/posted_call.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
+#include "channel/posted_call.h"
 
 /*
  * Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
@@ -79,13 +79,13 @@ static int attach(weir_channel *channel)
 
 static void on_shut_down(weir__member *member)
 {
-    weir__channel_drain(container_of(member, weir_channel, member));
+    weir__channel_drain(WEIR_CONTAINER_OF(member, weir_channel, member));
 }
 
 /* The time of the shutdown is up. */
 static void on_abort(weir__member *member)
 {
-    weir_channel *channel = container_of(member, weir_channel, member);
+    weir_channel *channel = WEIR_CONTAINER_OF(member, weir_channel, member);
     char reason[WEIR__LOSS_SIZE];
 
     if (weir__outbound_is_empty(&channel->outbound)) {
@@ -156,7 +156,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     int err = weir__channel_check_registration(channel);
 
     if (err < 0) {
-        weir__call_fail(channel, done, err); /* no event: it is as well as before */
+        weir__posted_call_fail(channel, done, err); /* no event: it is as well as before */
         return;
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
@@ -172,7 +172,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
     weir__pipeline_begin(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
-    weir_fire_registered(weir__channel_ends(channel));
+    weir_fire_registered(weir__channel_head_tail(channel));
     go_on(channel);
 }
 
@@ -180,13 +180,13 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 
 static void leave_loop(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
     part(channel);
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
-    weir_fire_unregistered(weir__channel_ends(channel));
+    weir_fire_unregistered(weir__channel_head_tail(channel));
     if (rare != NULL)
         weir__waiting_complete(&rare->deregisterers, 0, NULL);
     channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on it may be another loop's */
@@ -195,7 +195,7 @@ static void leave_loop(weir_channel *channel)
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
@@ -204,7 +204,7 @@ void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
     else if (rare == NULL || weir__waiting_add(&rare->deregisterers, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, NULL);
     else
-        weir__channel_make_due(channel, WEIR__DUE_DEREGISTER);
+        weir__channel_defer(channel, WEIR__DEFERRED_DEREGISTER);
 }
 
 static bool may_leave(const weir_channel *channel)
@@ -216,7 +216,7 @@ static bool may_leave(const weir_channel *channel)
 /* Whoever closes it meanwhile completes what waits for this. */
 void weir__channel_do_detach(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     if (weir__channel_is_connecting(channel)) {
         weir__waiting_complete(&rare->deregisterers, -EBUSY, "it is connecting");
@@ -257,7 +257,7 @@ static void stay_to_send(weir_channel *channel)
 
 static void stop_timer(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     if (rare != NULL)
         (void)weir_timer_stop(&rare->timer);
@@ -265,7 +265,7 @@ static void stop_timer(weir_channel *channel)
 
 static void complete_waiting(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     weir_promise *closed;
     const char *reason;
     int err = weir__closing_loss(channel, &reason);
@@ -301,7 +301,7 @@ static void become_closed(weir_channel *channel)
     weir__outbound_fail_all(channel, channel->outbound.cause, reason);
     part_if_loop_ends(channel);
     if (weir__channel_has(channel, WEIR__BEGUN))
-        weir__channel_make_due(channel, WEIR__DUE_END);
+        weir__channel_defer(channel, WEIR__DEFERRED_END);
 }
 
 /*
@@ -353,7 +353,7 @@ static bool has_to_linger(const weir_channel *channel)
 /* A half closure has waited for what is sent now. The end that follows tells the peer no more. */
 static void finish_half_closure(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int err;
 
     if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
@@ -368,7 +368,7 @@ static void finish_half_closure(weir_channel *channel)
 
 void weir__channel_sent_all(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int err = 0;
 
     if (!has_to_linger(channel)) {
@@ -410,7 +410,7 @@ static void send_rest(weir_channel *channel)
 /* False: it is closed already, or the promise was cancelled. */
 static bool wait_for_close(weir_channel *channel, weir_promise *done)
 {
-    weir__rare *rare;
+    weir__channel_extra *rare;
     const char *reason;
     int err;
 
@@ -423,7 +423,7 @@ static bool wait_for_close(weir_channel *channel, weir_promise *done)
         weir__channel_report(channel, done, err, reason);
         return false;
     }
-    rare = weir__channel_rare(channel);
+    rare = weir__channel_extra_get(channel);
     if (rare == NULL || weir__waiting_add(&rare->closers, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, "it closes all the same");
     return true;
@@ -462,7 +462,7 @@ void weir__channel_failed(weir_channel *channel, int err, const char *detail)
 {
     weir__stats_error(channel, err);
     if (weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_error(weir__channel_ends(channel), err, detail);
+        weir_fire_error(weir__channel_head_tail(channel), err, detail);
     weir__channel_end(channel, err);
 }
 
@@ -472,7 +472,7 @@ void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
     if (channel->transport->accepts)
         weir__stats_count(channel, WEIR__STAT_ACCEPTS_FAILED, 1);
     if (weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_error(weir__channel_ends(channel), err, detail);
+        weir_fire_error(weir__channel_head_tail(channel), err, detail);
 }
 
 /* ---- the end ---- */
@@ -483,7 +483,7 @@ void weir__channel_do_inactive(weir_channel *channel)
         weir__channel_is(channel, WEIR__IS_ACTIVE))
         return;
     channel->flags &= ~(uint32_t)WEIR__TOLD_ACTIVE;
-    weir_fire_inactive(weir__channel_ends(channel));
+    weir_fire_inactive(weir__channel_head_tail(channel));
 }
 
 void weir__channel_do_end(weir_channel *channel)
@@ -492,7 +492,7 @@ void weir__channel_do_end(weir_channel *channel)
     weir__channel_stop_timers(channel);
     if (weir__channel_is(channel, WEIR__IS_REGISTERED)) {
         weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
-        weir_fire_unregistered(weir__channel_ends(channel));
+        weir_fire_unregistered(weir__channel_head_tail(channel));
     }
     weir__pipeline_end(&channel->pipeline);
 }
@@ -509,7 +509,7 @@ void weir__channel_ended(weir_channel *channel)
 
 void weir__channel_drain(weir_channel *channel)
 {
-    weir_ctx *ends = weir__channel_ends(channel);
+    weir_ctx *ends = weir__channel_head_tail(channel);
     bool waits = (channel->pipeline.ends.slots & WEIR__DRAINING) != 0 ||
                  weir__channel_options(channel)->drain_waits;
 

@@ -21,7 +21,7 @@ void weir__msg_queue_init(weir__msg_queue *queue)
 
 bool weir__msg_queue_push(weir__msg_queue *queue, weir_msg *msg)
 {
-    struct weir__msg_item *item = weir__node_take();
+    struct weir__msg_item *item = weir__node_alloc();
 
     if (item == NULL)
         return false;
@@ -48,7 +48,7 @@ weir_msg *weir__msg_queue_pop(weir__msg_queue *queue)
         return NULL;
     queue->first = item->next;
     msg = item->msg;
-    weir__node_give(item);
+    weir__node_free(item);
     return msg;
 }
 

@@ -21,7 +21,7 @@ static _Thread_local struct {
     bool ends_with_thread; /* on_thread_end will be called */
 } spares __attribute__((tls_model("initial-exec")));
 
-void *weir__node_take(void)
+void *weir__node_alloc(void)
 {
     struct spare *node = spares.first;
 
@@ -55,7 +55,7 @@ static bool may_keep(void)
     return spares.ends_with_thread;
 }
 
-void weir__node_give(void *node)
+void weir__node_free(void *node)
 {
     struct spare *spare = node;
 

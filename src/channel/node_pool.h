@@ -11,9 +11,9 @@
 #define WEIR__NODE_SIZE 72 /* what malloc gives in 80 bytes */
 
 /* Memory of WEIR__NODE_SIZE bytes, not zeroed; NULL if there is none. */
-void *weir__node_take(void);
+void *weir__node_alloc(void);
 
 /* Any thread. */
-void weir__node_give(void *node);
+void weir__node_free(void *node);
 
 #endif

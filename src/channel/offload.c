@@ -42,12 +42,12 @@ static void go_back(struct offload *offload)
     weir_executor *executor =
         offload->elsewhere != NULL ? offload->elsewhere : weir__channel_executor(offload->channel);
 
-    weir__executor_keep(executor); /* it may be through before us, and gone */
+    weir__executor_weak_retain(executor); /* it may be through before us, and gone */
     weir_task_init(&offload->task, on_return, offload);
     if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0 &&
         weir__executor_post(weir_executor_global(), &offload->task, WEIR__NOW) < 0)
         finish(offload, NULL);
-    weir__executor_drop(executor);
+    weir__executor_weak_release(executor);
 }
 
 static void on_work(void *arg, int status)
@@ -75,15 +75,15 @@ static void on_return(void *arg, int status)
         finish(offload, ctx);
         return;
     }
-    if (weir__ctx_is_elsewhere(ctx))
-        weir__hop_look(ctx);
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_look(ctx);
     else
-        weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
+        weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
     finish(offload, NULL);
 }
 
-int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
-                 weir_offload_done_fn *done, void *arg)
+int weir_ctx_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
+                     weir_offload_done_fn *done, void *arg)
 {
     struct offload *offload;
     int err;
@@ -98,8 +98,8 @@ int weir_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
         return -ENOMEM;
     offload->ctx = ctx;
     offload->channel = weir_channel_retain(ctx->channel);
-    if (weir__ctx_is_elsewhere(ctx))
-        offload->elsewhere = weir__hop_of(ctx)->executor;
+    if (weir__ctx_is_remote(ctx))
+        offload->elsewhere = weir__remote_of(ctx)->executor;
     offload->work = work;
     offload->done = done;
     offload->arg = arg;

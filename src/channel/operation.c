@@ -10,20 +10,21 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/memory.h"
-#include "channel/posted_call.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
 #include "channel/node_pool.h"
+#include "channel/posted_call.h"
 #include "executor/group.h"
 
 /* Posts a call that brings nothing but a promise. */
-static void post(weir_channel *channel, weir__call_fn *fn, weir_promise *done)
+static void post(weir_channel *channel, weir__posted_call_fn *fn, weir_promise *done)
 {
     int err;
 
     if (!weir__channel_may_begin(channel, done))
         return;
-    err = weir__call_post(channel, &(const weir__call){.fn = fn, .done = done}, false);
+    err =
+        weir__posted_call_post(channel, &(const weir__posted_call){.fn = fn, .done = done}, false);
     if (err < 0)
         weir__channel_lose(channel, done, err);
 }
@@ -32,7 +33,7 @@ static void post(weir_channel *channel, weir__call_fn *fn, weir_promise *done)
 
 static void keep_executor(weir_channel *channel, weir_executor *loop)
 {
-    weir__executor_keep(loop);
+    weir__executor_weak_retain(loop);
     /* Release: what was done to the channel comes before what the new loop does to it. */
     atomic_store_explicit(&channel->executor, loop, memory_order_release);
 }
@@ -42,11 +43,11 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 {
     weir_executor *none = NULL;
 
-    weir__executor_keep(loop);
+    weir__executor_weak_retain(loop);
     if (atomic_compare_exchange_strong_explicit(&channel->executor, &none, loop,
                                                 memory_order_seq_cst, memory_order_relaxed))
         return true;
-    weir__executor_drop(loop);
+    weir__executor_weak_release(loop);
     return false;
 }
 
@@ -55,24 +56,24 @@ static bool claim(weir_channel *channel, weir_executor *loop)
  * gets it meanwhile; from here on the channel holds it by being a member, or does not want it. Its
  * memory is the channel's, which keeps each loop that it was given.
  */
-static void on_register(weir_channel *channel, weir__call *call, int status)
+static void on_register(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
         weir__channel_do_register(channel, call->done);
     else
         weir__channel_refuse(channel, call->done, status); /* no loop has it: we end it */
-    weir__executor_let_go(call->arg);
+    weir__executor_unlease(call->arg);
 }
 
 static void register_there(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    weir__call call = {.fn = on_register, .done = done, .arg = loop};
+    weir__posted_call call = {.fn = on_register, .done = done, .arg = loop};
     int err = 0;
 
     if (weir__channel_is_here(channel))
         on_register(channel, &call, 0);
     else
-        err = weir__call_post(channel, &call, false);
+        err = weir__posted_call_post(channel, &call, false);
     if (err < 0)
         on_register(channel, &call, err);
 }
@@ -83,13 +84,13 @@ static void register_there(weir_channel *channel, weir_executor *loop, weir_prom
  */
 static int hand_over(weir_channel *channel, weir_executor *loop)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
     weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
 
     if (kept == NULL)
         return -ENOMEM;
     kept->executor = weir__channel_executor(channel);
-    weir__rare_keep(rare, kept);
+    weir__channel_extra_keep(rare, kept);
     keep_executor(channel, loop);
     return 0;
 }
@@ -102,13 +103,13 @@ static int hand_over(weir_channel *channel, weir_executor *loop)
  */
 static bool hold_due(weir_channel *channel, const weir_executor *loop)
 {
-    return !weir__in_executor(loop) && weir__channel_hold_due(channel);
+    return !weir__in_executor(loop) && weir__channel_pause_deferred(channel);
 }
 
 static void let_due_go(weir_channel *channel, bool held)
 {
     if (held)
-        weir__channel_let_due_go(channel);
+        weir__channel_resume_deferred(channel);
 }
 
 static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
@@ -117,8 +118,8 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
     bool held;
 
     if (err < 0) {
-        weir__call_fail(channel, done, err);
-        weir__executor_let_go(loop);
+        weir__posted_call_fail(channel, done, err);
+        weir__executor_unlease(loop);
         return;
     }
     held = hold_due(channel, loop);
@@ -129,7 +130,7 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
     } else {
         weir__channel_end(channel, err);
         weir__channel_report(channel, done, err, NULL);
-        weir__executor_let_go(loop);
+        weir__executor_unlease(loop);
     }
     let_due_go(channel, held);
 }
@@ -148,10 +149,10 @@ static bool register_first(weir_channel *channel, weir_executor *loop, weir_prom
 /* It did not come to the loop that it was on, which is the one to hand it over. */
 static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *done, int err)
 {
-    weir__call_fail(channel, done, err);
+    weir__posted_call_fail(channel, done, err);
     if (!weir_channel_is_registered(channel))
-        weir__channel_make_due(channel, WEIR__DUE_ABORT);
-    weir__executor_let_go(loop);
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
+    weir__executor_unlease(loop);
 }
 
 /* A move that the channel's own task makes, since the loop that the channel left has ended. */
@@ -168,12 +169,12 @@ static bool has_ended(const weir_executor *executor)
 
 static int defer_move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    weir__rare *rare = weir__channel_rare(channel);
-    struct weir__move *move = rare != NULL ? weir__node_take() : NULL;
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    struct weir__move *move = rare != NULL ? weir__node_alloc() : NULL;
 
     if (move == NULL)
         return -ENOMEM;
-    weir__executor_keep(loop);
+    weir__executor_weak_retain(loop);
     move->loop = loop;
     move->done = done != NULL ? weir_promise_retain(done) : NULL;
     move->next = atomic_load_explicit(&rare->moves, memory_order_relaxed);
@@ -181,11 +182,11 @@ static int defer_move(weir_channel *channel, weir_executor *loop, weir_promise *
     while (!atomic_compare_exchange_weak_explicit(&rare->moves, &move->next, move,
                                                   memory_order_release, memory_order_relaxed))
         ;
-    weir__channel_make_due(channel, WEIR__DUE_MOVE);
+    weir__channel_defer(channel, WEIR__DEFERRED_MOVE);
     return 0;
 }
 
-static void on_move(weir_channel *channel, weir__call *call, int status)
+static void on_move(weir_channel *channel, weir__posted_call *call, int status)
 {
     weir_executor *loop = call->arg;
 
@@ -195,24 +196,24 @@ static void on_move(weir_channel *channel, weir__call *call, int status)
         move(channel, loop, call->done);
     if (status < 0)
         fail_move(channel, loop, call->done, status);
-    weir__executor_drop(loop);
+    weir__executor_weak_release(loop);
 }
 
 static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     int err;
 
-    weir__executor_keep(loop);
-    err = weir__call_post(channel, &(const weir__call){.fn = on_move, .arg = loop, .done = done},
-                          false);
+    weir__executor_weak_retain(loop);
+    err = weir__posted_call_post(
+        channel, &(const weir__posted_call){.fn = on_move, .arg = loop, .done = done}, false);
     if (err < 0) {
         fail_move(channel, loop, done, err);
-        weir__executor_drop(loop);
+        weir__executor_weak_release(loop);
     }
 }
 
 /* Takes all pending moves; the first one first. */
-static struct weir__move *take_moves(weir__rare *rare)
+static struct weir__move *take_moves(weir__channel_extra *rare)
 {
     struct weir__move *move = atomic_exchange_explicit(&rare->moves, NULL, memory_order_acquire),
                       *next, *first = NULL;
@@ -229,7 +230,7 @@ static struct weir__move *take_moves(weir__rare *rare)
  * which the others go to. */
 void weir__channel_do_moves(weir_channel *channel)
 {
-    struct weir__move *pending = take_moves(weir__channel_rare_if_any(channel)), *next;
+    struct weir__move *pending = take_moves(weir__channel_extra_if_any(channel)), *next;
 
     for (bool is_first = true; pending != NULL; pending = next, is_first = false) {
         next = pending->next;
@@ -238,9 +239,9 @@ void weir__channel_do_moves(weir_channel *channel)
         } else {
             post_move(channel, pending->loop, pending->done);
         }
-        weir__executor_drop(pending->loop);
+        weir__executor_weak_release(pending->loop);
         weir_promise_release(pending->done);
-        weir__node_give(pending);
+        weir__node_free(pending);
     }
 }
 
@@ -272,7 +273,7 @@ static void log_refusal(weir_channel *channel, int err, const char *detail)
 static void refuse(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
     if (weir_channel_is_registered(channel)) {
-        weir__call_fail(channel, done, -EALREADY);
+        weir__posted_call_fail(channel, done, -EALREADY);
         return;
     }
     if (done == NULL)
@@ -288,14 +289,14 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
     if (!weir__channel_may_begin(channel, done))
         return;
     if (loop == NULL) {
-        weir__call_fail(channel, done, -EINVAL);
+        weir__posted_call_fail(channel, done, -EINVAL);
         return;
     }
     if (!suits(channel, loop)) {
         refuse(channel, done, -EINVAL, "the executor does not suit the channel");
         return;
     }
-    weir__executor_hold(loop);
+    weir__executor_lease(loop);
     if (register_first(channel, loop, done))
         return;
     if (can_move_now(channel))
@@ -316,39 +317,39 @@ void weir_group_register(weir_group *group, weir_channel *channel, weir_promise 
     }
     weir_channel_register(channel, loop, done);
     if (loop != NULL)
-        weir__executor_let_go(loop);
+        weir__executor_unlease(loop);
 }
 
 /* ---- calls with a promise alone ---- */
 
-static void on_deregister(weir_channel *channel, weir__call *call, int status)
+static void on_deregister(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
-        weir_deregister(weir__channel_ends(channel), call->done);
+        weir_deregister(weir__channel_head_tail(channel), call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
 }
 
 void weir_channel_deregister(weir_channel *channel, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_deregister(weir__channel_ends(channel), done);
+        weir_deregister(weir__channel_head_tail(channel), done);
     else
         post(channel, on_deregister, done);
 }
 
-static void on_disconnect(weir_channel *channel, weir__call *call, int status)
+static void on_disconnect(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
-        weir_disconnect(weir__channel_ends(channel), call->done);
+        weir_disconnect(weir__channel_head_tail(channel), call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
 }
 
 void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_disconnect(weir__channel_ends(channel), done);
+        weir_disconnect(weir__channel_head_tail(channel), done);
     else
         post(channel, on_disconnect, done);
 }
@@ -360,18 +361,18 @@ void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
 static void fail_close(weir_channel *channel, weir_promise *done, int err)
 {
     if (weir__channel_phase(channel) != WEIR__CLOSED) {
-        weir__call_fail(channel, done, err);
+        weir__posted_call_fail(channel, done, err);
         if (done == NULL)
-            weir__channel_make_due(channel, WEIR__DUE_ABORT);
+            weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     } else if (done != NULL) {
         (void)weir_promise_succeed(done, NULL);
     }
 }
 
-static void on_close(weir_channel *channel, weir__call *call, int status)
+static void on_close(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
-        weir_close(weir__channel_ends(channel), call->done);
+        weir_close(weir__channel_head_tail(channel), call->done);
     else
         fail_close(channel, call->done, status);
 }
@@ -379,12 +380,12 @@ static void on_close(weir_channel *channel, weir__call *call, int status)
 void weir_channel_close(weir_channel *channel, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_close(weir__channel_ends(channel), done);
+        weir_close(weir__channel_head_tail(channel), done);
     else
         post(channel, on_close, done);
 }
 
-static void on_abort(weir_channel *channel, weir__call *call, int status)
+static void on_abort(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
         weir__channel_do_abort(channel, call->done, WEIR_ECLOSED);
@@ -400,33 +401,33 @@ void weir_channel_abort(weir_channel *channel, weir_promise *done)
     if (weir__channel_is_here(channel))
         weir__channel_do_abort(channel, done, WEIR_ECLOSED);
     else if (done == NULL)
-        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     else
         post(channel, on_abort, done);
 }
 
-static void on_shutdown_output(weir_channel *channel, weir__call *call, int status)
+static void on_shutdown_output(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
-        weir_shutdown_output(weir__channel_ends(channel), call->done);
+        weir_shutdown_output(weir__channel_head_tail(channel), call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
 }
 
 void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_shutdown_output(weir__channel_ends(channel), done);
+        weir_shutdown_output(weir__channel_head_tail(channel), done);
     else
         post(channel, on_shutdown_output, done);
 }
 
-static void on_shut_input(weir_channel *channel, weir__call *call, int status)
+static void on_shut_input(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
         weir__channel_do_shut_input(channel, call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
 }
 
 void weir_channel_shutdown_input(weir_channel *channel, weir_promise *done)
@@ -437,11 +438,11 @@ void weir_channel_shutdown_input(weir_channel *channel, weir_promise *done)
         weir__channel_do_shut_input(channel, done);
 }
 
-static void on_flush(weir_channel *channel, weir__call *call, int status)
+static void on_flush(weir_channel *channel, weir__posted_call *call, int status)
 {
     (void)call;
     if (status == 0)
-        weir_flush(weir__channel_ends(channel));
+        weir_flush(weir__channel_head_tail(channel));
     else
         weir__channel_lose(channel, NULL, status);
 }
@@ -449,16 +450,16 @@ static void on_flush(weir_channel *channel, weir__call *call, int status)
 void weir_channel_flush(weir_channel *channel)
 {
     if (weir__channel_is_here(channel))
-        weir_flush(weir__channel_ends(channel));
+        weir_flush(weir__channel_head_tail(channel));
     else
         post(channel, on_flush, NULL);
 }
 
-static void on_request_read(weir_channel *channel, weir__call *call, int status)
+static void on_request_read(weir_channel *channel, weir__posted_call *call, int status)
 {
     (void)call;
     if (status == 0)
-        weir_request_read(weir__channel_ends(channel));
+        weir_request_read(weir__channel_head_tail(channel));
     else
         weir__channel_lose(channel, NULL, status);
 }
@@ -466,7 +467,7 @@ static void on_request_read(weir_channel *channel, weir__call *call, int status)
 void weir_channel_request_read(weir_channel *channel)
 {
     if (weir__channel_is_here(channel))
-        weir_request_read(weir__channel_ends(channel));
+        weir_request_read(weir__channel_head_tail(channel));
     else
         post(channel, on_request_read, NULL);
 }
@@ -479,31 +480,32 @@ struct addresses {
     bool has_local;
 };
 
-static void on_bind(weir_channel *channel, weir__call *call, int status)
+static void on_bind(weir_channel *channel, weir__posted_call *call, int status)
 {
     struct addresses *addresses = call->arg;
 
     if (status == 0)
-        weir_bind(weir__channel_ends(channel), &addresses->local, call->done);
+        weir_bind(weir__channel_head_tail(channel), &addresses->local, call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
     weir__free(addresses);
 }
 
-static void on_connect(weir_channel *channel, weir__call *call, int status)
+static void on_connect(weir_channel *channel, weir__posted_call *call, int status)
 {
     struct addresses *addresses = call->arg;
 
     if (status == 0)
-        weir_connect(weir__channel_ends(channel), &addresses->remote,
+        weir_connect(weir__channel_head_tail(channel), &addresses->remote,
                      addresses->has_local ? &addresses->local : NULL, call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
     weir__free(addresses);
 }
 
-static void post_addresses(weir_channel *channel, weir__call_fn *fn, const weir_address *remote,
-                           const weir_address *local, weir_promise *done)
+static void post_addresses(weir_channel *channel, weir__posted_call_fn *fn,
+                           const weir_address *remote, const weir_address *local,
+                           weir_promise *done)
 {
     struct addresses *addresses;
     int err = -ENOMEM;
@@ -517,21 +519,21 @@ static void post_addresses(weir_channel *channel, weir__call_fn *fn, const weir_
         if (local != NULL)
             addresses->local = *local;
         addresses->has_local = local != NULL;
-        err = weir__call_post(channel,
-                              &(const weir__call){.fn = fn, .arg = addresses, .done = done}, false);
+        err = weir__posted_call_post(
+            channel, &(const weir__posted_call){.fn = fn, .arg = addresses, .done = done}, false);
     }
     if (err < 0) {
         weir__free(addresses);
-        weir__call_fail(channel, done, err);
+        weir__posted_call_fail(channel, done, err);
     }
 }
 
 void weir_channel_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
 {
     if (local == NULL)
-        weir__call_fail(channel, done, -EINVAL);
+        weir__posted_call_fail(channel, done, -EINVAL);
     else if (weir__channel_is_here(channel))
-        weir_bind(weir__channel_ends(channel), local, done);
+        weir_bind(weir__channel_head_tail(channel), local, done);
     else
         post_addresses(channel, on_bind, NULL, local, done);
 }
@@ -540,9 +542,9 @@ void weir_channel_connect(weir_channel *channel, const weir_address *remote,
                           const weir_address *local, weir_promise *done)
 {
     if (remote == NULL)
-        weir__call_fail(channel, done, -EINVAL);
+        weir__posted_call_fail(channel, done, -EINVAL);
     else if (weir__channel_is_here(channel))
-        weir_connect(weir__channel_ends(channel), remote, local, done);
+        weir_connect(weir__channel_head_tail(channel), remote, local, done);
     else
         post_addresses(channel, on_connect, remote, local, done);
 }
@@ -550,11 +552,11 @@ void weir_channel_connect(weir_channel *channel, const weir_address *remote,
 /* ---- calls with a message ---- */
 
 /* Counted again by the queue that it comes to, unless a handler keeps it: then it is looked at. */
-static void on_write(weir_channel *channel, weir__call *call, int status)
+static void on_write(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0) {
         weir__outbound_arrive(channel, call->number);
-        weir_write(weir__channel_ends(channel), call->arg, call->done);
+        weir_write(weir__channel_head_tail(channel), call->arg, call->done);
         weir__outbound_look(channel);
         return;
     }
@@ -563,21 +565,22 @@ static void on_write(weir_channel *channel, weir__call *call, int status)
     weir__channel_lose(channel, call->done, status);
 }
 
-static void on_write_and_flush(weir_channel *channel, weir__call *call, int status)
+static void on_write_and_flush(weir_channel *channel, weir__posted_call *call, int status)
 {
     on_write(channel, call, status);
     if (status == 0)
-        weir_flush(weir__channel_ends(channel));
+        weir_flush(weir__channel_head_tail(channel));
 }
 
-static void post_write(weir_channel *channel, weir__call_fn *fn, weir_msg *msg, weir_promise *done)
+static void post_write(weir_channel *channel, weir__posted_call_fn *fn, weir_msg *msg,
+                       weir_promise *done)
 {
     int64_t cost = weir__outbound_cost(msg);
     int err = weir__outbound_depart(channel, cost);
 
     if (err == 0) {
-        err = weir__call_post(
-            channel, &(const weir__call){.fn = fn, .arg = msg, .number = cost, .done = done},
+        err = weir__posted_call_post(
+            channel, &(const weir__posted_call){.fn = fn, .arg = msg, .number = cost, .done = done},
             fn == on_write);
         if (err == 0)
             return;
@@ -590,7 +593,7 @@ static void post_write(weir_channel *channel, weir__call_fn *fn, weir_msg *msg, 
 void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_write(weir__channel_ends(channel), msg, done);
+        weir_write(weir__channel_head_tail(channel), msg, done);
     else if (weir__channel_may_begin(channel, done))
         post_write(channel, on_write, msg, done);
     else
@@ -600,17 +603,17 @@ void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done
 void weir_channel_write_and_flush(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
     if (weir__channel_is_here(channel))
-        weir_write_and_flush(weir__channel_ends(channel), msg, done);
+        weir_write_and_flush(weir__channel_head_tail(channel), msg, done);
     else if (weir__channel_may_begin(channel, done))
         post_write(channel, on_write_and_flush, msg, done);
     else
         weir_msg_release(msg);
 }
 
-static void on_event(weir_channel *channel, weir__call *call, int status)
+static void on_event(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
-        weir_fire_event(weir__channel_ends(channel), call->arg);
+        weir_fire_event(weir__channel_head_tail(channel), call->arg);
     else
         weir_msg_release(call->arg);
 }
@@ -618,7 +621,8 @@ static void on_event(weir_channel *channel, weir__call *call, int status)
 void weir_channel_fire_event(weir_channel *channel, weir_msg *event)
 {
     if (weir__channel_is_here(channel))
-        weir_fire_event(weir__channel_ends(channel), event);
-    else if (weir__call_post(channel, &(const weir__call){.fn = on_event, .arg = event}, false) < 0)
+        weir_fire_event(weir__channel_head_tail(channel), event);
+    else if (weir__posted_call_post(
+                 channel, &(const weir__posted_call){.fn = on_event, .arg = event}, false) < 0)
         weir_msg_release(event);
 }

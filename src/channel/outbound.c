@@ -32,8 +32,8 @@
 #include "buffer/buf.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
-#include "channel/node_pool.h"
 #include "channel/last_sent.h"
+#include "channel/node_pool.h"
 
 #define MARKS 1u /* the bit of `unwritable` that is ours */
 #define SLACK_MIN 256
@@ -178,13 +178,13 @@ static bool change_reasons(weir_channel *channel, uint32_t reasons, bool on)
 void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on)
 {
     if (change_reasons(channel, reasons, on))
-        weir__channel_make_due(channel, WEIR__DUE_WRITABILITY);
+        weir__channel_defer(channel, WEIR__DEFERRED_WRITABILITY);
 }
 
 static __attribute__((noinline)) void set_marked(weir_channel *channel, bool on)
 {
     if (change_reasons(channel, MARKS, on) && weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_writability(weir__channel_ends(channel));
+        weir_fire_writability(weir__channel_head_tail(channel));
 }
 
 static inline void look(weir_channel *channel)
@@ -224,7 +224,7 @@ void weir__outbound_arrive(weir_channel *channel, int64_t bytes)
 void weir__outbound_turn_back(weir_channel *channel, int64_t bytes)
 {
     count_away(channel, -bytes);
-    weir__channel_make_due(channel, WEIR__DUE_MARKS);
+    weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
 }
 
 bool weir__outbound_may_hold(const weir_channel *channel, int64_t bytes)
@@ -248,7 +248,7 @@ void weir__outbound_hold(weir_channel *channel, int64_t bytes)
     if (weir__channel_is_here(channel))
         weir__outbound_look(channel);
     else
-        weir__channel_make_due(channel, WEIR__DUE_MARKS);
+        weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
 }
 
 /* ---- entries ---- */
@@ -285,7 +285,7 @@ static void finish(weir_channel *channel, weir__entry *entry, int err, const cha
 
     count_here(channel, -entry->cost);
     weir_msg_release(entry->msg);
-    weir__node_give(entry);
+    weir__node_free(entry);
     if (done != NULL || err < 0)
         tell(channel, done, err, detail);
     weir_promise_release(done);
@@ -340,7 +340,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
         msg = weir__outbound_compact(msg);
     cost = cost_of(msg, size);
     err = why_not(channel, msg, cost);
-    entry = err == 0 ? weir__node_take() : NULL;
+    entry = err == 0 ? weir__node_alloc() : NULL;
     if (entry == NULL) {
         refuse(channel, msg, done, err < 0 ? err : -ENOMEM);
         return;
@@ -362,7 +362,7 @@ static void forget(weir_channel *channel, weir__entry *entry)
     count_here(channel, -entry->cost);
     weir_msg_release(entry->msg);
     weir_promise_release(entry->done);
-    weir__node_give(entry);
+    weir__node_free(entry);
 }
 
 static bool is_cancelled(const weir__entry *entry)
@@ -512,7 +512,7 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
         finish(channel, pop(&channel->outbound), 0, NULL);
     }
     if (whole || bytes > 0)
-        weir__progress_note(channel, whole);
+        weir__last_sent_note(channel, whole);
     look(channel);
 }
 
@@ -604,8 +604,9 @@ static __attribute__((noinline)) void gather_all(struct gathering *gathering, we
         entry = entry->next;
 }
 
-WEIR__UNGUARDED size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors,
-                                             size_t count, size_t *ret_bytes)
+WEIR__NO_STACK_PROTECTOR size_t weir__outbound_gather(weir_channel *channel,
+                                                      struct iovec *ret_vectors, size_t count,
+                                                      size_t *ret_bytes)
 {
     struct gathering gathering = {.vectors = ret_vectors, .count = count};
 
@@ -627,7 +628,7 @@ void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
         weir__stats_error(channel, err);
     finish(channel, pop(&channel->outbound), err, detail);
     if (err == 0)
-        weir__progress_note(channel, true);
+        weir__last_sent_note(channel, true);
     weir__outbound_look(channel);
 }
 

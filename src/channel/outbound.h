@@ -102,7 +102,7 @@ void weir__outbound_turn_back(weir_channel *channel, int64_t bytes);
 void weir__outbound_hold(weir_channel *channel, int64_t bytes);
 
 /* The loop: whether a write of this cost is within the cap, 0 or WEIR_EFULL. What comes in the
- * place of something that was held back is (weir_write_held). */
+ * place of something that was held back is (weir_write_pending). */
 int weir__outbound_admit(weir_channel *channel, int64_t cost);
 
 /* Any thread: the same for a handler elsewhere that holds it back. What it makes of it may be a

@@ -24,9 +24,9 @@
 
 #include <weir/error.h>
 
-#include "channel/pipeline_change.h"
 #include "channel/channel.h"
 #include "channel/demand.h"
+#include "channel/pipeline_change.h"
 #include "channel/remote_handler.h"
 
 /* ---- the ring ---- */
@@ -37,7 +37,7 @@ void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
         .prev = &pipeline->ends,
         .next = &pipeline->ends,
         .channel = channel,
-        .handler = &weir__ends,
+        .handler = &weir__head_tail,
         .mask = WEIR__SLOTS,
     };
 }
@@ -60,7 +60,7 @@ static void link_before(weir_ctx *next, weir_ctx *ctx)
     ctx->prev = next->prev;
     leading_to(next)->next = ctx;
     next->prev = ctx;
-    weir__hop_write_down(&ctx->channel->pipeline);
+    weir__remote_write_down(&ctx->channel->pipeline);
 }
 
 /*
@@ -69,7 +69,7 @@ static void link_before(weir_ctx *next, weir_ctx *ctx)
  */
 static void step_aside(weir_ctx *ctx, weir_ctx *replacement)
 {
-    if (weir__ctx_is_elsewhere(ctx))
+    if (weir__ctx_is_remote(ctx))
         return;
     ctx->mask |= WEIR__CTX_ASIDE;
     replacement->prev = ctx->prev;
@@ -86,13 +86,13 @@ static void unlink_ctx(weir_ctx *ctx)
             other->prev = ctx->prev;
         other = other->next;
     } while (other != before);
-    weir__hop_write_down(&ctx->channel->pipeline);
+    weir__remote_write_down(&ctx->channel->pipeline);
 }
 
 static bool is_removed(const weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) ? weir__hop_of(ctx)->was_removed
-                                       : (ctx->mask & WEIR__CTX_REMOVED) != 0;
+    return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->was_removed
+                                    : (ctx->mask & WEIR__CTX_REMOVED) != 0;
 }
 
 /* The slots that make the channel fire an event. Requests to read need not be repeated for a
@@ -104,7 +104,7 @@ static uint32_t slots_of(const weir_ctx *ctx)
 
     if (keeps_reads)
         mask &= ~(uint32_t)WEIR__REQUEST_READ;
-    return keeps_reads || weir__ctx_is_elsewhere(ctx) ? mask | WEIR__KEEPS_READS : mask;
+    return keeps_reads || weir__ctx_is_remote(ctx) ? mask | WEIR__KEEPS_READS : mask;
 }
 
 static void collect_mask(weir_pipeline *pipeline)
@@ -176,8 +176,8 @@ static bool has_begun(const weir_pipeline *pipeline)
 /* Its slots are there before `added` runs, so that it can pass events to itself and others. */
 static void tell_added(weir_ctx *ctx)
 {
-    if (weir__ctx_is_elsewhere(ctx)) {
-        weir__hop_add(ctx);
+    if (weir__ctx_is_remote(ctx)) {
+        weir__remote_add(ctx);
         return;
     }
     ctx->mask |= WEIR__CTX_ADDED;
@@ -196,13 +196,13 @@ static void tell_removed(weir_ctx *ctx)
     if ((ctx->mask & WEIR__CTX_ADDED) != 0 && ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
     weir__ctx_let_go(ctx);
-    weir__channel_make_due(ctx->channel, WEIR__DUE_SWEEP);
+    weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
 static bool was_told(const weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) ? weir__hop_of(ctx)->was_added
-                                       : (ctx->mask & WEIR__CTX_ADDED) != 0;
+    return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->was_added
+                                    : (ctx->mask & WEIR__CTX_ADDED) != 0;
 }
 
 /* Its removal is told after its replacement was: that is where `prev` leads. */
@@ -235,7 +235,7 @@ void weir__pipeline_begin(weir_pipeline *pipeline)
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
         if (was_told(ctx))
             continue;
-        is_over = is_removed(ctx) && !weir__ctx_is_elsewhere(ctx) && !waits_for_replacement(ctx);
+        is_over = is_removed(ctx) && !weir__ctx_is_remote(ctx) && !waits_for_replacement(ctx);
         tell_added_and_replaced(ctx);
         if (is_over) /* before it could be told */
             tell_removed(ctx);
@@ -265,16 +265,16 @@ static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const
 /* From here on no event and no change finds the handler, so each is taken out once. */
 static void take_out(weir_ctx *ctx)
 {
-    if (weir__ctx_is_elsewhere(ctx))
-        weir__hop_take_out(ctx);
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_take_out(ctx);
     else
         ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
 }
 
 static void tell_taken_out(weir_ctx *ctx)
 {
-    if (weir__ctx_is_elsewhere(ctx))
-        weir__hop_tell_removed(ctx);
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_tell_removed(ctx);
     else if (has_begun(&ctx->channel->pipeline))
         tell_removed(ctx);
 }
@@ -329,8 +329,8 @@ void weir__pipeline_remove(weir_ctx *ctx)
 void weir_ctx_remove(weir_ctx *ctx)
 {
     assert(weir__ctx_is_here(ctx));
-    if (weir__ctx_is_elsewhere(ctx))
-        weir__hop_ask_removal(ctx);
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_ask_removal(ctx);
     else
         weir__pipeline_remove(ctx);
 }
@@ -343,7 +343,7 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
 
     for (; ctx != &pipeline->ends; ctx = next) {
         next = ctx->next;
-        if (weir__ctx_is_elsewhere(ctx) || !is_removed(ctx) || ctx->offloads > 0)
+        if (weir__ctx_is_remote(ctx) || !is_removed(ctx) || ctx->offloads > 0)
             continue;
         unlink_ctx(ctx);
         weir__ctx_destroy(ctx);
@@ -358,7 +358,7 @@ static void remove_all(weir_pipeline *pipeline)
     channel->flags |= WEIR__ENDING;
     for (weir_ctx *ctx = pipeline->ends.prev; ctx != &pipeline->ends; ctx = ctx->prev) {
         weir__pipeline_remove(ctx);
-        if (weir__ctx_is_elsewhere(ctx))
+        if (weir__ctx_is_remote(ctx))
             return; /* weir__pipeline_gone goes on */
     }
     weir__channel_ended(channel);
@@ -367,7 +367,7 @@ static void remove_all(weir_pipeline *pipeline)
 void weir__pipeline_gone(weir_ctx *ctx)
 {
     weir_channel *channel = ctx->channel;
-    weir_promise *left = weir__hop_of(ctx)->left;
+    weir_promise *left = weir__remote_of(ctx)->left;
 
     unlink_ctx(ctx);
     weir__ctx_destroy(ctx);
@@ -388,9 +388,9 @@ void weir__pipeline_end_behind(weir_ctx *ctx)
 
     do
         ctx = ctx->next;
-    while (ctx != &pipeline->ends && !weir__ctx_is_elsewhere(ctx));
+    while (ctx != &pipeline->ends && !weir__ctx_is_remote(ctx));
     if (ctx != &pipeline->ends)
-        weir__hop_end(ctx);
+        weir__remote_end(ctx);
     else
         remove_all(pipeline);
 }

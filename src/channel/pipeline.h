@@ -44,6 +44,6 @@ void weir__pipeline_destroy(weir_pipeline *pipeline);
 void weir__pipeline_remove(weir_ctx *ctx);
 
 /* Both ends (ends.c): what the head does with what goes out, and the tail with what came in. */
-extern const weir_handler weir__ends;
+extern const weir_handler weir__head_tail;
 
 #endif

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "channel/posted_call.h"
 #include "channel/channel.h"
+#include "channel/posted_call.h"
 #include "channel/remote_handler.h"
 
 void weir_place_init(weir_place *place)
@@ -67,8 +67,8 @@ static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise 
         tell(done, -ENOENT);
         return -ENOENT;
     }
-    if (weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_added) {
-        weir__hop_of(ctx)->left = done != NULL ? weir_promise_retain(done) : NULL;
+    if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->was_added) {
+        weir__remote_of(ctx)->left = done != NULL ? weir_promise_retain(done) : NULL;
         done = NULL;
     }
     weir__pipeline_remove(ctx);
@@ -89,7 +89,7 @@ static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot,
     return err;
 }
 
-static void on_change(weir_channel *channel, weir__call *call, int status)
+static void on_change(weir_channel *channel, weir__posted_call *call, int status)
 {
     struct change *change = call->arg;
 
@@ -112,8 +112,9 @@ static int post(weir_channel *channel, weir_ctx *ctx, const weir__spot *spot, we
     int err = -ENOMEM;
 
     if (change != NULL)
-        err = weir__call_post(
-            channel, &(const weir__call){.fn = on_change, .arg = change, .done = done}, false);
+        err = weir__posted_call_post(
+            channel, &(const weir__posted_call){.fn = on_change, .arg = change, .done = done},
+            false);
     if (err == 0)
         return 0;
     weir__free(change);

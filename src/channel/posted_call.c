@@ -13,21 +13,21 @@
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 
-_Static_assert(sizeof(weir__call) <= WEIR__NODE_SIZE, "a call is a node");
+_Static_assert(sizeof(weir__posted_call) <= WEIR__NODE_SIZE, "a call is a node");
 
-static void finish(weir__call *call, int status)
+static void finish(weir__posted_call *call, int status)
 {
     weir_channel *channel = call->channel;
     weir_promise *done = call->done;
 
     call->fn(channel, call, status);
-    weir__node_give(call);
+    weir__node_free(call);
     weir_promise_release(done);
     weir_channel_release(channel);
 }
 
 /* Its own bound is for the user's tasks: a call that was let in goes on without one. */
-static int forward(weir__call *call)
+static int forward(weir__posted_call *call)
 {
     weir_channel *channel = weir_channel_retain(call->channel); /* it may be through before us */
     int err = weir__executor_post(weir__channel_executor(channel), &call->task, WEIR__NOW);
@@ -38,7 +38,7 @@ static int forward(weir__call *call)
 
 static void on_call(void *arg, int status)
 {
-    weir__call *call = arg;
+    weir__posted_call *call = arg;
     int err = 0;
 
     if (!weir__channel_is_here(call->channel)) { /* also if the loop that it was on ends */
@@ -49,9 +49,9 @@ static void on_call(void *arg, int status)
     finish(call, status < 0 ? status : err);
 }
 
-int weir__call_post(weir_channel *channel, const weir__call *call, bool lazily)
+int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call, bool lazily)
 {
-    weir__call *node = weir__node_take();
+    weir__posted_call *node = weir__node_alloc();
     weir_executor *executor = weir__channel_executor(channel);
     int err;
 
@@ -69,7 +69,7 @@ int weir__call_post(weir_channel *channel, const weir__call *call, bool lazily)
     return 0;
 }
 
-void weir__call_fail(weir_channel *channel, weir_promise *done, int err)
+void weir__posted_call_fail(weir_channel *channel, weir_promise *done, int err)
 {
     if (done == NULL)
         return;

@@ -9,17 +9,17 @@
 #include <weir/channel.h>
 #include <weir/executor.h>
 
-typedef struct weir__call weir__call;
+typedef struct weir__posted_call weir__posted_call;
 
 /*
  * Does what was asked for, on the loop (0); or undoes what was done to ask for it, on any thread
  * (an error: it will never come to the loop). What the call holds besides `done` is its own.
  */
-typedef void weir__call_fn(weir_channel *channel, weir__call *call, int status);
+typedef void weir__posted_call_fn(weir_channel *channel, weir__posted_call *call, int status);
 
-struct weir__call {
+struct weir__posted_call {
     weir_task task;
-    weir__call_fn *fn;
+    weir__posted_call_fn *fn;
     weir_channel *channel; /* kept */
     weir_promise *done;    /* kept; may be NULL */
     void *arg;
@@ -30,9 +30,9 @@ struct weir__call {
  * Posts a call to the channel's loop; lazily = without waking it. Whatever happens, fn is called
  * exactly once, except with -ENOMEM: then fn never is.
  */
-int weir__call_post(weir_channel *channel, const weir__call *call, bool lazily);
+int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call, bool lazily);
 
 /* Fails what a call that never came was to do: as closed, if that is why. */
-void weir__call_fail(weir_channel *channel, weir_promise *done, int err);
+void weir__posted_call_fail(weir_channel *channel, weir_promise *done, int err);
 
 #endif

@@ -76,11 +76,11 @@ void weir__channel_look_at_auto_read(weir_channel *channel)
 {
     bool on = weir_channel_auto_read(channel);
 
-    if (weir__channel_has(channel, WEIR__INPUT_PAUSED) && weir__hop_may_read(channel))
+    if (weir__channel_has(channel, WEIR__INPUT_PAUSED) && weir__remote_may_read(channel))
         channel->flags &= ~(uint32_t)WEIR__INPUT_PAUSED;
     if (on && needs_request(channel)) {
         channel->flags |= WEIR__AUTO_READING;
-        weir__request_read_by_itself(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_head_tail(channel));
     } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
         channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
     }
@@ -95,9 +95,9 @@ void weir__channel_take_auto_read(weir_channel *channel)
         channel->flags &= ~(uint32_t)WEIR__AUTO_READING;
 }
 
-int weir__channel_hold_input(weir_channel *channel)
+int weir__channel_pause_input(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (rare == NULL)
         return -ENOMEM;
@@ -109,7 +109,7 @@ int weir__channel_hold_input(weir_channel *channel)
 
 void weir__channel_release_input(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     if (--rare->input_holds > 0)
         return;
@@ -120,7 +120,7 @@ void weir__channel_release_input(weir_channel *channel)
 void weir__channel_begin_reading(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
-        weir__request_read_by_itself(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_head_tail(channel));
     weir__channel_look_at_reading(channel); /* one may have been asked for before */
 }
 
@@ -129,7 +129,7 @@ void weir__channel_do_active(weir_channel *channel)
     if (weir__channel_has(channel, WEIR__TOLD_ACTIVE))
         return; /* bound by who heard of the registration */
     channel->flags |= WEIR__TOLD_ACTIVE;
-    weir_fire_active(weir__channel_ends(channel));
+    weir_fire_active(weir__channel_head_tail(channel));
     weir__channel_begin_reading(channel);
 }
 
@@ -146,7 +146,7 @@ static void answer_request(weir_channel *channel, weir_msg *msg)
 {
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE | WEIR__READ_REQUESTED);
     channel->flags |= WEIR__ANSWERING;
-    weir_fire_read(weir__channel_ends(channel), msg);
+    weir_fire_read(weir__channel_head_tail(channel), msg);
     channel->flags &= ~(uint32_t)WEIR__ANSWERING;
 }
 
@@ -162,7 +162,7 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
         answer_request(channel, msg);
         return false;
     }
-    weir_fire_read(weir__channel_ends(channel), msg);
+    weir_fire_read(weir__channel_head_tail(channel), msg);
     return weir__channel_has(channel, WEIR__READING);
 }
 
@@ -170,17 +170,17 @@ void weir__channel_read_complete(weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN)
         return;
-    weir_fire_read_complete(weir__channel_ends(channel));
+    weir_fire_read_complete(weir__channel_head_tail(channel));
     if (weir__channel_has(channel, WEIR__AUTO_READING) &&
         (channel->pipeline.ends.slots & WEIR__REQUEST_READ) != 0)
-        weir__request_read_by_itself(weir__channel_ends(channel));
+        weir__request_read_by_itself(weir__channel_head_tail(channel));
 }
 
 /* The library's reference stays: what is fired is one more. */
 static void fire_event(weir_channel *channel, weir_msg *event)
 {
     if (weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_event(weir__channel_ends(channel), weir_msg_retain(event));
+        weir_fire_event(weir__channel_head_tail(channel), weir_msg_retain(event));
 }
 
 static void end_of_stream(weir_channel *channel)

@@ -39,10 +39,10 @@
 #include <weir/handler.h>
 
 #include "base/memory.h"
-#include "channel/pipeline_change.h"
 #include "channel/channel.h"
 #include "channel/demand.h"
 #include "channel/node_pool.h"
+#include "channel/pipeline_change.h"
 #include "executor/group.h"
 
 #define BATCH 64 /* nodes that a port runs before others get their turn */
@@ -60,7 +60,7 @@ enum {
 /* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */
 enum { PAIRED = 4 };
 
-static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
+static const uint32_t fixed_slots[WEIR__REMOTE_FIXED] = {
     WEIR__REGISTERED,    WEIR__UNREGISTERED, WEIR__ACTIVE,   WEIR__INACTIVE,
     WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
     WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,        ENDED,
@@ -70,7 +70,7 @@ static const uint32_t fixed_slots[WEIR__HOP_FIXED] = {
 
 /* What brings something travels in memory of its own. */
 struct parcel {
-    weir__hop_node node;
+    weir__remote_node node;
     int err;
     weir_msg *msg;
     weir_promise *done;
@@ -89,7 +89,7 @@ struct weir__pin {
 
 /* ---- executors ---- */
 
-static struct weir__pin *find_pin(weir__rare *rare, const weir_group *group)
+static struct weir__pin *find_pin(weir__channel_extra *rare, const weir_group *group)
 {
     struct weir__pin *pin = atomic_load_explicit(&rare->pins, memory_order_acquire);
 
@@ -101,7 +101,7 @@ static struct weir__pin *find_pin(weir__rare *rare, const weir_group *group)
 /* A pin keeps the group, and with it its executors: also those of handlers that chose their own. */
 static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin **ret_pin)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
     struct weir__pin *pin;
 
     if (rare == NULL)
@@ -134,7 +134,7 @@ static void free_pins(struct weir__pin *pin)
     }
 }
 
-void weir__hop_forget(weir__rare *rare)
+void weir__remote_forget(weir__channel_extra *rare)
 {
     free_pins(atomic_load_explicit(&rare->pins, memory_order_acquire));
 }
@@ -143,21 +143,21 @@ void weir__hop_forget(weir__rare *rare)
 
 static weir_task_fn run_inbox, run_outbox;
 
-static void port_init(weir__port *port, weir_task_fn *run, weir__hop *hop)
+static void port_init(weir__port *port, weir_task_fn *run, weir__remote *hop)
 {
     weir__mutex_init(&port->lock);
     weir__list_init(&port->nodes);
     weir_task_init(&port->task, run, hop);
     port->is_asked = true; /* it may have been before: what is below counts as well */
-    for (int i = 0; i < WEIR__HOP_FIXED; i++) {
+    for (int i = 0; i < WEIR__REMOTE_FIXED; i++) {
         weir__list_init(&port->fixed[i].link);
         port->fixed[i].is_fixed = true;
     }
 }
 
-int weir__hop_init(weir_ctx *ctx, weir_group *group)
+int weir__remote_init(weir_ctx *ctx, weir_group *group)
 {
-    weir__hop *hop = weir__hop_of(ctx);
+    weir__remote *hop = weir__remote_of(ctx);
     weir_channel_options options;
     struct weir__pin *pin;
     int err = weir__group_grows(group) ? -ENOTSUP : pin_group(ctx->channel, group, &pin);
@@ -166,31 +166,31 @@ int weir__hop_init(weir_ctx *ctx, weir_group *group)
         return err;
     weir__config_read(weir__channel_config(ctx->channel), &options);
     hop->executor = options.executor_per_handler ? weir_group_next(group) : pin->executor;
-    weir__executor_keep(hop->executor);
+    weir__executor_weak_retain(hop->executor);
     port_init(&hop->inbox, run_inbox, hop);
     port_init(&hop->outbox, run_outbox, hop);
     return 0;
 }
 
-void weir__hop_deinit(weir_ctx *ctx)
+void weir__remote_deinit(weir_ctx *ctx)
 {
-    weir__hop *hop = weir__hop_of(ctx);
+    weir__remote *hop = weir__remote_of(ctx);
 
     assert(weir__list_is_empty(&hop->inbox.nodes) && weir__list_is_empty(&hop->outbox.nodes));
     weir__mutex_deinit(&hop->inbox.lock);
     weir__mutex_deinit(&hop->outbox.lock);
-    weir__executor_drop(hop->executor);
+    weir__executor_weak_release(hop->executor);
 }
 
 static bool is_removed(const weir_ctx *ctx)
 {
-    return weir__ctx_is_elsewhere(ctx) && weir__hop_of(ctx)->was_removed;
+    return weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->was_removed;
 }
 
 static bool are_together(const weir_ctx *a, const weir_ctx *b)
 {
-    return weir__ctx_is_elsewhere(a) && weir__ctx_is_elsewhere(b) &&
-           weir__hop_of(a)->executor == weir__hop_of(b)->executor;
+    return weir__ctx_is_remote(a) && weir__ctx_is_remote(b) &&
+           weir__remote_of(a)->executor == weir__remote_of(b)->executor;
 }
 
 /*
@@ -206,17 +206,17 @@ static void write_down(_Atomic uintptr_t *place, const weir_ctx *ctx, const weir
         atomic_store_explicit(place, neighbour != 0 ? neighbour | IS_NEW : 0, memory_order_release);
 }
 
-void weir__hop_write_down(weir_pipeline *pipeline)
+void weir__remote_write_down(weir_pipeline *pipeline)
 {
-    weir__rare *rare = weir__channel_rare_if_any(pipeline->ends.channel);
-    weir__hop *hop;
+    weir__channel_extra *rare = weir__channel_extra_if_any(pipeline->ends.channel);
+    weir__remote *hop;
 
     if (rare == NULL || atomic_load_explicit(&rare->pins, memory_order_relaxed) == NULL)
         return; /* all of them run on the loop */
     for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
-        if (!weir__ctx_is_elsewhere(ctx))
+        if (!weir__ctx_is_remote(ctx))
             continue;
-        hop = weir__hop_of(ctx);
+        hop = weir__remote_of(ctx);
         write_down(&hop->next, ctx, ctx->next);
         write_down(&hop->prev, ctx, ctx->prev);
     }
@@ -229,9 +229,9 @@ static int64_t low_mark(const weir_channel *channel)
     return atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
 }
 
-bool weir__hop_may_read(const weir_channel *channel)
+bool weir__remote_may_read(const weir_channel *channel)
 {
-    const weir__rare *rare = weir__channel_rare_if_any(channel);
+    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     return atomic_load_explicit(&rare->under_way, memory_order_relaxed) < low_mark(channel);
 }
@@ -239,7 +239,7 @@ bool weir__hop_may_read(const weir_channel *channel)
 /* The loop: more is under way. It comes before what takes it off, in the order of the counter. */
 static void count_read(weir_channel *channel, int64_t bytes)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int64_t before = atomic_fetch_add_explicit(&rare->under_way, bytes, memory_order_relaxed);
 
     if (!weir__channel_is_here(channel) ||
@@ -252,12 +252,12 @@ static void count_read(weir_channel *channel, int64_t bytes)
 /* Who brings it below the low mark tells the loop, which may have paused. */
 static void uncount_read(weir_channel *channel, int64_t bytes)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int64_t before = atomic_fetch_sub_explicit(&rare->under_way, bytes, memory_order_relaxed);
     int64_t low = low_mark(channel);
 
     if (before >= low && before - bytes < low)
-        weir__channel_make_due(channel, WEIR__DUE_READING);
+        weir__channel_defer(channel, WEIR__DEFERRED_READING);
 }
 
 static int depart(weir_channel *channel, const struct parcel *parcel)
@@ -281,7 +281,7 @@ static void arrive(weir_channel *channel, const struct parcel *parcel)
 
 static bool is_fixed_slot(uint32_t slot)
 {
-    for (int i = 0; i < WEIR__HOP_FIXED; i++)
+    for (int i = 0; i < WEIR__REMOTE_FIXED; i++)
         if ((fixed_slots[i] & slot) != 0)
             return true;
     return false;
@@ -316,7 +316,7 @@ static int copy_extra(const weir__event *event, void **ret_extra)
 static int parcel_create(weir_channel *channel, const weir__event *event,
                          struct parcel **ret_parcel)
 {
-    struct parcel *parcel = weir__node_take();
+    struct parcel *parcel = weir__node_alloc();
     int err;
 
     if (parcel == NULL)
@@ -332,7 +332,7 @@ static int parcel_create(weir_channel *channel, const weir__event *event,
         err = depart(channel, parcel);
     if (err < 0) {
         weir__free(parcel->extra);
-        weir__node_give(parcel);
+        weir__node_free(parcel);
         return err;
     }
     parcel->done = event->done != NULL ? weir_promise_retain(event->done) : NULL;
@@ -359,7 +359,7 @@ static void parcel_destroy(struct parcel *parcel)
 {
     weir_promise_release(parcel->done);
     weir__free(parcel->extra);
-    weir__node_give(parcel);
+    weir__node_free(parcel);
 }
 
 /* It could not go on: nothing of it is left, and a channel that loses something is not kept. */
@@ -368,7 +368,7 @@ static void lose(weir_channel *channel, const weir__event *event, int err)
     weir_msg_release(event->msg);
     weir__channel_lose(channel, event->done, err);
     if (err == -ENOMEM)
-        weir__channel_make_due(channel, WEIR__DUE_ABORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
 }
 
 static void drop_parcel(weir_ctx *ctx, struct parcel *parcel)
@@ -385,15 +385,15 @@ static unsigned *count_of(weir__port *port, uint32_t slot)
     return &port->under_way[slot < WEIR__BIND ? 0 : 1];
 }
 
-static bool is_under_way(const weir__hop_node *node)
+static bool is_under_way(const weir__remote_node *node)
 {
     return !weir__list_is_empty(&node->link);
 }
 
 /* The other one of its pair if both are under way, and this one first; otherwise NULL. */
-static weir__hop_node *opposite_behind(weir__port *port, unsigned i)
+static weir__remote_node *opposite_behind(weir__port *port, unsigned i)
 {
-    weir__hop_node *opposite = i < PAIRED ? &port->fixed[i ^ 1] : NULL;
+    weir__remote_node *opposite = i < PAIRED ? &port->fixed[i ^ 1] : NULL;
     const weir__list *link = port->fixed[i].link.next;
 
     if (opposite == NULL || !is_under_way(&port->fixed[i]) || !is_under_way(opposite))
@@ -411,7 +411,7 @@ static weir__hop_node *opposite_behind(weir__port *port, unsigned i)
  */
 static void append_fixed_locked(weir__port *port, unsigned i)
 {
-    weir__hop_node *opposite = opposite_behind(port, i);
+    weir__remote_node *opposite = opposite_behind(port, i);
     weir__list *link = &port->fixed[i].link;
 
     if (opposite != NULL) {
@@ -426,7 +426,7 @@ static void append_fixed_locked(weir__port *port, unsigned i)
     weir__list_append(&port->nodes, link);
 }
 
-static void append_locked(weir__port *port, weir__hop_node *node, uint32_t fixed)
+static void append_locked(weir__port *port, weir__remote_node *node, uint32_t fixed)
 {
     unsigned i = 0;
 
@@ -456,7 +456,7 @@ static void post(weir_executor *executor, weir_task *task)
 }
 
 /* False: the port is closed. A port that is to be run holds a reference of the channel. */
-static bool push(weir__port *port, weir__hop_node *node, uint32_t fixed, weir_channel *channel,
+static bool push(weir__port *port, weir__remote_node *node, uint32_t fixed, weir_channel *channel,
                  weir_executor *executor)
 {
     bool is_first;
@@ -484,27 +484,27 @@ static bool is_open_locked(const weir__port *port, const weir_channel *channel)
     return port->is_asked || port->lets_all_pass || weir_channel_auto_read(channel);
 }
 
-static bool is_end_of_input(weir__hop_node *node)
+static bool is_end_of_input(weir__remote_node *node)
 {
-    const weir_msg *msg = container_of(node, struct parcel, node)->msg;
+    const weir_msg *msg = WEIR_CONTAINER_OF(node, struct parcel, node)->msg;
 
     return node->slot == WEIR__EVENT &&
            (msg == weir_event_input_closed() || msg == weir_event_input_drained());
 }
 
 /* True if it may not overtake a message. */
-static bool stays_behind(weir__hop_node *node)
+static bool stays_behind(weir__remote_node *node)
 {
     return node->is_fixed ? node->slot == WEIR__READ_COMPLETE
                           : node->slot == WEIR__READ || is_end_of_input(node);
 }
 
-static weir__hop_node *first_message_locked(weir__port *port)
+static weir__remote_node *first_message_locked(weir__port *port)
 {
-    weir__hop_node *node;
+    weir__remote_node *node;
 
     for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
-        node = container_of(link, weir__hop_node, link);
+        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
         if (node->slot == WEIR__READ)
             return node;
     }
@@ -512,19 +512,19 @@ static weir__hop_node *first_message_locked(weir__port *port)
 }
 
 /* The first message that waits, or NULL. */
-static weir__hop_node *first_waiting_locked(weir__port *port, const weir_channel *channel)
+static weir__remote_node *first_waiting_locked(weir__port *port, const weir_channel *channel)
 {
     return is_open_locked(port, channel) ? NULL : first_message_locked(port);
 }
 
 /* The first node that need not wait: all in front of `waiting`, and some behind it. */
-static weir__hop_node *first_free_locked(weir__port *port, const weir__hop_node *waiting)
+static weir__remote_node *first_free_locked(weir__port *port, const weir__remote_node *waiting)
 {
     bool is_behind = false;
-    weir__hop_node *node;
+    weir__remote_node *node;
 
     for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
-        node = container_of(link, weir__hop_node, link);
+        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
         is_behind = is_behind || node == waiting;
         if (!is_behind || !stays_behind(node))
             return node;
@@ -532,7 +532,7 @@ static weir__hop_node *first_free_locked(weir__port *port, const weir__hop_node 
     return NULL;
 }
 
-static weir__hop_node *pop_locked(weir__port *port, weir__hop_node *node)
+static weir__remote_node *pop_locked(weir__port *port, weir__remote_node *node)
 {
     weir__list_remove(&node->link);
     if (node->slot == WEIR__READ) {
@@ -546,7 +546,7 @@ static weir__hop_node *pop_locked(weir__port *port, weir__hop_node *node)
 }
 
 /* Those in front of a message that waits are complete. Its node may be under way further behind. */
-static weir__hop_node *complete_locked(weir__port *port)
+static weir__remote_node *complete_locked(weir__port *port)
 {
     unsigned i = 0;
 
@@ -558,10 +558,10 @@ static weir__hop_node *complete_locked(weir__port *port)
     return &port->fixed[i];
 }
 
-static weir__hop_node *next_locked(weir__port *port, const weir_channel *channel,
-                                   uint32_t *ret_slot)
+static weir__remote_node *next_locked(weir__port *port, const weir_channel *channel,
+                                      uint32_t *ret_slot)
 {
-    weir__hop_node *waiting = first_waiting_locked(port, channel), *node;
+    weir__remote_node *waiting = first_waiting_locked(port, channel), *node;
 
     if (waiting != NULL && port->has_ended) {
         weir__list_remove(&waiting->link);
@@ -580,10 +580,10 @@ static weir__hop_node *next_locked(weir__port *port, const weir_channel *channel
 
 /* The next node and its slot, for a fixed one may be pushed again at once; NULL if there is none
  * that need not wait: then the port is not to be run any more, and closed if so asked. */
-static weir__hop_node *take(weir__port *port, const weir_channel *channel, bool close,
-                            uint32_t *ret_slot)
+static weir__remote_node *take(weir__port *port, const weir_channel *channel, bool close,
+                               uint32_t *ret_slot)
 {
-    weir__hop_node *node;
+    weir__remote_node *node;
 
     weir__mutex_lock(&port->lock);
     if (port->running != 0)
@@ -629,22 +629,22 @@ static bool is_free(weir__port *port, uint32_t slot)
     return count == 0;
 }
 
-static void push_out(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed)
+static void push_out(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed)
 {
-    (void)push(&weir__hop_of(ctx)->outbox, node, fixed, ctx->channel,
+    (void)push(&weir__remote_of(ctx)->outbox, node, fixed, ctx->channel,
                weir__channel_executor(ctx->channel)); /* never closed */
 }
 
-static void push_in(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed)
+static void push_in(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed)
 {
-    weir__hop *hop = weir__hop_of(ctx);
+    weir__remote *hop = weir__remote_of(ctx);
 
     if (!push(&hop->inbox, node, fixed, ctx->channel, hop->executor))
         push_out(ctx, node, fixed);
 }
 
 static void dispatch(weir_ctx *ctx, const weir__event *event,
-                     void (*push_there)(weir_ctx *ctx, weir__hop_node *node, uint32_t fixed))
+                     void (*push_there)(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed))
 {
     struct parcel *parcel;
     int err;
@@ -662,18 +662,18 @@ static void dispatch(weir_ctx *ctx, const weir__event *event,
 
 /* ---- to the handler ---- */
 
-void weir__hop_enter(weir_ctx *ctx, const weir__event *event)
+void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
 {
     if (event->slot == WEIR__REQUEST_READ &&
-        answers_request(&weir__hop_of(ctx)->outbox, event, ctx->channel,
+        answers_request(&weir__remote_of(ctx)->outbox, event, ctx->channel,
                         weir__channel_executor(ctx->channel)))
         return;
     dispatch(ctx, event, push_in);
 }
 
-void weir__hop_add(weir_ctx *ctx)
+void weir__remote_add(weir_ctx *ctx)
 {
-    weir__hop *hop = weir__hop_of(ctx);
+    weir__remote *hop = weir__remote_of(ctx);
 
     hop->was_added = true;
     push_in(ctx, NULL, ADDED);
@@ -681,26 +681,26 @@ void weir__hop_add(weir_ctx *ctx)
         push_in(ctx, NULL, REMOVED);
 }
 
-void weir__hop_take_out(weir_ctx *ctx)
+void weir__remote_take_out(weir_ctx *ctx)
 {
-    weir__hop_of(ctx)->was_removed = true;
-    weir__hop_write_down(&ctx->channel->pipeline);
+    weir__remote_of(ctx)->was_removed = true;
+    weir__remote_write_down(&ctx->channel->pipeline);
 }
 
-void weir__hop_tell_removed(weir_ctx *ctx)
+void weir__remote_tell_removed(weir_ctx *ctx)
 {
-    if (weir__hop_of(ctx)->was_added)
+    if (weir__remote_of(ctx)->was_added)
         push_in(ctx, NULL, REMOVED);
 }
 
-void weir__hop_end(weir_ctx *ctx)
+void weir__remote_end(weir_ctx *ctx)
 {
     push_in(ctx, NULL, ENDED);
 }
 
 static bool takes(const weir_ctx *ctx, uint32_t slot)
 {
-    const weir__hop *hop = weir__hop_of(ctx);
+    const weir__remote *hop = weir__remote_of(ctx);
 
     return hop->is_ready && !hop->is_over && (weir__handler_mask(ctx->handler) & slot) != 0;
 }
@@ -710,12 +710,12 @@ static void deliver(weir_ctx *ctx, const weir__event *event)
     if (takes(ctx, event->slot))
         weir__invoke(ctx, event);
     else
-        weir__hop_leave(ctx, event);
+        weir__remote_leave(ctx, event);
 }
 
 static void tell_added(weir_ctx *ctx)
 {
-    weir__hop_of(ctx)->is_ready = true;
+    weir__remote_of(ctx)->is_ready = true;
     if (ctx->handler->keeps_reads)
         weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
@@ -725,30 +725,30 @@ static void tell_added(weir_ctx *ctx)
 static void tell_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
-    weir__hop_of(ctx)->is_over = true;
+    weir__remote_of(ctx)->is_over = true;
     if (ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
     weir__ctx_let_go(ctx);
 }
 
-static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
+static void deliver_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
 {
     struct parcel *parcel;
     weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
 
     if (slot == ADDED) {
-        if (!weir__hop_of(ctx)->is_ready)
+        if (!weir__remote_of(ctx)->is_ready)
             tell_added(ctx);
     } else if (slot == REMOVED) {
         tell_removed(ctx);
     } else if (slot == ENDED) {
         push_out(ctx, NULL, ENDED);
     } else if (slot == DROPPED) {
-        drop_parcel(ctx, container_of(node, struct parcel, node));
+        drop_parcel(ctx, WEIR_CONTAINER_OF(node, struct parcel, node));
     } else if (node->is_fixed) {
         deliver(ctx, &event);
     } else {
-        parcel = container_of(node, struct parcel, node);
+        parcel = WEIR_CONTAINER_OF(node, struct parcel, node);
         event = event_of(parcel);
         deliver(ctx, &event);
         arrive(ctx->channel, parcel);
@@ -765,14 +765,14 @@ static void deliver_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
  */
 static weir_ctx *neighbour_for(weir_ctx *ctx, uint32_t slot)
 {
-    weir__hop *hop = weir__hop_of(ctx), *next_hop;
+    weir__remote *hop = weir__remote_of(ctx), *next_hop;
     _Atomic uintptr_t *place = slot < WEIR__BIND ? &hop->next : &hop->prev;
     uintptr_t found = atomic_load_explicit(place, memory_order_acquire);
     weir_ctx *next = (weir_ctx *)(found & ~IS_NEW);
 
     if ((found & IS_NEW) == 0)
         return next;
-    next_hop = weir__hop_of(next);
+    next_hop = weir__remote_of(next);
     if (!next_hop->is_ready || !is_free(&hop->outbox, slot) || !is_free(&next_hop->inbox, slot))
         return NULL;
     /* Relaxed: nobody learns anything by it. The loop may have written another one down. */
@@ -784,14 +784,14 @@ static weir_ctx *neighbour_for(weir_ctx *ctx, uint32_t slot)
 
 static bool is_answered(weir_ctx *ctx, const weir__event *event)
 {
-    weir__hop *hop = weir__hop_of(ctx);
+    weir__remote *hop = weir__remote_of(ctx);
 
     return event->slot == WEIR__REQUEST_READ &&
            answers_request(&hop->inbox, event, ctx->channel, hop->executor);
 }
 
 /* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
-void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
+void weir__remote_leave(weir_ctx *ctx, const weir__event *event)
 {
     weir_ctx *next;
 
@@ -808,12 +808,12 @@ void weir__hop_leave(weir_ctx *ctx, const weir__event *event)
     }
 }
 
-void weir__hop_ask_removal(weir_ctx *ctx)
+void weir__remote_ask_removal(weir_ctx *ctx)
 {
     push_out(ctx, NULL, LEAVE);
 }
 
-static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
+static void pass_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
 {
     struct parcel *parcel;
     weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
@@ -821,15 +821,15 @@ static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
     if (slot == LEAVE) {
         weir__pipeline_remove(ctx);
     } else if (slot == REMOVED) {
-        weir__hop_of(ctx)->is_gone = true;
+        weir__remote_of(ctx)->is_gone = true;
     } else if (slot == ENDED) {
         weir__pipeline_end_behind(ctx);
     } else if (slot == DROPPED) {
-        drop_parcel(ctx, container_of(node, struct parcel, node));
+        drop_parcel(ctx, WEIR_CONTAINER_OF(node, struct parcel, node));
     } else if (node->is_fixed) {
         weir__pass(ctx, &event);
     } else {
-        parcel = container_of(node, struct parcel, node);
+        parcel = WEIR_CONTAINER_OF(node, struct parcel, node);
         event = event_of(parcel);
         arrive(ctx->channel, parcel);
         weir__pass(ctx, &event);
@@ -841,10 +841,10 @@ static void pass_node(weir_ctx *ctx, weir__hop_node *node, uint32_t slot)
 
 static void run_inbox(void *arg, int status)
 {
-    weir__hop *hop = arg;
-    weir_ctx *ctx = weir__hop_ctx(hop);
+    weir__remote *hop = arg;
+    weir_ctx *ctx = weir__remote_ctx(hop);
     weir_channel *channel = ctx->channel;
-    weir__hop_node *node;
+    weir__remote_node *node;
     uint32_t slot;
 
     (void)status; /* run or cancelled: what is on the way must arrive */
@@ -862,7 +862,7 @@ static void run_inbox(void *arg, int status)
 }
 
 /* An empty run: it closes the inbox, if that is all that is left. */
-void weir__hop_look(weir_ctx *ctx)
+void weir__remote_look(weir_ctx *ctx)
 {
     push_in(ctx, NULL, ADDED);
 }
@@ -875,10 +875,10 @@ static bool has_moved(const weir_channel *channel)
 
 static void run_outbox(void *arg, int status)
 {
-    weir__hop *hop = arg;
-    weir_ctx *ctx = weir__hop_ctx(hop);
+    weir__remote *hop = arg;
+    weir_ctx *ctx = weir__remote_ctx(hop);
     weir_channel *channel = ctx->channel;
-    weir__hop_node *node = NULL;
+    weir__remote_node *node = NULL;
     uint32_t slot;
 
     (void)status;

@@ -25,17 +25,17 @@
 #include <weir/handler.h>
 
 #include "base/list.h"
-#include "os/thread.h"
 #include "channel/ctx.h"
 #include "channel/invoke.h"
+#include "os/thread.h"
 
-#define WEIR__HOP_FIXED 12
+#define WEIR__REMOTE_FIXED 12
 
-typedef struct weir__hop_node {
+typedef struct weir__remote_node {
     weir__list link;
     uint32_t slot; /* or what hop.c adds to them */
     bool is_fixed; /* part of its port: brings nothing */
-} weir__hop_node;
+} weir__remote_node;
 
 typedef struct weir__port {
     weir__mutex lock; /* guards all but the task, which is that of who set `posted` */
@@ -49,10 +49,10 @@ typedef struct weir__port {
     bool has_ended;        /* the channel is inactive: messages that wait are released */
     bool lets_all_pass;    /* the handler is removed */
     weir_task task;
-    weir__hop_node fixed[WEIR__HOP_FIXED];
+    weir__remote_node fixed[WEIR__REMOTE_FIXED];
 } weir__port;
 
-typedef struct weir__hop {
+typedef struct weir__remote {
     alignas(16) weir_executor *executor; /* kept */
     weir__port inbox;
     weir__port outbox;
@@ -73,59 +73,59 @@ typedef struct weir__hop {
     bool was_removed;
     weir_promise *left; /* kept: waits until the handler is gone; may be NULL */
     bool is_gone;       /* its executor has nothing to do with it any more */
-} weir__hop;
+} weir__remote;
 
-static inline weir__hop *weir__hop_of(const weir_ctx *ctx)
+static inline weir__remote *weir__remote_of(const weir_ctx *ctx)
 {
-    return (weir__hop *)(uintptr_t)ctx - 1;
+    return (weir__remote *)(uintptr_t)ctx - 1;
 }
 
-static inline weir_ctx *weir__hop_ctx(weir__hop *hop)
+static inline weir_ctx *weir__remote_ctx(weir__remote *hop)
 {
     return (weir_ctx *)(hop + 1);
 }
 
-static inline bool weir__ctx_is_elsewhere(const weir_ctx *ctx)
+static inline bool weir__ctx_is_remote(const weir_ctx *ctx)
 {
-    return (ctx->mask & WEIR__CTX_ELSEWHERE) != 0;
+    return (ctx->mask & WEIR__CTX_REMOTE) != 0;
 }
 
 /* Makes the hop of a new context. Fails with -ENOMEM. Any thread, as the next. */
-int weir__hop_init(weir_ctx *ctx, weir_group *group);
-void weir__hop_deinit(weir_ctx *ctx);
+int weir__remote_init(weir_ctx *ctx, weir_group *group);
+void weir__remote_deinit(weir_ctx *ctx);
 
 /* The loop: an event arrives at this context. */
-void weir__hop_enter(weir_ctx *ctx, const weir__event *event);
+void weir__remote_enter(weir_ctx *ctx, const weir__event *event);
 
 /* Its executor: an event leaves it. */
-void weir__hop_leave(weir_ctx *ctx, const weir__event *event);
+void weir__remote_leave(weir_ctx *ctx, const weir__event *event);
 
 /* The loop: the handler is in the pipeline, and is to be told. */
-void weir__hop_add(weir_ctx *ctx);
+void weir__remote_add(weir_ctx *ctx);
 
-/* The loop: the handler is out of the pipeline; then it is told, once. Before weir__hop_add the
- * latter does nothing: weir__hop_add tells both. */
-void weir__hop_take_out(weir_ctx *ctx);
-void weir__hop_tell_removed(weir_ctx *ctx);
+/* The loop: the handler is out of the pipeline; then it is told, once. Before weir__remote_add the
+ * latter does nothing: weir__remote_add tells both. */
+void weir__remote_take_out(weir_ctx *ctx);
+void weir__remote_tell_removed(weir_ctx *ctx);
 
 /* The loop: the channel's last event was fired. When what is on the way to the handler, and away
  * from it, has arrived, weir__pipeline_end_behind goes on. */
-void weir__hop_end(weir_ctx *ctx);
+void weir__remote_end(weir_ctx *ctx);
 
 /* Its executor: it wants to be removed. */
-void weir__hop_ask_removal(weir_ctx *ctx);
+void weir__remote_ask_removal(weir_ctx *ctx);
 
 /* Its executor: nothing may be left to do for it, now that it is removed. */
-void weir__hop_look(weir_ctx *ctx);
+void weir__remote_look(weir_ctx *ctx);
 
 /* The loop: the pipeline has changed, and with it who is whose neighbour. */
-void weir__hop_write_down(weir_pipeline *pipeline);
+void weir__remote_write_down(weir_pipeline *pipeline);
 
 /* The channel's memory goes: which executors its handlers ran on is forgotten. */
-struct weir__rare;
-void weir__hop_forget(struct weir__rare *rare);
+struct weir__channel_extra;
+void weir__remote_forget(struct weir__channel_extra *rare);
 
 /* The loop: some of what was under way has arrived; true if that is little enough to read on. */
-bool weir__hop_may_read(const weir_channel *channel);
+bool weir__remote_may_read(const weir_channel *channel);
 
 #endif

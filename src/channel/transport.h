@@ -105,9 +105,9 @@ typedef struct weir__transport {
     int (*flush)(weir_channel *channel);
 
     /*
-     * Somebody, on whatever thread, has asked for WEIR__DUE_TRANSPORT (weir__channel_make_due): the
-     * transport may tell now what has come. Also when it is detached or closed meanwhile. NULL =
-     * nobody ever asks.
+     * Somebody, on whatever thread, has asked for WEIR__DEFERRED_TRANSPORT (weir__channel_defer):
+     * the transport may tell now what has come. Also when it is detached or closed meanwhile. NULL
+     * = nobody ever asks.
      */
     void (*due)(weir_channel *channel);
 

@@ -20,13 +20,14 @@
 static void tell_output_closed(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__OPEN)
-        weir_fire_event(weir__channel_ends(channel), weir_msg_retain(weir_event_output_closed()));
+        weir_fire_event(weir__channel_head_tail(channel),
+                        weir_msg_retain(weir_event_output_closed()));
 }
 
 /* What was written before has gone out. */
 static void shut_output(weir_channel *channel)
 {
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int err = channel->transport->shut_output(channel);
 
     channel->flags |= WEIR__OUTPUT_SHUT;
@@ -59,7 +60,7 @@ static void send_rest(weir_channel *channel)
 /* Handlers have done their part by now: without memory to remember who waits it is shut anyway. */
 static void wait_for_shut(weir_channel *channel, weir_promise *done)
 {
-    weir__rare *rare = weir__channel_rare(channel);
+    weir__channel_extra *rare = weir__channel_extra_get(channel);
 
     if (rare == NULL || weir__waiting_add(&rare->output_closers, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, "the output is shut all the same");
@@ -92,7 +93,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 static void fail_output(weir_channel *channel, int err)
 {
     bool stays = weir__channel_options(channel)->keep_open_on_error;
-    weir__rare *rare = weir__channel_rare_if_any(channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
 
     weir__stats_error(channel, err);
     if (stays)
@@ -138,7 +139,7 @@ static void send_flushed(weir_channel *channel)
     if (result < 0)
         fail_output(channel, result);
     else if (result > 0)
-        weir__channel_make_due(channel, WEIR__DUE_FLUSH);
+        weir__channel_defer(channel, WEIR__DEFERRED_FLUSH);
     else if (weir__outbound_has_flushed(&channel->outbound))
         channel->flags |= WEIR__OUTPUT_FULL;
     else

@@ -24,7 +24,7 @@ size_t weir_base64_encoded_length(size_t length, uint32_t flags)
 
     if (rest == 0)
         return whole;
-    return whole + ((flags & WEIR_BASE64_NO_PADDING) != 0 ? rest + 1 : 4);
+    return whole + ((flags & WEIR_BASE64_UNPADDED) != 0 ? rest + 1 : 4);
 }
 
 /* The last one or two bytes. */
@@ -40,7 +40,7 @@ static size_t encode_rest(weir_span rest, uint32_t flags, char *text)
     text[length++] = alphabet[bits >> 12 & 63];
     if (rest.length == 2)
         text[length++] = alphabet[bits >> 6 & 63];
-    while ((flags & WEIR_BASE64_NO_PADDING) == 0 && length < 4)
+    while ((flags & WEIR_BASE64_UNPADDED) == 0 && length < 4)
         text[length++] = '=';
     return length;
 }
@@ -110,7 +110,7 @@ static int padding_of(weir_span text, uint32_t flags)
 {
     int padding = 0;
 
-    if ((flags & WEIR_BASE64_NO_PADDING) != 0)
+    if ((flags & WEIR_BASE64_UNPADDED) != 0)
         return 0;
     if (text.length % 4 != 0)
         return -1;
@@ -199,7 +199,7 @@ static int convert(weir_ctx *ctx, const weir_buf *in, size_t room,
 static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
 {
     weir_buf *in;
-    int err = weir__flat_bytes(msg, &in);
+    int err = weir__contiguous_bytes(msg, &in);
 
     if (err < 0)
         return err;
@@ -213,7 +213,7 @@ static int encode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
 {
     const struct base64 *base64 = weir_ctx_state(ctx);
     weir_buf *in;
-    int err = weir__flat_bytes(msg, &in);
+    int err = weir__contiguous_bytes(msg, &in);
 
     if (err < 0)
         return err;
@@ -228,7 +228,7 @@ static int init(void *state, const void *flags)
     struct base64 *base64 = state;
 
     base64->flags = *(const uint32_t *)flags;
-    if ((base64->flags & ~(WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING)) != 0)
+    if ((base64->flags & ~(WEIR_BASE64_URL | WEIR_BASE64_UNPADDED)) != 0)
         return weir__frames_refuse("base64", "there are no such flags");
     return 0;
 }

@@ -16,7 +16,7 @@ static inline bool weir__is_bytes(const weir_msg *msg)
 
 /* The buffer itself, retained, or a copy of what the composite has to be read. Fails with -ENOMEM.
  */
-static inline int weir__flat_bytes(weir_msg *msg, weir_buf **ret_buf)
+static inline int weir__contiguous_bytes(weir_msg *msg, weir_buf **ret_buf)
 {
     weir_composite *composite = weir_composite_of(msg);
 

@@ -108,7 +108,7 @@ static size_t worth_pulling(const weir_cumulation *cumulation)
     return first.length - weir_composite_read_index(cumulation->pieces);
 }
 
-WEIR__UNGUARDED static int take_piece(weir_cumulation *cumulation)
+WEIR__NO_STACK_PROTECTOR static int take_piece(weir_cumulation *cumulation)
 {
     weir_buf *in;
     int err;
@@ -169,7 +169,7 @@ bool weir__cumulation_is_empty(const weir_cumulation *cumulation)
     return !has_in(cumulation) && pieces_length(cumulation) == 0;
 }
 
-WEIR__UNGUARDED int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
+WEIR__NO_STACK_PROTECTOR int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
 {
     int result;
 
@@ -216,7 +216,7 @@ void weir__cumulation_look_again(weir_cumulation *cumulation)
 
 /* ---- resting, and the end ---- */
 
-WEIR__UNGUARDED void weir__cumulation_rest(weir_cumulation *cumulation)
+WEIR__NO_STACK_PROTECTOR void weir__cumulation_rest(weir_cumulation *cumulation)
 {
     weir_buf *in = cumulation->in, *smaller;
     size_t length, capacity;

@@ -18,8 +18,8 @@
 
 #include "base/no_stack_protector.h"
 #include "channel/demand.h"
-#include "codec/cumulation.h"
 #include "codec/contiguous.h"
+#include "codec/cumulation.h"
 
 enum {
     BROKEN = 1 << 0,  /* the bytes make no sense any more */
@@ -83,8 +83,8 @@ static void give_up(weir_ctx *ctx, int err)
 }
 
 /* One call: 1 if there may be another, 0 if not, or an error. */
-WEIR__UNGUARDED static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in,
-                                bool may_be_empty)
+WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in,
+                                         bool may_be_empty)
 {
     weir_decoder_state *state = state_of(ctx);
     size_t before = weir_buf_readable(in);
@@ -124,7 +124,7 @@ static bool is_urgent(weir_ctx *ctx)
            decoder->is_urgent(ctx);
 }
 
-WEIR__UNGUARDED static void decode_all(weir_ctx *ctx)
+WEIR__NO_STACK_PROTECTOR static void decode_all(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
     weir_buf *in;

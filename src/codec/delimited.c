@@ -78,12 +78,6 @@ static void deinit(void *state)
     weir__free(delimited->copies);
 }
 
-void weir_delimited_options_init(weir_delimited_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static const weir_decoder decoder = {
     .handler = {.name = "delimited",
                 .init = init,

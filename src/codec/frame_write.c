@@ -10,7 +10,7 @@
 #include "channel/channel.h"
 #include "channel/transport.h"
 
-int64_t weir__enclose_length(weir_msg *msg)
+int64_t weir__frame_content_length(weir_msg *msg)
 {
     if (weir_buf_of(msg) != NULL)
         return (int64_t)weir_buf_readable(weir_buf_of(msg));
@@ -81,7 +81,7 @@ static int watch(weir_channel *channel, weir_promise *part)
     return err;
 }
 
-int weir__enclose_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
+int weir__frame_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
     weir_executor *loop = weir_channel_executor(channel);
@@ -129,7 +129,7 @@ static int make_part(weir_ctx *ctx, weir_span bytes, struct part *ret_part)
     int err = weir_buf_create_from(bytes.data, bytes.length, &part.buf);
 
     if (err == 0)
-        err = weir__enclose_part(ctx, NULL, &part.done);
+        err = weir__frame_part(ctx, NULL, &part.done);
     if (err < 0)
         drop_part(&part);
     else
@@ -156,7 +156,7 @@ static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span t
     if (err == 0 && tail.length > 0)
         err = make_part(ctx, tail, &behind);
     if (err == 0)
-        err = weir__enclose_part(ctx, done, &own);
+        err = weir__frame_part(ctx, done, &own);
     if (err < 0) {
         drop_part(&before);
         drop_part(&behind);
@@ -184,8 +184,8 @@ static int write_composite(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_sp
     return err;
 }
 
-void weir__enclose_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
-                         weir_promise *done)
+void weir__frame_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
+                       weir_promise *done)
 {
     int err;
 

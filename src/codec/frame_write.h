@@ -12,17 +12,17 @@
 #include <weir/handler.h>
 
 /* How many bytes a buffer, a composite or a file range has to be sent; -1 of anything else. */
-int64_t weir__enclose_length(weir_msg *msg);
+int64_t weir__frame_content_length(weir_msg *msg);
 
 /* Takes: msg, which is one of these. Keeps: done. An empty `tail` is left out. */
-void weir__enclose_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
-                         weir_promise *done);
+void weir__frame_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
+                       weir_promise *done);
 
 /*
  * For who writes the parts of a frame by itself: what to pass on in place of `done`, which may be
  * NULL, and is completed by it. Gives: ret_part; one that is not written after all has to succeed.
  * Fails with -ENOMEM.
  */
-int weir__enclose_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part);
+int weir__frame_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part);
 
 #endif

@@ -156,12 +156,6 @@ static int init(void *state, const void *given)
     return 0;
 }
 
-void weir_json_splitter_options_init(weir_json_splitter_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static const weir_decoder decoder = {
     .handler = {.name = "json-splitter", .init = init, WEIR_DECODER_SLOTS(struct json_splitter)},
     .decode = decode,

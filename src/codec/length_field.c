@@ -117,12 +117,6 @@ static int init(void *state, const void *given)
     return 0;
 }
 
-void weir_length_field_options_init(weir_length_field_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static const weir_decoder decoder = {
     .handler = {.name = "length-field", .init = init, WEIR_DECODER_SLOTS(struct length_field)},
     .decode = decode,

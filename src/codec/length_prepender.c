@@ -48,7 +48,7 @@ static void refuse(weir_ctx *ctx, weir_promise *done, int64_t length, int64_t va
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     const struct length_prepender *prepender = weir_ctx_state(ctx);
-    int64_t length = weir__enclose_length(msg), value;
+    int64_t length = weir__frame_content_length(msg), value;
     uint8_t field[WIDTH_MAX];
 
     if (length < 0) {
@@ -63,8 +63,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         return;
     }
     put(prepender, (uint64_t)value, field);
-    weir__enclose_write(ctx, weir_span_of(field, prepender->width), msg, weir_span_of(NULL, 0),
-                        done);
+    weir__frame_write(ctx, weir_span_of(field, prepender->width), msg, weir_span_of(NULL, 0), done);
 }
 
 /* ---- options ---- */
@@ -88,12 +87,6 @@ static int init(void *state, const void *given)
                                &prepender->more))
         return weir__frames_refuse("length-prepender", "the adjustment is too large");
     return 0;
-}
-
-void weir_length_prepender_options_init(weir_length_prepender_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
 }
 
 static const weir_handler handler = {

@@ -41,12 +41,6 @@ static int init(void *state, const void *given)
     return 0;
 }
 
-void weir_lines_options_init(weir_lines_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static const weir_decoder decoder = {
     .handler = {.name = "lines", .init = init, WEIR_DECODER_SLOTS(struct weir__delimiters)},
     .decode = weir__delimiters_decode,

@@ -84,7 +84,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    int64_t length = weir__enclose_length(msg);
+    int64_t length = weir__frame_content_length(msg);
     char head[DIGITS_MAX + 2];
     int head_length;
 
@@ -93,8 +93,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         return;
     }
     head_length = snprintf(head, sizeof(head), "%lld:", (long long)length);
-    weir__enclose_write(ctx, weir_span_of(head, (size_t)head_length), msg, weir_span_of(",", 1),
-                        done);
+    weir__frame_write(ctx, weir_span_of(head, (size_t)head_length), msg, weir_span_of(",", 1),
+                      done);
 }
 
 /* ---- options ---- */
@@ -110,12 +110,6 @@ static int init(void *state, const void *given)
     if (err == 0)
         frames->tells_late = options.tell_late;
     return err;
-}
-
-void weir_netstrings_options_init(weir_netstrings_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
 }
 
 static const weir_decoder codec = {

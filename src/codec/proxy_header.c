@@ -29,12 +29,6 @@ weir_proxy_header *weir__proxy_header_alloc(size_t field_length)
 
 /* ---- making one ---- */
 
-void weir_proxy_header_options_init(weir_proxy_header_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static bool is_proxied_family(int family)
 {
     return family == AF_INET || family == AF_INET6 || family == AF_UNIX;

@@ -126,12 +126,6 @@ static const weir_decoder receiver_decoder = {
     .is_urgent = is_urgent,
 };
 
-void weir_proxy_receiver_options_init(weir_proxy_receiver_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 int weir_proxy_receiver_add(weir_pipeline *pipeline, const weir_proxy_receiver_options *options)
 {
     weir_proxy_receiver_options own;

@@ -132,7 +132,7 @@ static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
 {
     weir_string *string;
     weir_buf *in;
-    int err = weir__flat_bytes(msg, &in);
+    int err = weir__contiguous_bytes(msg, &in);
 
     if (err < 0)
         return err;
@@ -160,12 +160,6 @@ static int init(void *state, const void *given)
     if (err == 0)
         strings->utf8 = options.utf8;
     return err;
-}
-
-void weir_strings_options_init(weir_strings_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
 }
 
 static const weir_msg_codec codec = {

@@ -52,7 +52,7 @@ static size_t put_varint(uint64_t value, uint8_t *ret_bytes)
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    int64_t length = weir__enclose_length(msg);
+    int64_t length = weir__frame_content_length(msg);
     uint8_t header[VARINT32_MAX];
 
     if (length < 0) {
@@ -63,7 +63,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     } else {
         weir_span head = {header, put_varint((uint64_t)length, header)};
 
-        weir__enclose_write(ctx, head, msg, weir_span_of(NULL, 0), done);
+        weir__frame_write(ctx, head, msg, weir_span_of(NULL, 0), done);
     }
 }
 
@@ -80,12 +80,6 @@ static int init(void *state, const void *given)
     if (err == 0)
         frames->tells_late = options.tell_late;
     return err;
-}
-
-void weir_varint_frames_options_init(weir_varint_frames_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
 }
 
 static const weir_decoder codec = {

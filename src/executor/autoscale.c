@@ -58,12 +58,6 @@ static bool is_suspended(const weir_executor *member)
     return state == WEIR_EXECUTOR_SUSPENDING || state == WEIR_EXECUTOR_SUSPENDED;
 }
 
-void weir_autoscale_options_init(weir_autoscale_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static int validate(const weir_autoscale_options *options, int count)
 {
     if (!(options->scale_down >= 0 && options->scale_down <= options->scale_up &&
@@ -107,7 +101,7 @@ static int one_more(int windows)
 static void measure(struct gauge *gauge, const weir_executor *member, int64_t now_ns,
                     int64_t elapsed_ns, const weir_autoscale_options *options)
 {
-    int64_t active_ns = weir__figures_active(member, now_ns);
+    int64_t active_ns = weir__executor_stats_active(member, now_ns);
     double utilisation = (double)(active_ns - gauge->active_ns) / (double)elapsed_ns;
     bool counts = !is_suspended(member);
 

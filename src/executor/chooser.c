@@ -6,9 +6,8 @@
 
 #include <stdatomic.h>
 
-
-#include "os/random.h"
 #include "executor/executor.h"
+#include "os/random.h"
 
 /* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */
 static weir_executor *round_robin_next(void *state, weir_group *group)

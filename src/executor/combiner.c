@@ -35,7 +35,8 @@ int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner)
     if (combiner == NULL)
         return -ENOMEM;
     weir__refs_init(&combiner->refs);
-    weir__executor_keep(executor); /* not as a user: what it waits for may be the executor's end */
+    weir__executor_weak_retain(
+        executor); /* not as a user: what it waits for may be the executor's end */
     combiner->executor = executor;
     atomic_init(&combiner->waiting, 1);
     *ret_combiner = combiner;
@@ -48,7 +49,7 @@ void weir_combiner_release(weir_combiner *combiner)
         return;
     weir_promise_release(atomic_load_explicit(&combiner->failed, memory_order_relaxed));
     weir_promise_release(combiner->aggregate);
-    weir__executor_drop(combiner->executor);
+    weir__executor_weak_release(combiner->executor);
     weir__free(combiner);
 }
 

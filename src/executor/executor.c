@@ -33,10 +33,10 @@
 
 #include <weir/error.h>
 
-#include "os/futex.h"
 #include "base/turn_hooks.h"
 #include "executor/schedule.h"
 #include "executor/timer.h"
+#include "os/futex.h"
 
 #define TURN_TASKS_MAX 65536 /* for clocks that stand still */
 #define PROBE_EVERY 64       /* submissions of a thread */
@@ -103,8 +103,8 @@ static void take_queue(weir_executor *executor)
     uint64_t count = weir__queue_take(&executor->queue, &executor->turn.ready);
 
     executor->turn.last_taken = count;
-    weir__figure_add(executor->figures.taken, count);
-    weir__figure_add(executor->figures.submitted, count);
+    weir__counter_add(executor->figures.taken, count);
+    weir__counter_add(executor->figures.submitted, count);
 }
 
 static int post_here(weir_executor *executor, weir_task *task)
@@ -114,7 +114,7 @@ static int post_here(weir_executor *executor, weir_task *task)
     if (!weir__queue_is_empty(&executor->queue))
         take_queue(executor);
     weir__chain_append(&executor->turn.ready, &task->node);
-    weir__figure_add(executor->figures.taken, 1);
+    weir__counter_add(executor->figures.taken, 1);
     return 0;
 }
 
@@ -289,9 +289,9 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
-    weir__figure_add(executor->figures.popped, 1);
+    weir__counter_add(executor->figures.popped, 1);
     if ((task->reserved & WEIR__TASK_SILENT) == 0)
-        weir__figures_called(executor, status);
+        weir__executor_stats_called(executor, status);
     if (executor->options.max_pending > 0)
         dismiss(executor, task);
     if (task->reserved > WEIR__TASK_FLAGS)
@@ -321,7 +321,7 @@ static weir_task *next_task(weir_executor *executor)
         take_queue(executor);
         node = weir__chain_pop(&executor->turn.ready);
     }
-    return node != NULL ? container_of(node, weir_task, node) : NULL;
+    return node != NULL ? WEIR_CONTAINER_OF(node, weir_task, node) : NULL;
 }
 
 static void look_at_clock(weir_executor *executor)
@@ -364,9 +364,9 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
 
     while (count < batch &&
            (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
-        timer = container_of(node, weir_timer, node);
+        timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
-            weir__figures_called(executor, 0);
+            weir__executor_stats_called(executor, 0);
         weir__timer_fire(timer);
         count++;
     }
@@ -414,7 +414,7 @@ static void run_tail(weir_executor *executor, int status)
 
     executor->turn.tail = (weir__chain){0};
     while ((node = weir__chain_pop(&tail)) != NULL)
-        call(executor, container_of(node, weir_task, node), status);
+        call(executor, WEIR_CONTAINER_OF(node, weir_task, node), status);
     weir__task_flush(&executor->turn.returns);
 }
 
@@ -451,7 +451,7 @@ bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns)
 
 int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns)
 {
-    return weir__earlier(weir__turn_end(true, executor->turn.now_ns), deadline_ns);
+    return weir__earlier(weir__turn_hooks_run(true, executor->turn.now_ns), deadline_ns);
 }
 
 bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns)
@@ -475,7 +475,7 @@ static int64_t by_kernel_clock(const weir_executor *executor, int64_t deadline_n
 static void sleep_until(weir_executor *executor, int64_t deadline_ns)
 {
     deadline_ns = weir__executor_rest(executor, deadline_ns);
-    weir__figures_asleep(executor);
+    weir__executor_stats_asleep(executor);
     if (weir__executor_publish(executor, deadline_ns))
         deadline_ns = by_kernel_clock(executor, deadline_ns);
     else
@@ -483,7 +483,7 @@ static void sleep_until(weir_executor *executor, int64_t deadline_ns)
     executor->type->wait(executor, deadline_ns);
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     look_at_clock(executor);
-    weir__figures_awake(executor);
+    weir__executor_stats_awake(executor);
 }
 
 static bool finds_work(weir_executor *executor, int64_t deadline_ns)
@@ -525,8 +525,8 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
         run_tasks(executor, budget_ns);
         run_tail(executor, 0);
     }
-    (void)weir__turn_end(false, executor->turn.now_ns);
-    weir__figures_turn(executor);
+    (void)weir__turn_hooks_run(false, executor->turn.now_ns);
+    weir__executor_stats_turn(executor);
 }
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
@@ -536,7 +536,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
         while ((node = weir__chain_pop(&executor->turn.ready)) != NULL)
-            call(executor, container_of(node, weir_task, node), status);
+            call(executor, WEIR_CONTAINER_OF(node, weir_task, node), status);
         run_tail(executor, status);
     }
     return atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) - before;
@@ -549,7 +549,7 @@ void weir__executor_cancel_timers(weir_executor *executor)
     weir_timer *timer;
 
     while (left-- > 0 && (node = weir__timers_take_any(&executor->timers)) != NULL) {
-        timer = container_of(node, weir_timer, node);
+        timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (weir__schedule_owns(timer))
             weir__schedule_cancelled(timer);
     }
@@ -562,7 +562,7 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
     weir__chain_append(&executor->turn.tail, &task->node);
-    weir__figure_add(executor->figures.taken, 1);
+    weir__counter_add(executor->figures.taken, 1);
     return 0;
 }
 
@@ -572,7 +572,7 @@ static void on_hop(void *arg, int status)
     weir_executor *executor = weir__current;
     weir_task *task = arg;
 
-    weir__figure_add(executor->figures.taken, 1);
+    weir__counter_add(executor->figures.taken, 1);
     if (status < 0)
         call(executor, task, status);
     else

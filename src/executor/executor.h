@@ -19,19 +19,19 @@
 #include <weir/thread.h>
 #include <weir/timer.h>
 
-#include "base/sharded_counters.h"
-#include "os/clock.h"
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/metric.h"
 #include "base/queue.h"
 #include "base/refcount.h"
-#include "os/thread.h"
+#include "base/sharded_counters.h"
 #include "base/timers.h"
-#include "executor/member.h"
-#include "executor/leases.h"
-#include "executor/task.h"
 #include "executor/executor_thread.h"
+#include "executor/leases.h"
+#include "executor/member.h"
+#include "executor/task.h"
+#include "os/clock.h"
+#include "os/thread.h"
 
 /* The value of next_wakeup that is no deadline; deadlines that are slept for are greater than 0. */
 #define WEIR__AWAKE INT64_C(-1)
@@ -194,7 +194,7 @@ struct weir_executor {
 
     /* What is counted on its thread for the whole process; of `run_here`, with its many threads,
      * not used. */
-    weir__account account;
+    weir__counter_shard account;
 
     /* One task that travels with every 64th submission and measures how long that takes. */
     struct {
@@ -206,7 +206,7 @@ struct weir_executor {
     /* Guarded by life.lock, where not said otherwise. */
     struct {
         weir__mutex lock;
-        weir__worker *workers; /* threads that were started here, the newest first */
+        weir__executor_thread *workers; /* threads that were started here, the newest first */
         weir__list hooks;
         bool hooks_done;
         int64_t quiet_from_ns; /* at the earliest: when it was shut down, or was drained */
@@ -243,8 +243,8 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
                          const weir__executor_options *options);
 
 /* Keeps the memory alone: for what the executor may hold itself, as it does a task's promise. */
-void weir__executor_keep(weir_executor *executor);
-void weir__executor_drop(weir_executor *executor);
+void weir__executor_weak_retain(weir_executor *executor);
+void weir__executor_weak_release(weir_executor *executor);
 
 /* Makes the queue of a closed executor ready for a push, or says why not. */
 int weir__executor_open(weir_executor *executor);
@@ -253,7 +253,7 @@ int weir__executor_open(weir_executor *executor);
 void weir__executor_join(weir_executor *executor);
 
 /* The workers of its threads, which become the caller's to wait for. */
-weir__worker *weir__executor_take_workers(weir_executor *executor);
+weir__executor_thread *weir__executor_take_threads(weir_executor *executor);
 
 /* Nobody but the caller and its group refers to the executor. What others do meanwhile may make
  * that false; nobody can make it true again who does not refer to it. */
@@ -301,7 +301,8 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
  * the deadline. */
 bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns);
 
-/* The thread is about to sleep: calls the hooks for that (base/turn_hooks.h). Returns until when it may.
+/* The thread is about to sleep: calls the hooks for that (base/turn_hooks.h). Returns until when it
+ * may.
  */
 int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns);
 
@@ -387,31 +388,31 @@ static inline bool weir__executor_is_consumer(const weir_executor *executor)
 
 /* ---- figures (figures.c) ---- */
 
-int weir__figures_init(weir_executor *executor);
-void weir__figures_deinit(weir_executor *executor);
+int weir__executor_stats_init(weir_executor *executor);
+void weir__executor_stats_deinit(weir_executor *executor);
 
 /* The thread's own: before and after a sleep. */
-void weir__figures_asleep(weir_executor *executor);
-void weir__figures_awake(weir_executor *executor);
-void weir__figures_turn(weir_executor *executor);
+void weir__executor_stats_asleep(weir_executor *executor);
+void weir__executor_stats_awake(weir_executor *executor);
+void weir__executor_stats_turn(weir_executor *executor);
 
 /* Nanoseconds awake so far, by the executor's clock. */
-int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns);
+int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns);
 
 /* Any thread: the same, and the time of which that is true; 0 when the executor has ended. */
-int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns);
+int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns);
 
 /* The thread's own: a function of the user's is about to be called with this status. */
-static inline void weir__figures_called(weir_executor *executor, int status)
+static inline void weir__executor_stats_called(weir_executor *executor, int status)
 {
     if (status == 0)
-        weir__figure_add(executor->figures.run, 1);
+        weir__counter_add(executor->figures.run, 1);
     else
-        weir__figure_add(executor->figures.cancelled, 1);
+        weir__counter_add(executor->figures.cancelled, 1);
 }
 
 /* How many such calls there were, and events of I/O. */
-static inline uint64_t weir__figures_calls(const weir_executor *executor)
+static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->figures.run, memory_order_relaxed) +
            atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) +

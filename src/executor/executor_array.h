@@ -11,42 +11,43 @@
 
 #include <weir/executor.h>
 
-#define WEIR__SHELF_BOARDS 32
+#define WEIR__EXECUTOR_ARRAY_BOARDS 32
 
-typedef _Atomic(weir_executor *) weir__shelf_spot; /* NULL = nothing stands there yet */
+typedef _Atomic(weir_executor *) weir__executor_array_spot; /* NULL = nothing stands there yet */
 
-typedef struct weir__shelf {
+typedef struct weir__executor_array {
     _Atomic size_t count;
     size_t first; /* the room of the first board */
-    weir__shelf_spot *boards[WEIR__SHELF_BOARDS];
-} weir__shelf;
+    weir__executor_array_spot *boards[WEIR__EXECUTOR_ARRAY_BOARDS];
+} weir__executor_array;
 
 /* Makes the first board. Fails: -ENOMEM. */
-int weir__shelf_init(weir__shelf *shelf, size_t first);
-void weir__shelf_deinit(weir__shelf *shelf);
+int weir__executor_array_init(weir__executor_array *shelf, size_t first);
+void weir__executor_array_deinit(weir__executor_array *shelf);
 
 /* One thread at a time: makes sure that there is room for one more; puts it there. Fails: -ENOMEM.
  */
-int weir__shelf_reserve(weir__shelf *shelf);
-void weir__shelf_append(weir__shelf *shelf, weir_executor *executor);
+int weir__executor_array_reserve(weir__executor_array *shelf);
+void weir__executor_array_append(weir__executor_array *shelf, weir_executor *executor);
 
 /* The same: the executor is there, and not the first. */
-void weir__shelf_remove(weir__shelf *shelf, const weir_executor *executor);
+void weir__executor_array_remove(weir__executor_array *shelf, const weir_executor *executor);
 
 /* Any thread. Acquire: who sees the count sees the boards. */
-static inline size_t weir__shelf_count(const weir__shelf *shelf)
+static inline size_t weir__executor_array_count(const weir__executor_array *shelf)
 {
     return atomic_load_explicit(&shelf->count, memory_order_acquire);
 }
 
 /* Beyond the first board. */
-weir_executor *weir__shelf_at_later(const weir__shelf *shelf, size_t index);
+weir_executor *weir__executor_array_at_later(const weir__executor_array *shelf, size_t index);
 
 /* Any thread: NULL beyond the last. Acquire: who sees an executor sees it as it was made. */
-static inline weir_executor *weir__shelf_at(const weir__shelf *shelf, size_t index)
+static inline weir_executor *weir__executor_array_at(const weir__executor_array *shelf,
+                                                     size_t index)
 {
     if (__builtin_expect(index >= shelf->first, 0))
-        return weir__shelf_at_later(shelf, index);
+        return weir__executor_array_at_later(shelf, index);
     return atomic_load_explicit(&shelf->boards[0][index], memory_order_acquire);
 }
 

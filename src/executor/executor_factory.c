@@ -31,14 +31,14 @@ static int validate(const weir_group_options *options)
                                WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
 }
 
-int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, const void *kind,
-                      const weir_group_options *options)
+int weir__executor_factory_init(weir__executor_factory *recipe, const weir__executor_type *type,
+                                const void *kind, const weir_group_options *options)
 {
     int err = validate(options);
 
     if (err < 0)
         return err;
-    *recipe = (weir__recipe){
+    *recipe = (weir__executor_factory){
         .type = type, .pin = options->pin, .cpus = options->cpus, .cpu_count = options->cpu_count};
     recipe->options = (weir__executor_options){
         .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
@@ -58,7 +58,7 @@ int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, con
     return 0;
 }
 
-int weir__recipe_keep(weir__recipe *recipe, size_t kind_size)
+int weir__executor_factory_keep(weir__executor_factory *recipe, size_t kind_size)
 {
     size_t cpus_size = recipe->cpus != NULL ? recipe->cpu_count * sizeof(int) : 0;
     size_t cpus_at = (kind_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
@@ -74,12 +74,12 @@ int weir__recipe_keep(weir__recipe *recipe, size_t kind_size)
     return 0;
 }
 
-void weir__recipe_deinit(weir__recipe *recipe)
+void weir__executor_factory_deinit(weir__executor_factory *recipe)
 {
     weir__free(recipe->kept);
 }
 
-static int cpu_of(const weir__recipe *recipe, size_t index)
+static int cpu_of(const weir__executor_factory *recipe, size_t index)
 {
     if (!recipe->pin)
         return -1;
@@ -88,7 +88,8 @@ static int cpu_of(const weir__recipe *recipe, size_t index)
     return weir__cpu_nth((unsigned)index);
 }
 
-int weir__recipe_make(const weir__recipe *recipe, size_t index, weir_executor **ret_executor)
+int weir__executor_factory_make(const weir__executor_factory *recipe, size_t index,
+                                weir_executor **ret_executor)
 {
     weir__executor_options options = recipe->options;
     char name[32];

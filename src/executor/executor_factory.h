@@ -9,27 +9,28 @@
 
 #include "executor/executor.h"
 
-#define WEIR__RECIPE_NAME 11
+#define WEIR__EXECUTOR_FACTORY_NAME 11
 
-typedef struct weir__recipe {
+typedef struct weir__executor_factory {
     const weir__executor_type *type;
     weir__executor_options options; /* without a name and a CPU */
-    char name[WEIR__RECIPE_NAME];
+    char name[WEIR__EXECUTOR_FACTORY_NAME];
     bool pin;
     const int *cpus;
     size_t cpu_count;
     void *kept; /* copies of what `options` and `cpus` point to */
-} weir__recipe;
+} weir__executor_factory;
 
 /* From options that have been read. What they, and `kind`, point to is lent. Fails: -EINVAL. */
-int weir__recipe_init(weir__recipe *recipe, const weir__executor_type *type, const void *kind,
-                      const weir_group_options *options);
+int weir__executor_factory_init(weir__executor_factory *recipe, const weir__executor_type *type,
+                                const void *kind, const weir_group_options *options);
 
 /* Copies what is lent, for one that is used for longer. Fails: -ENOMEM. */
-int weir__recipe_keep(weir__recipe *recipe, size_t kind_size);
-void weir__recipe_deinit(weir__recipe *recipe);
+int weir__executor_factory_keep(weir__executor_factory *recipe, size_t kind_size);
+void weir__executor_factory_deinit(weir__executor_factory *recipe);
 
 /* Makes the executor of this index. Fails as weir__executor_create. */
-int weir__recipe_make(const weir__recipe *recipe, size_t index, weir_executor **ret_executor);
+int weir__executor_factory_make(const weir__executor_factory *recipe, size_t index,
+                                weir_executor **ret_executor);
 
 #endif

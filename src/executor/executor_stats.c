@@ -34,14 +34,14 @@ static int64_t active_at(int64_t word, int64_t now_ns)
     return word < 0 ? word + 1 + now_ns : word;
 }
 
-int64_t weir__figures_active(const weir_executor *executor, int64_t now_ns)
+int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns)
 {
     return active_at(atomic_load_explicit(&executor->figures.active, memory_order_relaxed), now_ns);
 }
 
-void weir__figures_asleep(weir_executor *executor)
+void weir__executor_stats_asleep(weir_executor *executor)
 {
-    publish_active(executor, weir__figures_active(executor, executor->turn.now_ns));
+    publish_active(executor, weir__executor_stats_active(executor, executor->turn.now_ns));
     atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
 }
@@ -62,14 +62,15 @@ static void publish_window(weir_executor *executor, int64_t start_ns, int64_t ac
 static void begin_window(weir_executor *executor)
 {
     executor->turn.window_ns = executor->turn.now_ns;
-    executor->turn.window_active_ns = weir__figures_active(executor, executor->turn.now_ns);
+    executor->turn.window_active_ns = weir__executor_stats_active(executor, executor->turn.now_ns);
 }
 
 /* The window began less than a second before the sleep: what is older than two was slept through.
  */
-void weir__figures_awake(weir_executor *executor)
+void weir__executor_stats_awake(weir_executor *executor)
 {
-    int64_t now_ns = executor->turn.now_ns, active_ns = weir__figures_active(executor, now_ns);
+    int64_t now_ns = executor->turn.now_ns,
+            active_ns = weir__executor_stats_active(executor, now_ns);
 
     if (now_ns - executor->turn.window_ns >= 2 * WINDOW_NS) {
         publish_window(executor, now_ns - WINDOW_NS, active_ns);
@@ -78,9 +79,9 @@ void weir__figures_awake(weir_executor *executor)
     publish_active(executor, active_ns - now_ns - 1);
 }
 
-void weir__figures_turn(weir_executor *executor)
+void weir__executor_stats_turn(weir_executor *executor)
 {
-    weir__figure_add(executor->figures.turns, 1);
+    weir__counter_add(executor->figures.turns, 1);
     atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
     if (executor->turn.now_ns - executor->turn.window_ns < WINDOW_NS)
@@ -97,7 +98,7 @@ static int64_t now_unless_ended(const weir_executor *executor)
 }
 
 /* The word has not changed around the time. */
-int64_t weir__figures_read_active(const weir_executor *executor, int64_t *ret_now_ns)
+int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns)
 {
     int64_t word, before;
 
@@ -124,7 +125,7 @@ static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
                                                                  memory_order_relaxed));
 }
 
-WEIR__UNGUARDED double weir_executor_utilisation(const weir_executor *executor)
+WEIR__NO_STACK_PROTECTOR double weir_executor_utilisation(const weir_executor *executor)
 {
     int64_t start_ns, start_active_ns, now_ns, active_ns;
     uint32_t state = weir__executor_state(executor);
@@ -132,7 +133,7 @@ WEIR__UNGUARDED double weir_executor_utilisation(const weir_executor *executor)
     if (state == WEIR_EXECUTOR_SUSPENDED || state == WEIR_EXECUTOR_TERMINATED)
         return 0.0;
     read_window(executor, &start_ns, &start_active_ns);
-    active_ns = weir__figures_read_active(executor, &now_ns);
+    active_ns = weir__executor_stats_read_active(executor, &now_ns);
     if (now_ns <= start_ns)
         return 0.0;
     return (double)(active_ns - start_active_ns) / (double)(now_ns - start_ns);
@@ -177,7 +178,7 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->turns = read_figure(&executor->figures.turns);
     ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
-    ret_stats->active_ns = weir__figures_read_active(executor, &now_ns);
+    ret_stats->active_ns = weir__executor_stats_read_active(executor, &now_ns);
     ret_stats->utilisation = weir_executor_utilisation(executor);
     weir_histogram_read(&executor->figures.queue_latency, &ret_stats->queue_latency_ns);
     weir_histogram_read(&executor->figures.run_time, &ret_stats->run_time_ns);
@@ -232,7 +233,7 @@ static int init_metric(weir_executor *executor, unsigned i)
                                   executor);
 }
 
-int weir__figures_init(weir_executor *executor)
+int weir__executor_stats_init(weir_executor *executor)
 {
     static _Atomic uint64_t numbers;
     unsigned i;
@@ -247,7 +248,7 @@ int weir__figures_init(weir_executor *executor)
     return err;
 }
 
-void weir__figures_deinit(weir_executor *executor)
+void weir__executor_stats_deinit(weir_executor *executor)
 {
     for (unsigned i = 0; i < WEIR__METRIC_COUNT; i++)
         weir__metric_deinit(&executor->metrics[i]);

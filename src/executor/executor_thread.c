@@ -10,9 +10,9 @@
 
 #include <errno.h>
 
+#include "base/memory.h"
 #include "os/clock.h"
 #include "os/futex.h"
-#include "base/memory.h"
 
 enum {
     RUNNING,
@@ -20,11 +20,11 @@ enum {
     ABANDONED,
 };
 
-static _Thread_local weir__worker *own __attribute__((tls_model("initial-exec")));
+static _Thread_local weir__executor_thread *own __attribute__((tls_model("initial-exec")));
 
 static void worker_main(void *arg)
 {
-    weir__worker *worker = arg;
+    weir__executor_thread *worker = arg;
 
     own = worker;
     worker->fn(worker->arg);
@@ -35,7 +35,8 @@ static void worker_main(void *arg)
         weir__futex_wake(&worker->state, 1);
 }
 
-static int start_thread(weir__worker *worker, const weir_thread_factory *factory, const char *name)
+static int start_thread(weir__executor_thread *worker, const weir_thread_factory *factory,
+                        const char *name)
 {
     if (factory != NULL)
         return factory->start(factory->user_data, name, worker_main, worker);
@@ -43,10 +44,10 @@ static int start_thread(weir__worker *worker, const weir_thread_factory *factory
     return weir__thread_start(&worker->thread, name, worker_main, worker);
 }
 
-int weir__worker_start(const weir_thread_factory *factory, const char *name, weir_thread_fn *fn,
-                       void *arg, weir__worker **ret_worker)
+int weir__executor_thread_start(const weir_thread_factory *factory, const char *name,
+                                weir_thread_fn *fn, void *arg, weir__executor_thread **ret_worker)
 {
-    weir__worker *worker = weir__zalloc(sizeof(*worker));
+    weir__executor_thread *worker = weir__zalloc(sizeof(*worker));
     int err;
 
     if (worker == NULL)
@@ -63,13 +64,13 @@ int weir__worker_start(const weir_thread_factory *factory, const char *name, wei
     return 0;
 }
 
-bool weir__worker_has_ended(const weir__worker *worker)
+bool weir__executor_thread_has_ended(const weir__executor_thread *worker)
 {
     return atomic_load_explicit(&worker->state, memory_order_acquire) == ENDED;
 }
 
 /* A thread may wait for itself while it ends, in the destructor of a thread-specific value. */
-static void join(weir__worker *worker)
+static void join(weir__executor_thread *worker)
 {
     if (!worker->is_own)
         return;
@@ -79,12 +80,13 @@ static void join(weir__worker *worker)
         weir__thread_join(&worker->thread);
 }
 
-bool weir__worker_wait_until(weir__worker *worker, int64_t deadline_ns)
+bool weir__executor_thread_wait_until(weir__executor_thread *worker, int64_t deadline_ns)
 {
-    while (worker != own && !weir__worker_has_ended(worker) && weir__monotonic_now() < deadline_ns)
+    while (worker != own && !weir__executor_thread_has_ended(worker) &&
+           weir__monotonic_now() < deadline_ns)
         weir__futex_wait(&worker->state, RUNNING, deadline_ns);
-    if (worker == own || !weir__worker_has_ended(worker)) {
-        weir__worker_abandon(worker);
+    if (worker == own || !weir__executor_thread_has_ended(worker)) {
+        weir__executor_thread_abandon(worker);
         return false;
     }
     join(worker);
@@ -92,13 +94,13 @@ bool weir__worker_wait_until(weir__worker *worker, int64_t deadline_ns)
     return true;
 }
 
-void weir__worker_wait(weir__worker *worker)
+void weir__executor_thread_wait(weir__executor_thread *worker)
 {
-    (void)weir__worker_wait_until(worker, WEIR_NEVER);
+    (void)weir__executor_thread_wait_until(worker, WEIR_NEVER);
 }
 
 /* The thread may free the worker after the exchange. */
-void weir__worker_abandon(weir__worker *worker)
+void weir__executor_thread_abandon(weir__executor_thread *worker)
 {
     if (worker->is_own)
         weir__thread_detach(&worker->thread);
@@ -108,37 +110,37 @@ void weir__worker_abandon(weir__worker *worker)
 
 /* ---- lists ---- */
 
-void weir__workers_wait(weir__worker *worker, int64_t deadline_ns)
+void weir__executor_threads_wait(weir__executor_thread *worker, int64_t deadline_ns)
 {
     while (worker != NULL) {
-        weir__worker *next = worker->next;
+        weir__executor_thread *next = worker->next;
 
-        (void)weir__worker_wait_until(worker, deadline_ns);
+        (void)weir__executor_thread_wait_until(worker, deadline_ns);
         worker = next;
     }
 }
 
-void weir__workers_abandon(weir__worker *worker)
+void weir__executor_threads_abandon(weir__executor_thread *worker)
 {
     while (worker != NULL) {
-        weir__worker *next = worker->next;
+        weir__executor_thread *next = worker->next;
 
-        weir__worker_abandon(worker);
+        weir__executor_thread_abandon(worker);
         worker = next;
     }
 }
 
 /* They are not joined: the caller holds a lock, and their last steps may be the user's. */
-void weir__workers_reap(weir__worker **list)
+void weir__executor_threads_reap(weir__executor_thread **list)
 {
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
     while ((worker = *list) != NULL) {
-        if (!weir__worker_has_ended(worker)) {
+        if (!weir__executor_thread_has_ended(worker)) {
             list = &worker->next;
             continue;
         }
         *list = worker->next;
-        weir__worker_abandon(worker);
+        weir__executor_thread_abandon(worker);
     }
 }

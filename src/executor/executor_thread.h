@@ -13,10 +13,10 @@
 
 #include "os/thread.h"
 
-typedef struct weir__worker weir__worker;
+typedef struct weir__executor_thread weir__executor_thread;
 
-struct weir__worker {
-    weir__worker *next; /* for the owner's use */
+struct weir__executor_thread {
+    weir__executor_thread *next; /* for the owner's use */
     weir_thread_fn *fn;
     void *arg;
     _Atomic uint32_t state;
@@ -26,23 +26,23 @@ struct weir__worker {
 
 /* Runs fn(arg) on a thread of the factory's; NULL = a thread of our own. Fails: -ENOMEM, -EAGAIN.
  */
-int weir__worker_start(const weir_thread_factory *factory, const char *name, weir_thread_fn *fn,
-                       void *arg, weir__worker **ret_worker);
+int weir__executor_thread_start(const weir_thread_factory *factory, const char *name,
+                                weir_thread_fn *fn, void *arg, weir__executor_thread **ret_worker);
 
-bool weir__worker_has_ended(const weir__worker *worker);
+bool weir__executor_thread_has_ended(const weir__executor_thread *worker);
 
 /* Both take the worker. A thread that was waited for touches no memory of weir's any more; one of
  * our own has gone. */
-void weir__worker_wait(weir__worker *worker);
-void weir__worker_abandon(weir__worker *worker);
+void weir__executor_thread_wait(weir__executor_thread *worker);
+void weir__executor_thread_abandon(weir__executor_thread *worker);
 
 /* Waits, but not longer than until the deadline, and then abandons the worker. False = it did. */
-bool weir__worker_wait_until(weir__worker *worker, int64_t deadline_ns);
+bool weir__executor_thread_wait_until(weir__executor_thread *worker, int64_t deadline_ns);
 
 /* The same for a list of them, by `next`; and only for those that have ended, which are taken out
  * of the list. */
-void weir__workers_wait(weir__worker *workers, int64_t deadline_ns);
-void weir__workers_abandon(weir__worker *workers);
-void weir__workers_reap(weir__worker **list);
+void weir__executor_threads_wait(weir__executor_thread *workers, int64_t deadline_ns);
+void weir__executor_threads_abandon(weir__executor_thread *workers);
+void weir__executor_threads_reap(weir__executor_thread **list);
 
 #endif

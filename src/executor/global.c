@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-#include "os/clock.h"
 #include "base/poison.h"
+#include "os/clock.h"
 #include "os/process.h"
 
 #define IDLE_NS weir_seconds(1)

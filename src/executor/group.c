@@ -29,10 +29,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "executor/promise.h"
+#include "executor/executor_array.h"
 #include "executor/executor_factory.h"
 #include "executor/leases.h"
-#include "executor/executor_array.h"
+#include "executor/promise.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
 #define IDLE_NS \
@@ -47,22 +47,16 @@ struct weir_group {
     weir_promise *termination;
     _Atomic size_t running; /* members that have not ended */
     _Atomic int first_err;
-    weir__shelf members;
-    weir__recipe recipe;
+    weir__executor_array members;
+    weir__executor_factory recipe;
 
-    weir__roster *roster; /* NULL = it does not grow */
+    weir__leases *roster; /* NULL = it does not grow */
     weir__mutex growth;
-    bool closed;           /* guarded by growth */
-    weir__worker *retired; /* the same: of members that have retired */
+    bool closed;                    /* guarded by growth */
+    weir__executor_thread *retired; /* the same: of members that have retired */
 };
 
 /* ---- creation ---- */
-
-void weir_group_options_init(weir_group_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 static size_t default_threads(void)
 {
@@ -84,10 +78,10 @@ static void group_unref(weir_group *group)
         return;
     weir_promise_release(group->termination);
     weir__free(group->chooser_state);
-    weir__shelf_deinit(&group->members);
-    weir__recipe_deinit(&group->recipe);
-    weir__roster_release(group->roster);
-    weir__workers_abandon(group->retired);
+    weir__executor_array_deinit(&group->members);
+    weir__executor_factory_deinit(&group->recipe);
+    weir__leases_release(group->roster);
+    weir__executor_threads_abandon(group->retired);
     weir__mutex_deinit(&group->growth);
     weir__free(group);
 }
@@ -107,7 +101,7 @@ static void one_has_ended(weir_group *group, int err)
                                                       memory_order_relaxed, memory_order_relaxed);
     /* The last one comes after all the others, and sees the first error. */
     if (atomic_fetch_sub_explicit(&group->running, 1, memory_order_acq_rel) == 1) {
-        weir__ending_run();
+        weir__end_hooks_run();
         err = atomic_load_explicit(&group->first_err, memory_order_relaxed);
         if (err < 0)
             (void)weir_promise_fail(group->termination, err, NULL);
@@ -126,17 +120,17 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
 /* False if the group is being shut down, which then ends the member as it does the others. */
 static bool remove_member(weir_group *group, weir_executor *member)
 {
-    weir__worker *workers;
+    weir__executor_thread *workers;
     bool removed;
 
     weir__mutex_lock(&group->growth);
     removed = !group->closed;
     if (removed) {
-        weir__shelf_remove(&group->members, member);
-        weir__workers_reap(&group->retired);
-        workers = weir__executor_take_workers(member);
+        weir__executor_array_remove(&group->members, member);
+        weir__executor_threads_reap(&group->retired);
+        workers = weir__executor_take_threads(member);
         while (workers != NULL) {
-            weir__worker *worker = workers;
+            weir__executor_thread *worker = workers;
 
             workers = worker->next;
             worker->next = group->retired;
@@ -153,7 +147,7 @@ static void on_member_idle(weir_executor *member, void *arg)
 {
     weir_group *group = arg;
 
-    if (!weir__roster_retire(member, &group->refs))
+    if (!weir__leases_retire(member, &group->refs))
         return;
     if (remove_member(group, member)) {
         (void)weir_executor_shutdown(member, 0, 0);
@@ -173,18 +167,19 @@ static bool is_member_thread(const void *group)
 static int create_member(weir_group *group, bool held, weir_executor **ret_member)
 {
     weir_executor *member;
-    int err = weir__shelf_reserve(&group->members);
+    int err = weir__executor_array_reserve(&group->members);
 
-    weir__workers_reap(&group->retired);
+    weir__executor_threads_reap(&group->retired);
 
     if (err == 0)
-        err = weir__recipe_make(&group->recipe, weir__shelf_count(&group->members), &member);
+        err = weir__executor_factory_make(&group->recipe,
+                                          weir__executor_array_count(&group->members), &member);
     if (err < 0)
         return err;
     if (group->roster != NULL)
-        weir__roster_enter(group->roster, member, held);
+        weir__leases_enter(group->roster, member, held);
     one_begins(group);
-    weir__shelf_append(&group->members, member);
+    weir__executor_array_append(&group->members, member);
     *ret_member = member;
     return 0;
 }
@@ -219,7 +214,7 @@ static bool stop_growing(weir_group *group)
     was_closed = group->closed;
     group->closed = true;
     weir__mutex_unlock(&group->growth);
-    weir__roster_close(group->roster);
+    weir__leases_close(group->roster);
     return !was_closed;
 }
 
@@ -242,7 +237,7 @@ static void join_members(weir_group *group)
         if (weir_executor_state(member) == WEIR_EXECUTOR_TERMINATED)
             weir__executor_join(member);
     }
-    weir__workers_wait(group->retired, WEIR_NEVER);
+    weir__executor_threads_wait(group->retired, WEIR_NEVER);
     group->retired = NULL;
 }
 
@@ -282,11 +277,11 @@ static int create_empty(const weir__executor_type *type, const void *kind,
     weir__refs_init(&group->refs);
     weir__refs_init(&group->users);
     weir__mutex_init(&group->growth);
-    err = weir__recipe_init(&group->recipe, type, kind, options);
+    err = weir__executor_factory_init(&group->recipe, type, kind, options);
     group->recipe.options.on_terminated = on_member_ended;
     group->recipe.options.on_terminated_arg = group;
     if (err == 0)
-        err = weir__shelf_init(&group->members, room);
+        err = weir__executor_array_init(&group->members, room);
     if (err == 0)
         err = weir_promise_create(NULL, &group->termination);
     if (err < 0) {
@@ -340,14 +335,14 @@ static const weir_chooser no_chooser = {.name = "none", .next = no_next};
 static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_options *options)
 {
     weir_executor *member;
-    int err = weir__recipe_keep(&group->recipe, kind_size);
+    int err = weir__executor_factory_keep(&group->recipe, kind_size);
 
     if (err < 0)
         return err;
     group->chooser = &no_chooser;
     group->recipe.options.idle_ns = IDLE_NS;
     group->recipe.options.in_pages = true;
-    group->roster = weir__roster_create((size_t)options->max_channels);
+    group->roster = weir__leases_create((size_t)options->max_channels);
     if (group->roster == NULL)
         return -ENOMEM;
     err = create_member(group, false, &member);
@@ -408,12 +403,12 @@ weir_executor *weir_group_next(weir_group *group)
 
 size_t weir_group_count(const weir_group *group)
 {
-    return weir__shelf_count(&group->members);
+    return weir__executor_array_count(&group->members);
 }
 
 weir_executor *weir_group_at(const weir_group *group, size_t index)
 {
-    return weir__shelf_at(&group->members, index);
+    return weir__executor_array_at(&group->members, index);
 }
 
 static void lock_members(const weir_group *group)
@@ -426,14 +421,14 @@ static void unlock_members(const weir_group *group)
     weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->growth);
 }
 
-weir_executor *weir__group_keep_at(const weir_group *group, size_t index)
+weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
 {
     weir_executor *member;
 
     lock_members(group);
     member = weir_group_at(group, index);
     if (member != NULL)
-        weir__executor_keep(member);
+        weir__executor_weak_retain(member);
     unlock_members(group);
     return member;
 }
@@ -451,7 +446,7 @@ static int grow(weir_group *group, weir_executor **ret_executor)
     err = group->closed ? WEIR_EREJECTED : create_member(group, true, ret_executor);
     weir__mutex_unlock(&group->growth);
     if (err < 0)
-        weir__roster_give_back(group->roster);
+        weir__leases_return(group->roster);
     return err;
 }
 
@@ -464,7 +459,7 @@ int weir__group_take(weir_group *group, weir_executor **ret_executor)
         *ret_executor = weir_group_next(group);
         return 0;
     }
-    err = weir__roster_take(group->roster, &idle);
+    err = weir__leases_take(group->roster, &idle);
     if (err < 0)
         return err;
     if (idle == NULL)
@@ -544,7 +539,7 @@ void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats)
     }
     unlock_members(group);
     if (group->roster != NULL)
-        weir__roster_read(group->roster, &stats.active, &stats.refused);
+        weir__leases_read(group->roster, &stats.active, &stats.refused);
     stats.idle = stats.executors > stats.active ? stats.executors - stats.active : 0;
     *ret_stats = stats;
 }

@@ -25,14 +25,14 @@ bool weir__group_grows(const weir_group *group);
 
 /*
  * An executor for a channel: the next one, or one of a group that grows, which is held
- * (executor/leases.h) until weir__executor_let_go. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
+ * (executor/leases.h) until weir__executor_unlease. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
  * down), and as its creation does.
  */
 int weir__group_take(weir_group *group, weir_executor **ret_executor);
 
-/* weir_group_at, with the memory kept until weir__executor_drop: a member of a group that grows may
- * retire at any time. */
-weir_executor *weir__group_keep_at(const weir_group *group, size_t index);
+/* weir_group_at, with the memory kept until weir__executor_weak_release: a member of a group that
+ * grows may retire at any time. */
+weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index);
 
 /* The chooser of a group that grows and shrinks by itself; its options are weir_autoscale_options.
  */

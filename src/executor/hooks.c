@@ -46,7 +46,7 @@ int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *ho
 
     weir__mutex_lock(&executor->life.lock);
     weir_list_foreach (link, &executor->life.hooks) {
-        struct hook *candidate = container_of(link, struct hook, link);
+        struct hook *candidate = WEIR_CONTAINER_OF(link, struct hook, link);
 
         if (found == NULL && candidate->fn == hook && candidate->arg == arg) {
             found = candidate;
@@ -68,7 +68,7 @@ static struct hook *take_hook(weir_executor *executor, bool last_call)
     if (link == NULL && last_call)
         executor->life.hooks_done = true;
     weir__mutex_unlock(&executor->life.lock);
-    return link != NULL ? container_of(link, struct hook, link) : NULL;
+    return link != NULL ? WEIR_CONTAINER_OF(link, struct hook, link) : NULL;
 }
 
 void weir__executor_run_hooks(weir_executor *executor, bool last_call)

@@ -37,7 +37,7 @@ static void run_here(weir_executor *executor, weir_task *task)
     here.running = true;
     here.below = weir__current;
     while ((node = weir__chain_pop(&here.waiting)) != NULL)
-        call(executor, container_of(node, weir_task, node));
+        call(executor, WEIR_CONTAINER_OF(node, weir_task, node));
     here.running = false;
 }
 

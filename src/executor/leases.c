@@ -6,9 +6,9 @@
 #include "base/memory.h"
 #include "executor/executor.h"
 
-weir__roster *weir__roster_create(size_t most)
+weir__leases *weir__leases_create(size_t most)
 {
-    weir__roster *roster = weir__zalloc(sizeof(*roster));
+    weir__leases *roster = weir__zalloc(sizeof(*roster));
 
     if (roster == NULL)
         return NULL;
@@ -19,7 +19,7 @@ weir__roster *weir__roster_create(size_t most)
     return roster;
 }
 
-void weir__roster_release(weir__roster *roster)
+void weir__leases_release(weir__leases *roster)
 {
     if (roster == NULL || !weir__refs_release(&roster->refs))
         return;
@@ -27,7 +27,7 @@ void weir__roster_release(weir__roster *roster)
     weir__free(roster);
 }
 
-void weir__roster_close(weir__roster *roster)
+void weir__leases_close(weir__leases *roster)
 {
     weir__mutex_lock(&roster->lock);
     roster->closed = true;
@@ -40,12 +40,12 @@ static bool takes_tasks(const weir_executor *executor)
 }
 
 /* One that was shut down by itself is of no use to anybody. */
-static weir_executor *pop_idle(weir__roster *roster)
+static weir_executor *pop_idle(weir__leases *roster)
 {
     weir__list *link;
 
     while ((link = weir__list_pop(&roster->idle)) != NULL) {
-        weir_executor *executor = container_of(link, weir_executor, place.link);
+        weir_executor *executor = WEIR_CONTAINER_OF(link, weir_executor, place.link);
 
         if (takes_tasks(executor))
             return executor;
@@ -54,7 +54,7 @@ static weir_executor *pop_idle(weir__roster *roster)
 }
 
 /* There is room for one more, or why not. */
-static int admit(weir__roster *roster)
+static int admit(weir__leases *roster)
 {
     if (roster->most > 0 && roster->active >= roster->most) {
         roster->refused++;
@@ -64,7 +64,7 @@ static int admit(weir__roster *roster)
     return 0;
 }
 
-int weir__roster_take(weir__roster *roster, weir_executor **ret_executor)
+int weir__leases_take(weir__leases *roster, weir_executor **ret_executor)
 {
     weir_executor *executor = NULL;
     int err;
@@ -82,7 +82,7 @@ int weir__roster_take(weir__roster *roster, weir_executor **ret_executor)
     return err;
 }
 
-void weir__roster_give_back(weir__roster *roster)
+void weir__leases_return(weir__leases *roster)
 {
     weir__mutex_lock(&roster->lock);
     roster->active--;
@@ -90,12 +90,12 @@ void weir__roster_give_back(weir__roster *roster)
 }
 
 /* In front of the others: the latest is the first to be taken. */
-static void rest(weir__roster *roster, weir_executor *executor)
+static void rest(weir__leases *roster, weir_executor *executor)
 {
     weir__list_append(roster->idle.next, &executor->place.link);
 }
 
-void weir__roster_enter(weir__roster *roster, weir_executor *executor, bool held)
+void weir__leases_enter(weir__leases *roster, weir_executor *executor, bool held)
 {
     weir__place *place = &executor->place;
 
@@ -110,21 +110,21 @@ void weir__roster_enter(weir__roster *roster, weir_executor *executor, bool held
     weir__mutex_unlock(&roster->lock);
 }
 
-void weir__roster_leave(weir_executor *executor)
+void weir__leases_leave(weir_executor *executor)
 {
-    weir__roster *roster = executor->place.roster;
+    weir__leases *roster = executor->place.roster;
 
     if (roster == NULL)
         return;
     weir__mutex_lock(&roster->lock);
     weir__list_remove(&executor->place.link);
     weir__mutex_unlock(&roster->lock);
-    weir__roster_release(roster);
+    weir__leases_release(roster);
 }
 
-bool weir__roster_retire(weir_executor *executor, weir__refs *refs)
+bool weir__leases_retire(weir_executor *executor, weir__refs *refs)
 {
-    weir__roster *roster = executor->place.roster;
+    weir__leases *roster = executor->place.roster;
     bool retires;
 
     weir__mutex_lock(&roster->lock);
@@ -138,7 +138,7 @@ bool weir__roster_retire(weir_executor *executor, weir__refs *refs)
     return retires;
 }
 
-void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret_refused)
+void weir__leases_read(weir__leases *roster, uint64_t *ret_active, uint64_t *ret_refused)
 {
     weir__mutex_lock(&roster->lock);
     *ret_active = roster->active;
@@ -148,10 +148,10 @@ void weir__roster_read(weir__roster *roster, uint64_t *ret_active, uint64_t *ret
 
 /* ---- uses ---- */
 
-void weir__executor_hold(weir_executor *executor)
+void weir__executor_lease(weir_executor *executor)
 {
     weir__place *place = &executor->place;
-    weir__roster *roster = place->roster;
+    weir__leases *roster = place->roster;
 
     if (roster == NULL)
         return;
@@ -163,9 +163,9 @@ void weir__executor_hold(weir_executor *executor)
     weir__mutex_unlock(&roster->lock);
 }
 
-void weir__executor_let_go(weir_executor *executor)
+void weir__executor_unlease(weir_executor *executor)
 {
-    weir__roster *roster = executor->place.roster;
+    weir__leases *roster = executor->place.roster;
 
     if (roster == NULL)
         return;

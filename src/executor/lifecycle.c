@@ -35,14 +35,14 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "os/pages.h"
-#include "executor/shutdown_grace.h"
 #include "executor/promise.h"
+#include "executor/shutdown_grace.h"
+#include "os/pages.h"
 
 #define STEP_NS weir_ms(100)   /* a thread that shuts down looks for lazy tasks this often */
 #define PARTING_NS weir_ms(50) /* what was aborted may take so long, before the watch strikes */
 
-_Atomic int64_t weir__grace_ns = 100000000;
+_Atomic int64_t weir__shutdown_grace_ns = 100000000;
 
 static void lock(weir_executor *executor)
 {
@@ -63,7 +63,7 @@ static void set_state(weir_executor *executor, enum weir_executor_state state)
 
 static void on_clock_moved(weir_clock_observer *observer)
 {
-    weir_executor *executor = container_of(observer, weir_executor, observer);
+    weir_executor *executor = WEIR_CONTAINER_OF(observer, weir_executor, observer);
     int64_t next_ns = atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst);
 
     if (next_ns != WEIR__AWAKE && weir__executor_now(executor) >= next_ns)
@@ -79,7 +79,7 @@ static void on_probe(void *arg, int status)
         weir__histogram_record(&executor->figures.queue_latency,
                                weir__executor_now(executor) + 1 - since_ns);
     if (executor->probe.from_outside)
-        weir__figure_add(executor->figures.submitted, (uint64_t)-1); /* not one of the user's */
+        weir__counter_add(executor->figures.submitted, (uint64_t)-1); /* not one of the user's */
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -107,7 +107,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__timers_init(&executor->timers, executor->turn.now_ns);
     weir__histogram_init(&executor->figures.queue_latency);
     weir__histogram_init(&executor->figures.run_time);
-    weir__account_open(&executor->account);
+    weir__counter_shard_open(&executor->account);
 }
 
 static weir_executor *alloc_memory(const weir__executor_type *type, bool in_pages)
@@ -119,7 +119,7 @@ static weir_executor *alloc_memory(const weir__executor_type *type, bool in_page
 /* Undoes weir__executor_init. */
 static void free_memory(weir_executor *executor)
 {
-    weir__account_close(&executor->account);
+    weir__counter_shard_close(&executor->account);
     weir__mutex_deinit(&executor->life.lock);
     if (executor->options.in_pages)
         weir__pages_unmap(executor, weir__pages_round(executor->type->size));
@@ -146,7 +146,7 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     if (err < 0)
         goto fail;
     weir__promise_set_guard(executor->life.termination, is_current, executor);
-    err = weir__figures_init(executor);
+    err = weir__executor_stats_init(executor);
     if (err < 0)
         goto fail_termination;
     err = type->create != NULL ? type->create(executor) : 0;
@@ -158,7 +158,7 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     return 0;
 
 fail_figures:
-    weir__figures_deinit(executor);
+    weir__executor_stats_deinit(executor);
 fail_termination:
     weir_promise_release(executor->life.termination);
 fail:
@@ -166,7 +166,7 @@ fail:
     return err;
 }
 
-void weir__executor_keep(weir_executor *executor)
+void weir__executor_weak_retain(weir_executor *executor)
 {
     weir__refs_retain(&executor->refs);
 }
@@ -174,7 +174,7 @@ void weir__executor_keep(weir_executor *executor)
 weir_executor *weir_executor_retain(weir_executor *executor)
 {
     atomic_fetch_add_explicit(&executor->users, 1, memory_order_relaxed);
-    weir__executor_keep(executor);
+    weir__executor_weak_retain(executor);
     return executor;
 }
 
@@ -209,19 +209,19 @@ static void destroy(weir_executor *executor)
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
         cancel_everything(executor);
     if (weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED) {
-        weir__figures_deinit(executor);
+        weir__executor_stats_deinit(executor);
         weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     }
     if (executor->type->destroy != NULL)
         executor->type->destroy(executor);
     (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->life.termination);
-    weir__workers_abandon(executor->life.workers);
-    weir__roster_leave(executor);
+    weir__executor_threads_abandon(executor->life.workers);
+    weir__leases_leave(executor);
     free_memory(executor);
 }
 
-void weir__executor_drop(weir_executor *executor)
+void weir__executor_weak_release(weir_executor *executor)
 {
     if (weir__refs_release(&executor->refs))
         destroy(executor);
@@ -238,7 +238,7 @@ void weir_executor_release(weir_executor *executor)
         cancel_everything(executor);
         weir__executor_end(executor, WEIR_EABANDONED);
     }
-    weir__executor_drop(executor);
+    weir__executor_weak_release(executor);
 }
 
 /* The caller's and the group's: each lets somebody use it, and each keeps the memory. Relaxed: the
@@ -310,8 +310,8 @@ static int set_watch(weir_executor *executor, int64_t timeout_ns)
     if (timeout_ns == WEIR_NEVER || executor->options.clock->manual || executor->type->threadless)
         return 0;
     weir_executor_retain(executor);
-    late_ns =
-        weir__deadline(timeout_ns, atomic_load_explicit(&weir__grace_ns, memory_order_relaxed));
+    late_ns = weir__deadline(timeout_ns,
+                             atomic_load_explicit(&weir__shutdown_grace_ns, memory_order_relaxed));
     err = weir_schedule(weir_executor_global(), late_ns, &executor->life.watch, on_watch, executor);
     if (err < 0)
         weir_executor_release(executor);
@@ -336,7 +336,7 @@ static void cancel_watch(weir_executor *executor)
 void weir__executor_end(weir_executor *executor, int err)
 {
     /* Its clock may go now: a promise can keep an executor for longer than anybody knows. */
-    weir__figures_deinit(executor);
+    weir__executor_stats_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     lock(executor);
     set_state(executor, WEIR_EXECUTOR_TERMINATED);
@@ -355,8 +355,8 @@ static void finish(weir_executor *executor, int status)
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     count = weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
-    weir__figure_add(executor->figures.taken, count);
-    weir__figure_add(executor->figures.submitted, count);
+    weir__counter_add(executor->figures.taken, count);
+    weir__counter_add(executor->figures.submitted, count);
 
     count = weir__executor_drain(executor, status);
     if (status < 0 && count > 0)
@@ -459,7 +459,8 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
     if (executor->options.permanent)
         return -EPERM;
 
-    weir__executor_keep(executor); /* a hook, or a listener of its end, may release it meanwhile */
+    weir__executor_weak_retain(
+        executor); /* a hook, or a listener of its end, may release it meanwhile */
     lock(executor);
     state = weir__executor_state(executor);
     if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
@@ -482,7 +483,7 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
         end_without_thread(executor);
     else
         weir__executor_wake(executor);
-    weir__executor_drop(executor);
+    weir__executor_weak_release(executor);
     return 0;
 }
 
@@ -512,7 +513,7 @@ int weir_executor_suspend(weir_executor *executor)
 /* From here on this thread is a stranger to the executor. */
 static void let_go(weir_executor *executor)
 {
-    weir__figures_asleep(executor);
+    weir__executor_stats_asleep(executor);
     atomic_store_explicit(&executor->owner, NULL, memory_order_relaxed);
     weir__executor_leave(executor, NULL);
 }
@@ -591,7 +592,7 @@ static int begin(weir_executor *executor)
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     executor->turn.now_ns = weir__executor_now(executor);
     executor->life.last_task_ns = executor->turn.now_ns;
-    weir__figures_awake(executor);
+    weir__executor_stats_awake(executor);
 
     (void)snprintf(thread->name, sizeof(thread->name), "%s", executor->name);
     thread->id = weir__thread_id();
@@ -646,13 +647,13 @@ static void thread_main(void *arg)
 static int start_thread(weir_executor *executor)
 {
     const weir_thread_factory *factory = &executor->options.thread_factory;
-    weir__worker *worker;
+    weir__executor_thread *worker;
     int err;
 
-    weir__workers_reap(&executor->life.workers);
+    weir__executor_threads_reap(&executor->life.workers);
     weir_executor_retain(executor); /* the thread's */
-    err = weir__worker_start(factory->start != NULL ? factory : NULL, executor->name, thread_main,
-                             executor, &worker);
+    err = weir__executor_thread_start(factory->start != NULL ? factory : NULL, executor->name,
+                                      thread_main, executor, &worker);
     if (err < 0) {
         weir_executor_release(executor);
         return err;
@@ -683,9 +684,9 @@ int weir__executor_open(weir_executor *executor)
     return err;
 }
 
-weir__worker *weir__executor_take_workers(weir_executor *executor)
+weir__executor_thread *weir__executor_take_threads(weir_executor *executor)
 {
-    weir__worker *workers;
+    weir__executor_thread *workers;
 
     lock(executor);
     workers = executor->life.workers;
@@ -696,12 +697,12 @@ weir__worker *weir__executor_take_workers(weir_executor *executor)
 
 void weir__executor_join(weir_executor *executor)
 {
-    weir__workers_wait(weir__executor_take_workers(executor), WEIR_NEVER);
+    weir__executor_threads_wait(weir__executor_take_threads(executor), WEIR_NEVER);
 }
 
 void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns)
 {
-    weir__workers_wait(weir__executor_take_workers(executor), deadline_ns);
+    weir__executor_threads_wait(weir__executor_take_threads(executor), deadline_ns);
 }
 
 /* No bound and no rejection policy stands between a question and its thread. */

@@ -73,17 +73,18 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
 {
     int64_t now_ns = weir__executor_now(executor);
     int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
-    uint64_t calls = weir__figures_calls(executor);
+    uint64_t calls = weir__executor_stats_calls(executor);
     bool limited = budget_ns > 0 && budget_ns < WEIR_NEVER;
 
     executor->turn.now_ns = now_ns;
     executor->turn.batch = limited ? 1 : 64; /* a budget is looked at after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
-    weir__figures_awake(executor);
+    weir__executor_stats_awake(executor);
     limit_ns = weir__earlier(limit_ns, weir__executor_next_step(executor));
     do {
         weir__executor_turn(executor, limit_ns, budget_ns);
-    } while (weir__figures_calls(executor) == calls && has_to_go_on(executor, limit_ns, budget_ns));
+    } while (weir__executor_stats_calls(executor) == calls &&
+             has_to_go_on(executor, limit_ns, budget_ns));
 }
 
 /* Until the next run it sleeps; if there is something to do already, it says so now. */
@@ -97,7 +98,7 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
     deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
     busy = deadline_ns == 0;
     manual->rest_until_ns = busy ? WEIR_NEVER : weir__executor_rest(executor, WEIR_NEVER);
-    weir__figures_asleep(executor);
+    weir__executor_stats_asleep(executor);
     deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->rest_until_ns);
     if (!weir__executor_publish(executor, deadline_ns) || busy)
         weir__executor_wake(executor);
@@ -106,7 +107,7 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
 static void end(weir_executor *executor)
 {
     weir__executor_end_kind(executor);
-    weir__figures_asleep(executor);
+    weir__executor_stats_asleep(executor);
     weir__executor_end(executor, 0);
 }
 
@@ -123,7 +124,7 @@ int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t
         return err;
     if (max_wait_ns < 0)
         return -EINVAL;
-    calls = weir__figures_calls(executor);
+    calls = weir__executor_stats_calls(executor);
     weir_executor_retain(executor); /* its tasks may release it */
     before = weir__executor_enter(executor);
     manual->running = true;
@@ -134,7 +135,7 @@ int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t
         go_to_sleep(executor, manual);
     manual->running = false;
     weir__executor_leave(executor, before);
-    calls = weir__figures_calls(executor) - calls;
+    calls = weir__executor_stats_calls(executor) - calls;
     weir_executor_release(executor);
     return (int)calls;
 }
@@ -160,7 +161,7 @@ int64_t weir__manual_timeout(weir_executor *executor, weir__manual *manual)
 
 static struct manual *manual_of(weir_executor *executor)
 {
-    return container_of(executor, struct manual, executor);
+    return WEIR_CONTAINER_OF(executor, struct manual, executor);
 }
 
 static void manual_wake(weir_executor *executor)
@@ -188,12 +189,6 @@ static const weir__executor_type type = {
 static bool is_manual(const weir_executor *executor)
 {
     return executor != NULL && executor->type == &type;
-}
-
-void weir_manual_options_init(weir_manual_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
 }
 
 int weir_manual_create(const weir_manual_options *options, weir_executor **ret_executor)

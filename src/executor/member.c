@@ -19,8 +19,8 @@ void weir__member_join(weir__member *member, weir_executor *executor)
 
     member->executor = executor;
     weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
-    weir__figure_add(executor->members.count, 1);
-    weir__executor_hold(executor);
+    weir__counter_add(executor->members.count, 1);
+    weir__executor_lease(executor);
 }
 
 void weir__member_part(weir__member *member)
@@ -30,9 +30,9 @@ void weir__member_part(weir__member *member)
     if (executor == NULL)
         return;
     weir__list_remove(&member->link);
-    weir__figure_add(executor->members.count, (uint64_t)-1);
+    weir__counter_add(executor->members.count, (uint64_t)-1);
     member->executor = NULL;
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
 }
 
 static weir__member *next_member(weir__list *from, weir__list *to)
@@ -42,7 +42,7 @@ static weir__member *next_member(weir__list *from, weir__list *to)
     if (link == NULL)
         return NULL;
     weir__list_append(to, link);
-    return container_of(link, weir__member, link);
+    return WEIR_CONTAINER_OF(link, weir__member, link);
 }
 
 bool weir__members_drain(weir_executor *executor, bool abort)

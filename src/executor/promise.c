@@ -32,11 +32,11 @@
 
 #include <weir/error.h>
 
-#include "os/futex.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "executor/executor.h"
+#include "os/futex.h"
 
 #define RUNNING ((uintptr_t)1)
 #define POSTED ((uintptr_t)2)
@@ -89,7 +89,7 @@ weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
     atomic_init(&promise->state, PENDING);
     atomic_init(&promise->refs, OWNER);
     promise->executor = executor != NULL ? executor : weir_executor_global();
-    weir__executor_keep(promise->executor);
+    weir__executor_weak_retain(promise->executor);
     weir_task_init(&promise->notification, on_notification, promise);
     return promise;
 }
@@ -101,7 +101,7 @@ void *weir__promise_extra(weir_promise *promise)
 
 weir_promise *weir__promise_of_extra(void *extra)
 {
-    return container_of(extra, weir_promise, extra);
+    return WEIR_CONTAINER_OF(extra, weir_promise, extra);
 }
 
 void weir__promise_set_on_cancel(weir_promise *promise, void (*on_cancel)(weir_promise *promise))
@@ -161,7 +161,7 @@ static void destroy(weir_promise *promise)
     if (promise->free_value != NULL)
         promise->free_value(promise->value);
     weir_promise_release(promise->kept);
-    weir__executor_drop(promise->executor);
+    weir__executor_weak_release(promise->executor);
     weir__free(promise->detail);
 #ifndef NDEBUG
     atomic_store_explicit(&promise->refs, 0, memory_order_relaxed); /* for the assertions */
@@ -231,7 +231,7 @@ static void run_listener_list(weir_promise *promise, uintptr_t newest)
     }
     for (node = oldest; node != NULL; node = next) {
         next = node->next;
-        call_listener(promise, container_of(node, weir_listener, node));
+        call_listener(promise, WEIR_CONTAINER_OF(node, weir_listener, node));
     }
 }
 

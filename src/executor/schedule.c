@@ -47,7 +47,7 @@ static weir_executor *executor_of(struct scheduled *scheduled)
 
 static void call(struct scheduled *scheduled, int status)
 {
-    weir__figures_called(executor_of(scheduled), status);
+    weir__executor_stats_called(executor_of(scheduled), status);
     scheduled->fn(scheduled->arg, status);
 }
 
@@ -101,7 +101,7 @@ static void run_repeated(struct scheduled *scheduled)
 
 static void on_due(weir_timer *timer)
 {
-    struct scheduled *scheduled = container_of(timer, struct scheduled, timer);
+    struct scheduled *scheduled = WEIR_CONTAINER_OF(timer, struct scheduled, timer);
 
     if (scheduled->repeat == ONCE)
         run_once(scheduled);
@@ -116,7 +116,7 @@ bool weir__schedule_owns(const weir_timer *timer)
 
 void weir__schedule_cancelled(weir_timer *timer)
 {
-    struct scheduled *scheduled = container_of(timer, struct scheduled, timer);
+    struct scheduled *scheduled = WEIR_CONTAINER_OF(timer, struct scheduled, timer);
 
     /* As a failure: also if it cannot be cancelled any more, and without on_cancel. */
     (void)weir_promise_fail(weir__promise_of_extra(scheduled), WEIR_ECANCELED, NULL);

@@ -9,6 +9,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-extern _Atomic int64_t weir__grace_ns;
+extern _Atomic int64_t weir__shutdown_grace_ns;
 
 #endif

@@ -8,23 +8,23 @@
 #include "base/log.h"
 #include "channel/channel.h"
 
-static weir__gate_state *state_of(weir_ctx *ctx)
+static weir__admission_state *state_of(weir_ctx *ctx)
 {
     return weir_ctx_state(ctx);
 }
 
-int weir__gate_init(void *state, const void *options)
+int weir__admission_init(void *state, const void *options)
 {
-    weir__gate_state *own = state;
+    weir__admission_state *own = state;
 
-    *own = *(const weir__gate_state *)options;
+    *own = *(const weir__admission_state *)options;
     own->gate->retain(own->keeper);
     return 0;
 }
 
-void weir__gate_deinit(void *state)
+void weir__admission_deinit(void *state)
 {
-    weir__gate_state *own = state;
+    weir__admission_state *own = state;
 
     if (own->is_in && own->gate->leave != NULL)
         own->gate->leave(own->keeper, own->ticket);
@@ -33,7 +33,7 @@ void weir__gate_deinit(void *state)
 
 /* ---- connections ---- */
 
-static void log_refusal(const weir__gate *gate, const weir_address *peer)
+static void log_refusal(const weir__admission *gate, const weir_address *peer)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir__log_note note;
@@ -46,7 +46,7 @@ static void log_refusal(const weir__gate *gate, const weir_address *peer)
 /* Whether it is in. Who has no address is asked for as one without. */
 static bool judge(weir_ctx *ctx)
 {
-    weir__gate_state *state = state_of(ctx);
+    weir__admission_state *state = state_of(ctx);
     weir_address peer;
 
     if (weir_channel_remote_address(weir_ctx_channel(ctx), &peer) < 0)
@@ -66,15 +66,15 @@ static void go_if_done(weir_ctx *ctx)
         weir_ctx_remove(ctx);
 }
 
-void weir__gate_added(weir_ctx *ctx)
+void weir__admission_added(weir_ctx *ctx)
 {
     if (weir_channel_is_active(weir_ctx_channel(ctx)) && judge(ctx))
         go_if_done(ctx);
 }
 
-void weir__gate_active(weir_ctx *ctx)
+void weir__admission_active(weir_ctx *ctx)
 {
-    weir__gate_state *state = state_of(ctx);
+    weir__admission_state *state = state_of(ctx);
 
     if (!state->is_in && (state->is_refused || !judge(ctx))) {
         state->is_shut = true;
@@ -86,7 +86,7 @@ void weir__gate_active(weir_ctx *ctx)
 }
 
 /* Who has not heard of the beginning does not hear of the end. */
-void weir__gate_inactive(weir_ctx *ctx)
+void weir__admission_inactive(weir_ctx *ctx)
 {
     if (!state_of(ctx)->is_shut)
         weir_fire_inactive(ctx);
@@ -96,25 +96,25 @@ void weir__gate_inactive(weir_ctx *ctx)
 
 static void judge_first(weir_ctx *ctx)
 {
-    const weir__gate_state *state = state_of(ctx);
+    const weir__admission_state *state = state_of(ctx);
 
     if (!state->is_in && !state->is_refused && weir_channel_is_active(weir_ctx_channel(ctx)))
         (void)judge(ctx);
 }
 
-void weir__gate_flush(weir_ctx *ctx)
+void weir__admission_flush(weir_ctx *ctx)
 {
     judge_first(ctx);
     weir_flush(ctx);
 }
 
-void weir__gate_close(weir_ctx *ctx, weir_promise *done)
+void weir__admission_close(weir_ctx *ctx, weir_promise *done)
 {
     judge_first(ctx);
     weir_close(ctx, done);
 }
 
-void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done)
+void weir__admission_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     judge_first(ctx);
     weir_shutdown_output(ctx, done);
@@ -122,11 +122,11 @@ void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done)
 
 /* ---- listeners ---- */
 
-void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)
+void weir__admission_accepted(weir_ctx *ctx, weir_msg *msg)
 {
     static weir__log_limit failures;
     weir__log_note note;
-    weir__gate_state *state = state_of(ctx);
+    weir__admission_state *state = state_of(ctx);
     weir_channel *connection = weir_channel_of(msg);
     int err = 0;
 
@@ -144,10 +144,10 @@ void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-int weir__gate_add(weir_pipeline *pipeline, const weir__gate *gate, void *keeper)
+int weir__admission_add(weir_pipeline *pipeline, const weir__admission *gate, void *keeper)
 {
     bool accepts = weir_pipeline_channel(pipeline)->transport->accepts;
 
     return weir_pipeline_add_last(pipeline, accepts ? &gate->listener : &gate->connection,
-                                  &(const weir__gate_state){.gate = gate, .keeper = keeper});
+                                  &(const weir__admission_state){.gate = gate, .keeper = keeper});
 }

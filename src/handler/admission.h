@@ -14,9 +14,9 @@
 
 #include "base/log_limit.h"
 
-typedef struct weir__gate {
-    weir_handler connection; /* {.name = ..., WEIR__GATE_SLOTS} */
-    weir_handler listener;   /* {.name = ..., WEIR__GATE_LISTENER_SLOTS} */
+typedef struct weir__admission {
+    weir_handler connection; /* {.name = ..., WEIR__ADMISSION_SLOTS} */
+    weir_handler listener;   /* {.name = ..., WEIR__ADMISSION_LISTENER_SLOTS} */
 
     /* `keeper` is what all connections of the gate share. */
     void (*retain)(void *keeper);
@@ -28,38 +28,39 @@ typedef struct weir__gate {
     void (*leave)(void *keeper, void *ticket);
 
     weir__log_limit *refusals; /* of messages about them */
-} weir__gate;
+} weir__admission;
 
-typedef struct weir__gate_state {
-    const weir__gate *gate;
+typedef struct weir__admission_state {
+    const weir__admission *gate;
     void *keeper;
     void *ticket;
     bool is_in;
     bool is_refused;
     bool is_shut; /* those behind have not heard that it is active */
-} weir__gate_state;
+} weir__admission_state;
 
-int weir__gate_init(void *state, const void *options);
-void weir__gate_deinit(void *state);
-void weir__gate_added(weir_ctx *ctx);
-void weir__gate_active(weir_ctx *ctx);
-void weir__gate_inactive(weir_ctx *ctx);
-void weir__gate_flush(weir_ctx *ctx);
-void weir__gate_close(weir_ctx *ctx, weir_promise *done);
-void weir__gate_shutdown_output(weir_ctx *ctx, weir_promise *done);
-void weir__gate_accepted(weir_ctx *ctx, weir_msg *msg);
+int weir__admission_init(void *state, const void *options);
+void weir__admission_deinit(void *state);
+void weir__admission_added(weir_ctx *ctx);
+void weir__admission_active(weir_ctx *ctx);
+void weir__admission_inactive(weir_ctx *ctx);
+void weir__admission_flush(weir_ctx *ctx);
+void weir__admission_close(weir_ctx *ctx, weir_promise *done);
+void weir__admission_shutdown_output(weir_ctx *ctx, weir_promise *done);
+void weir__admission_accepted(weir_ctx *ctx, weir_msg *msg);
 
-#define WEIR__GATE_LISTENER_SLOTS                                                                 \
-    .state_size = sizeof(weir__gate_state), .init = weir__gate_init, .read = weir__gate_accepted, \
-    .deinit = weir__gate_deinit
+#define WEIR__ADMISSION_LISTENER_SLOTS                                         \
+    .state_size = sizeof(weir__admission_state), .init = weir__admission_init, \
+    .read = weir__admission_accepted, .deinit = weir__admission_deinit
 
-#define WEIR__GATE_SLOTS                                                                          \
-    .state_size = sizeof(weir__gate_state), .init = weir__gate_init, .deinit = weir__gate_deinit, \
-    .added = weir__gate_added, .active = weir__gate_active, .inactive = weir__gate_inactive,      \
-    .flush = weir__gate_flush, .close = weir__gate_close,                                         \
-    .shutdown_output = weir__gate_shutdown_output
+#define WEIR__ADMISSION_SLOTS                                                  \
+    .state_size = sizeof(weir__admission_state), .init = weir__admission_init, \
+    .deinit = weir__admission_deinit, .added = weir__admission_added,          \
+    .active = weir__admission_active, .inactive = weir__admission_inactive,    \
+    .flush = weir__admission_flush, .close = weir__admission_close,            \
+    .shutdown_output = weir__admission_shutdown_output
 
 /* Adds it at the end of a connection's or a listener's pipeline; keeps the keeper. */
-int weir__gate_add(weir_pipeline *pipeline, const weir__gate *gate, void *keeper);
+int weir__admission_add(weir_pipeline *pipeline, const weir__admission *gate, void *keeper);
 
 #endif

@@ -36,7 +36,7 @@ struct chunked_writing {
 
 /* A piece under way. */
 struct piece {
-    weir__messenger messenger;
+    weir__write_observer messenger;
     weir_chunks *chunks;   /* kept */
     weir_promise *promise; /* kept, once it is complete */
     int64_t size;
@@ -117,9 +117,9 @@ static void arrive(void *user_data, int status)
     struct piece piece = *(struct piece *)user_data;
 
     (void)status;
-    if (weir__messenger_goes_on(&((struct piece *)user_data)->messenger, arrive, user_data))
+    if (weir__write_observer_goes_on(&((struct piece *)user_data)->messenger, arrive, user_data))
         return;
-    weir__node_give(user_data); /* for the next ones */
+    weir__node_free(user_data); /* for the next ones */
     end_piece(&piece);
     weir_promise_release(piece.promise);
     weir_msg_release(weir_chunks_msg(piece.chunks));
@@ -134,20 +134,20 @@ static void on_sent(weir_promise *promise, void *user_data)
 
 static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool only_tells)
 {
-    struct piece *piece = weir__node_take();
+    struct piece *piece = weir__node_alloc();
     weir_promise *promise;
 
     if (piece == NULL || weir_promise_create(weir_ctx_executor(ctx), &promise) < 0) {
         if (piece != NULL)
-            weir__node_give(piece);
+            weir__node_free(piece);
         weir_msg_release(msg);
         return -ENOMEM;
     }
     *piece = (struct piece){
-        .chunks = chunks, .size = weir__content_on_wire(msg), .only_tells = only_tells};
+        .chunks = chunks, .size = weir__msg_bytes_on_wire(msg), .only_tells = only_tells};
     weir_msg_retain(weir_chunks_msg(chunks));
     chunks->under_way++;
-    weir__messenger_wait(&piece->messenger, weir_ctx_channel(ctx), promise, on_sent, piece);
+    weir__write_observer_wait(&piece->messenger, weir_ctx_channel(ctx), promise, on_sent, piece);
     weir_write_and_flush(ctx, msg, promise);
     weir_promise_release(promise);
     return 0;
@@ -314,7 +314,7 @@ static void lose_rest(weir_ctx *ctx)
     if (weir__channel_is_here(channel))
         weir__channel_give_up(channel, -ETIMEDOUT, reason);
     else
-        weir__channel_make_due(channel, WEIR__DUE_GIVE_UP);
+        weir__channel_defer(channel, WEIR__DEFERRED_GIVE_UP);
     give_up(ctx, -ETIMEDOUT, reason);
 }
 
@@ -411,8 +411,9 @@ static weir_chunks *empty_queue(weir_ctx *ctx)
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_chunks *left = NULL, **end = &left, *chunks;
 
-    if (!weir_is_writable(ctx)) /* nor is it before all are through: who hears it would overtake */
-        weir_ctx_hold(ctx, state->writes.cost);
+    if (!weir_ctx_is_writable(
+            ctx)) /* nor is it before all are through: who hears it would overtake */
+        weir_ctx_add_pending_bytes(ctx, state->writes.cost);
     while (state->writes.count > 0) {
         chunks = weir_chunks_of(state->writes.first->msg);
         if (chunks == NULL) {

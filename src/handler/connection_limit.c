@@ -15,8 +15,8 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "base/string_map.h"
-#include "os/thread.h"
 #include "handler/admission.h"
+#include "os/thread.h"
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
 
@@ -34,12 +34,6 @@ struct weir_connection_limit {
     weir__string_map visitors;
     weir_connection_limit_stats stats;
 };
-
-void weir_connection_limit_options_init(weir_connection_limit_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 int weir_connection_limit_create(const weir_connection_limit_options *options,
                                  weir_connection_limit **ret_limit)
@@ -78,8 +72,8 @@ void weir_connection_limit_release(weir_connection_limit *limit)
     weir__free(limit);
 }
 
-void weir_connection_limit_read(weir_connection_limit *limit,
-                                weir_connection_limit_stats *ret_stats)
+void weir_connection_limit_read_stats(weir_connection_limit *limit,
+                                      weir_connection_limit_stats *ret_stats)
 {
     weir__mutex_lock(&limit->lock);
     *ret_stats = limit->stats;
@@ -115,7 +109,7 @@ static struct visitor *find_visitor(weir_connection_limit *limit, const weir__ip
 
     make_key(ip, key);
     node = weir__string_map_find(&limit->visitors, key);
-    return node != NULL ? container_of(node, struct visitor, node) : add_visitor(limit, key);
+    return node != NULL ? WEIR_CONTAINER_OF(node, struct visitor, node) : add_visitor(limit, key);
 }
 
 /* Without memory to count nobody comes in: a limit that does not hold is none. */
@@ -181,9 +175,9 @@ static void leave(void *keeper, void *ticket)
 
 static weir__log_limit refusals;
 
-static const weir__gate gate = {
-    .connection = {.name = "connection-limit", WEIR__GATE_SLOTS},
-    .listener = {.name = "connection-limit", WEIR__GATE_LISTENER_SLOTS},
+static const weir__admission gate = {
+    .connection = {.name = "connection-limit", WEIR__ADMISSION_SLOTS},
+    .listener = {.name = "connection-limit", WEIR__ADMISSION_LISTENER_SLOTS},
     .retain = retain,
     .release = release,
     .enter = enter,
@@ -193,5 +187,5 @@ static const weir__gate gate = {
 
 int weir_connection_limit_add(weir_pipeline *pipeline, weir_connection_limit *limit)
 {
-    return weir__gate_add(pipeline, &gate, limit);
+    return weir__admission_add(pipeline, &gate, limit);
 }

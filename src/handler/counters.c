@@ -21,7 +21,7 @@
 #include "base/refcount.h"
 #include "handler/msg_bytes.h"
 
-/* The only list of figures, in the order of weir_counters_figures. */
+/* The only list of figures, in the order of weir_counters_stats. */
 #define FIGURES(XX)               \
     XX(bytes_read, COUNTER)       \
     XX(messages_read, COUNTER)    \
@@ -57,12 +57,6 @@ struct counting {
     bool is_open;
     int64_t unsettled[FIGURE_COUNT];
 };
-
-void weir_counters_options_init(weir_counters_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* ---- life ---- */
 
@@ -119,7 +113,7 @@ void weir_counters_release(weir_counters *counters)
         destroy(counters);
 }
 
-void weir_counters_read(const weir_counters *counters, weir_counters_figures *ret_figures)
+void weir_counters_read_stats(const weir_counters *counters, weir_counters_stats *ret_figures)
 {
 #define XX(figure, kind)  \
     ret_figures->figure = \
@@ -176,7 +170,7 @@ static void deinit(void *state)
 
 static int64_t bytes_of(weir_msg *msg)
 {
-    return msg->type->size != NULL ? weir__content_on_wire(msg) : 0;
+    return msg->type->size != NULL ? weir__msg_bytes_on_wire(msg) : 0;
 }
 
 static void on_added(weir_ctx *ctx)

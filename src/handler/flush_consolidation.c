@@ -97,7 +97,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 
 static void on_writability(weir_ctx *ctx)
 {
-    if (!weir_is_writable(ctx))
+    if (!weir_ctx_is_writable(ctx))
         flush_what_waits(ctx);
     weir_fire_writability(ctx);
 }
@@ -162,12 +162,6 @@ static const weir_handler flush_consolidation = {
     .flush = on_flush,
     .shutdown_output = on_shutdown_output,
 };
-
-void weir_flush_consolidation_options_init(weir_flush_consolidation_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 int weir_flush_consolidation_add(weir_pipeline *pipeline,
                                  const weir_flush_consolidation_options *options)

@@ -69,12 +69,6 @@ static const weir_handler idle = {
     WEIR__IDLE_WATCH_SLOTS,
 };
 
-void weir_idle_options_init(weir_idle_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options)
 {
     weir_idle_options own;
@@ -85,6 +79,6 @@ int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options)
                                   WEIR__OPTION_FROM(&own, writer_ns, WEIR_OFF),
                                   WEIR__OPTION_FROM(&own, both_ns, WEIR_OFF));
     if (err == 0 && weir__idle_watch_needs_progress(&own))
-        err = weir__progress_watch(weir_pipeline_channel(pipeline));
+        err = weir__last_sent_watch(weir_pipeline_channel(pipeline));
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &idle, &own);
 }

@@ -36,8 +36,8 @@ static int64_t last_sent(const weir_ctx *ctx, const weir__idle_watch *watch)
 {
     const weir_channel *channel = weir_ctx_channel(ctx);
 
-    return later(watch->begun_at, watch->observes_output ? weir__progress_of_bytes(channel)
-                                                         : weir__progress_of_messages(channel));
+    return later(watch->begun_at, watch->observes_output ? weir__last_sent_of_bytes(channel)
+                                                         : weir__last_sent_of_messages(channel));
 }
 
 /* When that has last happened of which the kind says that it does not. */

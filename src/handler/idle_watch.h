@@ -30,7 +30,7 @@ typedef struct weir__idle_watch {
 void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
                            weir__idle_fn *tell);
 
-/* Whether what is sent has to be watched: weir__progress_watch. */
+/* Whether what is sent has to be watched: weir__last_sent_watch. */
 bool weir__idle_watch_needs_progress(const weir_idle_options *options);
 
 void weir__idle_watch_added(weir_ctx *ctx);

@@ -24,12 +24,6 @@ struct weir_ip_filter {
     struct rule rules[];
 };
 
-void weir_ip_filter_options_init(weir_ip_filter_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 /* ---- rules ---- */
 
 #define RULES_MAX ((int64_t)((INT64_MAX - sizeof(weir_ip_filter)) / sizeof(struct rule)))
@@ -86,7 +80,7 @@ void weir_ip_filter_release(weir_ip_filter *filter)
         weir__free(filter);
 }
 
-enum weir_ip_verdict weir_ip_filter_judge(const weir_ip_filter *filter, const weir_address *address)
+enum weir_ip_verdict weir_ip_filter_check(const weir_ip_filter *filter, const weir_address *address)
 {
     weir__ip ip = weir__ip_of(address);
 
@@ -118,7 +112,7 @@ static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
     weir_ip_filter *filter = keeper;
 
     (void)ret_ticket;
-    if (weir_ip_filter_judge(filter, peer) == WEIR_IP_ACCEPT)
+    if (weir_ip_filter_check(filter, peer) == WEIR_IP_ACCEPT)
         return true;
     atomic_fetch_add_explicit(&filter->rejected, 1, memory_order_relaxed);
     return false;
@@ -126,9 +120,9 @@ static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
 
 static weir__log_limit refusals;
 
-static const weir__gate gate = {
-    .connection = {.name = "ip-filter", WEIR__GATE_SLOTS},
-    .listener = {.name = "ip-filter", WEIR__GATE_LISTENER_SLOTS},
+static const weir__admission gate = {
+    .connection = {.name = "ip-filter", WEIR__ADMISSION_SLOTS},
+    .listener = {.name = "ip-filter", WEIR__ADMISSION_LISTENER_SLOTS},
     .retain = retain,
     .release = release,
     .enter = enter,
@@ -137,5 +131,5 @@ static const weir__gate gate = {
 
 int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter)
 {
-    return weir__gate_add(pipeline, &gate, filter);
+    return weir__admission_add(pipeline, &gate, filter);
 }

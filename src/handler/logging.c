@@ -96,7 +96,7 @@ static void dump(weir_ctx *ctx, weir_msg *msg, size_t length)
     for (size_t offset = 0; offset < shown; offset += DUMP_ROW) {
         size_t count = shown - offset < DUMP_ROW ? shown - offset : DUMP_ROW;
 
-        weir__content_copy(msg, offset, copy, count);
+        weir__msg_bytes_copy(msg, offset, copy, count);
         dump_row(ctx, (weir_span){copy, count}, offset);
     }
     if (shown < length && shown > 0) {
@@ -123,7 +123,7 @@ static void say_other(weir_ctx *ctx, const char *what, weir_msg *msg)
                        weir_channel_format(weir_channel_of(msg), child, sizeof(child)));
     else
         (void)snprintf(text, sizeof(text), "%s: %s of %lld B", what, msg->type->name,
-                       (long long)weir__content_on_wire(msg));
+                       (long long)weir__msg_bytes_on_wire(msg));
     say(ctx, text);
 }
 
@@ -131,8 +131,8 @@ static void say_msg(weir_ctx *ctx, const char *what, weir_msg *msg)
 {
     if (!is_on(ctx))
         return;
-    if (weir__content_is(msg))
-        say_bytes(ctx, what, msg, weir__content_length(msg));
+    if (weir__msg_bytes_is(msg))
+        say_bytes(ctx, what, msg, weir__msg_bytes_length(msg));
     else
         say_other(ctx, what, msg);
 }
@@ -155,8 +155,8 @@ SAY_AND_FIRE(draining, "DRAINING")
 
 static void on_writability(weir_ctx *ctx)
 {
-    say_what(ctx, weir_is_writable(ctx) ? "WRITABILITY CHANGED: writable"
-                                        : "WRITABILITY CHANGED: not writable");
+    say_what(ctx, weir_ctx_is_writable(ctx) ? "WRITABILITY CHANGED: writable"
+                                            : "WRITABILITY CHANGED: not writable");
     weir_fire_writability(ctx);
 }
 
@@ -258,12 +258,6 @@ static const weir_handler handler = {
     .flush = on_flush,
     .shutdown_output = on_shutdown_output,
 };
-
-void weir_logging_options_init(weir_logging_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 int weir_logging_add(weir_pipeline *pipeline, const weir_logging_options *options)
 {

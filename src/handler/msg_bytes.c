@@ -15,19 +15,19 @@ static weir_buf *buf_in(weir_msg *msg)
     return descriptors != NULL ? weir_descriptors_bytes(descriptors) : weir_buf_of(msg);
 }
 
-bool weir__content_is(weir_msg *msg)
+bool weir__msg_bytes_is(weir_msg *msg)
 {
     return buf_in(msg) != NULL || weir_composite_of(msg) != NULL;
 }
 
-size_t weir__content_length(weir_msg *msg)
+size_t weir__msg_bytes_length(weir_msg *msg)
 {
     if (weir_composite_of(msg) != NULL)
         return weir_composite_readable(weir_composite_of(msg));
     return buf_in(msg) != NULL ? weir_buf_readable(buf_in(msg)) : 0;
 }
 
-void weir__content_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length)
+void weir__msg_bytes_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length)
 {
     weir_composite *composite = weir_composite_of(msg);
 
@@ -38,7 +38,7 @@ void weir__content_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length
         memcpy(to, weir_buf_bytes(buf_in(msg)) + offset, length);
 }
 
-int64_t weir__content_on_wire(weir_msg *msg)
+int64_t weir__msg_bytes_on_wire(weir_msg *msg)
 {
     weir_file_range *range = weir_file_range_of(msg);
 

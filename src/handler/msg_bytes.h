@@ -9,13 +9,13 @@
 #include <weir/msg.h>
 
 /* Whether it has any such. */
-bool weir__content_is(weir_msg *msg);
+bool weir__msg_bytes_is(weir_msg *msg);
 
 /* How many, 0 if it has none; and a copy of some of them, from an offset on. */
-size_t weir__content_length(weir_msg *msg);
-void weir__content_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length);
+size_t weir__msg_bytes_length(weir_msg *msg);
+void weir__msg_bytes_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t length);
 
 /* How many bytes any message is on the wire: files count, which take no memory. */
-int64_t weir__content_on_wire(weir_msg *msg);
+int64_t weir__msg_bytes_on_wire(weir_msg *msg);
 
 #endif

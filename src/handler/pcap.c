@@ -10,17 +10,17 @@
 
 #include <weir/error.h>
 
-#include "os/background_writer.h"
-#include "os/clock.h"
-#include "os/descriptor.h"
-#include "os/file.h"
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "os/thread.h"
 #include "executor/executor.h"
+#include "os/background_writer.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/file.h"
+#include "os/thread.h"
 
 #define QUEUE_BYTES ((size_t)16 * 1024 * 1024)
 
@@ -52,12 +52,6 @@ struct weir_pcap {
     uint64_t room;   /* bytes that it may still grow by */
     int64_t last_ns; /* no packet is older than the one before it */
 };
-
-void weir_pcap_options_init(weir_pcap_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* ---- writing ---- */
 
@@ -135,7 +129,7 @@ int weir_pcap_flush(weir_pcap *pcap)
     return weir__background_writer_flush(pcap->writer);
 }
 
-void weir_pcap_read(weir_pcap *pcap, weir_pcap_stats *ret_stats)
+void weir_pcap_read_stats(weir_pcap *pcap, weir_pcap_stats *ret_stats)
 {
     weir__mutex_lock(&pcap->lock);
     *ret_stats = pcap->stats;

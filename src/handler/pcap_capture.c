@@ -77,14 +77,14 @@ static void add_segment(struct capture *capture, unsigned from, weir_msg *msg, s
         skip(capture, from, length);
         return;
     }
-    weir__content_copy(msg, offset, packet + head, length);
+    weir__msg_bytes_copy(msg, offset, packet + head, length);
     weir__tcp_packet_write(&capture->flow, from, WEIR__TCP_PSH | WEIR__TCP_ACK, packet, length);
     weir__pcap_end(capture->pcap);
 }
 
 static void add_bytes(struct capture *capture, unsigned from, weir_msg *msg)
 {
-    size_t length = weir__content_length(msg), offset = 0;
+    size_t length = weir__msg_bytes_length(msg), offset = 0;
     size_t most = WEIR__IP_PACKET_MAX - weir__tcp_packet_head(&capture->flow);
 
     if (!capture->is_set || capture->has_ended)

@@ -77,7 +77,7 @@ static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *co
     if (packet == NULL)
         return;
     if (length > 0)
-        weir__content_copy(content, offset, packet + head, length);
+        weir__msg_bytes_copy(content, offset, packet + head, length);
     weir__udp_packet_write(path, packet, length);
     weir__pcap_end(pcap);
 }
@@ -85,7 +85,7 @@ static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *co
 static void add_packets(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
                         size_t segment)
 {
-    size_t length = weir__content_length(content), most = weir__udp_packet_most(path), offset = 0;
+    size_t length = weir__msg_bytes_length(content), most = weir__udp_packet_most(path), offset = 0;
 
     if (segment > 0 && segment < most)
         most = segment;
@@ -103,7 +103,7 @@ void weir__pcap_add_datagram(weir_pcap *pcap, weir_channel *channel, unsigned fr
     weir_msg *content = datagram != NULL ? weir_datagram_content(datagram) : msg;
     weir__udp_path path;
 
-    if (datagram == NULL && !weir__content_is(msg))
+    if (datagram == NULL && !weir__msg_bytes_is(msg))
         return;
     path = path_of(channel, from, datagram);
     add_packets(pcap, &path, content, datagram != NULL ? weir_datagram_segment_size(datagram) : 0);

@@ -6,9 +6,9 @@
 #include <weir/channel.h>
 #include <weir/error.h>
 
-#include "channel/remote_handler.h"
 #include "channel/node_pool.h"
 #include "channel/outbound.h"
+#include "channel/remote_handler.h"
 
 _Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");
 
@@ -24,8 +24,8 @@ static bool is_admitted(const weir_ctx *ctx, int64_t cost)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
 
-    return weir__ctx_is_elsewhere(ctx) ? weir__outbound_may_hold(channel, cost)
-                                       : weir__outbound_admit(channel, cost) == 0;
+    return weir__ctx_is_remote(ctx) ? weir__outbound_may_hold(channel, cost)
+                                    : weir__outbound_admit(channel, cost) == 0;
 }
 
 weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
@@ -36,7 +36,7 @@ weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *
 
     if (!is_admitted(ctx, cost))
         return refuse(ctx, msg, done, WEIR_EFULL, NULL);
-    write = weir__node_take();
+    write = weir__node_alloc();
     if (write == NULL)
         return refuse(ctx, msg, done, -ENOMEM, "there is no memory to hold a write back");
     *write = (weir_pending_write){
@@ -51,7 +51,7 @@ weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *
     writes->last = write;
     writes->count++;
     writes->cost += write->cost;
-    weir_ctx_hold(ctx, write->cost);
+    weir_ctx_add_pending_bytes(ctx, write->cost);
     return write;
 }
 
@@ -72,7 +72,7 @@ static weir_pending_write pop(weir_pending_writes *writes)
     if (writes->flushed > 0)
         writes->flushed--;
     writes->cost -= write.cost;
-    weir__node_give(first);
+    weir__node_free(first);
     return write;
 }
 
@@ -80,7 +80,7 @@ void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes)
 {
     weir_pending_write write = pop(writes);
 
-    weir_write_held(ctx, write.msg, write.done, write.cost);
+    weir_write_pending(ctx, write.msg, write.done, write.cost);
     weir_promise_release(write.done);
 }
 
@@ -105,7 +105,7 @@ weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,
 {
     weir_pending_write write = pop(writes);
 
-    weir_ctx_hold(ctx, -write.cost);
+    weir_ctx_add_pending_bytes(ctx, -write.cost);
     *ret_done = write.done;
     return write.msg;
 }
@@ -145,8 +145,7 @@ static void follow(weir_ctx *ctx, weir_promise *done)
         weir_ctx_report(ctx, done, err, NULL);
 }
 
-void weir_pending_writes_put_off_close(weir_ctx *ctx, weir_pending_writes *writes,
-                                       weir_promise *done)
+void weir_pending_writes_defer_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
     if (writes->closes) {
         follow(ctx, done);
@@ -161,7 +160,7 @@ void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_
 {
     bool is_first = !writes->closes;
 
-    weir_pending_writes_put_off_close(ctx, writes, done);
+    weir_pending_writes_defer_close(ctx, writes, done);
     if (is_first)
         weir_pending_writes_settle(ctx, writes);
 }
@@ -181,8 +180,8 @@ static void join(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
         weir_ctx_report(ctx, done, err, NULL);
 }
 
-void weir_pending_writes_put_off_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
-                                                 weir_promise *done)
+void weir_pending_writes_defer_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
+                                               weir_promise *done)
 {
     if (writes->closes) {
         weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
@@ -201,7 +200,7 @@ void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *wri
 {
     bool is_first = !writes->shuts;
 
-    weir_pending_writes_put_off_shutdown_output(ctx, writes, done);
+    weir_pending_writes_defer_shutdown_output(ctx, writes, done);
     if (is_first)
         weir_pending_writes_settle(ctx, writes);
 }

@@ -43,12 +43,6 @@ static const weir_handler read_timeout = {
     WEIR__IDLE_WATCH_SLOTS,
 };
 
-void weir_read_timeout_options_init(weir_read_timeout_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 int weir_read_timeout_add(weir_pipeline *pipeline, const weir_read_timeout_options *options)
 {
     weir_read_timeout_options own;

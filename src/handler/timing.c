@@ -8,11 +8,11 @@
 #include <weir/handler.h>
 #include <weir/pipeline.h>
 
-#include "os/clock.h"
 #include "base/memory.h"
 #include "base/metric.h"
 #include "base/options.h"
 #include "base/refcount.h"
+#include "os/clock.h"
 
 static const char *const kind_names[] = {
     [WEIR_TIMING_REGISTERED] = "registered",
@@ -35,12 +35,6 @@ struct weir_timing {
     weir_histogram *histograms[KINDS];
     weir_metric metrics[KINDS];
 };
-
-void weir_timing_options_init(weir_timing_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* ---- life ---- */
 

@@ -41,12 +41,6 @@ struct weir_traffic {
 
 /* ---- life ---- */
 
-void weir_traffic_options_init(weir_traffic_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static int read_options(const weir_traffic_options *given, weir_traffic_options *ret_options)
 {
     int err = weir__options_read(ret_options, sizeof(*ret_options), given);

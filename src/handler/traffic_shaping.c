@@ -53,7 +53,7 @@ static bool is_due(weir_ctx *ctx)
 
     if (state->first_at == NO_PLACE)
         state->first_at = weir__traffic_reserve(
-            state->traffic, weir__content_on_wire(state->writes.first->msg), now_ns);
+            state->traffic, weir__msg_bytes_on_wire(state->writes.first->msg), now_ns);
     if (state->first_at <= now_ns)
         return true;
     (void)weir_ctx_timer_start(ctx, &state->write_timer, state->first_at - now_ns, on_write_timer);
@@ -63,7 +63,7 @@ static bool is_due(weir_ctx *ctx)
 static void pass_first(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t size = weir__content_on_wire(state->writes.first->msg);
+    int64_t size = weir__msg_bytes_on_wire(state->writes.first->msg);
 
     state->first_at = NO_PLACE;
     weir__traffic_end_waiting(state->traffic, size);
@@ -83,7 +83,8 @@ static void drop_cancelled(weir_ctx *ctx)
     weir_promise *done;
 
     while (state->writes.count > 0 && is_cancelled(state->writes.first)) {
-        weir__traffic_end_waiting(state->traffic, weir__content_on_wire(state->writes.first->msg));
+        weir__traffic_end_waiting(state->traffic,
+                                  weir__msg_bytes_on_wire(state->writes.first->msg));
         weir_msg_release(weir_pending_writes_take(ctx, &state->writes, &done));
         weir_promise_release(done);
     }
@@ -116,7 +117,7 @@ static void pump(weir_ctx *ctx)
 static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t size = weir__content_on_wire(msg);
+    int64_t size = weir__msg_bytes_on_wire(msg);
 
     weir__traffic_begin_waiting(state->traffic, size);
     if (weir_pending_writes_add(ctx, &state->writes, weir__outbound_compact(msg), done) == NULL)
@@ -127,7 +128,7 @@ static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 static void write_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
-    int64_t size = weir__content_on_wire(msg), now_ns = now_of(ctx);
+    int64_t size = weir__msg_bytes_on_wire(msg), now_ns = now_of(ctx);
 
     state->first_at = weir__traffic_reserve(state->traffic, size, now_ns);
     if (state->first_at > now_ns) {
@@ -199,7 +200,7 @@ static void pause_reading(weir_ctx *ctx, int64_t now_ns)
     struct shaping *state = weir_ctx_state(ctx);
 
     if (!state->is_paused) {
-        if (weir__channel_hold_input(weir_ctx_channel(ctx)) < 0)
+        if (weir__channel_pause_input(weir_ctx_channel(ctx)) < 0)
             return; /* no memory: then it is paid for with the next */
         state->is_paused = true;
         weir__traffic_count_paused(state->traffic);
@@ -213,7 +214,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t now_ns = now_of(ctx);
 
-    state->reads_at = weir__traffic_charge(state->traffic, weir__content_on_wire(msg), now_ns);
+    state->reads_at = weir__traffic_charge(state->traffic, weir__msg_bytes_on_wire(msg), now_ns);
     if (state->reads_at > now_ns)
         pause_reading(ctx, now_ns);
     weir_fire_read(ctx, msg);
@@ -250,7 +251,8 @@ static void on_inactive(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
 
     while (state->writes.count > 0) {
-        weir__traffic_end_waiting(state->traffic, weir__content_on_wire(state->writes.first->msg));
+        weir__traffic_end_waiting(state->traffic,
+                                  weir__msg_bytes_on_wire(state->writes.first->msg));
         weir_pending_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
     }
     weir_pending_writes_settle(ctx, &state->writes);
@@ -263,8 +265,9 @@ static void on_removed(weir_ctx *ctx)
     bool needs_flush = state->writes.flushed > 0;
 
     go_on_reading(ctx);
-    if (!weir_is_writable(ctx)) /* nor is it before all are through: who hears it would overtake */
-        weir_ctx_hold(ctx, state->writes.cost);
+    if (!weir_ctx_is_writable(
+            ctx)) /* nor is it before all are through: who hears it would overtake */
+        weir_ctx_add_pending_bytes(ctx, state->writes.cost);
     while (state->writes.count > 0)
         pass_first(ctx);
     if (needs_flush)

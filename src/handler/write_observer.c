@@ -4,8 +4,8 @@
 #include "channel/channel.h"
 #include "executor/executor.h"
 
-void weir__messenger_wait(weir__messenger *messenger, weir_channel *channel, weir_promise *promise,
-                          weir_listener_fn *fn, void *user_data)
+void weir__write_observer_wait(weir__write_observer *messenger, weir_channel *channel,
+                               weir_promise *promise, weir_listener_fn *fn, void *user_data)
 {
     messenger->channel = weir_channel_retain(channel);
     messenger->by.listener = (weir_listener){.fn = fn, .user_data = user_data};
@@ -25,7 +25,7 @@ static weir_executor *destination(const weir_channel *channel)
     return has_ended(loop) ? weir_executor_global() : loop;
 }
 
-bool weir__messenger_goes_on(weir__messenger *messenger, weir_task_fn *fn, void *arg)
+bool weir__write_observer_goes_on(weir__write_observer *messenger, weir_task_fn *fn, void *arg)
 {
     weir_task *task = &messenger->by.task;
     weir_executor *there;

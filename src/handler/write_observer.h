@@ -14,20 +14,20 @@
 #include <weir/executor.h>
 #include <weir/promise.h>
 
-typedef struct weir__messenger {
+typedef struct weir__write_observer {
     union {
         weir_listener listener; /* until the promise is complete */
         weir_task task;         /* on the way to another loop */
     } by;
     weir_channel *channel; /* kept */
-} weir__messenger;
+} weir__write_observer;
 
 /* Waits for the promise: `fn` is called where that tells, and asks whether it is in the right
  * place. Keeps: channel. */
-void weir__messenger_wait(weir__messenger *messenger, weir_channel *channel, weir_promise *promise,
-                          weir_listener_fn *fn, void *user_data);
+void weir__write_observer_wait(weir__write_observer *messenger, weir_channel *channel,
+                               weir_promise *promise, weir_listener_fn *fn, void *user_data);
 
 /* True if the channel is elsewhere: `fn` is called there, and asks again. */
-bool weir__messenger_goes_on(weir__messenger *messenger, weir_task_fn *fn, void *arg);
+bool weir__write_observer_goes_on(weir__write_observer *messenger, weir_task_fn *fn, void *arg);
 
 #endif

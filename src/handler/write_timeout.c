@@ -18,8 +18,8 @@
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 #include "executor/executor.h"
-#include "handler/write_observer.h"
 #include "handler/own_promise.h"
+#include "handler/write_observer.h"
 
 #define TIMEOUT_USUAL weir_seconds(30)
 
@@ -33,7 +33,7 @@ struct write_timeout {
 /* A write under way. It belongs to its promise, which may outlive the handler. */
 struct pending {
     weir__list link; /* first */
-    weir__messenger messenger;
+    weir__write_observer messenger;
     int64_t deadline_ns;
     weir_promise *failed; /* kept, if it has, and nobody else hears of it */
 };
@@ -93,10 +93,10 @@ static void arrive(void *user_data, int status)
     weir_promise *failed = pending->failed;
 
     (void)status;
-    if (weir__messenger_goes_on(&pending->messenger, arrive, pending))
+    if (weir__write_observer_goes_on(&pending->messenger, arrive, pending))
         return;
     weir__list_remove(&pending->link);
-    weir__node_give(pending);
+    weir__node_free(pending);
     if (failed != NULL)
         weir__channel_report(channel, NULL, weir_promise_result(failed),
                              weir_promise_detail(failed));
@@ -120,20 +120,20 @@ static void on_written_for_nobody(weir_promise *promise, void *user_data)
 static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
 {
     struct write_timeout *state = weir_ctx_state(ctx);
-    struct pending *pending = weir__node_take();
+    struct pending *pending = weir__node_alloc();
     int err;
 
     if (pending == NULL)
         return -ENOMEM;
     err = weir__own_promise(ctx, done, ret_promise);
     if (err < 0) {
-        weir__node_give(pending);
+        weir__node_free(pending);
         return err;
     }
     *pending = (struct pending){.deadline_ns = weir__deadline(now_of(ctx), state->timeout_ns)};
     weir__list_append(&state->pending, &pending->link);
-    weir__messenger_wait(&pending->messenger, weir_ctx_channel(ctx), *ret_promise,
-                         done != NULL ? on_written : on_written_for_nobody, pending);
+    weir__write_observer_wait(&pending->messenger, weir_ctx_channel(ctx), *ret_promise,
+                              done != NULL ? on_written : on_written_for_nobody, pending);
     if (!weir_timer_is_running(&state->timer))
         look(ctx);
     return 0;
@@ -198,12 +198,6 @@ static const weir_handler write_timeout = {
     .registered = on_registered,
     .write = on_write,
 };
-
-void weir_write_timeout_options_init(weir_write_timeout_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 int weir_write_timeout_add(weir_pipeline *pipeline, const weir_write_timeout_options *options)
 {

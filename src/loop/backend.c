@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/environment.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/poison.h"
+#include "os/environment.h"
 
 #define REASON_SIZE 256
 

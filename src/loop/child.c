@@ -12,16 +12,16 @@
 
 #include <weir/error.h>
 
-#include "os/descriptor.h"
-#include "os/environment.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "os/process.h"
 #include "base/refcount.h"
-#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
+#include "os/descriptor.h"
+#include "os/environment.h"
+#include "os/process.h"
+#include "os/system.h"
 
 #define STANDARD 3
 #define DESCRIPTORS_MAX 1024
@@ -156,12 +156,6 @@ int weir_child_watch(weir_executor *loop, int pid, weir_child_exited_fn *exited,
 }
 
 /* ---- starting ---- */
-
-void weir_child_options_init(weir_child_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* What a process needs that is not in the options as it needs it. */
 struct preparation {

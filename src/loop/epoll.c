@@ -16,14 +16,14 @@
 
 #include <weir/error.h>
 
-#include "os/clock.h"
-#include "os/descriptor.h"
 #include "base/memory.h"
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/io.h"
 #include "loop/readiness.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/system.h"
 
 #define EVENTS_MIN 64
 #define EVENTS_MAX 4096
@@ -41,7 +41,7 @@ struct epoll {
 
 static struct epoll *epoll_of(weir__io *io)
 {
-    return container_of(io, struct epoll, io);
+    return WEIR_CONTAINER_OF(io, struct epoll, io);
 }
 
 /* ---- the set ---- */
@@ -55,14 +55,14 @@ static int control(struct epoll *self, int operation, int descriptor, unsigned e
 {
     struct epoll_event event = {.events = events, .data.ptr = handle};
 
-    weir__figure_add(self->io.figures.controls, 1);
+    weir__counter_add(self->io.figures.controls, 1);
     return weir__sys.epoll_ctl(self->descriptor, operation, descriptor, &event) < 0 ? -errno : 0;
 }
 
 static void epoll_arm(weir__io_handle *handle)
 {
     struct epoll *self = epoll_of(handle->io);
-    unsigned wanted = weir__ready_wanted(handle);
+    unsigned wanted = weir__readiness_wanted(handle);
     int operation = handle->slot != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     int err;
 
@@ -97,7 +97,7 @@ static bool epoll_detach(weir__io_handle *handle)
 /* After an event: takes back the interest that it came of, if nobody had it even before. */
 static void take_back(weir__io_handle *handle, unsigned events, unsigned wanted_before)
 {
-    unsigned wanted = weir__ready_wanted(handle);
+    unsigned wanted = weir__readiness_wanted(handle);
 
     if ((wanted | wanted_before) == 0 && (events & (EPOLLERR | EPOLLHUP)) != 0)
         (void)epoll_detach(handle);
@@ -173,7 +173,7 @@ static int epoll_rebuild(weir__io *io)
 
     close_set(self);
     weir_list_foreach (link, &io->handles) {
-        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+        weir__io_handle *handle = WEIR_CONTAINER_OF(link, weir__io_handle, link);
 
         handle->armed = 0;
         handle->slot = 0;
@@ -182,7 +182,7 @@ static int epoll_rebuild(weir__io *io)
     if (err < 0)
         return err;
     weir_list_foreach (link, &io->handles)
-        epoll_arm(container_of(link, weir__io_handle, link));
+        epoll_arm(WEIR_CONTAINER_OF(link, weir__io_handle, link));
     return 0;
 }
 
@@ -247,7 +247,7 @@ static void find_wake(struct epoll *self)
     }
 }
 
-WEIR__UNGUARDED static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
+WEIR__NO_STACK_PROTECTOR static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
 {
     struct epoll *self = epoll_of(io);
 
@@ -257,7 +257,7 @@ WEIR__UNGUARDED static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
         return -ESTALE;
     self->cursor = 0;
     self->count = 0;
-    weir__figure_add(io->figures.waits, 1);
+    weir__counter_add(io->figures.waits, 1);
     self->count = wait_until(self, deadline_ns);
     if (self->count < 0) {
         self->count = 0;
@@ -266,7 +266,7 @@ WEIR__UNGUARDED static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
     }
     grow_if_filled(self);
     find_wake(self);
-    weir__figure_add(io->figures.events, (uint64_t)self->count);
+    weir__counter_add(io->figures.events, (uint64_t)self->count);
     return self->count;
 }
 
@@ -286,10 +286,10 @@ static bool epoll_dispatch(weir__io *io, int64_t until_ns)
         const struct epoll_event *event = &self->events[self->cursor++];
         weir__io_handle *handle = event->data.ptr;
         unsigned events = event->events;
-        unsigned wanted = weir__ready_wanted(handle);
+        unsigned wanted = weir__readiness_wanted(handle);
 
         if (weir__io_is_attached(handle))
-            weir__ready_deliver(handle, events);
+            weir__readiness_deliver(handle, events);
         if ((events & ~wanted) != 0 && handle->slot != 0)
             take_back(handle, events, wanted);
         late = weir__io_is_late(io, until_ns);
@@ -308,6 +308,6 @@ const weir__io_type weir__io_epoll = {
     .rebuild = epoll_rebuild,
     .detach = epoll_detach,
     .arm = epoll_arm,
-    .due = weir__ready_due,
-    WEIR__READY_SLOTS,
+    .due = weir__readiness_pending,
+    WEIR__READINESS_SLOTS,
 };

@@ -31,9 +31,9 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
-#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
+#include "os/system.h"
 
 #define EVENTS \
     (WEIR_FD_READABLE | WEIR_FD_WRITABLE | WEIR_FD_PRIORITY | WEIR_FD_HANGUP | WEIR_FD_ERROR)
@@ -67,7 +67,7 @@ struct weir_fd_watch {
 
 static weir_fd_watch *watch_of(weir__io_handle *handle)
 {
-    return container_of(handle, weir_fd_watch, handle);
+    return WEIR_CONTAINER_OF(handle, weir_fd_watch, handle);
 }
 
 static void drop(weir_fd_watch *watch)
@@ -75,7 +75,7 @@ static void drop(weir_fd_watch *watch)
     if (!weir__refs_release(&watch->refs))
         return;
     weir_promise_release(watch->closed);
-    weir__executor_drop(watch->loop);
+    weir__executor_weak_release(watch->loop);
     weir__free(watch);
 }
 
@@ -232,7 +232,7 @@ static const weir__io_owner owner = {
 
 static void on_shut_down(weir__member *member)
 {
-    leave(container_of(member, weir_fd_watch, member), WEIR_ECANCELED);
+    leave(WEIR_CONTAINER_OF(member, weir_fd_watch, member), WEIR_ECANCELED);
 }
 
 static const weir__member_type member_type = {.shut_down = on_shut_down};
@@ -352,12 +352,6 @@ void weir_fd_watch_release(weir_fd_watch *watch)
 
 /* ---- creation ---- */
 
-void weir_fd_watch_options_init(weir_fd_watch_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 /* Only epoll refuses files that are always ready; other backends would tell of them for ever. */
 static int ask_epoll(int descriptor)
 {
@@ -408,7 +402,7 @@ static int make(weir_executor *loop, int descriptor, const weir_fd_watch_options
         weir__free(watch);
         return err;
     }
-    weir__executor_keep(loop);
+    weir__executor_weak_retain(loop);
     watch->loop = loop;
     watch->options = *options;
     watch->descriptor = descriptor;

@@ -23,13 +23,13 @@
 
 #include <weir/error.h>
 
-#include "os/clock.h"
-#include "os/descriptor.h"
 #include "base/memory.h"
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
+#include "os/clock.h"
+#include "os/descriptor.h"
+#include "os/system.h"
 
 #define BROKEN_WAIT_MAX_NS weir_seconds(1)
 #define BROKEN_PAUSE_NS weir_ms(1)
@@ -113,7 +113,7 @@ void weir__io_destroy(weir__io *io)
     if (!io->closed)
         io->type->close(io);
     (void)weir__descriptor_close(io->wake_descriptor);
-    weir__ready_forget_batch(io);
+    weir__readiness_forget_batch(io);
     weir__free(io);
 }
 
@@ -154,8 +154,8 @@ int weir__io_rebuild(weir__io *io)
 
 void weir__io_suspend(weir__io *io)
 {
-    weir__ready_forget_batch(io); /* the memory is this thread's */
-    if (!io->closed)              /* it may be, if it could not begin again */
+    weir__readiness_forget_batch(io); /* the memory is this thread's */
+    if (!io->closed)                  /* it may be, if it could not begin again */
         io->type->close(io);
     io->closed = true;
     io->broken = true;
@@ -171,7 +171,7 @@ void weir__io_wake(weir__io *io)
 
 /* ---- waiting ---- */
 
-bool weir__io_has_due(const weir__io *io)
+bool weir__io_has_pending(const weir__io *io)
 {
     return !weir__list_is_empty(&io->due) || !weir__list_is_empty(&io->gone);
 }
@@ -186,7 +186,7 @@ __attribute__((noinline, cold)) static int wait_broken(weir__io *io, int64_t dea
     uint64_t value;
     int count;
 
-    weir__figure_add(io->figures.waits, 1);
+    weir__counter_add(io->figures.waits, 1);
     count = weir__sys.ppoll(&wake, 1, &timeout, NULL);
     if (count > 0)
         io->woken = weir__sys.read(io->wake_descriptor, &value, sizeof(value)) > 0;
@@ -197,7 +197,7 @@ __attribute__((noinline, cold)) static int wait_broken(weir__io *io, int64_t dea
 
 int weir__io_wait(weir__io *io, int64_t deadline_ns)
 {
-    if (weir__io_has_due(io))
+    if (weir__io_has_pending(io))
         deadline_ns = 0;
     else if (deadline_ns > io->retry_at_ns)
         deadline_ns = io->retry_at_ns;
@@ -216,7 +216,7 @@ bool weir__io_look(weir__io *io, int64_t until_ns)
 
 static weir__io_handle *handle_of(weir__list *due_link)
 {
-    return container_of(due_link, weir__io_handle, due_link);
+    return WEIR_CONTAINER_OF(due_link, weir__io_handle, due_link);
 }
 
 static void see_to(weir__io_handle *handle)
@@ -225,13 +225,13 @@ static void see_to(weir__io_handle *handle)
     unsigned due = handle->due;
 
     handle->due = 0;
-    if ((due & WEIR__IO_DUE_FAILED) != 0)
+    if ((due & WEIR__IO_PENDING_FAILED) != 0)
         handle->owner->failed(handle, handle->result);
-    if ((due & WEIR__IO_DUE_CONNECT) != 0)
+    if ((due & WEIR__IO_PENDING_CONNECT) != 0)
         handle->owner->connected(handle, handle->result);
-    due &= WEIR__IO_DUE_READ | WEIR__IO_DUE_WRITE;
+    due &= WEIR__IO_PENDING_READ | WEIR__IO_PENDING_WRITE;
     if (due != 0 && weir__io_is_told(handle))
-        (type->due != NULL ? type->due : weir__ready_due)(handle, due);
+        (type->due != NULL ? type->due : weir__readiness_pending)(handle, due);
 }
 
 /* The backoff ends when a parked handle has found memory. Otherwise the next try is later. */
@@ -295,9 +295,9 @@ static void dispatch_due(weir__io *io, int64_t until_ns)
  * may be closed inside, and is gone once more then. */
 static bool is_gone_for_good(weir__io_handle *handle)
 {
-    if ((handle->due & WEIR__IO_DUE_FAILED) == 0)
+    if ((handle->due & WEIR__IO_PENDING_FAILED) == 0)
         return true;
-    handle->due = WEIR__IO_DUE_DETACHED;
+    handle->due = WEIR__IO_PENDING_DETACHED;
     handle->owner->failed(handle, handle->result);
     return weir__list_is_empty(&handle->due_link);
 }
@@ -318,7 +318,7 @@ static void tell_detached(weir__io *io)
         handle->due = 0;
         handle->io = NULL;
         weir__list_remove(&handle->link);
-        weir__figure_add(io->figures.handles, -1);
+        weir__counter_add(io->figures.handles, -1);
         handle->owner->detached(handle);
     }
 }
@@ -329,7 +329,7 @@ static void tell_detached(weir__io *io)
  * does a piece of its batch, however late it is; and what of it is left does not keep new events
  * from being looked for, or handles that always have something due would starve the others.
  */
-WEIR__UNGUARDED bool weir__io_dispatch(weir__io *io, int64_t until_ns)
+WEIR__NO_STACK_PROTECTOR bool weir__io_dispatch(weir__io *io, int64_t until_ns)
 {
     bool more;
 
@@ -372,13 +372,13 @@ int weir__io_attach(weir__io *io, weir__io_handle *handle)
         return err;
     }
     weir__list_append(&io->handles, &handle->link);
-    weir__figure_add(io->figures.handles, 1);
+    weir__counter_add(io->figures.handles, 1);
     return 0;
 }
 
 static void close_descriptor(weir__io_handle *handle)
 {
-    weir__figure_add(handle->io->figures.closes, 1);
+    weir__counter_add(handle->io->figures.closes, 1);
     (void)weir__descriptor_close(handle->descriptor);
     handle->descriptor = -1;
 }
@@ -394,7 +394,7 @@ static void leave(weir__io_handle *handle, uint8_t state)
 
 void weir__io_detach(weir__io_handle *handle)
 {
-    uint8_t untold = handle->due & WEIR__IO_DUE_FAILED;
+    uint8_t untold = handle->due & WEIR__IO_PENDING_FAILED;
 
     if (handle->state >= WEIR__IO_DETACHING)
         return;
@@ -406,7 +406,7 @@ void weir__io_detach(weir__io_handle *handle)
 
 void weir__io_close(weir__io_handle *handle)
 {
-    bool gone = (handle->due & WEIR__IO_DUE_DETACHED) != 0;
+    bool gone = (handle->due & WEIR__IO_PENDING_DETACHED) != 0;
 
     if (handle->state == WEIR__IO_CLOSING)
         return;
@@ -415,10 +415,10 @@ void weir__io_close(weir__io_handle *handle)
         weir__io_handle_through(handle);
 }
 
-void weir__io_make_due(weir__io_handle *handle, unsigned due)
+void weir__io_set_pending(weir__io_handle *handle, unsigned due)
 {
     weir__io *io = handle->io;
-    weir__list *list = due == WEIR__IO_DUE_DETACHED ? &io->gone : &io->due;
+    weir__list *list = due == WEIR__IO_PENDING_DETACHED ? &io->gone : &io->due;
 
     handle->due |= (uint8_t)due;
     weir__list_remove(&handle->due_link);
@@ -429,7 +429,7 @@ void weir__io_handle_through(weir__io_handle *handle)
 {
     if (handle->state == WEIR__IO_CLOSING)
         close_descriptor(handle);
-    weir__io_make_due(handle, WEIR__IO_DUE_DETACHED);
+    weir__io_set_pending(handle, WEIR__IO_PENDING_DETACHED);
 }
 
 void weir__io_fail(weir__io_handle *handle, int err)
@@ -438,7 +438,7 @@ void weir__io_fail(weir__io_handle *handle, int err)
         return;
     leave(handle, WEIR__IO_FAILED);
     handle->result = err;
-    weir__io_make_due(handle, WEIR__IO_DUE_FAILED);
+    weir__io_set_pending(handle, WEIR__IO_PENDING_FAILED);
 }
 
 void weir__io_park(weir__io_handle *handle)
@@ -446,7 +446,7 @@ void weir__io_park(weir__io_handle *handle)
     weir__io *io = handle->io;
     bool is_due = handle->due != 0;
 
-    handle->due |= WEIR__IO_DUE_READ;
+    handle->due |= WEIR__IO_PENDING_READ;
     if (is_due)
         return; /* and tried again with what else is due */
     weir__list_append(&io->parked, &handle->due_link);

@@ -40,8 +40,8 @@
 #define WEIR__IO_RETRY_NS weir_ms(10) /* a receive that found no memory is tried again so soon */
 #define WEIR__IO_RETRY_MAX_NS weir_ms(160) /* the same after several tries: it doubles */
 #define WEIR__IO_CONTROL_SIZE 128          /* of ancillary data that come with a datagram, */
-#define WEIR__IO_RIGHTS_SIZE 1280 /* or of passed descriptors: 253, and what else may come */
-#define WEIR__IO_LOOK_AFTER 32    /* events or further reads of one handle: at the clock */
+#define WEIR__IO_FD_PASSING_SIZE 1280 /* or of passed descriptors: 253, and what else may come */
+#define WEIR__IO_LOOK_AFTER 32        /* events or further reads of one handle: at the clock */
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -136,11 +136,11 @@ enum {
 
 /* What the next dispatch has to see to: bits of `due`. */
 enum {
-    WEIR__IO_DUE_CONNECT = 1 << 0,  /* `connected` with `result` */
-    WEIR__IO_DUE_READ = 1 << 1,     /* there may be more to read, and no event will say so */
-    WEIR__IO_DUE_WRITE = 1 << 2,    /* the same for writing */
-    WEIR__IO_DUE_FAILED = 1 << 3,   /* `failed` with `result` */
-    WEIR__IO_DUE_DETACHED = 1 << 4, /* `detached` */
+    WEIR__IO_PENDING_CONNECT = 1 << 0,  /* `connected` with `result` */
+    WEIR__IO_PENDING_READ = 1 << 1,     /* there may be more to read, and no event will say so */
+    WEIR__IO_PENDING_WRITE = 1 << 2,    /* the same for writing */
+    WEIR__IO_PENDING_FAILED = 1 << 3,   /* `failed` with `result` */
+    WEIR__IO_PENDING_DETACHED = 1 << 4, /* `detached` */
 };
 
 /* How far it is from being detached. */
@@ -193,7 +193,7 @@ struct weir__io_handle {
 /* ---- the backend ---- */
 
 /* System calls by kind, events, ...: written by the loop's thread, read by everybody. */
-typedef struct weir__io_figures {
+typedef struct weir__io_stats {
     _Atomic uint64_t waits;    /* epoll_wait, poll, io_uring_enter: also those that only look */
     _Atomic uint64_t controls; /* epoll_ctl */
     _Atomic uint64_t accepts;
@@ -203,7 +203,7 @@ typedef struct weir__io_figures {
     _Atomic uint64_t closes;
     _Atomic uint64_t events;
     _Atomic uint64_t handles; /* attached now */
-} weir__io_figures;
+} weir__io_stats;
 
 typedef struct weir__io_options {
     const char *name;  /* the loop's, for the log; lent for as long as the backend lives */
@@ -278,8 +278,8 @@ struct weir__io_type {
     bool (*detach)(weir__io_handle *handle);
 
     /*
-     * Readiness (ready.c): the kernel's interest becomes what weir__ready_wanted says. On a failure
-     * it makes `failed` due.
+     * Readiness (ready.c): the kernel's interest becomes what weir__readiness_wanted says. On a
+     * failure it makes `failed` due.
      */
     void (*arm)(weir__io_handle *handle);
 
@@ -289,7 +289,8 @@ struct weir__io_type {
      */
     bool (*doubt)(weir__io_handle *handle);
 
-    /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__ready_due. */
+    /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__readiness_pending.
+     */
     void (*due)(weir__io_handle *handle, unsigned due);
 
     /* The operations, as the functions of the same name below describe them. */
@@ -321,8 +322,9 @@ struct weir__io {
     bool broken;         /* there is no kernel object: begin or rebuild failed, or it is closed */
     bool closed;         /* by weir__io_suspend */
     unsigned work;       /* done since the clock was looked at: weir__io_is_late */
-    struct weir__ready_batch *batch; /* to receive datagrams into: made when the first is wanted */
-    weir__io_figures figures;
+    struct weir__readiness_batch
+        *batch; /* to receive datagrams into: made when the first is wanted */
+    weir__io_stats figures;
 };
 
 extern const weir__io_type weir__io_epoll;
@@ -356,7 +358,7 @@ int weir__io_rebuild(weir__io *io);
 void weir__io_suspend(weir__io *io);
 
 /* Something waits for the next dispatch that no event will tell. */
-bool weir__io_has_due(const weir__io *io);
+bool weir__io_has_pending(const weir__io *io);
 
 /* Any thread: ends the current wait, or the next one. One call may end one wait or none, if it
  * comes too late. */
@@ -383,7 +385,7 @@ void weir__io_detach(weir__io_handle *handle);
 void weir__io_close(weir__io_handle *handle);
 
 /* For backends: makes bits of `due` due; and a handle that detaches is through. */
-void weir__io_make_due(weir__io_handle *handle, unsigned due);
+void weir__io_set_pending(weir__io_handle *handle, unsigned due);
 void weir__io_handle_through(weir__io_handle *handle);
 
 /* For backends: it can do nothing more for this handle; `failed` is due. */

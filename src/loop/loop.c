@@ -9,7 +9,8 @@
  * than the cap, either: so a flood of the one is no drought of the other.
  *
  * Shutting down, the members are told, and the loop goes on turning until all of them have parted
- * and no handle is attached: only then executor/lifecycle.c cancels timers and begins the quiet period.
+ * and no handle is attached: only then executor/lifecycle.c cancels timers and begins the quiet
+ * period.
  */
 #include "loop/loop.h"
 
@@ -27,7 +28,7 @@ static _Atomic unsigned looking; /* loops that look instead of sleeping */
 
 static weir__loop *loop_of(weir_executor *executor)
 {
-    return container_of(executor, weir__loop, executor);
+    return WEIR_CONTAINER_OF(executor, weir__loop, executor);
 }
 
 static int loop_create(weir_executor *executor);
@@ -36,7 +37,7 @@ weir__loop *weir__loop_of(const weir_executor *executor)
 {
     if (executor->type->create != loop_create)
         return NULL;
-    return container_of((weir_executor *)(uintptr_t)executor, weir__loop, executor);
+    return WEIR_CONTAINER_OF((weir_executor *)(uintptr_t)executor, weir__loop, executor);
 }
 
 weir__io *weir__loop_io(const weir_executor *executor)
@@ -85,7 +86,7 @@ static int loop_create(weir_executor *executor)
     err = weir__io_create(options->backend, &io, &loop->io, options->reason, options->reason_size);
     if (err < 0)
         return err;
-    err = weir__loop_figures_init(loop);
+    err = weir__loop_stats_init(loop);
     if (err < 0)
         weir__io_destroy(loop->io);
     return err;
@@ -148,7 +149,7 @@ static enum weir_wait by_strategy(weir__loop *loop)
     if (options->strategy_fn != NULL)
         return options->strategy_fn(&loop->executor, has_tasks_or_timers(&loop->executor),
                                     options->strategy_data);
-    return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_LOOK : WEIR_WAIT_SELECT;
+    return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_POLL : WEIR_WAIT_SELECT;
 }
 
 /* Asks the strategy, once in a turn. */
@@ -181,7 +182,7 @@ static void loop_wait(weir_executor *executor, int64_t deadline_ns)
 /* Something to dispatch, or to mend. */
 static bool has_io(const weir__loop *loop)
 {
-    return loop->left || loop->ready > 0 || loop->health.err < 0 || weir__io_has_due(loop->io);
+    return loop->left || loop->ready > 0 || loop->health.err < 0 || weir__io_has_pending(loop->io);
 }
 
 static bool loop_has_work(weir_executor *executor)
@@ -224,9 +225,9 @@ static bool look_for(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
     now_ns = look_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
     found = found || now_ns >= deadline_ns;
     weir__adaptive_learn(&loop->adaptive, now_ns - start_ns, found);
-    weir__figure_add(loop->figures.looks, 1);
-    weir__figure_add(loop->figures.hits, found);
-    weir__figure_add(loop->figures.look_ns, now_ns - start_ns);
+    weir__counter_add(loop->figures.looks, 1);
+    weir__counter_add(loop->figures.hits, found);
+    weir__counter_add(loop->figures.look_ns, now_ns - start_ns);
     return found;
 }
 
@@ -253,7 +254,7 @@ static bool loop_look(weir_executor *executor, int64_t deadline_ns)
     switch (choose(loop)) {
     case WEIR_WAIT_CONTINUE:
         return true;
-    case WEIR_WAIT_LOOK:
+    case WEIR_WAIT_POLL:
         if (loop->io->broken)
             return false;
         take_events(loop, 0);
@@ -294,7 +295,7 @@ static int64_t loop_dispatch(weir_executor *executor)
     unsigned events;
 
     loop->chosen = false;
-    weir__loop_mend(loop);
+    weir__loop_rebuild(loop);
     if (skips)
         return 0;
     had_io = has_io(loop);
@@ -304,9 +305,9 @@ static int64_t loop_dispatch(weir_executor *executor)
     loop->left = weir__io_dispatch(loop->io, end_of_io(executor));
     if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and the parked were not tried */
         return task_budget(loop, 0);
-    weir__figure_add(executor->figures.events, events > 0 ? events : 1);
+    weir__counter_add(executor->figures.events, events > 0 ? events : 1);
     weir__executor_look_at_clock(executor);
-    weir__figure_add(loop->figures.io_ns, executor->turn.now_ns - start_ns);
+    weir__counter_add(loop->figures.io_ns, executor->turn.now_ns - start_ns);
     return task_budget(loop, executor->turn.now_ns - start_ns);
 }
 
@@ -322,7 +323,7 @@ static bool loop_drain(weir_executor *executor, bool abort)
 static void close_handles(weir__loop *loop)
 {
     weir_list_foreach (link, &loop->io->handles) {
-        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+        weir__io_handle *handle = WEIR_CONTAINER_OF(link, weir__io_handle, link);
 
         if (handle->state < WEIR__IO_DETACHING)
             weir__io_close(handle);
@@ -341,7 +342,7 @@ static void let_go(weir__loop *loop)
     do {
         (void)weir__io_dispatch(loop->io, WEIR_NEVER);
     } while (!weir__list_is_empty(&loop->io->handles) && weir__monotonic_now() < end_ns &&
-             (weir__io_has_due(loop->io) || weir__io_wait(loop->io, end_ns) >= 0));
+             (weir__io_has_pending(loop->io) || weir__io_wait(loop->io, end_ns) >= 0));
     if (!weir__list_is_empty(&loop->io->handles))
         weir__error("loop", loop->executor.name,
                     "it has ended with %llu handles that the kernel does not let go of; their "
@@ -363,14 +364,14 @@ static void loop_end(weir_executor *executor)
         return;
     atomic_store_explicit(&loop->figures.ended_ns, weir__executor_now(executor) + 1,
                           memory_order_relaxed);
-    weir__loop_figures_deinit(loop);
+    weir__loop_stats_deinit(loop);
 }
 
 static void loop_destroy(weir_executor *executor)
 {
     weir__loop *loop = loop_of(executor);
 
-    weir__loop_figures_deinit(loop);
+    weir__loop_stats_deinit(loop);
     weir__io_destroy(loop->io);
 }
 

@@ -100,15 +100,15 @@ void weir__loop_health_init(weir__loop *loop);
 void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result);
 
 /* After the wait, awake: makes a backend anew that has failed, when it is time to. */
-void weir__loop_mend(weir__loop *loop);
+void weir__loop_rebuild(weir__loop *loop);
 
 /* There is no backend now; tries again after a pause. */
 void weir__loop_rest(weir__loop *loop);
 
 /* ---- loop_figures.c ---- */
 
-int weir__loop_figures_init(weir__loop *loop);
-void weir__loop_figures_deinit(weir__loop *loop);
+int weir__loop_stats_init(weir__loop *loop);
+void weir__loop_stats_deinit(weir__loop *loop);
 
 /* ---- backend.c ---- */
 

@@ -19,12 +19,6 @@ struct order {
     weir_executor *executor;
 };
 
-void weir_loop_options_init(weir_loop_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 static weir__loop *manual_of(const weir_executor *executor)
 {
     return executor != NULL && executor->type == &weir__manual_loop_type ? weir__loop_of(executor)

@@ -27,7 +27,7 @@ static int64_t or_zero(int64_t time_ns)
 static void read_times(const weir__loop *loop, weir_loop_stats *ret_stats)
 {
     int64_t begun_ns = read_time(&loop->figures.begun_ns), now_ns;
-    int64_t active_ns = weir__figures_read_active(&loop->executor, &now_ns);
+    int64_t active_ns = weir__executor_stats_read_active(&loop->executor, &now_ns);
     int64_t ended_ns = read_time(&loop->figures.ended_ns);
 
     ret_stats->io_ns = read_time(&loop->figures.io_ns);
@@ -37,7 +37,7 @@ static void read_times(const weir__loop *loop, weir_loop_stats *ret_stats)
         ret_stats->idle_ns = or_zero((ended_ns > 0 ? ended_ns : now_ns + 1) - begun_ns - active_ns);
 }
 
-static void read_calls(const weir__io_figures *figures, weir_loop_stats *ret_stats)
+static void read_calls(const weir__io_stats *figures, weir_loop_stats *ret_stats)
 {
     ret_stats->waits = read_figure(&figures->waits);
     ret_stats->controls = read_figure(&figures->controls);
@@ -106,7 +106,7 @@ static const struct {
     [WEIR__LOOP_METRIC_REBUILDS] = {"rebuilds", WEIR_METRIC_COUNTER, metric_rebuilds},
 };
 
-int weir__loop_figures_init(weir__loop *loop)
+int weir__loop_stats_init(weir__loop *loop)
 {
     char name[WEIR_METRIC_NAME_SIZE];
     int err = 0;
@@ -118,11 +118,11 @@ int weir__loop_figures_init(weir__loop *loop)
             weir__metric_init_read(&loop->metrics[i], metrics[i].kind, name, metrics[i].read, loop);
     }
     if (err < 0)
-        weir__loop_figures_deinit(loop);
+        weir__loop_stats_deinit(loop);
     return err;
 }
 
-void weir__loop_figures_deinit(weir__loop *loop)
+void weir__loop_stats_deinit(weir__loop *loop)
 {
     for (unsigned i = 0; i < WEIR__LOOP_METRIC_COUNT; i++)
         weir__metric_deinit(&loop->metrics[i]);

@@ -11,12 +11,12 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "os/clock.h"
 #include "base/memory.h"
-#include "os/system.h"
 #include "executor/executor.h"
 #include "loop/io.h"
 #include "loop/readiness.h"
+#include "os/clock.h"
+#include "os/system.h"
 
 #define SLOTS_MIN 16
 
@@ -32,7 +32,7 @@ struct slots {
 
 static struct slots *slots_of(weir__io *io)
 {
-    return container_of(io, struct slots, io);
+    return WEIR_CONTAINER_OF(io, struct slots, io);
 }
 
 /* ---- the slots ---- */
@@ -94,7 +94,7 @@ static bool poll_detach(weir__io_handle *handle)
 static void poll_arm(weir__io_handle *handle)
 {
     struct slots *self = slots_of(handle->io);
-    unsigned wanted = weir__ready_wanted(handle);
+    unsigned wanted = weir__readiness_wanted(handle);
     struct pollfd *poll = &self->polls[handle->slot];
 
     poll->fd = wanted != 0 ? handle->descriptor : -1;
@@ -198,7 +198,7 @@ static int poll_wait(weir__io *io, int64_t deadline_ns)
 
     if (self->ready > 0)
         return (int)self->ready; /* of the last batch */
-    weir__figure_add(io->figures.waits, 1);
+    weir__counter_add(io->figures.waits, 1);
     ready = poll_slots(self, deadline_ns);
     if (ready < 0) {
         io->interrupted = errno == EINTR;
@@ -208,7 +208,7 @@ static int poll_wait(weir__io *io, int64_t deadline_ns)
     self->cursor = self->count;
     if (ready > 0)
         take_wake(self);
-    weir__figure_add(io->figures.events, self->ready);
+    weir__counter_add(io->figures.events, self->ready);
     return (int)self->ready;
 }
 
@@ -222,7 +222,7 @@ static void dispatch_slot(weir__io_handle *handle, struct pollfd *poll)
     if ((events & POLLNVAL) != 0)
         weir__io_fail(handle, -EBADF);
     else if (weir__io_is_attached(handle))
-        weir__ready_deliver(handle, events);
+        weir__readiness_deliver(handle, events);
     if (handle->slot != 0) /* takes back the interest that nobody has any more */
         poll_arm(handle);
 }
@@ -258,6 +258,6 @@ const weir__io_type weir__io_poll = {
     .attach = poll_attach,
     .detach = poll_detach,
     .arm = poll_arm,
-    .due = weir__ready_due,
-    WEIR__READY_SLOTS,
+    .due = weir__readiness_pending,
+    WEIR__READINESS_SLOTS,
 };

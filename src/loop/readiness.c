@@ -20,9 +20,9 @@
 #include <poll.h>
 
 #include "base/memory.h"
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
+#include "os/system.h"
 
 #define WORK_SIZE (16 * 1024) /* so many bytes are as much work as another event */
 
@@ -39,7 +39,7 @@ static bool is_edge(const weir__io_handle *handle)
     return handle->io->type->edge;
 }
 
-unsigned weir__ready_wanted(const weir__io_handle *handle)
+unsigned weir__readiness_wanted(const weir__io_handle *handle)
 {
     unsigned events = 0;
 
@@ -47,19 +47,19 @@ unsigned weir__ready_wanted(const weir__io_handle *handle)
         return 0;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
         return POLLOUT; /* until then there is nothing else */
-    if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->due & WEIR__IO_DUE_WRITE) == 0)
+    if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->due & WEIR__IO_PENDING_WRITE) == 0)
         events |= POLLOUT;
     if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0 &&
-        (handle->due & WEIR__IO_DUE_READ) == 0)
+        (handle->due & WEIR__IO_PENDING_READ) == 0)
         events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
     if ((handle->wants & WEIR__IO_POLL) != 0)
         events |= handle->poll_events | POLLERR | POLLHUP;
     return events;
 }
 
-void weir__ready_watch(weir__io_handle *handle)
+void weir__readiness_watch(weir__io_handle *handle)
 {
-    if ((weir__ready_wanted(handle) & ~(unsigned)handle->armed) != 0)
+    if ((weir__readiness_wanted(handle) & ~(unsigned)handle->armed) != 0)
         handle->io->type->arm(handle);
 }
 
@@ -93,13 +93,13 @@ static void discard_errors(weir__io_handle *handle)
 static void remember(weir__io_handle *handle, uint8_t want)
 {
     if ((handle->wants & want) != 0)
-        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
     else
         handle->unread = true;
 }
 
-WEIR__UNGUARDED static void read_turn(weir__io_handle *handle, unsigned events, uint8_t want,
-                                      read_step *step)
+WEIR__NO_STACK_PROTECTOR static void read_turn(weir__io_handle *handle, unsigned events,
+                                               uint8_t want, read_step *step)
 {
     struct reading reading = {
         .left = weir__io_reads(handle),
@@ -123,9 +123,9 @@ static void start_reading(weir__io_handle *handle, uint8_t want)
     handle->wants |= want;
     if (handle->unread) {
         handle->unread = false;
-        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
     }
-    weir__ready_watch(handle);
+    weir__readiness_watch(handle);
 }
 
 /* The socket has nothing more for now. */
@@ -178,7 +178,7 @@ static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_hand
     ssize_t length;
 
     do {
-        weir__figure_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->figures.receives, 1);
         length = weir__sys.recvmsg(handle->descriptor, &header, MSG_PEEK);
     } while (length < 0 && errno == EINTR);
     if (length < 0 && errno == EAGAIN)
@@ -198,7 +198,7 @@ static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block,
     ssize_t length;
 
     do {
-        weir__figure_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->figures.receives, 1);
         length = weir__sys.recv(handle->descriptor, block->base, size, 0);
     } while (length < 0 && errno == EINTR);
     return length < 0 ? -errno : length;
@@ -216,7 +216,7 @@ receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size,
     ssize_t length;
 
     do {
-        weir__figure_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->figures.receives, 1);
         length = weir__sys.recvmsg(handle->descriptor, &header, 0);
     } while (length < 0 && errno == EINTR);
     *is_cut = *is_cut || (header.msg_flags & MSG_CTRUNC) != 0;
@@ -242,7 +242,7 @@ static void account(weir__io_handle *handle, size_t length)
 }
 
 /* A read that leaves room in the block has emptied the socket, unless it was cut. */
-WEIR__UNGUARDED static bool receive_block(weir__io_handle *handle, struct reading *reading)
+WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     const weir__io_memory *memory = &handle->io->memory;
     size_t size = weir__io_window(handle);
@@ -277,7 +277,7 @@ WEIR__UNGUARDED static bool receive_block(weir__io_handle *handle, struct readin
  * room for ancillary data is that of all datagrams, or of one that may bring descriptors. Blocks
  * that were not needed are kept for the next batch, if they are small: most are taken in vain.
  */
-struct weir__ready_batch {
+struct weir__readiness_batch {
     weir__io_block kept[WEIR__IO_READS_MAX];
     unsigned kept_count;
     size_t kept_size; /* of each */
@@ -288,19 +288,20 @@ struct weir__ready_batch {
     _Alignas(struct cmsghdr) char controls[WEIR__IO_READS_MAX][WEIR__IO_CONTROL_SIZE];
 };
 
-_Static_assert(WEIR__IO_RIGHTS_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL_SIZE, "room for one");
+_Static_assert(WEIR__IO_FD_PASSING_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL_SIZE,
+               "room for one");
 
 /* Where there is room for ancillary data, the system opens descriptors that a peer has passed. */
 static size_t control_size(const weir__io_handle *handle)
 {
     if (handle->rights)
-        return WEIR__IO_RIGHTS_SIZE;
+        return WEIR__IO_FD_PASSING_SIZE;
     return handle->packets ? 0 : WEIR__IO_CONTROL_SIZE;
 }
 
 static void prepare_message(const weir__io_handle *handle, unsigned i, size_t size)
 {
-    struct weir__ready_batch *batch = handle->io->batch;
+    struct weir__readiness_batch *batch = handle->io->batch;
 
     batch->vectors[i] = (struct iovec){batch->datagrams[i].block.base, size};
     batch->messages[i].msg_hdr = (struct msghdr){
@@ -315,7 +316,7 @@ static void prepare_message(const weir__io_handle *handle, unsigned i, size_t si
 
 static void give_kept(weir__io *io)
 {
-    struct weir__ready_batch *batch = io->batch;
+    struct weir__readiness_batch *batch = io->batch;
 
     while (batch->kept_count > 0)
         io->memory.give(io->memory.arg, &batch->kept[--batch->kept_count]);
@@ -323,7 +324,7 @@ static void give_kept(weir__io *io)
 
 static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
 {
-    struct weir__ready_batch *batch = io->batch;
+    struct weir__readiness_batch *batch = io->batch;
 
     if (batch->kept_count == 0)
         return io->memory.take(io->memory.arg, size, ret_block);
@@ -356,7 +357,7 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
 /* As many fit as are taken for a batch: before that all that were kept are used. */
 static void keep_rest(weir__io *io, unsigned from, unsigned count)
 {
-    struct weir__ready_batch *batch = io->batch;
+    struct weir__readiness_batch *batch = io->batch;
 
     while (count > from) {
         const weir__io_block *block = &batch->datagrams[--count].block;
@@ -368,7 +369,7 @@ static void keep_rest(weir__io *io, unsigned from, unsigned count)
     }
 }
 
-void weir__ready_forget_batch(weir__io *io)
+void weir__readiness_forget_batch(weir__io *io)
 {
     if (io->batch != NULL)
         give_kept(io);
@@ -398,7 +399,7 @@ static int receive_messages(weir__io_handle *handle, unsigned count)
     int received;
 
     do {
-        weir__figure_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->figures.receives, 1);
         received = weir__sys.recvmmsg(handle->descriptor, messages, count, MSG_CMSG_CLOEXEC, NULL);
     } while (received < 0 && errno == EINTR);
     if (received < 0)
@@ -408,7 +409,7 @@ static int receive_messages(weir__io_handle *handle, unsigned count)
 
 static void tell_datagrams(weir__io_handle *handle, unsigned count)
 {
-    struct weir__ready_batch *batch = handle->io->batch;
+    struct weir__readiness_batch *batch = handle->io->batch;
 
     for (unsigned i = 0; i < count; i++) {
         batch->datagrams[i].length = batch->messages[i].msg_len;
@@ -462,7 +463,7 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
     return (unsigned)received == count || reading->to_the_end;
 }
 
-void weir__ready_receive_start(weir__io_handle *handle, bool once)
+void weir__readiness_receive_start(weir__io_handle *handle, bool once)
 {
     if (!weir__io_is_attached(handle))
         return;
@@ -474,7 +475,7 @@ void weir__ready_receive_start(weir__io_handle *handle, bool once)
     start_reading(handle, WEIR__IO_RECEIVE);
 }
 
-void weir__ready_receive_stop(weir__io_handle *handle)
+void weir__readiness_receive_stop(weir__io_handle *handle)
 {
     handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
 }
@@ -482,7 +483,7 @@ void weir__ready_receive_stop(weir__io_handle *handle)
 /* ---- accepting ---- */
 
 /* What accept(2) says of a connection that is lost already, and not of the listener. */
-bool weir__ready_is_of_one_connection(int err)
+bool weir__readiness_is_of_one_connection(int err)
 {
     switch (err) {
     case -ECONNABORTED:
@@ -505,7 +506,7 @@ static bool accept_failed(weir__io_handle *handle, struct reading *reading, int 
 {
     if (err == -EAGAIN)
         return drained(handle, reading);
-    if (weir__ready_is_of_one_connection(err))
+    if (weir__readiness_is_of_one_connection(err))
         return true;
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
     reading->left = 0;
@@ -522,7 +523,7 @@ static bool accept_one(weir__io_handle *handle, struct reading *reading)
     int descriptor;
 
     reading->left--;
-    weir__figure_add(handle->io->figures.accepts, 1);
+    weir__counter_add(handle->io->figures.accepts, 1);
     descriptor = weir__sys.accept4(handle->descriptor, peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0)
         return accept_failed(handle, reading, -errno);
@@ -531,33 +532,34 @@ static bool accept_one(weir__io_handle *handle, struct reading *reading)
     return true;
 }
 
-void weir__ready_accept_start(weir__io_handle *handle)
+void weir__readiness_accept_start(weir__io_handle *handle)
 {
     if (weir__io_is_attached(handle))
         start_reading(handle, WEIR__IO_ACCEPT);
 }
 
-void weir__ready_accept_stop(weir__io_handle *handle)
+void weir__readiness_accept_stop(weir__io_handle *handle)
 {
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
 }
 
 /* ---- connecting ---- */
 
-void weir__ready_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length)
+void weir__readiness_connect(weir__io_handle *handle, const struct sockaddr *address,
+                             socklen_t length)
 {
     int err;
 
     if (!weir__io_is_attached(handle))
         return;
-    weir__figure_add(handle->io->figures.connects, 1);
+    weir__counter_add(handle->io->figures.connects, 1);
     err = weir__sys.connect(handle->descriptor, address, length) < 0 ? -errno : 0;
     if (err == -EINPROGRESS || err == -EINTR) {
         handle->wants |= WEIR__IO_CONNECT;
-        weir__ready_watch(handle);
+        weir__readiness_watch(handle);
     } else {
         handle->result = err;
-        weir__io_make_due(handle, WEIR__IO_DUE_CONNECT);
+        weir__io_set_pending(handle, WEIR__IO_PENDING_CONNECT);
     }
 }
 
@@ -574,16 +576,16 @@ static void finish_connect(weir__io_handle *handle)
 
 /* ---- polling ---- */
 
-void weir__ready_poll_start(weir__io_handle *handle, unsigned events)
+void weir__readiness_poll_start(weir__io_handle *handle, unsigned events)
 {
     if (!weir__io_is_attached(handle))
         return;
     handle->wants |= WEIR__IO_POLL;
     handle->poll_events = (uint16_t)events;
-    weir__ready_watch(handle);
+    weir__readiness_watch(handle);
 }
 
-void weir__ready_poll_stop(weir__io_handle *handle)
+void weir__readiness_poll_stop(weir__io_handle *handle)
 {
     handle->wants &= (uint8_t)~WEIR__IO_POLL;
 }
@@ -604,7 +606,7 @@ static void deliver_writable(weir__io_handle *handle)
 
 static void deliver_readable(weir__io_handle *handle, unsigned events)
 {
-    if ((handle->due & WEIR__IO_DUE_READ) != 0)
+    if ((handle->due & WEIR__IO_PENDING_READ) != 0)
         return;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
         handle->unread = is_edge(handle);
@@ -624,7 +626,7 @@ static void deliver_polled(weir__io_handle *handle, unsigned events)
         handle->owner->polled(handle, events);
 }
 
-WEIR__UNGUARDED void weir__ready_deliver(weir__io_handle *handle, unsigned events)
+WEIR__NO_STACK_PROTECTOR void weir__readiness_deliver(weir__io_handle *handle, unsigned events)
 {
     if ((events & WRITABLE) != 0)
         deliver_writable(handle);
@@ -632,16 +634,16 @@ WEIR__UNGUARDED void weir__ready_deliver(weir__io_handle *handle, unsigned event
         deliver_readable(handle, events);
     if ((handle->wants & WEIR__IO_POLL) != 0)
         deliver_polled(handle, events);
-    weir__ready_watch(handle);
+    weir__readiness_watch(handle);
 }
 
-void weir__ready_due(weir__io_handle *handle, unsigned due)
+void weir__readiness_pending(weir__io_handle *handle, unsigned due)
 {
     unsigned events = 0;
 
-    if ((due & WEIR__IO_DUE_WRITE) != 0)
+    if ((due & WEIR__IO_PENDING_WRITE) != 0)
         events |= POLLOUT;
-    if ((due & WEIR__IO_DUE_READ) != 0)
+    if ((due & WEIR__IO_PENDING_READ) != 0)
         events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
-    weir__ready_deliver(handle, events);
+    weir__readiness_deliver(handle, events);
 }

@@ -5,7 +5,7 @@
  *
  * The functions of the same name as a slot of weir__io_type are that slot: they note in `wants`
  * what the owner wants and have the backend `arm` the handle. When it hears of events it calls
- * weir__ready_deliver, which makes the calls and tells the owner, in the order connect, write,
+ * weir__readiness_deliver, which makes the calls and tells the owner, in the order connect, write,
  * read.
  */
 #ifndef WEIR_LOOP_READINESS_H
@@ -14,47 +14,49 @@
 #include "loop/io.h"
 
 /* The events to watch for, of POLLIN, POLLOUT, POLLRDHUP, ...; 0 = none. */
-unsigned weir__ready_wanted(const weir__io_handle *handle);
+unsigned weir__readiness_wanted(const weir__io_handle *handle);
 
 /* Has the backend arm the handle if the kernel does not watch for all of that. */
-void weir__ready_watch(weir__io_handle *handle);
+void weir__readiness_watch(weir__io_handle *handle);
 
 /*
  * Does what can be done now that these events have come. A handle that has more to read than a turn
  * allows is made due if the backend's events are edges. The owner may close it inside.
  */
-void weir__ready_deliver(weir__io_handle *handle, unsigned events);
+void weir__readiness_deliver(weir__io_handle *handle, unsigned events);
 
 /* The same without an event: DUE_READ, DUE_WRITE. */
-void weir__ready_due(weir__io_handle *handle, unsigned due);
+void weir__readiness_pending(weir__io_handle *handle, unsigned due);
 
-void weir__ready_accept_start(weir__io_handle *handle);
-void weir__ready_accept_stop(weir__io_handle *handle);
-void weir__ready_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length);
-void weir__ready_receive_start(weir__io_handle *handle, bool once);
-void weir__ready_receive_stop(weir__io_handle *handle);
-ssize_t weir__ready_send(weir__io_handle *handle, const struct iovec *vector, size_t count);
-ssize_t weir__ready_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages, size_t count);
-ssize_t weir__ready_send_file(weir__io_handle *handle, int file, off_t offset, size_t count);
-void weir__ready_poll_start(weir__io_handle *handle, unsigned events);
-void weir__ready_poll_stop(weir__io_handle *handle);
+void weir__readiness_accept_start(weir__io_handle *handle);
+void weir__readiness_accept_stop(weir__io_handle *handle);
+void weir__readiness_connect(weir__io_handle *handle, const struct sockaddr *address,
+                             socklen_t length);
+void weir__readiness_receive_start(weir__io_handle *handle, bool once);
+void weir__readiness_receive_stop(weir__io_handle *handle);
+ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector, size_t count);
+ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages,
+                                       size_t count);
+ssize_t weir__readiness_send_file(weir__io_handle *handle, int file, off_t offset, size_t count);
+void weir__readiness_poll_start(weir__io_handle *handle, unsigned events);
+void weir__readiness_poll_stop(weir__io_handle *handle);
 
 /* The slots of weir__io_type that are these functions. */
-#define WEIR__READY_SLOTS                                                             \
-    .accept_start = weir__ready_accept_start, .accept_stop = weir__ready_accept_stop, \
-    .connect = weir__ready_connect, .receive_start = weir__ready_receive_start,       \
-    .receive_stop = weir__ready_receive_stop, .send = weir__ready_send,               \
-    .send_datagrams = weir__ready_send_datagrams, .send_file = weir__ready_send_file, \
-    .poll_start = weir__ready_poll_start, .poll_stop = weir__ready_poll_stop
+#define WEIR__READINESS_SLOTS                                                                 \
+    .accept_start = weir__readiness_accept_start, .accept_stop = weir__readiness_accept_stop, \
+    .connect = weir__readiness_connect, .receive_start = weir__readiness_receive_start,       \
+    .receive_stop = weir__readiness_receive_stop, .send = weir__readiness_send,               \
+    .send_datagrams = weir__readiness_send_datagrams, .send_file = weir__readiness_send_file, \
+    .poll_start = weir__readiness_poll_start, .poll_stop = weir__readiness_poll_stop
 
 /* What is kept to receive datagrams into is given back. */
-void weir__ready_forget_batch(weir__io *io);
+void weir__readiness_forget_batch(weir__io *io);
 
 /* One call that sends what the socket takes now: bytes, 0 if it is full, or an error. No state
  * changes. */
-ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);
+ssize_t weir__readiness_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);
 
 /* What accept says of a connection that is lost already, and not of the listener. */
-bool weir__ready_is_of_one_connection(int err);
+bool weir__readiness_is_of_one_connection(int err);
 
 #endif

@@ -9,10 +9,10 @@
 
 #include <weir/error.h>
 
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
+#include "os/system.h"
 
 /* A file to a reader that keeps up is put off after so many calls: others get their turn. */
 #define FILE_CALLS_MAX 16
@@ -21,14 +21,14 @@
 static void wait_for_room(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
-    weir__ready_watch(handle);
+    weir__readiness_watch(handle);
 }
 
 /* The same for one that something else than the room kept: there is room, says the next turn. */
 static void go_on_later(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
-    weir__io_make_due(handle, WEIR__IO_DUE_WRITE);
+    weir__io_set_pending(handle, WEIR__IO_PENDING_WRITE);
 }
 
 /*
@@ -76,15 +76,15 @@ static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vect
                              &(struct msghdr){.msg_iov = parts, .msg_iovlen = count}, flags);
 }
 
-WEIR__UNGUARDED ssize_t weir__ready_send_now(weir__io_handle *handle, const struct iovec *vector,
-                                             size_t count)
+WEIR__NO_STACK_PROTECTOR ssize_t weir__readiness_send_now(weir__io_handle *handle,
+                                                          const struct iovec *vector, size_t count)
 {
     ssize_t sent;
 
     if (count > IOV_MAX)
         count = IOV_MAX;
     do {
-        weir__figure_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->figures.sends, 1);
         sent = send_once(handle, vector, count);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0)
@@ -92,7 +92,7 @@ WEIR__UNGUARDED ssize_t weir__ready_send_now(weir__io_handle *handle, const stru
     return sent;
 }
 
-ssize_t weir__ready_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
+ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
     ssize_t total = 0;
     int err = may_send(handle);
@@ -102,7 +102,7 @@ ssize_t weir__ready_send(weir__io_handle *handle, const struct iovec *vector, si
     while (count > 0) {
         size_t parts = count < IOV_MAX ? count : IOV_MAX;
         size_t length = vector_length(vector, parts);
-        ssize_t sent = weir__ready_send_now(handle, vector, parts);
+        ssize_t sent = weir__readiness_send_now(handle, vector, parts);
 
         if (sent < 0)
             return send_halted(handle, total, sent);
@@ -115,7 +115,8 @@ ssize_t weir__ready_send(weir__io_handle *handle, const struct iovec *vector, si
     return total;
 }
 
-ssize_t weir__ready_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages, size_t count)
+ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages,
+                                       size_t count)
 {
     size_t total = 0;
     int err = may_send(handle);
@@ -126,7 +127,7 @@ ssize_t weir__ready_send_datagrams(weir__io_handle *handle, struct mmsghdr *mess
         size_t left = count - total;
         int sent;
 
-        weir__figure_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->figures.sends, 1);
         sent = weir__sys.sendmmsg(handle->descriptor, messages + total,
                                   (unsigned)(left < IOV_MAX ? left : IOV_MAX), MSG_NOSIGNAL);
         if (sent >= 0)
@@ -137,7 +138,7 @@ ssize_t weir__ready_send_datagrams(weir__io_handle *handle, struct mmsghdr *mess
     return (ssize_t)total;
 }
 
-ssize_t weir__ready_send_file(weir__io_handle *handle, int file, off_t offset, size_t count)
+ssize_t weir__readiness_send_file(weir__io_handle *handle, int file, off_t offset, size_t count)
 {
     size_t total = 0;
     int err = may_send(handle);
@@ -151,7 +152,7 @@ ssize_t weir__ready_send_file(weir__io_handle *handle, int file, off_t offset, s
             go_on_later(handle);
             break;
         }
-        weir__figure_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->figures.sends, 1);
         sent = weir__sys.sendfile(handle->descriptor, file, &offset, count - total);
         if (sent == 0)
             return send_halted(handle, (ssize_t)total, WEIR_ETRUNCATED);

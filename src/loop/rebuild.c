@@ -46,7 +46,7 @@ void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result)
         loop->health.err = result;
         return;
     }
-    if (io->broken || (result == 0 && (deadline_ns == 0 || weir__io_has_due(io))))
+    if (io->broken || (result == 0 && (deadline_ns == 0 || weir__io_has_pending(io))))
         return;
     if (result == 0 && !io->woken && !io->interrupted && is_premature(io, deadline_ns)) {
         loop->health.premature++;
@@ -109,7 +109,7 @@ static void note_rebuilt(weir__loop *loop)
     loop->health.retry_at_ns = WEIR_NEVER;
     if (loop->health.pause_ns == 0)
         loop->health.pause_ns = PAUSE_MIN_NS / 2;
-    weir__figure_add(loop->figures.rebuilds, 1);
+    weir__counter_add(loop->figures.rebuilds, 1);
 }
 
 static void rebuild(weir__loop *loop)
@@ -137,7 +137,7 @@ static void on_failure(weir__loop *loop, int err)
         rebuild(loop);
 }
 
-void weir__loop_mend(weir__loop *loop)
+void weir__loop_rebuild(weir__loop *loop)
 {
     if (loop->health.err < 0 || loop->health.premature >= PREMATURE_MAX)
         on_failure(loop, loop->health.err);

@@ -18,9 +18,9 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/refcount.h"
+#include "loop/signals.h"
 #include "os/system.h"
 #include "os/thread.h"
-#include "loop/signals.h"
 
 #define READS_MAX 16 /* in a turn: queued real-time signals may be many */
 
@@ -126,12 +126,6 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
 }
 
 /* ---- creation and release ---- */
-
-void weir_signals_options_init(weir_signals_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 static int read_set(const weir_signals_options *options, weir__signal_set *ret_set)
 {

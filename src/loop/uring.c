@@ -55,7 +55,7 @@ static void start_receiving(weir__io_handle *handle)
 
 void weir__uring_arm(weir__io_handle *handle)
 {
-    unsigned wanted = weir__ready_wanted(handle);
+    unsigned wanted = weir__readiness_wanted(handle);
 
     if ((handle->wants & WEIR__IO_POLL) != 0) {
         weir__uring_poll_for_owner(handle, wanted);
@@ -101,7 +101,7 @@ void weir__uring_catch_up(weir__uring *self)
 {
     self->is_behind = false;
     weir_list_foreach (link, &self->io.handles) {
-        weir__io_handle *handle = container_of(link, weir__io_handle, link);
+        weir__io_handle *handle = WEIR_CONTAINER_OF(link, weir__io_handle, link);
 
         cancel_unwanted(handle);
         if (weir__io_is_attached(handle))
@@ -118,7 +118,7 @@ static bool is_through(const weir__io_handle *handle)
 
 void weir__uring_leave(weir__io_handle *handle)
 {
-    if (is_through(handle) && (handle->due & WEIR__IO_DUE_DETACHED) == 0)
+    if (is_through(handle) && (handle->due & WEIR__IO_PENDING_DETACHED) == 0)
         weir__io_handle_through(handle);
 }
 
@@ -137,7 +137,7 @@ static bool must_enter(const weir__uring *self)
 static bool has_something_to_tell(const weir__uring *self)
 {
     return self->is_behind || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
-           weir__io_has_due(&self->io);
+           weir__io_has_pending(&self->io);
 }
 
 static int wait_for_completions(weir__io *io, int64_t deadline_ns)
@@ -147,9 +147,9 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
 
     if (weir__uring_has_counted(self)) /* the turn is not over: what waits for its end gets it */
         return (int)(self->counted - *self->ring.cq.khead);
-    weir__uring_settle_doubts(self, true);
+    weir__uring_run_rechecks(self, true);
     weir__uring_watch_wake(self);
-    if (has_something_to_tell(self) || weir__uring_has_doubts(self))
+    if (has_something_to_tell(self) || weir__uring_has_rechecks(self))
         deadline_ns = 0;
     if (deadline_ns != 0 || must_enter(self))
         err = weir__uring_enter(self, deadline_ns);
@@ -175,7 +175,7 @@ static void flush(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
 
-    weir__uring_settle_doubts(self, false); /* the owner sleeps after this */
+    weir__uring_run_rechecks(self, false); /* the owner sleeps after this */
     weir__uring_watch_wake(self);
     if (io_uring_sq_ready(&self->ring) != 0)
         (void)weir__uring_submit(self);
@@ -215,11 +215,11 @@ static int attach(weir__io_handle *handle)
 static bool detach(weir__io_handle *handle)
 {
     cancel_unwanted(handle);
-    weir__uring_forget_doubt(handle);
+    weir__uring_cancel_recheck(handle);
     if (!weir__io_is_told(handle))
         weir__uring_forget_news(handle);
     else if (handle->backend != NULL)
-        weir__uring_tell_later(handle);
+        weir__uring_deliver_later(handle);
     return is_through(handle);
 }
 
@@ -241,17 +241,17 @@ static bool is_unfinished(const weir__io_handle *handle)
 /* What is kept comes first; what is read after it is read in the next turn. */
 static void see_to_due(weir__io_handle *handle, unsigned due)
 {
-    if ((due & WEIR__IO_DUE_READ) != 0 &&
+    if ((due & WEIR__IO_PENDING_READ) != 0 &&
         (handle->backend != NULL || is_unfinished(handle) || is_read_by_ring(handle))) {
-        weir__uring_tell_kept(handle);
-        due &= ~(unsigned)WEIR__IO_DUE_READ;
+        weir__uring_deliver_kept(handle);
+        due &= ~(unsigned)WEIR__IO_PENDING_READ;
     }
     if (handle->state >= WEIR__IO_DETACHING)
         weir__uring_leave(handle);
     if (due == 0 || !weir__io_is_attached(handle))
         return;
-    weir__ready_due(handle, due);
-    if ((due & WEIR__IO_DUE_READ) != 0)
+    weir__readiness_pending(handle, due);
+    if ((due & WEIR__IO_PENDING_READ) != 0)
         handle->told = handle->slot > 0;
 }
 
@@ -259,14 +259,14 @@ static void see_to_due(weir__io_handle *handle, unsigned due)
 static void start_reading(weir__io_handle *handle)
 {
     if (handle->backend != NULL)
-        weir__uring_tell_later(handle);
+        weir__uring_deliver_later(handle);
     else
         weir__uring_arm(handle);
 }
 
 static void accept_start(weir__io_handle *handle)
 {
-    weir__ready_accept_start(handle);
+    weir__readiness_accept_start(handle);
     start_reading(handle);
 }
 
@@ -278,13 +278,13 @@ static void accept_stop(weir__io_handle *handle)
 
 static void receive_start(weir__io_handle *handle, bool once)
 {
-    weir__ready_receive_start(handle, once);
+    weir__readiness_receive_start(handle, once);
     start_reading(handle);
 }
 
 static void receive_stop(weir__io_handle *handle)
 {
-    weir__ready_receive_stop(handle);
+    weir__readiness_receive_stop(handle);
     cancel_unwanted(handle);
 }
 
@@ -301,10 +301,10 @@ static void start_connect(weir__io_handle *handle, const struct sockaddr *addres
     if (address->sa_family != AF_UNIX)
         place = weir__uring_start(handle, WEIR__URING_CONNECT);
     if (place == NULL) {
-        weir__ready_connect(handle, address, length);
+        weir__readiness_connect(handle, address, length);
         return;
     }
-    weir__figure_add(handle->io->figures.connects, 1);
+    weir__counter_add(handle->io->figures.connects, 1);
     handle->wants |= WEIR__IO_CONNECT;
     io_uring_prep_connect(place, handle->descriptor, address, length);
 }
@@ -325,16 +325,16 @@ const weir__io_type weir__io_uring = {
     .attach = attach,
     .detach = detach,
     .arm = weir__uring_arm,
-    .doubt = weir__uring_doubt,
+    .doubt = weir__uring_recheck,
     .due = see_to_due,
     .accept_start = accept_start,
     .accept_stop = accept_stop,
     .connect = start_connect,
     .receive_start = receive_start,
     .receive_stop = receive_stop,
-    .send = weir__ready_send,
-    .send_datagrams = weir__ready_send_datagrams,
-    .send_file = weir__ready_send_file,
-    .poll_start = weir__ready_poll_start,
-    .poll_stop = weir__ready_poll_stop,
+    .send = weir__readiness_send,
+    .send_datagrams = weir__readiness_send_datagrams,
+    .send_file = weir__readiness_send_file,
+    .poll_start = weir__readiness_poll_start,
+    .poll_stop = weir__readiness_poll_stop,
 };

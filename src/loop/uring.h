@@ -44,16 +44,16 @@ enum weir__uring_op {
 enum {
     WEIR__URING_BULK = 1 << 0,    /* much: by poll, also if there is a ring of buffers */
     WEIR__URING_EDGES = 1 << 1,   /* polls that look first complete for nothing */
-    WEIR__URING_DOUBTED = 1 << 2, /* there may be more to read than it was told of */
+    WEIR__URING_RECHECK = 1 << 2, /* there may be more to read than it was told of */
 };
 
 typedef struct weir__uring_buffers weir__uring_buffers;
 typedef struct weir__uring_news weir__uring_news;
 
-#define WEIR__URING_DOUBTS_MAX 64
+#define WEIR__URING_RECHECKS_MAX 64
 
-struct weir__uring_doubts {
-    weir__io_handle *handles[WEIR__URING_DOUBTS_MAX];
+struct weir__uring_rechecks {
+    weir__io_handle *handles[WEIR__URING_RECHECKS_MAX];
     unsigned count;
     unsigned turns; /* that they were put off */
 };
@@ -68,14 +68,14 @@ typedef struct weir__uring {
     unsigned enter_flags; /* that the kernel knows */
     unsigned counted;     /* the completion queue's tail, as far as `wait` has looked */
     unsigned crowd;       /* completions of this turn */
-    struct weir__uring_doubts doubts;
+    struct weir__uring_rechecks doubts;
     weir__uring_news *spare;
     weir__uring_buffers *buffers; /* NULL = received by poll alone */
 } weir__uring;
 
 static inline weir__uring *weir__uring_of(weir__io *io)
 {
-    return container_of(io, weir__uring, io);
+    return WEIR_CONTAINER_OF(io, weir__uring, io);
 }
 
 /* ---- seams for tests: set them before there is a ring ---- */
@@ -216,14 +216,14 @@ struct weir__uring_news {
 };
 
 /* Tells the owner now or, if it may not be told now, later: then the handle keeps it. */
-void weir__uring_tell(weir__io_handle *handle, const weir__uring_news *what);
+void weir__uring_deliver(weir__io_handle *handle, const weir__uring_news *what);
 
 /* After each completion of a read: if it was the turn's last, the reading is complete. */
 void weir__uring_finish_reading(weir__io_handle *handle);
 
 /* Tells what is kept: in the next dispatch; now, as far as it is wanted. */
-void weir__uring_tell_later(weir__io_handle *handle);
-void weir__uring_tell_kept(weir__io_handle *handle);
+void weir__uring_deliver_later(weir__io_handle *handle);
+void weir__uring_deliver_kept(weir__io_handle *handle);
 
 /* What is kept is given back. */
 void weir__uring_forget_news(weir__io_handle *handle);
@@ -243,14 +243,14 @@ void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *
 
 /* Before a read that may be cut without saying so: true if what it leaves will be found. A handle
  * that leaves is forgotten. */
-bool weir__uring_doubt(weir__io_handle *handle);
-void weir__uring_forget_doubt(weir__io_handle *handle);
+bool weir__uring_recheck(weir__io_handle *handle);
+void weir__uring_cancel_recheck(weir__io_handle *handle);
 
 /* Before a wait: has those read again that have something left; or puts it off, if it may, and then
  * nobody may sleep yet. */
-void weir__uring_settle_doubts(weir__uring *self, bool may_put_off);
+void weir__uring_run_rechecks(weir__uring *self, bool may_put_off);
 
-static inline bool weir__uring_has_doubts(const weir__uring *self)
+static inline bool weir__uring_has_rechecks(const weir__uring *self)
 {
     return self->doubts.count > 0;
 }

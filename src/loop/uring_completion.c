@@ -5,11 +5,11 @@
  */
 #include <errno.h>
 
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
 #include "loop/uring.h"
+#include "os/system.h"
 
 #define ACCEPTS_MAX 64 /* without the ring */
 
@@ -89,7 +89,7 @@ static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
 static bool goes_on_accepting(int err)
 {
     return err == -ECANCELED || err == -EAGAIN ||
-           (err != -EOPNOTSUPP && weir__ready_is_of_one_connection(err));
+           (err != -EOPNOTSUPP && weir__readiness_is_of_one_connection(err));
 }
 
 /*
@@ -106,8 +106,8 @@ static void accept_rest(weir__io_handle *handle)
             weir__sys.accept4(handle->descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (what.result < 0)
             return;
-        weir__figure_add(handle->io->figures.accepts, 1);
-        weir__uring_tell(handle, &what);
+        weir__counter_add(handle->io->figures.accepts, 1);
+        weir__uring_deliver(handle, &what);
     }
 }
 
@@ -116,9 +116,9 @@ static void on_accept(weir__io_handle *handle, const weir__uring_completion *com
     const weir__uring_news what = {.op = WEIR__URING_ACCEPT, .result = completion->result};
 
     if (what.result >= 0)
-        weir__figure_add(handle->io->figures.accepts, 1);
+        weir__counter_add(handle->io->figures.accepts, 1);
     if (what.result >= 0 || !goes_on_accepting(what.result))
-        weir__uring_tell(handle, &what);
+        weir__uring_deliver(handle, &what);
     if (what.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
         accept_rest(handle);
     weir__uring_finish_reading(handle);
@@ -126,7 +126,7 @@ static void on_accept(weir__io_handle *handle, const weir__uring_completion *com
 
 static void on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
 {
-    weir__figure_add(handle->io->figures.receives, 1);
+    weir__counter_add(handle->io->figures.receives, 1);
     weir__uring_on_receive(handle, completion);
     weir__uring_finish_reading(handle);
 }
@@ -144,7 +144,7 @@ static void on_connect(weir__io_handle *handle, const weir__uring_completion *co
     if (!weir__io_is_attached(handle))
         return;
     if (!goes_on_connecting(what.result))
-        weir__uring_tell(handle, &what);
+        weir__uring_deliver(handle, &what);
     weir__uring_arm(handle); /* also what was started meanwhile */
 }
 
@@ -156,7 +156,7 @@ static on_completion_fn *const on_completion[WEIR__URING_OP_COUNT] = {
     [WEIR__URING_RECEIVE] = on_receive,
 };
 
-WEIR__UNGUARDED bool weir__uring_complete_next(weir__uring *self)
+WEIR__NO_STACK_PROTECTOR bool weir__uring_complete_next(weir__uring *self)
 {
     weir__uring_completion completion;
     weir__io_handle *handle;
@@ -166,7 +166,7 @@ WEIR__UNGUARDED bool weir__uring_complete_next(weir__uring *self)
     handle = completion.handle;
     if (handle == NULL)
         return true;
-    weir__figure_add(self->io.figures.events, 1);
+    weir__counter_add(self->io.figures.events, 1);
     if (completion.result == -EBADF)
         weir__uring_lose(handle, -EBADF);
     on_completion[completion.op](handle, &completion);

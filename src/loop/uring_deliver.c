@@ -8,9 +8,9 @@
  */
 #include <errno.h>
 
-#include "os/descriptor.h"
 #include "base/memory.h"
 #include "loop/uring.h"
+#include "os/descriptor.h"
 
 /* ---- what is kept ---- */
 
@@ -160,10 +160,10 @@ static void tell(weir__io_handle *handle, const weir__uring_news *what)
     }
 }
 
-void weir__uring_tell_later(weir__io_handle *handle)
+void weir__uring_deliver_later(weir__io_handle *handle)
 {
     if (weir__io_is_told(handle))
-        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
 /*
@@ -176,7 +176,7 @@ static void keep(weir__io_handle *handle, const weir__uring_news *what)
 
     if (append(handle, what) == 0) {
         if (is_settling)
-            weir__uring_tell_later(handle);
+            weir__uring_deliver_later(handle);
     } else if (!is_settling && handle->backend == NULL && is_wanted(handle, what)) {
         tell(handle, what);
     } else {
@@ -185,7 +185,7 @@ static void keep(weir__io_handle *handle, const weir__uring_news *what)
     }
 }
 
-void weir__uring_tell(weir__io_handle *handle, const weir__uring_news *what)
+void weir__uring_deliver(weir__io_handle *handle, const weir__uring_news *what)
 {
     if (!weir__io_is_told(handle))
         discard(handle, what);
@@ -209,19 +209,19 @@ void weir__uring_finish_reading(weir__io_handle *handle)
         return;
     if (weir__uring_of(handle->io)->is_settling) {
         if (handle->told > 0)
-            weir__uring_tell_later(handle);
+            weir__uring_deliver_later(handle);
         return;
     }
     if (handle->told > 0 && weir__io_is_told(handle))
         handle->owner->read_complete(handle);
     handle->told = 0;
     if (handle->backend != NULL && is_wanted(handle, first(handle)))
-        weir__uring_tell_later(handle);
+        weir__uring_deliver_later(handle);
     else if (weir__io_is_attached(handle) && !goes_on(handle))
         weir__uring_arm(handle);
 }
 
-void weir__uring_tell_kept(weir__io_handle *handle)
+void weir__uring_deliver_kept(weir__io_handle *handle)
 {
     while (handle->backend != NULL && handle->told < weir__io_reads(handle)) {
         weir__uring_news what = *first(handle);

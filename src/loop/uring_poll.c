@@ -16,10 +16,10 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "loop/readiness.h"
 #include "loop/uring.h"
+#include "os/system.h"
 
 #define URGENT (POLLPRI | POLLRDBAND)
 #define READ_EVENTS (POLLIN | POLLRDHUP | URGENT)
@@ -104,11 +104,11 @@ static void read_or_remember(weir__io_handle *handle, unsigned events)
 {
     events = read_events(events);
     if (handle->told == 0)
-        weir__ready_deliver(handle, events);
+        weir__readiness_deliver(handle, events);
     else if ((events & ~(unsigned)POLLIN) == 0 && !handle->unread)
         return;
     else if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0)
-        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
     else
         handle->unread = true;
     handle->told = 1;
@@ -138,7 +138,7 @@ static void tell_owner(weir__io_handle *handle, unsigned events)
         handle->manner |= WEIR__URING_EDGES;
         return;
     }
-    weir__ready_deliver(handle, events);
+    weir__readiness_deliver(handle, events);
     handle->told = 1;
     if (hears_only_edges(handle))
         weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one looks first */
@@ -156,16 +156,16 @@ static void hear(weir__io_handle *handle, unsigned events)
         read_or_remember(handle, events);
 }
 
-/* weir__ready_deliver has armed what it found missing; it does not know that a poll has ended, or
- * that the ring of buffers may be the better way by now. */
+/* weir__readiness_deliver has armed what it found missing; it does not know that a poll has ended,
+ * or that the ring of buffers may be the better way by now. */
 static void go_on(weir__io_handle *handle, bool has_ended)
 {
     if (has_ended || weir__uring_receives_by_ring(handle))
         weir__uring_arm(handle);
 }
 
-WEIR__UNGUARDED void weir__uring_on_poll(weir__io_handle *handle,
-                                         const weir__uring_completion *completion)
+WEIR__NO_STACK_PROTECTOR void weir__uring_on_poll(weir__io_handle *handle,
+                                                  const weir__uring_completion *completion)
 {
     bool has_ended = (completion->flags & IORING_CQE_F_MORE) == 0;
 
@@ -190,7 +190,7 @@ void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *
         handle->manner |= WEIR__URING_EDGES;
     } else if (completion->result > 0) {
         weir__uring_cancel(handle, WEIR__URING_ROOM); /* if it would go on */
-        weir__ready_deliver(handle, POLLOUT);
+        weir__readiness_deliver(handle, POLLOUT);
     }
     weir__uring_arm(handle);
 }

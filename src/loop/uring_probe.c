@@ -13,8 +13,8 @@
 
 #include <weir/base.h>
 
-#include "os/clock.h"
 #include "loop/uring.h"
+#include "os/clock.h"
 
 #define ROUND_TRIP_NS weir_ms(50)
 

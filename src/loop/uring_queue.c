@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "os/clock.h"
 #include "executor/executor.h"
 #include "loop/uring.h"
+#include "os/clock.h"
 
 _Static_assert(_Alignof(weir__io_handle) > WEIR__URING_OP_MASK, "the low bits are not free");
 
@@ -38,7 +38,7 @@ static int enter(weir__uring *self, unsigned wait, unsigned flags, const void *a
     int err = weir__uring_system.enter((unsigned)self->ring.ring_fd, publish_tail(&self->ring),
                                        wait, flags, (sigset_t *)(uintptr_t)argument, size);
 
-    weir__figure_add(self->io.figures.waits, 1);
+    weir__counter_add(self->io.figures.waits, 1);
     return err;
 }
 

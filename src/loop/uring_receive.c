@@ -17,10 +17,10 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "os/pages.h"
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
 #include "loop/uring.h"
+#include "os/pages.h"
 
 #define BUFFER_SIZE 8192
 #define BUFFER_COUNT 256 /* a power of two; together they fit into the second cache */
@@ -219,8 +219,8 @@ static bool is_nothing(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-WEIR__UNGUARDED void weir__uring_on_receive(weir__io_handle *handle,
-                                            const weir__uring_completion *completion)
+WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle,
+                                                     const weir__uring_completion *completion)
 {
     weir__uring_buffers *buffers = weir__uring_of(handle->io)->buffers;
     const weir__io_memory *memory = &handle->io->memory;
@@ -236,5 +236,5 @@ WEIR__UNGUARDED void weir__uring_on_receive(weir__io_handle *handle,
     }
     if (what.result > 0)
         judge(handle, (size_t)what.result);
-    weir__uring_tell(handle, &what);
+    weir__uring_deliver(handle, &what);
 }

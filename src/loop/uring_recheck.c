@@ -12,54 +12,54 @@
  */
 #include <poll.h>
 
-#include "os/system.h"
 #include "loop/uring.h"
+#include "os/system.h"
 
 #define CROWD_MIN 4  /* completions of a turn: with fewer to share it the question costs more */
 #define TURNS_MAX 32 /* that it may be put off */
 
-bool weir__uring_doubt(weir__io_handle *handle)
+bool weir__uring_recheck(weir__io_handle *handle)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    struct weir__uring_doubts *doubts = &self->doubts;
+    struct weir__uring_rechecks *doubts = &self->doubts;
 
-    if ((handle->manner & WEIR__URING_DOUBTED) != 0)
+    if ((handle->manner & WEIR__URING_RECHECK) != 0)
         return true;
-    if (self->crowd < CROWD_MIN || doubts->count == WEIR__URING_DOUBTS_MAX)
+    if (self->crowd < CROWD_MIN || doubts->count == WEIR__URING_RECHECKS_MAX)
         return false;
     doubts->handles[doubts->count++] = handle;
-    handle->manner |= WEIR__URING_DOUBTED;
+    handle->manner |= WEIR__URING_RECHECK;
     return true;
 }
 
-void weir__uring_forget_doubt(weir__io_handle *handle)
+void weir__uring_cancel_recheck(weir__io_handle *handle)
 {
-    struct weir__uring_doubts *doubts = &weir__uring_of(handle->io)->doubts;
+    struct weir__uring_rechecks *doubts = &weir__uring_of(handle->io)->doubts;
     unsigned i = 0;
 
-    if ((handle->manner & WEIR__URING_DOUBTED) == 0)
+    if ((handle->manner & WEIR__URING_RECHECK) == 0)
         return;
     while (doubts->handles[i] != handle)
         i++;
     doubts->handles[i] = doubts->handles[--doubts->count];
-    handle->manner &= (uint8_t)~WEIR__URING_DOUBTED;
+    handle->manner &= (uint8_t)~WEIR__URING_RECHECK;
 }
 
 static void settle(weir__io_handle *handle, bool has_more)
 {
-    handle->manner &= (uint8_t)~WEIR__URING_DOUBTED;
+    handle->manner &= (uint8_t)~WEIR__URING_RECHECK;
     if (!has_more || !weir__io_is_attached(handle))
         return;
     if ((handle->wants & WEIR__IO_RECEIVE) == 0)
         handle->unread = true;
-    else if ((handle->due & WEIR__IO_DUE_READ) == 0)
-        weir__io_make_due(handle, WEIR__IO_DUE_READ);
+    else if ((handle->due & WEIR__IO_PENDING_READ) == 0)
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
 /* If the system does not say, there may be more of each. */
-static void ask(struct weir__uring_doubts *doubts)
+static void ask(struct weir__uring_rechecks *doubts)
 {
-    struct pollfd entries[WEIR__URING_DOUBTS_MAX];
+    struct pollfd entries[WEIR__URING_RECHECKS_MAX];
     unsigned count = doubts->count;
     bool is_unknown;
 
@@ -72,9 +72,9 @@ static void ask(struct weir__uring_doubts *doubts)
     doubts->turns = 0;
 }
 
-void weir__uring_settle_doubts(weir__uring *self, bool may_put_off)
+void weir__uring_run_rechecks(weir__uring *self, bool may_put_off)
 {
-    struct weir__uring_doubts *doubts = &self->doubts;
+    struct weir__uring_rechecks *doubts = &self->doubts;
 
     if (doubts->count == 0)
         return;

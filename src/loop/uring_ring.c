@@ -6,9 +6,9 @@
  */
 #include <weir/error.h>
 
-#include "os/clock.h"
 #include "base/log.h"
 #include "loop/uring.h"
+#include "os/clock.h"
 
 #define SETTLE_NS weir_seconds(1)
 #define WORKERS_MAX 2
@@ -65,7 +65,7 @@ static void close_ring(weir__uring *self, bool buffers_in_use)
 static bool is_any_in_flight(weir__uring *self)
 {
     weir_list_foreach (link, &self->io.handles) {
-        if (container_of(link, weir__io_handle, link)->in_flight != 0)
+        if (WEIR_CONTAINER_OF(link, weir__io_handle, link)->in_flight != 0)
             return true;
     }
     return false;
@@ -132,7 +132,7 @@ static void give_up_ring(weir__uring *self)
         return;
     settle(self);
     weir_list_foreach (link, &self->io.handles)
-        receives |= forget_operations(container_of(link, weir__io_handle, link));
+        receives |= forget_operations(WEIR_CONTAINER_OF(link, weir__io_handle, link));
     close_ring(self, receives && !weir__uring_halt(self));
 }
 

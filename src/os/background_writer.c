@@ -15,12 +15,12 @@
 
 #include <weir/error.h>
 
+#include "base/log.h"
+#include "base/memory.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/file.h"
 #include "os/futex.h"
-#include "base/log.h"
-#include "base/memory.h"
 #include "os/thread.h"
 
 #define SPARES_MAX 2

@@ -13,10 +13,10 @@
 #include <stdatomic.h>
 
 #include "base/memory.h"
-#include "os/thread.h"
 #include "base/no_stack_protector.h"
+#include "os/thread.h"
 
-WEIR__UNGUARDED int64_t weir__monotonic_now(void)
+WEIR__NO_STACK_PROTECTOR int64_t weir__monotonic_now(void)
 {
     struct timespec now;
 
@@ -62,12 +62,12 @@ struct weir_manual_clock {
 
 static weir_manual_clock *manual_of(weir_clock *clock)
 {
-    return container_of(clock, weir_manual_clock, clock);
+    return WEIR_CONTAINER_OF(clock, weir_manual_clock, clock);
 }
 
 static int64_t manual_now(const weir_clock *clock)
 {
-    /* The clock is the first member; container_of would lose the const. */
+    /* The clock is the first member; WEIR_CONTAINER_OF would lose the const. */
     return atomic_load(&((const weir_manual_clock *)clock)->now_ns);
 }
 

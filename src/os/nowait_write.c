@@ -86,7 +86,7 @@ static bool is_final(ssize_t written)
     return written >= 0 || written == -EAGAIN || written == -EPIPE || written == -EBADF;
 }
 
-ssize_t weir__instant_write(int descriptor, const void *bytes, size_t length, unsigned ways)
+ssize_t weir__nowait_write(int descriptor, const void *bytes, size_t length, unsigned ways)
 {
     static ssize_t (*const writers[])(int, const void *, size_t) = {write_by_flag, write_by_opening,
                                                                     write_by_polling};

@@ -25,6 +25,6 @@ enum {
  * none now, or -errno. A regular file is always written, and may take the time that its disk takes.
  * Thread: any.
  */
-ssize_t weir__instant_write(int descriptor, const void *bytes, size_t length, unsigned ways);
+ssize_t weir__nowait_write(int descriptor, const void *bytes, size_t length, unsigned ways);
 
 #endif

@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/descriptor.h"
 #include "base/memory.h"
+#include "os/descriptor.h"
 #include "os/system.h"
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "os/clock.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/thread.h"
 
 /* A product of two 64-bit numbers; not in ISO C, but in every compiler for our platforms. */

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "os/clock.h"
 #include "base/local.h"
 #include "base/memory.h"
+#include "os/clock.h"
 
 #define NAME_SIZE 16 /* the kernel's limit, with the end */
 

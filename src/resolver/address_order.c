@@ -29,7 +29,7 @@ static void put_first(int family, weir_address *addresses, size_t count)
     }
 }
 
-size_t weir__arrange(enum weir_family family, weir_address *addresses, size_t count)
+size_t weir__address_order(enum weir_family family, weir_address *addresses, size_t count)
 {
     switch (family) {
     case WEIR_FAMILY_IPV4_ONLY:
@@ -69,7 +69,7 @@ static const weir_address *move_on(const weir_addresses *addresses, size_t index
     return &addresses->addresses[index];
 }
 
-weir_addresses *weir__arrange_turn(const weir_addresses *addresses, unsigned turn, uint16_t port)
+weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned turn, uint16_t port)
 {
     weir_address *list;
     weir_addresses *turned = weir__addresses_alloc(addresses->count, &list);

@@ -9,10 +9,10 @@
 
 /* Leaves out the addresses that are not wanted, and puts those first that are preferred; otherwise
  * the order stays. Returns how many are left. */
-size_t weir__arrange(enum weir_family family, weir_address *addresses, size_t count);
+size_t weir__address_order(enum weir_family family, weir_address *addresses, size_t count);
 
 /* Copies addresses, those of each family moved on by `turn` places, and sets their port. NULL = no
  * memory. */
-weir_addresses *weir__arrange_turn(const weir_addresses *addresses, unsigned turn, uint16_t port);
+weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned turn, uint16_t port);
 
 #endif

@@ -22,19 +22,19 @@
 
 /* ---- answers ---- */
 
-static weir__query *query_of(weir__list *link)
+static weir__resolve_request *query_of(weir__list *link)
 {
-    return container_of(link, weir__query, link);
+    return WEIR_CONTAINER_OF(link, weir__resolve_request, link);
 }
 
 void weir__lookup_answer(weir_promise *promise, const char *host, int err,
                          const weir_addresses *addresses, unsigned turn)
 {
-    weir__query *query = weir__promise_extra(promise);
+    weir__resolve_request *query = weir__promise_extra(promise);
     weir_addresses *answer = NULL;
 
     if (err == 0) {
-        answer = weir__arrange_turn(addresses, turn, query->port);
+        answer = weir__address_rotate(addresses, turn, query->port);
         err = answer != NULL ? 0 : -ENOMEM;
     }
     if (err == 0)
@@ -44,7 +44,7 @@ void weir__lookup_answer(weir_promise *promise, const char *host, int err,
 }
 
 /* With the lock: moves those who wait to a list of the caller's. Returns how many they are. */
-static unsigned take_queries(weir__question *question, weir__list *ret_queries)
+static unsigned take_queries(weir__query *question, weir__list *ret_queries)
 {
     unsigned count = 0;
 
@@ -87,14 +87,14 @@ static struct found look_up(weir__system_resolver *self, const char *host)
     struct found found = {0};
     size_t count = weir__hosts_find(&self->hosts, host, addresses, ADDRESSES_MAX);
 
-    count = weir__arrange(self->family, addresses, count);
+    count = weir__address_order(self->family, addresses, count);
     if (count == 0) {
         found.err = self->lookup(host, family_of(self->family), addresses, ADDRESSES_MAX, &count);
         found.ttl_ns = found.err == 0              ? self->ttl_ns
                        : found.err == WEIR_ENOHOST ? self->negative_ttl_ns
                                                    : 0;
         if (found.err == 0)
-            count = weir__arrange(self->family, addresses, count);
+            count = weir__address_order(self->family, addresses, count);
     }
     if (found.err == 0 && count == 0)
         found.err = WEIR_ENOHOST;
@@ -104,21 +104,21 @@ static struct found look_up(weir__system_resolver *self, const char *host)
 }
 
 /* With the lock: the answer is kept for those who will ask, or not. */
-static void keep(weir__system_resolver *self, weir__question *question, const struct found *found)
+static void keep(weir__system_resolver *self, weir__query *question, const struct found *found)
 {
     if (found->ttl_ns == 0 || (found->err < 0 && found->err != WEIR_ENOHOST)) {
-        weir__questions_drop(&self->questions, question);
+        weir__queries_remove(&self->questions, question);
         return;
     }
     question->err = found->err;
     question->expires_ns = weir__deadline(weir__clock_now(self->clock), found->ttl_ns);
     if (found->addresses != NULL)
         question->addresses = weir_addresses_retain(found->addresses);
-    weir__questions_keep(&self->questions, question, self->cache_max);
+    weir__queries_store(&self->questions, question, self->cache_max);
 }
 
 /* Answered without the lock: then the question may be gone, so its host is copied before. */
-static void settle(weir__system_resolver *self, weir__question *question, const struct found *found)
+static void settle(weir__system_resolver *self, weir__query *question, const struct found *found)
 {
     char host[WEIR__HOST_MAX + 2];
     weir__list queries;
@@ -131,7 +131,7 @@ static void settle(weir__system_resolver *self, weir__question *question, const 
     self->stats.failures += found->err < 0;
     count = take_queries(question, &queries);
     if (self->round_robin)
-        turn = weir__questions_take_turns(&self->questions, question, count);
+        turn = weir__queries_take_turns(&self->questions, question, count);
     keep(self, question, found);
     weir__mutex_unlock(&self->lock);
     while ((promise = pop_promise(&queries)) != NULL) {
@@ -145,7 +145,7 @@ static void settle(weir__system_resolver *self, weir__question *question, const 
 /* ---- workers ---- */
 
 /* With the lock: nobody wants to know any more; those who do not are let go of. */
-static bool is_moot(weir__question *question, weir__list *moot)
+static bool is_moot(weir__query *question, weir__list *moot)
 {
     weir_list_foreach (link, &question->queries) {
         if (!weir_promise_is_done(weir__promise_of_extra(query_of(link))))
@@ -157,12 +157,12 @@ static bool is_moot(weir__question *question, weir__list *moot)
 }
 
 /* With the lock: the next question that somebody wants to have answered. */
-static weir__question *next_question(weir__system_resolver *self, weir__list *moot)
+static weir__query *next_question(weir__system_resolver *self, weir__list *moot)
 {
-    weir__question *question;
+    weir__query *question;
 
-    while ((question = weir__questions_next(&self->questions)) != NULL && is_moot(question, moot))
-        weir__questions_drop(&self->questions, question);
+    while ((question = weir__queries_next(&self->questions)) != NULL && is_moot(question, moot))
+        weir__queries_remove(&self->questions, question);
     return question;
 }
 
@@ -170,7 +170,7 @@ static weir__question *next_question(weir__system_resolver *self, weir__list *mo
 static bool work(weir__resolver_worker *worker)
 {
     weir__system_resolver *self = worker->resolver;
-    weir__question *question;
+    weir__query *question;
     weir_promise *promise;
     struct found found;
     weir__list moot;
@@ -197,12 +197,12 @@ static bool work(weir__resolver_worker *worker)
 static void resign(weir__resolver_worker *worker, int err)
 {
     weir__system_resolver *self = worker->resolver;
-    weir__question *question = NULL;
+    weir__query *question = NULL;
 
     do {
         weir__mutex_lock(&self->lock);
         if (self->busy_count == 1)
-            question = weir__questions_next(&self->questions);
+            question = weir__queries_next(&self->questions);
         if (self->busy_count > 1 || question == NULL) {
             worker->is_busy = false;
             self->busy_count--;

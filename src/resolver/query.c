@@ -5,17 +5,17 @@
 
 #include "base/memory.h"
 
-void weir__questions_init(weir__questions *questions)
+void weir__queries_init(weir__queries *questions)
 {
-    *questions = (weir__questions){0};
+    *questions = (weir__queries){0};
     weir__string_map_init(&questions->by_host);
     weir__list_init(&questions->queue);
     weir__list_init(&questions->answered);
 }
 
-void weir__questions_drop(weir__questions *questions, weir__question *question)
+void weir__queries_remove(weir__queries *questions, weir__query *question)
 {
-    if (question->state == WEIR__QUESTION_ANSWERED)
+    if (question->state == WEIR__QUERY_ANSWERED)
         questions->answered_count--;
     weir__list_remove(&question->link);
     weir__string_map_remove(&questions->by_host, &question->node);
@@ -25,41 +25,41 @@ void weir__questions_drop(weir__questions *questions, weir__question *question)
     weir__free(question);
 }
 
-static weir__question *of_link(weir__list *link)
+static weir__query *of_link(weir__list *link)
 {
-    return container_of(link, weir__question, link);
+    return WEIR_CONTAINER_OF(link, weir__query, link);
 }
 
-void weir__questions_flush(weir__questions *questions)
+void weir__queries_flush(weir__queries *questions)
 {
     questions->flushes++;
     while (!weir__list_is_empty(&questions->answered))
-        weir__questions_drop(questions, of_link(questions->answered.next));
+        weir__queries_remove(questions, of_link(questions->answered.next));
 }
 
-weir__question *weir__questions_find(weir__questions *questions, const char *host, int64_t now_ns)
+weir__query *weir__queries_find(weir__queries *questions, const char *host, int64_t now_ns)
 {
     weir__string_node *node = weir__string_map_find(&questions->by_host, host);
-    weir__question *question;
+    weir__query *question;
 
     if (node == NULL)
         return NULL;
-    question = container_of(node, weir__question, node);
-    if (question->state != WEIR__QUESTION_ANSWERED || now_ns < question->expires_ns)
+    question = WEIR_CONTAINER_OF(node, weir__query, node);
+    if (question->state != WEIR__QUERY_ANSWERED || now_ns < question->expires_ns)
         return question;
-    weir__questions_drop(questions, question);
+    weir__queries_remove(questions, question);
     return NULL;
 }
 
-static unsigned *turn_of(weir__questions *questions, const weir__question *question)
+static unsigned *turn_of(weir__queries *questions, const weir__query *question)
 {
-    return &questions->turns[question->node.item.key % WEIR__QUESTION_TURNS];
+    return &questions->turns[question->node.item.key % WEIR__QUERY_TURNS];
 }
 
-weir__question *weir__questions_add(weir__questions *questions, const char *host)
+weir__query *weir__queries_add(weir__queries *questions, const char *host)
 {
     size_t size = strlen(host) + 1;
-    weir__question *question = weir__zalloc(sizeof(*question) + size);
+    weir__query *question = weir__zalloc(sizeof(*question) + size);
 
     if (question == NULL)
         return NULL;
@@ -71,8 +71,7 @@ weir__question *weir__questions_add(weir__questions *questions, const char *host
     return question;
 }
 
-unsigned weir__questions_take_turns(weir__questions *questions, weir__question *question,
-                                    unsigned count)
+unsigned weir__queries_take_turns(weir__queries *questions, weir__query *question, unsigned count)
 {
     unsigned turn = question->turn;
 
@@ -81,27 +80,27 @@ unsigned weir__questions_take_turns(weir__questions *questions, weir__question *
     return turn;
 }
 
-weir__question *weir__questions_next(weir__questions *questions)
+weir__query *weir__queries_next(weir__queries *questions)
 {
     weir__list *link = weir__list_pop(&questions->queue);
-    weir__question *question;
+    weir__query *question;
 
     if (link == NULL)
         return NULL;
     question = of_link(link);
-    question->state = WEIR__QUESTION_RUNNING;
+    question->state = WEIR__QUERY_RUNNING;
     question->flushes = questions->flushes;
     return question;
 }
 
-void weir__questions_keep(weir__questions *questions, weir__question *question, size_t max)
+void weir__queries_store(weir__queries *questions, weir__query *question, size_t max)
 {
     if (question->flushes != questions->flushes) {
-        weir__questions_drop(questions, question);
+        weir__queries_remove(questions, question);
         return;
     }
-    question->state = WEIR__QUESTION_ANSWERED;
+    question->state = WEIR__QUERY_ANSWERED;
     weir__list_append(&questions->answered, &question->link);
     if (++questions->answered_count > max)
-        weir__questions_drop(questions, of_link(questions->answered.next));
+        weir__queries_remove(questions, of_link(questions->answered.next));
 }

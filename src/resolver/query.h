@@ -13,63 +13,62 @@
 #include "base/list.h"
 #include "base/string_map.h"
 
-enum weir__question_state {
-    WEIR__QUESTION_QUEUED,
-    WEIR__QUESTION_RUNNING,
-    WEIR__QUESTION_ANSWERED,
+enum weir__query_state {
+    WEIR__QUERY_QUEUED,
+    WEIR__QUERY_RUNNING,
+    WEIR__QUERY_ANSWERED,
 };
 
-#define WEIR__QUESTION_TURNS 256
+#define WEIR__QUERY_TURNS 256
 
-typedef struct weir__question {
+typedef struct weir__query {
     weir__string_node node;
     weir__list link;    /* of the queue, or of the answered ones */
     weir__list queries; /* who waits for the answer */
-    enum weir__question_state state;
+    enum weir__query_state state;
     int err;
     weir_addresses *addresses; /* with port 0; NULL if err < 0 */
     int64_t expires_ns;
     unsigned turn;    /* that comes next: how many have been taken */
     unsigned flushes; /* that there had been when it began to run */
     char host[];
-} weir__question;
+} weir__query;
 
-typedef struct weir__questions {
+typedef struct weir__queries {
     weir__string_map by_host;
     weir__list queue;
     weir__list answered; /* the oldest first */
     size_t answered_count;
     unsigned flushes;
-    unsigned turns[WEIR__QUESTION_TURNS]; /* where hosts go on that were not kept, by their hash;
+    unsigned turns[WEIR__QUERY_TURNS]; /* where hosts go on that were not kept, by their hash;
                                              few share one, and then each skips some */
-} weir__questions;
+} weir__queries;
 
-void weir__questions_init(weir__questions *questions);
+void weir__queries_init(weir__queries *questions);
 
 /* Drops those that are answered; those that run will be, too. */
-void weir__questions_flush(weir__questions *questions);
+void weir__queries_flush(weir__queries *questions);
 
 /* NULL if it was not asked for, or the answer has expired. */
-weir__question *weir__questions_find(weir__questions *questions, const char *host, int64_t now_ns);
+weir__query *weir__queries_find(weir__queries *questions, const char *host, int64_t now_ns);
 
 /* Queues a new one. NULL = no memory. */
-weir__question *weir__questions_add(weir__questions *questions, const char *host);
+weir__query *weir__queries_add(weir__queries *questions, const char *host);
 
 /* Takes so many turns, and returns the first of them. */
-unsigned weir__questions_take_turns(weir__questions *questions, weir__question *question,
-                                    unsigned count);
+unsigned weir__queries_take_turns(weir__queries *questions, weir__query *question, unsigned count);
 
 /* The oldest of the queue, which is then running; NULL if there is none. */
-weir__question *weir__questions_next(weir__questions *questions);
+weir__query *weir__queries_next(weir__queries *questions);
 
 /* Keeps a running one that has its answer, and no more than `max` of them; drops it if there was a
  * flush meanwhile. */
-void weir__questions_keep(weir__questions *questions, weir__question *question, size_t max);
+void weir__queries_store(weir__queries *questions, weir__query *question, size_t max);
 
 /* Takes it out and frees it, with its addresses; nobody waits for it. */
-void weir__questions_drop(weir__questions *questions, weir__question *question);
+void weir__queries_remove(weir__queries *questions, weir__query *question);
 
-static inline size_t weir__questions_pending(const weir__questions *questions)
+static inline size_t weir__queries_pending(const weir__queries *questions)
 {
     return weir__string_map_count(&questions->by_host) - questions->answered_count;
 }

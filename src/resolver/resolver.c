@@ -10,10 +10,10 @@
 
 #include <weir/error.h>
 
+#include "base/addresses.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/promise.h"
-#include "base/addresses.h"
 #include "resolver/host_name.h"
 
 /* ---- life ---- */
@@ -112,7 +112,7 @@ int weir_resolver_resolve(weir_resolver *resolver, const char *text, weir_execut
         err = weir__host_parse(text, &host);
     if (err != 0)
         return err;
-    promise = weir__promise_create_with(executor, sizeof(weir__query));
+    promise = weir__promise_create_with(executor, sizeof(weir__resolve_request));
     if (promise == NULL)
         return -ENOMEM;
     if (is_number)

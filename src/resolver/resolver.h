@@ -17,10 +17,10 @@ struct weir_resolver {
 };
 
 /* What the promise of a resolution has behind it: for the resolver that it is given to. */
-typedef struct weir__query {
+typedef struct weir__resolve_request {
     weir__list link;
     uint16_t port;
-} weir__query;
+} weir__resolve_request;
 
 /* Completes a promise with addresses. */
 int weir__resolver_succeed(weir_promise *promise, weir_addresses *taken);

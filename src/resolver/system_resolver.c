@@ -9,11 +9,11 @@
 
 #include <weir/error.h>
 
-#include "os/clock.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/group.h"
 #include "executor/promise.h"
+#include "os/clock.h"
 #include "resolver/address_order.h"
 #include "resolver/host_name.h"
 
@@ -22,12 +22,6 @@
 #define NEGATIVE_TTL_NS weir_seconds(5)
 #define CACHE_MAX 1024
 #define PENDING_MAX 4096
-
-void weir_resolver_options_init(weir_resolver_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 /* ---- asking ---- */
 
@@ -39,17 +33,15 @@ static void answer_local(const weir__system_resolver *self, uint16_t port, weir_
 
     (void)weir_address_parse("[::1]:0", &addresses[0]);
     (void)weir_address_parse("127.0.0.1:0", &addresses[1]);
-    count = weir__arrange(self->family, addresses, 2);
+    count = weir__address_order(self->family, addresses, 2);
     (void)weir_resolver_answer(promise, addresses, count, port);
 }
 
 /* With the lock, which it gives back: the answer is known. */
-static void answer_known(weir__system_resolver *self, weir__question *question,
-                         weir_promise *promise)
+static void answer_known(weir__system_resolver *self, weir__query *question, weir_promise *promise)
 {
     weir_addresses *addresses = question->addresses;
-    unsigned turn =
-        self->round_robin ? weir__questions_take_turns(&self->questions, question, 1) : 0;
+    unsigned turn = self->round_robin ? weir__queries_take_turns(&self->questions, question, 1) : 0;
     char host[WEIR__HOST_MAX + 2];
     int err = question->err;
 
@@ -66,32 +58,32 @@ static void answer_known(weir__system_resolver *self, weir__question *question,
 }
 
 /* With the lock: a question that is new. */
-static int ask(weir__system_resolver *self, const char *host, weir__question **ret_question)
+static int ask(weir__system_resolver *self, const char *host, weir__query **ret_question)
 {
     int err;
 
-    if (weir__questions_pending(&self->questions) >= self->pending_max)
+    if (weir__queries_pending(&self->questions) >= self->pending_max)
         return WEIR_EFULL;
     err = weir__lookup_prepare(self);
     if (err < 0)
         return err;
-    *ret_question = weir__questions_add(&self->questions, host);
+    *ret_question = weir__queries_add(&self->questions, host);
     return *ret_question != NULL ? 0 : -ENOMEM;
 }
 
 static void resolve(void *user_data, const char *host, uint16_t port, weir_promise *promise)
 {
     weir__system_resolver *self = user_data;
-    weir__query *query = weir__promise_extra(promise);
+    weir__resolve_request *query = weir__promise_extra(promise);
     weir__resolver_worker *worker = NULL;
-    weir__question *question;
+    weir__query *question;
     int err = 0;
 
     query->port = port;
     weir__mutex_lock(&self->lock);
     self->stats.queries++;
-    question = weir__questions_find(&self->questions, host, weir__clock_now(self->clock));
-    if (question != NULL && question->state == WEIR__QUESTION_ANSWERED) {
+    question = weir__queries_find(&self->questions, host, weir__clock_now(self->clock));
+    if (question != NULL && question->state == WEIR__QUERY_ANSWERED) {
         answer_known(self, question, promise);
         return;
     }
@@ -124,7 +116,7 @@ static void flush(void *user_data)
     weir__system_resolver *self = user_data;
 
     weir__mutex_lock(&self->lock);
-    weir__questions_flush(&self->questions);
+    weir__queries_flush(&self->questions);
     weir__mutex_unlock(&self->lock);
 }
 
@@ -135,7 +127,7 @@ static void read_stats(void *user_data, weir_resolver_stats *ret_stats)
     weir__mutex_lock(&self->lock);
     *ret_stats = self->stats;
     ret_stats->cached = self->questions.answered_count;
-    ret_stats->pending = weir__questions_pending(&self->questions);
+    ret_stats->pending = weir__queries_pending(&self->questions);
     weir__mutex_unlock(&self->lock);
 }
 
@@ -147,7 +139,7 @@ static void destroy(void *user_data)
     weir__system_resolver *self = user_data;
 
     weir__lookup_end_workers(self->group, self->workers);
-    weir__questions_flush(&self->questions);
+    weir__queries_flush(&self->questions);
     weir__hosts_forget(&self->hosts);
     weir__mutex_deinit(&self->hosts.lock);
     weir__mutex_deinit(&self->lock);
@@ -187,7 +179,7 @@ static void init(weir__system_resolver *self, const weir_resolver_options *optio
         .family = options->family,
     };
     weir__mutex_init(&self->lock);
-    weir__questions_init(&self->questions);
+    weir__queries_init(&self->questions);
     weir__hosts_init(&self->hosts, options->hosts_file == NULL ? HOSTS_FILE : NULL);
 }
 
@@ -284,7 +276,7 @@ bool weir__resolver_default_end(void)
         self->workers = NULL;
         self->worker_count = 0;
         self->group = NULL;
-        weir__questions_flush(&self->questions);
+        weir__queries_flush(&self->questions);
     }
     weir__mutex_unlock(&self->lock);
     if (!is_idle)

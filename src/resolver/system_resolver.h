@@ -41,7 +41,7 @@ typedef struct weir__system_resolver {
     weir__hosts hosts;
 
     weir__mutex lock; /* for what follows */
-    weir__questions questions;
+    weir__queries questions;
     weir_resolver_stats stats;      /* but for those that `questions` knows */
     weir_group *group;              /* NULL = its own is to be made with the first look-up */
     bool owns_group;                /* and its threads rest when there is nothing to do */

@@ -51,8 +51,8 @@
 #include <weir/channel.h>
 #include <weir/handler.h>
 
-#include "base/options.h"
 #include "base/no_stack_protector.h"
+#include "base/options.h"
 #include "tls/tls_reason.h"
 
 #define HANDSHAKE_TIMEOUT_NS weir_seconds(10)
@@ -69,7 +69,8 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
         return;
     }
     weir__tls_of(ctx)->needs_flush = true;
-    weir_write_held(ctx, weir_buf_msg(records), NULL, 0); /* not refused for the cap, as others */
+    weir_write_pending(ctx, weir_buf_msg(records), NULL,
+                       0); /* not refused for the cap, as others */
 }
 
 void weir__tls_flush(weir_ctx *ctx)
@@ -124,7 +125,7 @@ static bool hold_input(weir_ctx *ctx)
     if (tls->awaits != WEIR__TLS_JOB)
         return false; /* it may still be, from a job that is over, and is about to be let go */
     if (!tls->is_input_held)
-        tls->is_input_held = weir_ctx_hold_input(ctx) == 0;
+        tls->is_input_held = weir_ctx_pause_input(ctx) == 0;
     return tls->is_input_held;
 }
 
@@ -135,7 +136,7 @@ void weir__tls_release_input(weir_ctx *ctx)
     if (!tls->is_input_held || tls->awaits == WEIR__TLS_JOB)
         return;
     tls->is_input_held = false;
-    weir_ctx_release_input(ctx);
+    weir_ctx_resume_input(ctx);
 }
 
 /* Nothing can be done with bytes now: they are looked at again when something can, or when there
@@ -179,7 +180,7 @@ static bool takes_answers(weir_ctx *ctx, size_t length)
 }
 
 /* Opens what there is: MORE, ENDED or an error; what comes out is in `plain`. */
-WEIR__UNGUARDED static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
+WEIR__NO_STACK_PROTECTOR static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
 {
     weir__tls *tls = weir__tls_of(ctx);
     weir__tls_io io = {.in = in};
@@ -249,7 +250,7 @@ static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return result == WEIR__TLS_MORE ? 1 : drop(in);
 }
 
-WEIR__UNGUARDED static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
@@ -586,12 +587,6 @@ const weir_decoder weir__tls_handler = {
     .removed = on_removed,
     .is_urgent = is_urgent,
 };
-
-void weir_tls_options_init(weir_tls_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 static int check(const weir_tls_context *context, const weir_tls_options *options)
 {

@@ -188,7 +188,7 @@ static void write_end(weir_ctx *ctx, weir_promise *promise)
     tls->session->engine->end(tls->session, &io);
     tls->needs_flush = true;
     if (io.out != NULL)
-        weir_write_held(ctx, weir_buf_msg(io.out), promise, 0); /* whatever the cap is */
+        weir_write_pending(ctx, weir_buf_msg(io.out), promise, 0); /* whatever the cap is */
 }
 
 static void end_output(weir_ctx *ctx)
@@ -255,7 +255,7 @@ static void close_shut(weir_ctx *ctx, weir_promise *done)
     weir__tls *tls = weir__tls_of(ctx);
 
     tls->stage = WEIR__TLS_ENDING;
-    weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+    weir_pending_writes_defer_close(ctx, &tls->writes, done);
     if (waits_for_peer(tls) && limit_peer(ctx) == 0) {
         weir__tls_ask_for_more(ctx);
         return;
@@ -274,7 +274,7 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
     if (tls->writes.count > 0)
         weir__tls_begin_if_active(ctx);
     if (tls->writes.closes) {
-        weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+        weir_pending_writes_defer_close(ctx, &tls->writes, done);
     } else if (tls->stage == WEIR__TLS_SHUT) {
         close_shut(ctx, done);
     } else if (tls->stage == WEIR__TLS_OVER || tls->stage == WEIR__TLS_ENDING) {
@@ -283,7 +283,7 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
                (tls->stage == WEIR__TLS_SHAKING && tls->writes.count == 0)) {
         close_early(ctx, done);
     } else {
-        weir_pending_writes_put_off_close(ctx, &tls->writes, done);
+        weir_pending_writes_defer_close(ctx, &tls->writes, done);
         if (tls->stage == WEIR__TLS_SHAKING)
             limit_waiting(ctx);
         weir__tls_go_on_closing(ctx);
@@ -322,7 +322,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
         weir_shutdown_output(ctx, done);
         return;
     }
-    weir_pending_writes_put_off_shutdown_output(ctx, &tls->writes, done);
+    weir_pending_writes_defer_shutdown_output(ctx, &tls->writes, done);
     if (tls->stage == WEIR__TLS_WAITING && tls->writes.shuts)
         begin_behind_first(ctx);
     weir__tls_go_on_closing(ctx);

@@ -18,12 +18,12 @@
 #include <weir/memory.h>
 #include <weir/tls_context.h>
 
-#include "os/mutex.h"
 #include "base/options.h"
 #include "base/refcount.h"
+#include "os/mutex.h"
 #include "tls/tls_context_options.h"
-#include "tls/tls_sni_map.h"
 #include "tls/tls_reason.h"
+#include "tls/tls_sni_map.h"
 
 struct weir_tls_context {
     weir__refs refs;
@@ -38,7 +38,7 @@ struct weir_tls_context {
     weir__tls_settings *settings;
     weir_tls_choose_fn *choose;
     void *choose_data;
-    weir__tls_names names; /* each keeps its context, unless that is this one */
+    weir__sni_map names; /* each keeps its context, unless that is this one */
 
     struct {
         _Atomic uint64_t handshakes;
@@ -131,10 +131,10 @@ static void destroy(weir_tls_context *context)
 {
     weir_tls_context *other;
 
-    while ((other = weir__tls_names_pop(&context->names)) != NULL)
+    while ((other = weir__sni_map_pop(&context->names)) != NULL)
         if (other != context)
             weir_tls_context_release(other);
-    weir__tls_names_deinit(&context->names);
+    weir__sni_map_deinit(&context->names);
     if (context->settings != NULL)
         context->engine->settings_release(context->settings);
     weir__tls_context_options_free(context->options);
@@ -240,7 +240,7 @@ int weir_tls_context_add_name(weir_tls_context *context, const char *name, weir_
     if (other != NULL && other != context)
         weir_tls_context_retain(other);
     weir__mutex_lock(&context->lock);
-    err = weir__tls_names_set(&context->names, name, other, &former);
+    err = weir__sni_map_set(&context->names, name, other, &former);
     weir__mutex_unlock(&context->lock);
     unused = err < 0 ? other : former;
     if (unused != context)
@@ -255,7 +255,7 @@ weir_tls_context *weir__tls_context_find(weir_tls_context *context, const char *
     weir_tls_context *found;
 
     weir__mutex_lock(&context->lock);
-    found = weir__tls_names_find(&context->names, name);
+    found = weir__sni_map_find(&context->names, name);
     /* Under the lock: the name keeps it for so long. */
     found = weir_tls_context_retain(found != NULL ? found : context);
     weir__mutex_unlock(&context->lock);

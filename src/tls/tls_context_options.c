@@ -12,8 +12,8 @@
 
 #include "base/options.h"
 #include "tls/tls_alpn.h"
-#include "tls/tls_sni_map.h"
 #include "tls/tls_reason.h"
+#include "tls/tls_sni_map.h"
 
 #define TEXT(member) offsetof(weir_tls_context_options, member)
 
@@ -40,11 +40,6 @@ static const size_t texts[] = {
 static const char **text_of(weir_tls_context_options *options, size_t index)
 {
     return (const char **)(void *)((char *)options + texts[index]);
-}
-
-void weir_tls_context_options_init(weir_tls_context_options *options)
-{
-    *options = (weir_tls_context_options){.size = sizeof(*options)};
 }
 
 /* ---- whether they make sense ---- */

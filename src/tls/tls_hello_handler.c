@@ -55,12 +55,6 @@ static const weir_decoder listener_decoder = {
     .is_urgent = weir__first_bytes_is_urgent,
 };
 
-void weir_tls_hello_options_init(weir_tls_hello_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
 int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *options)
 {
     weir_tls_hello_options own;

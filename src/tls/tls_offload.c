@@ -92,7 +92,7 @@ bool weir__tls_offload(weir_ctx *ctx, weir_buf *in)
 
     if (job == NULL)
         return false;
-    if (weir_offload(ctx, tls->offload, work, on_back, job) < 0) {
+    if (weir_ctx_offload(ctx, tls->offload, work, on_back, job) < 0) {
         free_job(job);
         return false;
     }

@@ -74,7 +74,7 @@ bool weir__tls_name_is_valid(const char *name)
 }
 
 /* Where a name is, or would be. */
-static size_t place_of(const weir__tls_names *names, const char *text, bool *ret_found)
+static size_t place_of(const weir__sni_map *names, const char *text, bool *ret_found)
 {
     size_t low = 0, high = names->count, middle;
     int order;
@@ -95,7 +95,7 @@ static size_t place_of(const weir__tls_names *names, const char *text, bool *ret
     return low;
 }
 
-static weir_tls_context *find(const weir__tls_names *names, const char *text)
+static weir_tls_context *find(const weir__sni_map *names, const char *text)
 {
     bool found;
     size_t place = place_of(names, text, &found);
@@ -103,7 +103,7 @@ static weir_tls_context *find(const weir__tls_names *names, const char *text)
     return found ? names->items[place]->context : NULL;
 }
 
-weir_tls_context *weir__tls_names_find(const weir__tls_names *names, const char *name)
+weir_tls_context *weir__sni_map_find(const weir__sni_map *names, const char *name)
 {
     char text[WEIR__TLS_NAME_SIZE];
     weir_tls_context *context;
@@ -119,7 +119,7 @@ weir_tls_context *weir__tls_names_find(const weir__tls_names *names, const char 
     return find(names, rest - 1);
 }
 
-static int make_room(weir__tls_names *names)
+static int make_room(weir__sni_map *names)
 {
     size_t capacity = names->capacity == 0 ? 8 : names->capacity * 2;
     weir__tls_name **items;
@@ -134,7 +134,7 @@ static int make_room(weir__tls_names *names)
     return 0;
 }
 
-static int insert(weir__tls_names *names, size_t place, const char *text, weir_tls_context *context)
+static int insert(weir__sni_map *names, size_t place, const char *text, weir_tls_context *context)
 {
     size_t size = strlen(text) + 1;
     weir__tls_name *name;
@@ -153,7 +153,7 @@ static int insert(weir__tls_names *names, size_t place, const char *text, weir_t
     return 0;
 }
 
-static void erase(weir__tls_names *names, size_t place)
+static void erase(weir__sni_map *names, size_t place)
 {
     weir_memory_free(names->items[place]);
     names->count--;
@@ -161,8 +161,8 @@ static void erase(weir__tls_names *names, size_t place)
             (names->count - place) * sizeof(names->items[0]));
 }
 
-int weir__tls_names_set(weir__tls_names *names, const char *name, weir_tls_context *context,
-                        weir_tls_context **ret_former)
+int weir__sni_map_set(weir__sni_map *names, const char *name, weir_tls_context *context,
+                      weir_tls_context **ret_former)
 {
     char text[WEIR__TLS_NAME_SIZE];
     size_t place;
@@ -185,7 +185,7 @@ int weir__tls_names_set(weir__tls_names *names, const char *name, weir_tls_conte
     return 0;
 }
 
-weir_tls_context *weir__tls_names_pop(weir__tls_names *names)
+weir_tls_context *weir__sni_map_pop(weir__sni_map *names)
 {
     weir_tls_context *context;
 
@@ -196,7 +196,7 @@ weir_tls_context *weir__tls_names_pop(weir__tls_names *names)
     return context;
 }
 
-void weir__tls_names_deinit(weir__tls_names *names)
+void weir__sni_map_deinit(weir__sni_map *names)
 {
     assert(names->count == 0);
     weir_memory_free(names->items);

@@ -14,8 +14,8 @@
 #include <weir/error.h>
 #include <weir/memory.h>
 
-#include "os/mutex.h"
 #include "base/refcount.h"
+#include "os/mutex.h"
 #include "tls/engine.h"
 #include "tls/tls_reason.h"
 

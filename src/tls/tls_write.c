@@ -340,7 +340,7 @@ static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise
     int lost = tls->lost, err;
 
     tls->lost = 0;
-    weir_write_held(ctx, weir_buf_msg(records), promise, held);
+    weir_write_pending(ctx, weir_buf_msg(records), promise, held);
     err = tls->lost;
     if (promise != NULL && weir_promise_is_done(promise))
         err = weir_promise_result(promise);

@@ -9,9 +9,9 @@
 
 #include <weir/error.h>
 
-#include "os/descriptor.h"
 #include "base/log.h"
 #include "channel/channel.h"
+#include "os/descriptor.h"
 #include "transport/socket.h"
 
 struct nature {

@@ -7,13 +7,13 @@
 #define LENGTH_MIN_NS weir_ms(10)
 #define LENGTH_MAX_NS weir_seconds(1)
 
-void weir__pause_init(weir__pause *pause)
+void weir__backoff_init(weir__backoff *pause)
 {
     weir_timer_init(&pause->timer);
     pause->length_ns = 0;
 }
 
-void weir__pause_begin(weir__pause *pause, weir_executor *loop, weir_timer_fn *over)
+void weir__backoff_begin(weir__backoff *pause, weir_executor *loop, weir_timer_fn *over)
 {
     int64_t length_ns = pause->length_ns > 0 ? 2 * pause->length_ns : LENGTH_MIN_NS;
 
@@ -21,7 +21,7 @@ void weir__pause_begin(weir__pause *pause, weir_executor *loop, weir_timer_fn *o
     (void)weir_timer_start(loop, &pause->timer, pause->length_ns, over);
 }
 
-void weir__pause_stop(weir__pause *pause)
+void weir__backoff_stop(weir__backoff *pause)
 {
     if (weir_timer_is_running(&pause->timer))
         (void)weir_timer_stop(&pause->timer);

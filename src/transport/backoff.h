@@ -7,24 +7,24 @@
 
 #include <weir/timer.h>
 
-typedef struct weir__pause {
+typedef struct weir__backoff {
     weir_timer timer;
     int64_t length_ns; /* of the last one; 0 = all is well */
-} weir__pause;
+} weir__backoff;
 
-void weir__pause_init(weir__pause *pause);
+void weir__backoff_init(weir__backoff *pause);
 
 /* Calls `over` on the loop, unless it is stopped before, or the loop takes no timers any more. */
-void weir__pause_begin(weir__pause *pause, weir_executor *loop, weir_timer_fn *over);
-void weir__pause_stop(weir__pause *pause);
+void weir__backoff_begin(weir__backoff *pause, weir_executor *loop, weir_timer_fn *over);
+void weir__backoff_stop(weir__backoff *pause);
 
-static inline bool weir__pause_is_running(const weir__pause *pause)
+static inline bool weir__backoff_is_running(const weir__backoff *pause)
 {
     return weir_timer_is_running(&pause->timer);
 }
 
 /* It went well: the next pause is a short one again. */
-static inline void weir__pause_forget(weir__pause *pause)
+static inline void weir__backoff_forget(weir__backoff *pause)
 {
     pause->length_ns = 0;
 }

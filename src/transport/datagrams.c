@@ -20,7 +20,7 @@
 
 static weir__datagrams *datagrams_of(weir__io_handle *handle)
 {
-    return container_of(handle, weir__datagrams, base.handle);
+    return WEIR_CONTAINER_OF(handle, weir__datagrams, base.handle);
 }
 
 /* ---- what the backend tells ---- */
@@ -42,7 +42,7 @@ static void on_read_complete(weir__io_handle *handle)
 
 static void on_time_for_room(weir_timer *timer)
 {
-    weir__channel_maybe_writable(&container_of(timer, weir__datagrams, room)->base.channel);
+    weir__channel_maybe_writable(&WEIR_CONTAINER_OF(timer, weir__datagrams, room)->base.channel);
 }
 
 /*
@@ -87,12 +87,12 @@ static void on_pause_over(weir_timer *timer);
 
 static void try_again_later(weir__datagrams *self)
 {
-    weir__pause_begin(&self->pause, weir__channel_executor(&self->base.channel), on_pause_over);
+    weir__backoff_begin(&self->pause, weir__channel_executor(&self->base.channel), on_pause_over);
 }
 
 static void on_pause_over(weir_timer *timer)
 {
-    weir__datagrams *self = container_of(timer, weir__datagrams, pause.timer);
+    weir__datagrams *self = WEIR_CONTAINER_OF(timer, weir__datagrams, pause.timer);
 
     if (weir__endpoint_attach(&self->base.channel) < 0) {
         try_again_later(self);
@@ -119,7 +119,7 @@ static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagr
 {
     weir__datagrams *self = datagrams_of(handle);
 
-    weir__pause_forget(&self->pause);
+    weir__backoff_forget(&self->pause);
     weir__datagrams_receive(self, datagrams, count);
 }
 
@@ -155,7 +155,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         weir__io_handle_init(&self->base.handle, -1, &owner);
         self->base.handle.datagrams = true;
         self->waiting_end = &self->waiting;
-        weir__pause_init(&self->pause);
+        weir__backoff_init(&self->pause);
         weir_timer_init(&self->room);
         weir__datagrams_expect(self, &config->options);
     }
@@ -173,7 +173,7 @@ bool weir__datagrams_is_active(const weir_channel *channel)
 /* The backend may have let go of it already. */
 static void stop_timers(weir__datagrams *self)
 {
-    weir__pause_stop(&self->pause);
+    weir__backoff_stop(&self->pause);
     self->lost = false;
     if (weir_timer_is_running(&self->room))
         (void)weir_timer_stop(&self->room);
@@ -195,8 +195,7 @@ bool weir__datagrams_close(weir_channel *channel)
     self->reads = false;
     weir__datagrams_forget(self);
     /* Relaxed: as of a listener. */
-    weir__socket_file_end(self->file,
-                          atomic_load_explicit(&self->leaves_file, memory_order_relaxed));
+    weir__unix_path_end(self->file, atomic_load_explicit(&self->leaves_file, memory_order_relaxed));
     self->file = NULL;
     return weir__endpoint_close(channel);
 }
@@ -231,7 +230,7 @@ static int bind_to(weir__datagrams *self, const weir_address *local)
     int descriptor = self->base.handle.descriptor;
 
     if (weir_address_family(local) == AF_UNIX)
-        return weir__socket_file_bind(descriptor, SOCK_DGRAM, local, options, &self->file);
+        return weir__unix_path_bind(descriptor, SOCK_DGRAM, local, options, &self->file);
     return weir__socket_bind_datagrams(descriptor, local, options);
 }
 

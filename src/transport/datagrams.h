@@ -9,19 +9,19 @@
 #include <stdatomic.h>
 
 #include "buffer/datagram.h"
-#include "transport/endpoint.h"
 #include "transport/backoff.h"
+#include "transport/endpoint.h"
 #include "transport/unix_path.h"
 
 typedef struct weir__datagrams {
     weir__endpoint base;
-    weir_address local;      /* the recipient of what comes */
-    weir__socket_file *file; /* of a Unix socket, NULL = none */
+    weir_address local;    /* the recipient of what comes */
+    weir__unix_path *file; /* of a Unix socket, NULL = none */
     _Atomic bool leaves_file;
     bool bound;
     bool connected;
-    bool lost;         /* by the backend, which is about to let go of the socket */
-    weir__pause pause; /* until it gets it again */
+    bool lost;           /* by the backend, which is about to let go of the socket */
+    weir__backoff pause; /* until it gets it again */
 
     /* Receiving. What came in one batch, and was not wanted any more, waits. */
     weir_datagram *waiting;
@@ -41,7 +41,7 @@ typedef struct weir__datagrams {
 
 static inline weir__datagrams *weir__datagrams_of(const weir_channel *channel)
 {
-    return container_of(weir__endpoint_of(channel), weir__datagrams, base);
+    return WEIR_CONTAINER_OF(weir__endpoint_of(channel), weir__datagrams, base);
 }
 
 /* Makes a channel that has no socket yet. */

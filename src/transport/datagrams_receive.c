@@ -16,8 +16,8 @@
 
 #include "channel/channel_stats.h"
 #include "transport/datagrams.h"
-#include "transport/receive.h"
 #include "transport/fd_passing.h"
+#include "transport/receive.h"
 
 /* ---- what waits ---- */
 
@@ -159,7 +159,7 @@ static void receive_message(weir__datagrams *self, const weir__io_datagram *rece
 {
     const char *detail = NULL;
     weir_msg *content;
-    int err = weir__rights_receive(&self->base.handle, received, &content, &detail);
+    int err = weir__fd_passing_receive(&self->base.handle, received, &content, &detail);
 
     if (err < 0)
         lose(self, err, detail);
@@ -225,7 +225,7 @@ void weir__datagrams_read_start(weir_channel *channel, bool once)
     self->once = once;
     weir__datagrams_expect(self, weir__channel_options(channel));
     if (self->waiting != NULL)
-        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     else
         weir__datagrams_start_receiving(self);
 }

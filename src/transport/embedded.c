@@ -91,7 +91,7 @@ static int embedded_connect(weir_channel *channel, const weir_address *remote,
     (void)remote;
     (void)local;
     socket_of(channel)->connects = true;
-    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     return 0;
 }
 
@@ -137,7 +137,7 @@ static void pump(weir_channel *channel, bool complete)
         socket->reads = false;
         weir__channel_input_ended(channel, 0);
     } else if (socket->reads && has_something(socket)) {
-        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     }
 }
 
@@ -158,7 +158,7 @@ static int embedded_shut_output(weir_channel *channel)
     if (socket_of(channel)->options.peer_stays)
         return 0;
     socket_of(channel)->has_ended = true;
-    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     return 0;
 }
 
@@ -173,7 +173,7 @@ static void embedded_read_start(weir_channel *channel, bool once)
     socket_of(channel)->reads = true;
     socket_of(channel)->reads_once = once;
     if (has_something(socket_of(channel)))
-        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
 }
 
 static void embedded_read_stop(weir_channel *channel)
@@ -263,12 +263,6 @@ static const weir__transport connectionless = {
 };
 
 /* ---- life ---- */
-
-void weir_embedded_options_init(weir_embedded_options *options)
-{
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
 
 static void run_until_idle(weir_executor *executor)
 {

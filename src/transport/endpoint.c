@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
-#include "os/descriptor.h"
 #include "loop/loop.h"
+#include "os/descriptor.h"
 #include "transport/receive.h"
 #include "transport/socket.h"
 

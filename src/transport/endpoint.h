@@ -19,7 +19,7 @@ typedef int weir__configure_fn(int descriptor, int family, const weir_channel_op
 
 static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
 {
-    return container_of((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
+    return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
 }
 
 /* Whether the channel's transport is one for such addresses. */

@@ -8,15 +8,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "os/descriptor.h"
 #include "buffer/descriptors.h"
 #include "channel/transport.h"
+#include "os/descriptor.h"
 #include "transport/receive.h"
 
 /* ---- sending ---- */
 
-void weir__rights_put(weir__rights *rights, const weir_descriptors *descriptors,
-                      struct msghdr *header)
+void weir__fd_passing_put(weir__fd_passing *rights, const weir_descriptors *descriptors,
+                          struct msghdr *header)
 {
     int numbers[WEIR_DESCRIPTORS_MAX];
     size_t length = weir__descriptors_to_send(descriptors, numbers) * sizeof(int);
@@ -34,15 +34,15 @@ void weir__rights_put(weir__rights *rights, const weir_descriptors *descriptors,
     memcpy(CMSG_DATA(control), numbers, length);
 }
 
-ssize_t weir__rights_send(weir__io_handle *handle, weir_descriptors *descriptors)
+ssize_t weir__fd_passing_send(weir__io_handle *handle, weir_descriptors *descriptors)
 {
     const weir_buf *bytes = weir_descriptors_bytes(descriptors);
     struct iovec vector = {(void *)(uintptr_t)weir_buf_bytes(bytes), weir_buf_readable(bytes)};
     struct mmsghdr message = {.msg_hdr = {.msg_iov = &vector, .msg_iovlen = 1}};
-    weir__rights rights;
+    weir__fd_passing rights;
     ssize_t sent;
 
-    weir__rights_put(&rights, descriptors, &message.msg_hdr);
+    weir__fd_passing_put(&rights, descriptors, &message.msg_hdr);
     sent = weir__io_send_datagrams(handle, &message, 1);
     if (sent <= 0)
         return sent;
@@ -99,8 +99,8 @@ static int check(const weir__io_handle *handle, const weir__io_datagram *receive
     return 0;
 }
 
-int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram *received,
-                         weir_msg **ret_msg, const char **ret_detail)
+int weir__fd_passing_receive(const weir__io_handle *handle, const weir__io_datagram *received,
+                             weir_msg **ret_msg, const char **ret_detail)
 {
     int numbers[WEIR_DESCRIPTORS_MAX];
     size_t count = handle->rights ? collect(received->header, numbers) : 0;
@@ -125,12 +125,12 @@ int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram 
 }
 
 /* A stream of which bytes are lost cannot go on; one without its descriptors can. */
-bool weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
-                       const weir__io_datagram *received)
+bool weir__fd_passing_tell(weir_channel *channel, const weir__io_handle *handle,
+                           const weir__io_datagram *received)
 {
     const char *detail = NULL;
     weir_msg *msg;
-    int err = weir__rights_receive(handle, received, &msg, &detail);
+    int err = weir__fd_passing_receive(handle, received, &msg, &detail);
 
     if (err == -ENOMEM)
         weir__channel_failed(channel, err, detail);

@@ -11,17 +11,17 @@
 #include "loop/io.h"
 
 /* Room for what goes beside a message. */
-typedef struct weir__rights {
+typedef struct weir__fd_passing {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int) * WEIR_DESCRIPTORS_MAX)];
-} weir__rights;
+} weir__fd_passing;
 
 /* Lets the descriptors go with a message that is sent: those that have not gone yet. */
-void weir__rights_put(weir__rights *rights, const weir_descriptors *descriptors,
-                      struct msghdr *header);
+void weir__fd_passing_put(weir__fd_passing *rights, const weir_descriptors *descriptors,
+                          struct msghdr *header);
 
 /* Sends them through a stream, with as many of their bytes as it takes: returns how many those are,
  * 0 if there is no room, or an error. They go with the first byte, once. */
-ssize_t weir__rights_send(weir__io_handle *handle, weir_descriptors *descriptors);
+ssize_t weir__fd_passing_send(weir__io_handle *handle, weir_descriptors *descriptors);
 
 /*
  * The message that was received: a weir_buf, or weir_descriptors if some have come and the handle
@@ -32,11 +32,11 @@ ssize_t weir__rights_send(weir__io_handle *handle, weir_descriptors *descriptors
  *   -ENOMEM
  * What is not given is NULL, and was released. Takes: the block.
  */
-int weir__rights_receive(const weir__io_handle *handle, const weir__io_datagram *received,
-                         weir_msg **ret_msg, const char **ret_detail);
+int weir__fd_passing_receive(const weir__io_handle *handle, const weir__io_datagram *received,
+                             weir_msg **ret_msg, const char **ret_detail);
 
 /* The same, and tells the channel. False if the message was lost. */
-bool weir__rights_tell(weir_channel *channel, const weir__io_handle *handle,
-                       const weir__io_datagram *received);
+bool weir__fd_passing_tell(weir_channel *channel, const weir__io_handle *handle,
+                           const weir__io_datagram *received);
 
 #endif

@@ -29,19 +29,19 @@
 #include <weir/error.h>
 
 #include "channel/channel_stats.h"
-#include "transport/receive_size.h"
 #include "transport/inproc.h"
 #include "transport/inproc_name.h"
+#include "transport/receive_size.h"
 
 #define DEPTH_MAX 8
 #define CAPACITY 65536 /* of a way, where receive_buffer does not say */
 
 struct inproc {
-    weir_channel channel; /* first */
-    weir__link *link;     /* NULL = not connected */
-    weir__name *name;     /* its own; NULL = none was asked for */
+    weir_channel channel;    /* first */
+    weir__inproc_link *link; /* NULL = not connected */
+    weir__inproc_name *name; /* its own; NULL = none was asked for */
     weir__side side;
-    weir__guess guess;
+    weir__receive_size guess;
     bool is_attached;
     bool is_connecting;
     bool is_active;
@@ -60,14 +60,14 @@ static _Thread_local unsigned depth; /* of deliveries inside a flush */
 
 static struct inproc *inproc_of(const weir_channel *channel)
 {
-    return container_of((weir_channel *)(uintptr_t)channel, struct inproc, channel);
+    return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, struct inproc, channel);
 }
 
 void weir__inproc_tell(weir_channel *channel)
 {
     if (channel == NULL)
         return;
-    weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+    weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     weir_channel_release(channel);
 }
 
@@ -94,9 +94,9 @@ static int inproc_attach(weir_channel *channel)
     self->is_attached = true;
     if (self->link == NULL)
         return 0;
-    weir__inproc_tell(weir__link_attach(self->link, self->side, channel));
+    weir__inproc_tell(weir__inproc_link_attach(self->link, self->side, channel));
     if (self->waits_for_room)
-        weir__channel_make_due(channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     return 0;
 }
 
@@ -108,7 +108,7 @@ static bool inproc_detach(weir_channel *channel)
     self->is_attached = false;
     if (self->link == NULL)
         return true;
-    weir__link_detach(self->link, self->side);
+    weir__inproc_link_detach(self->link, self->side);
     self->waits_for_room = true;
     return true;
 }
@@ -127,9 +127,9 @@ static bool inproc_close(weir_channel *channel)
     self->reads = false;
     weir__msg_queue_clear(&self->taken);
     if (self->name != NULL)
-        weir__name_give_up(self->name);
+        weir__inproc_name_give_up(self->name);
     if (self->link != NULL)
-        weir__inproc_tell(weir__link_close(self->link, self->side));
+        weir__inproc_tell(weir__inproc_link_close(self->link, self->side));
     return true;
 }
 
@@ -138,13 +138,13 @@ static void inproc_reset(weir_channel *channel)
     struct inproc *self = inproc_of(channel);
 
     if (self->link != NULL)
-        weir__link_cut(self->link, self->side);
+        weir__inproc_link_cut(self->link, self->side);
 }
 
 static void inproc_destroy(weir_channel *channel)
 {
-    weir__link_release(inproc_of(channel)->link);
-    weir__name_release(inproc_of(channel)->name);
+    weir__inproc_link_release(inproc_of(channel)->link);
+    weir__inproc_name_release(inproc_of(channel)->name);
 }
 
 /* ---- addresses ---- */
@@ -158,7 +158,7 @@ static int anonymous_address(uint64_t id, weir_address *ret_address)
     return weir_address_parse(text, ret_address);
 }
 
-static int address_of(const weir__link *link, weir__side side, weir_address *ret_address)
+static int address_of(const weir__inproc_link *link, weir__side side, weir_address *ret_address)
 {
     if (link == NULL)
         return -ENOTCONN;
@@ -189,11 +189,11 @@ static int inproc_remote_address(weir_channel *channel, weir_address *ret_addres
 static int inproc_bind(weir_channel *channel, const weir_address *local)
 {
     struct inproc *self = inproc_of(channel);
-    weir__name *name;
+    weir__inproc_name *name;
     int err = self->name != NULL || self->link != NULL ? -EINVAL : 0;
 
     if (err == 0)
-        err = weir__name_claim(local, NULL, &name);
+        err = weir__inproc_name_claim(local, NULL, &name);
     if (err < 0)
         return err;
     weir__channel_lock(channel); /* others may ask for the address */
@@ -204,14 +204,14 @@ static int inproc_bind(weir_channel *channel, const weir_address *local)
 
 /* ---- connecting ---- */
 
-static int call(struct inproc *self, weir__link *link, const weir_address *remote)
+static int call(struct inproc *self, weir__inproc_link *link, const weir_address *remote)
 {
     weir_channel *told = NULL;
     int err;
 
-    weir__link_set_capacity(link, WEIR__CALLER, capacity_of(&self->channel));
-    (void)weir__link_attach(link, WEIR__CALLER, &self->channel);
-    err = weir__name_call(remote, link, &told);
+    weir__inproc_link_set_capacity(link, WEIR__CALLER, capacity_of(&self->channel));
+    (void)weir__inproc_link_attach(link, WEIR__CALLER, &self->channel);
+    err = weir__inproc_name_call(remote, link, &told);
     if (err < 0)
         return err;
     weir__channel_lock(&self->channel);
@@ -226,22 +226,22 @@ static int inproc_connect(weir_channel *channel, const weir_address *remote,
                           const weir_address *local)
 {
     struct inproc *self = inproc_of(channel);
-    weir__link *link;
+    weir__inproc_link *link;
     int err = local != NULL ? inproc_bind(channel, local) : 0;
 
     if (err == 0)
-        err = weir__link_create(channel, self->name, &link);
+        err = weir__inproc_link_create(channel, self->name, &link);
     if (err < 0)
         return err;
     err = call(self, link, remote);
     if (err < 0)
-        weir__link_release(link);
+        weir__inproc_link_release(link);
     return err;
 }
 
 static void look_at_connection(struct inproc *self)
 {
-    int state = weir__link_state(self->link);
+    int state = weir__inproc_link_state(self->link);
 
     if (state == -EINPROGRESS)
         return;
@@ -262,8 +262,8 @@ static void expect(struct inproc *self)
 {
     if (!may_pump(self))
         return;
-    if (!weir__msg_queue_is_empty(&self->taken) || !weir__link_wait(self->link, self->side))
-        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+    if (!weir__msg_queue_is_empty(&self->taken) || !weir__inproc_link_wait(self->link, self->side))
+        weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
 }
 
 static void inproc_read_start(weir_channel *channel, bool once)
@@ -320,7 +320,7 @@ static weir_msg *coalesce(struct inproc *self, weir_buf *first, size_t size)
 static weir_msg *next_message(struct inproc *self)
 {
     const weir_channel_options *options = weir__channel_options(&self->channel);
-    size_t size = weir__guess_size(&self->guess, options), length;
+    size_t size = weir__receive_size_size(&self->guess, options), length;
     weir_msg *msg = pop(self);
     weir_buf *buf = weir_buf_of(msg);
 
@@ -330,7 +330,7 @@ static weir_msg *next_message(struct inproc *self)
     if (length < size && next_readable(self) <= size - length)
         msg = coalesce(self, buf, size);
     length = next_readable(self) < SIZE_MAX ? size : weir_msg_size(msg);
-    (void)weir__guess_learn(&self->guess, options, size, length);
+    (void)weir__receive_size_update(&self->guess, options, size, length);
     return msg;
 }
 
@@ -339,7 +339,7 @@ static void make_room(struct inproc *self)
     int64_t bytes = self->told_bytes;
 
     self->told_bytes = 0;
-    weir__inproc_tell(weir__link_make_room(self->link, self->side, bytes));
+    weir__inproc_tell(weir__inproc_link_make_room(self->link, self->side, bytes));
 }
 
 /* The first time that it is seen our peer's own handlers may not have heard of it. */
@@ -347,13 +347,13 @@ static void tell_end(struct inproc *self)
 {
     if (!self->end_is_due) {
         self->end_is_due = true;
-        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
         return;
     }
     self->has_ended = true;
     self->reads = false;
     weir__channel_input_ended(&self->channel,
-                              weir__link_is_cut(self->link, self->side) ? -ECONNRESET : 0);
+                              weir__inproc_link_is_cut(self->link, self->side) ? -ECONNRESET : 0);
 }
 
 static void tell_messages(struct inproc *self)
@@ -377,7 +377,7 @@ static void pump(struct inproc *self)
 
     if (!may_pump(self))
         return;
-    is_over = weir__link_take(self->link, self->side, &self->taken);
+    is_over = weir__inproc_link_take(self->link, self->side, &self->taken);
     if (weir__msg_queue_is_empty(&self->taken)) {
         if (is_over)
             tell_end(self);
@@ -396,7 +396,7 @@ static int inproc_shut_input(weir_channel *channel)
     struct inproc *self = inproc_of(channel);
 
     weir__msg_queue_clear(&self->taken);
-    weir__inproc_tell(weir__link_shut_input(self->link, self->side));
+    weir__inproc_tell(weir__inproc_link_shut_input(self->link, self->side));
     return 0;
 }
 
@@ -410,7 +410,7 @@ static int put_messages(struct inproc *self, weir_channel **ret_told)
     int err;
 
     while ((msg = weir__outbound_current(channel)) != NULL) {
-        err = weir__link_put(self->link, self->side, msg, &told);
+        err = weir__inproc_link_put(self->link, self->side, msg, &told);
         if (*ret_told == NULL)
             *ret_told = told;
         else
@@ -480,7 +480,7 @@ static int inproc_shut_output(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
 
-    weir__inproc_tell(weir__link_shut_output(self->link, self->side));
+    weir__inproc_tell(weir__inproc_link_shut_output(self->link, self->side));
     return 0;
 }
 
@@ -488,7 +488,7 @@ static int inproc_shut_output(weir_channel *channel)
 
 static void look_at_room(struct inproc *self)
 {
-    if (!weir__link_has_room(self->link, self->side))
+    if (!weir__inproc_link_has_room(self->link, self->side))
         return;
     self->waits_for_room = false;
     weir__channel_writable(&self->channel, 0);
@@ -510,9 +510,9 @@ static int inproc_configure(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
 
-    self->guess = weir__guess_first(weir__channel_options(channel));
+    self->guess = weir__receive_size_first(weir__channel_options(channel));
     if (self->link != NULL)
-        weir__link_set_capacity(self->link, self->side, capacity_of(channel));
+        weir__inproc_link_set_capacity(self->link, self->side, capacity_of(channel));
     return 0;
 }
 
@@ -549,7 +549,7 @@ static int create(weir__config *config, weir_channel *parent, weir_channel **ret
     if (err < 0)
         return err;
     weir__msg_queue_init(&inproc_of(*ret_channel)->taken);
-    inproc_of(*ret_channel)->guess = weir__guess_first(&config->options);
+    inproc_of(*ret_channel)->guess = weir__receive_size_first(&config->options);
     return 0;
 }
 
@@ -565,7 +565,7 @@ int weir_inproc_create(const weir_channel_options *options, weir_channel **ret_c
     return err;
 }
 
-int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__link *link,
+int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__inproc_link *link,
                         weir_channel **ret_channel)
 {
     struct inproc *self;
@@ -577,6 +577,6 @@ int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__link
     self->link = link;
     self->side = WEIR__CALLED;
     self->is_active = true;
-    weir__link_set_capacity(link, WEIR__CALLED, capacity_of(*ret_channel));
+    weir__inproc_link_set_capacity(link, WEIR__CALLED, capacity_of(*ret_channel));
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "transport/inproc_link.h"
 
 /* Makes the channel at the called end of a link, which it takes on success. Fails with -ENOMEM. */
-int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__link *link,
+int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__inproc_link *link,
                         weir_channel **ret_channel);
 
 /* Lets a channel look at what has come; NULL is fine. Takes: channel. */

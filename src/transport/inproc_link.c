@@ -17,27 +17,28 @@
 #include "channel/outbound.h"
 #include "transport/inproc_name.h"
 
-static weir__link_end *end_of(weir__link *link, weir__side side)
+static weir__inproc_link_end *end_of(weir__inproc_link *link, weir__side side)
 {
     return &link->ends[side];
 }
 
-static weir__link_end *peer_of(weir__link *link, weir__side side)
+static weir__inproc_link_end *peer_of(weir__inproc_link *link, weir__side side)
 {
     return &link->ends[side == WEIR__CALLER ? WEIR__CALLED : WEIR__CALLER];
 }
 
 /* The end's channel, to be told; NULL if it has no loop. */
-static weir_channel *lend(weir__link_end *end)
+static weir_channel *lend(weir__inproc_link_end *end)
 {
     return end->channel != NULL ? weir_channel_retain(end->channel) : NULL;
 }
 
 /* ---- life ---- */
 
-int weir__link_create(const weir_channel *caller, weir__name *name, weir__link **ret_link)
+int weir__inproc_link_create(const weir_channel *caller, weir__inproc_name *name,
+                             weir__inproc_link **ret_link)
 {
-    weir__link *link = weir__zalloc(sizeof(*link));
+    weir__inproc_link *link = weir__zalloc(sizeof(*link));
 
     if (link == NULL)
         return -ENOMEM;
@@ -47,37 +48,38 @@ int weir__link_create(const weir_channel *caller, weir__name *name, weir__link *
     weir__msg_queue_init(&link->ends[WEIR__CALLER].messages);
     weir__msg_queue_init(&link->ends[WEIR__CALLED].messages);
     if (name != NULL)
-        link->names[WEIR__CALLER] = weir__name_retain(name);
+        link->names[WEIR__CALLER] = weir__inproc_name_retain(name);
     link->caller_id = weir_channel_id(caller);
     *ret_link = link;
     return 0;
 }
 
-void weir__link_retain(weir__link *link)
+void weir__inproc_link_retain(weir__inproc_link *link)
 {
     weir__refs_retain(&link->refs);
 }
 
-void weir__link_release(weir__link *link)
+void weir__inproc_link_release(weir__inproc_link *link)
 {
     if (link == NULL || !weir__refs_release(&link->refs))
         return;
     for (int side = 0; side < 2; side++) {
         weir__msg_queue_clear(&link->ends[side].messages);
-        weir__name_release(link->names[side]);
+        weir__inproc_name_release(link->names[side]);
     }
     weir__mutex_deinit(&link->lock);
     weir__free(link);
 }
 
-void weir__link_set_capacity(weir__link *link, weir__side side, int64_t bytes)
+void weir__inproc_link_set_capacity(weir__inproc_link *link, weir__side side, int64_t bytes)
 {
     weir__mutex_lock(&link->lock);
     end_of(link, side)->capacity = bytes;
     weir__mutex_unlock(&link->lock);
 }
 
-weir_channel *weir__link_attach(weir__link *link, weir__side side, weir_channel *channel)
+weir_channel *weir__inproc_link_attach(weir__inproc_link *link, weir__side side,
+                                       weir_channel *channel)
 {
     weir_channel *told = NULL;
 
@@ -91,14 +93,14 @@ weir_channel *weir__link_attach(weir__link *link, weir__side side, weir_channel 
     return told;
 }
 
-void weir__link_detach(weir__link *link, weir__side side)
+void weir__inproc_link_detach(weir__inproc_link *link, weir__side side)
 {
     weir__mutex_lock(&link->lock);
     end_of(link, side)->channel = NULL;
     weir__mutex_unlock(&link->lock);
 }
 
-int weir__link_state(weir__link *link)
+int weir__inproc_link_state(weir__inproc_link *link)
 {
     int state = -EINPROGRESS;
 
@@ -111,7 +113,7 @@ int weir__link_state(weir__link *link)
     return state;
 }
 
-bool weir__link_is_gone(weir__link *link, weir__side side)
+bool weir__inproc_link_is_gone(weir__inproc_link *link, weir__side side)
 {
     bool is_gone;
 
@@ -124,14 +126,15 @@ bool weir__link_is_gone(weir__link *link, weir__side side)
 /* ---- sending ---- */
 
 /* What does not fit whole waits, except where there is nothing to wait for. */
-static bool fits(const weir__link_end *end, int64_t cost)
+static bool fits(const weir__inproc_link_end *end, int64_t cost)
 {
     return end->bytes == 0 || end->bytes + cost <= end->capacity;
 }
 
-int weir__link_put(weir__link *link, weir__side side, weir_msg *msg, weir_channel **ret_told)
+int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *msg,
+                          weir_channel **ret_told)
 {
-    weir__link_end *to = peer_of(link, side);
+    weir__inproc_link_end *to = peer_of(link, side);
     int64_t cost = weir__outbound_cost(msg);
     weir_msg *unwanted = NULL;
     int err = 0;
@@ -158,14 +161,14 @@ int weir__link_put(weir__link *link, weir__side side, weir_msg *msg, weir_channe
 }
 
 /* Half of it at the least, so that reader and writer do not wake each other for every message. */
-static bool has_room(const weir__link_end *end)
+static bool has_room(const weir__inproc_link_end *end)
 {
     return end->is_gone || end->is_deaf || end->bytes <= end->capacity / 2;
 }
 
-bool weir__link_has_room(weir__link *link, weir__side side)
+bool weir__inproc_link_has_room(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *to = peer_of(link, side);
+    weir__inproc_link_end *to = peer_of(link, side);
     bool has;
 
     weir__mutex_lock(&link->lock);
@@ -177,9 +180,9 @@ bool weir__link_has_room(weir__link *link, weir__side side)
 
 /* ---- receiving ---- */
 
-bool weir__link_take(weir__link *link, weir__side side, weir__msg_queue *queue)
+bool weir__inproc_link_take(weir__inproc_link *link, weir__side side, weir__msg_queue *queue)
 {
-    weir__link_end *end = end_of(link, side);
+    weir__inproc_link_end *end = end_of(link, side);
     bool is_over;
 
     weir__mutex_lock(&link->lock);
@@ -191,9 +194,9 @@ bool weir__link_take(weir__link *link, weir__side side, weir__msg_queue *queue)
 }
 
 /* The other end, if it waits for the room that there is in the way to this one. */
-static weir_channel *lend_writer(weir__link *link, weir__side side)
+static weir_channel *lend_writer(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *end = end_of(link, side);
+    weir__inproc_link_end *end = end_of(link, side);
 
     if (!end->writer_waits || !has_room(end))
         return NULL;
@@ -201,7 +204,7 @@ static weir_channel *lend_writer(weir__link *link, weir__side side)
     return lend(peer_of(link, side));
 }
 
-weir_channel *weir__link_make_room(weir__link *link, weir__side side, int64_t bytes)
+weir_channel *weir__inproc_link_make_room(weir__inproc_link *link, weir__side side, int64_t bytes)
 {
     weir_channel *told;
 
@@ -212,9 +215,9 @@ weir_channel *weir__link_make_room(weir__link *link, weir__side side, int64_t by
     return told;
 }
 
-bool weir__link_wait(weir__link *link, weir__side side)
+bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *end = end_of(link, side);
+    weir__inproc_link_end *end = end_of(link, side);
     bool waits;
 
     weir__mutex_lock(&link->lock);
@@ -226,9 +229,9 @@ bool weir__link_wait(weir__link *link, weir__side side)
 
 /* ---- the end ---- */
 
-weir_channel *weir__link_shut_output(weir__link *link, weir__side side)
+weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *to = peer_of(link, side);
+    weir__inproc_link_end *to = peer_of(link, side);
     weir_channel *told;
 
     weir__mutex_lock(&link->lock);
@@ -239,9 +242,9 @@ weir_channel *weir__link_shut_output(weir__link *link, weir__side side)
     return told;
 }
 
-weir_channel *weir__link_shut_input(weir__link *link, weir__side side)
+weir_channel *weir__inproc_link_shut_input(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *end = end_of(link, side);
+    weir__inproc_link_end *end = end_of(link, side);
     weir__msg_queue unwanted;
     weir_channel *told;
 
@@ -255,14 +258,14 @@ weir_channel *weir__link_shut_input(weir__link *link, weir__side side)
     return told;
 }
 
-void weir__link_cut(weir__link *link, weir__side side)
+void weir__inproc_link_cut(weir__inproc_link *link, weir__side side)
 {
     weir__mutex_lock(&link->lock);
     peer_of(link, side)->is_cut = true;
     weir__mutex_unlock(&link->lock);
 }
 
-bool weir__link_is_cut(weir__link *link, weir__side side)
+bool weir__inproc_link_is_cut(weir__inproc_link *link, weir__side side)
 {
     bool is_cut;
 
@@ -272,9 +275,9 @@ bool weir__link_is_cut(weir__link *link, weir__side side)
     return is_cut;
 }
 
-weir_channel *weir__link_close(weir__link *link, weir__side side)
+weir_channel *weir__inproc_link_close(weir__inproc_link *link, weir__side side)
 {
-    weir__link_end *end = end_of(link, side), *peer = peer_of(link, side);
+    weir__inproc_link_end *end = end_of(link, side), *peer = peer_of(link, side);
     weir__msg_queue unread;
     weir_channel *told;
 

@@ -21,10 +21,10 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
-#include "os/thread.h"
 #include "channel/msg_queue.h"
+#include "os/thread.h"
 
-typedef struct weir__name weir__name;
+typedef struct weir__inproc_name weir__inproc_name;
 
 typedef enum weir__side {
     WEIR__CALLER, /* has connected */
@@ -32,7 +32,7 @@ typedef enum weir__side {
 } weir__side;
 
 /* One end, and the messages on the way to it. */
-typedef struct weir__link_end {
+typedef struct weir__inproc_link_end {
     weir_channel *channel; /* while it has a loop */
     bool is_gone;          /* for good */
     bool is_over;          /* nothing more comes, */
@@ -43,72 +43,75 @@ typedef struct weir__link_end {
     int64_t capacity;
     int64_t bytes; /* of the messages, and of those that it has taken and not dealt with */
     weir__msg_queue messages;
-} weir__link_end;
+} weir__inproc_link_end;
 
-typedef struct weir__link {
+typedef struct weir__inproc_link {
     weir__refs refs;
     weir__mutex lock;
     bool is_made; /* the called end has come to a loop */
-    weir__link_end ends[2];
+    weir__inproc_link_end ends[2];
 
     /* Guarded by others. */
     weir__list waiting; /* name.c: among those that were not accepted yet */
 
     /* Not changed any more when somebody else has it. */
-    weir__name *names[2]; /* each end's; the caller's may be NULL */
+    weir__inproc_name *names[2]; /* each end's; the caller's may be NULL */
     uint64_t caller_id;
-} weir__link;
+} weir__inproc_link;
 
 /* Keeps the name, which may be NULL. Fails with -ENOMEM. */
-int weir__link_create(const weir_channel *caller, weir__name *name, weir__link **ret_link);
-void weir__link_retain(weir__link *link);
-void weir__link_release(weir__link *link); /* NULL is fine */
+int weir__inproc_link_create(const weir_channel *caller, weir__inproc_name *name,
+                             weir__inproc_link **ret_link);
+void weir__inproc_link_retain(weir__inproc_link *link);
+void weir__inproc_link_release(weir__inproc_link *link); /* NULL is fine */
 
 /* How much is taken on the way to an end. */
-void weir__link_set_capacity(weir__link *link, weir__side side, int64_t bytes);
+void weir__inproc_link_set_capacity(weir__inproc_link *link, weir__side side, int64_t bytes);
 
 /*
  * An end has come to a loop, or leaves it. The first time that the called one comes the link is
  * made: returns the caller to be told. While it has a loop its channel is not freed.
  */
-weir_channel *weir__link_attach(weir__link *link, weir__side side, weir_channel *channel);
-void weir__link_detach(weir__link *link, weir__side side);
+weir_channel *weir__inproc_link_attach(weir__inproc_link *link, weir__side side,
+                                       weir_channel *channel);
+void weir__inproc_link_detach(weir__inproc_link *link, weir__side side);
 
 /* Whether the caller is connected: 0, -EINPROGRESS, or -ECONNREFUSED. */
-int weir__link_state(weir__link *link);
+int weir__inproc_link_state(weir__inproc_link *link);
 
 /* Whether that end has gone. */
-bool weir__link_is_gone(weir__link *link, weir__side side);
+bool weir__inproc_link_is_gone(weir__inproc_link *link, weir__side side);
 
 /*
  * Sends a message to the other end. Takes it if that succeeds. Fails with -EAGAIN (there is no room
  * now: this end will be told), -EPIPE (the other end has gone), -ENOMEM.
  */
-int weir__link_put(weir__link *link, weir__side side, weir_msg *msg, weir_channel **ret_told);
+int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *msg,
+                          weir_channel **ret_told);
 
 /* Whether something can be sent again; if not, this end will be told. */
-bool weir__link_has_room(weir__link *link, weir__side side);
+bool weir__inproc_link_has_room(weir__inproc_link *link, weir__side side);
 
 /* Moves all that has come for this end to a queue of its own. True: nothing comes after it. */
-bool weir__link_take(weir__link *link, weir__side side, weir__msg_queue *queue);
+bool weir__inproc_link_take(weir__inproc_link *link, weir__side side, weir__msg_queue *queue);
 
 /* So much of what was taken has been dealt with: returns the other end, if it waits for room. */
-weir_channel *weir__link_make_room(weir__link *link, weir__side side, int64_t bytes);
+weir_channel *weir__inproc_link_make_room(weir__inproc_link *link, weir__side side, int64_t bytes);
 
 /* Whether there is nothing to take, nor an end of it: then this end will be told. */
-bool weir__link_wait(weir__link *link, weir__side side);
+bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side);
 
 /* This end sends no more; it wants no more. Returns who is to be told. */
-weir_channel *weir__link_shut_output(weir__link *link, weir__side side);
-weir_channel *weir__link_shut_input(weir__link *link, weir__side side);
+weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side side);
+weir_channel *weir__inproc_link_shut_input(weir__inproc_link *link, weir__side side);
 
 /* This end goes with messages that it has not sent: the other end sees a reset. */
-void weir__link_cut(weir__link *link, weir__side side);
+void weir__inproc_link_cut(weir__inproc_link *link, weir__side side);
 
 /* Whether the other end has done so. */
-bool weir__link_is_cut(weir__link *link, weir__side side);
+bool weir__inproc_link_is_cut(weir__inproc_link *link, weir__side side);
 
 /* This end goes: both of these, and for good. Returns who is to be told. */
-weir_channel *weir__link_close(weir__link *link, weir__side side);
+weir_channel *weir__inproc_link_close(weir__inproc_link *link, weir__side side);
 
 #endif

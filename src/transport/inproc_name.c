@@ -33,10 +33,10 @@ static weir__list *bucket_of(const weir_address *address)
     return bucket;
 }
 
-static weir__name *find(const weir_address *address)
+static weir__inproc_name *find(const weir_address *address)
 {
     weir_list_foreach (item, bucket_of(address)) {
-        weir__name *name = container_of(item, weir__name, neighbours);
+        weir__inproc_name *name = WEIR_CONTAINER_OF(item, weir__inproc_name, neighbours);
 
         if (weir_address_equal(&name->address, address))
             return name;
@@ -44,9 +44,10 @@ static weir__name *find(const weir_address *address)
     return NULL;
 }
 
-int weir__name_claim(const weir_address *address, weir__door *door, weir__name **ret_name)
+int weir__inproc_name_claim(const weir_address *address, weir__door *door,
+                            weir__inproc_name **ret_name)
 {
-    weir__name *name;
+    weir__inproc_name *name;
     int err = 0;
 
     if (weir_address_family(address) != WEIR_AF_INPROC)
@@ -70,20 +71,20 @@ int weir__name_claim(const weir_address *address, weir__door *door, weir__name *
     return err;
 }
 
-void weir__name_give_up(weir__name *name)
+void weir__inproc_name_give_up(weir__inproc_name *name)
 {
     weir__mutex_lock(&names.lock);
     weir__list_remove(&name->neighbours);
     weir__mutex_unlock(&names.lock);
 }
 
-weir__name *weir__name_retain(weir__name *name)
+weir__inproc_name *weir__inproc_name_retain(weir__inproc_name *name)
 {
     weir__refs_retain(&name->refs);
     return name;
 }
 
-void weir__name_release(weir__name *name)
+void weir__inproc_name_release(weir__inproc_name *name)
 {
     if (name != NULL && weir__refs_release(&name->refs))
         weir__free(name);
@@ -92,12 +93,12 @@ void weir__name_release(weir__name *name)
 /* ---- doors ---- */
 
 /* Under the lock. The listener is alive as long as it has a loop: link.c says why. */
-static weir_channel *leave_at(weir__door *door, weir__link *link)
+static weir_channel *leave_at(weir__door *door, weir__inproc_link *link)
 {
     weir_channel *told =
         door->is_attended && door->channel != NULL ? weir_channel_retain(door->channel) : NULL;
 
-    weir__link_retain(link);
+    weir__inproc_link_retain(link);
     weir__list_append(&door->waiting, &link->waiting);
     door->count++;
     door->is_attended = false;
@@ -105,9 +106,10 @@ static weir_channel *leave_at(weir__door *door, weir__link *link)
 }
 
 /* The name is in the table, so who claimed it still keeps it, and cannot let go under the lock. */
-int weir__name_call(const weir_address *address, weir__link *link, weir_channel **ret_told)
+int weir__inproc_name_call(const weir_address *address, weir__inproc_link *link,
+                           weir_channel **ret_told)
 {
-    weir__name *name;
+    weir__inproc_name *name;
     int err = 0;
 
     weir__mutex_lock(&names.lock);
@@ -115,7 +117,7 @@ int weir__name_call(const weir_address *address, weir__link *link, weir_channel 
     if (name == NULL || name->door == NULL || name->door->count >= name->door->backlog) {
         err = -ECONNREFUSED;
     } else {
-        link->names[WEIR__CALLED] = weir__name_retain(name);
+        link->names[WEIR__CALLED] = weir__inproc_name_retain(name);
         *ret_told = leave_at(name->door, link);
     }
     weir__mutex_unlock(&names.lock);
@@ -135,7 +137,7 @@ void weir__door_attach(weir__door *door, weir_channel *channel)
     weir__mutex_unlock(&names.lock);
 }
 
-weir__link *weir__door_take(weir__door *door)
+weir__inproc_link *weir__door_take(weir__door *door)
 {
     weir__list *item;
 
@@ -145,7 +147,7 @@ weir__link *weir__door_take(weir__door *door)
     if (item != NULL)
         door->count--;
     weir__mutex_unlock(&names.lock);
-    return item != NULL ? container_of(item, weir__link, waiting) : NULL;
+    return item != NULL ? WEIR_CONTAINER_OF(item, weir__inproc_link, waiting) : NULL;
 }
 
 bool weir__door_wait(weir__door *door)

@@ -23,7 +23,7 @@ typedef struct weir__door {
     bool is_attended; /* the listener is told when one has come */
 } weir__door;
 
-struct weir__name {
+struct weir__inproc_name {
     weir__refs refs;
     weir__list neighbours;
     weir__door *door; /* NULL = a name of one who connects */
@@ -31,19 +31,21 @@ struct weir__name {
 };
 
 /* Takes a name. Fails with -EADDRINUSE, -EAFNOSUPPORT (not an in-process address), -ENOMEM. */
-int weir__name_claim(const weir_address *address, weir__door *door, weir__name **ret_name);
+int weir__inproc_name_claim(const weir_address *address, weir__door *door,
+                            weir__inproc_name **ret_name);
 
 /* Others may have the name again; this one's memory stays as long as it is kept. */
-void weir__name_give_up(weir__name *name);
+void weir__inproc_name_give_up(weir__inproc_name *name);
 
-weir__name *weir__name_retain(weir__name *name);
-void weir__name_release(weir__name *name); /* NULL is fine */
+weir__inproc_name *weir__inproc_name_retain(weir__inproc_name *name);
+void weir__inproc_name_release(weir__inproc_name *name); /* NULL is fine */
 
 /*
  * Leaves a link at the door of that name, which keeps it; writes down the name in it. Gives the
  * listener, if it is to be told. Fails with -ECONNREFUSED: nobody listens, or too many wait.
  */
-int weir__name_call(const weir_address *address, weir__link *link, weir_channel **ret_told);
+int weir__inproc_name_call(const weir_address *address, weir__inproc_link *link,
+                           weir_channel **ret_told);
 
 /* ---- the listener's ---- */
 
@@ -53,7 +55,7 @@ void weir__door_init(weir__door *door, int64_t backlog);
 void weir__door_attach(weir__door *door, weir_channel *channel);
 
 /* The link that has waited longest, which is the caller's then; NULL if there is none. */
-weir__link *weir__door_take(weir__door *door);
+weir__inproc_link *weir__door_take(weir__door *door);
 
 /* Whether nobody is there: then the listener will be told. */
 bool weir__door_wait(weir__door *door);

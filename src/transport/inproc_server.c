@@ -14,7 +14,7 @@
 struct server {
     weir_channel channel; /* first */
     weir__config *child_config;
-    weir__name *name; /* NULL = not bound */
+    weir__inproc_name *name; /* NULL = not bound */
     weir__door door;
     bool is_attached;
     bool is_active;
@@ -25,7 +25,7 @@ struct server {
 
 static struct server *server_of(const weir_channel *channel)
 {
-    return container_of((weir_channel *)(uintptr_t)channel, struct server, channel);
+    return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, struct server, channel);
 }
 
 /* ---- on a loop ---- */
@@ -56,11 +56,11 @@ static bool server_is_active(const weir_channel *channel)
 static int server_bind(weir_channel *channel, const weir_address *local)
 {
     struct server *self = server_of(channel);
-    weir__name *name;
+    weir__inproc_name *name;
     int err;
 
     self->door.backlog = weir__channel_options(channel)->backlog;
-    err = weir__name_claim(local, &self->door, &name);
+    err = weir__inproc_name_claim(local, &self->door, &name);
     if (err < 0)
         return err;
     weir__channel_lock(channel); /* others may ask for the address */
@@ -70,23 +70,23 @@ static int server_bind(weir_channel *channel, const weir_address *local)
     return 0;
 }
 
-static void refuse(weir__link *link)
+static void refuse(weir__inproc_link *link)
 {
-    weir__inproc_tell(weir__link_close(link, WEIR__CALLED));
-    weir__link_release(link);
+    weir__inproc_tell(weir__inproc_link_close(link, WEIR__CALLED));
+    weir__inproc_link_release(link);
 }
 
 static bool server_close(weir_channel *channel)
 {
     struct server *self = server_of(channel);
-    weir__link *link;
+    weir__inproc_link *link;
 
     self->is_attached = false;
     self->is_active = false;
     self->reads = false;
     weir__door_attach(&self->door, NULL);
     if (self->name != NULL)
-        weir__name_give_up(self->name);
+        weir__inproc_name_give_up(self->name);
     while ((link = weir__door_take(&self->door)) != NULL)
         refuse(link);
     return true;
@@ -96,7 +96,7 @@ static void server_destroy(weir_channel *channel)
 {
     struct server *self = server_of(channel);
 
-    weir__name_release(self->name);
+    weir__inproc_name_release(self->name);
     weir__config_release(self->child_config);
 }
 
@@ -116,7 +116,7 @@ static int server_local_address(weir_channel *channel, weir_address *ret_address
 static void expect(struct server *self)
 {
     if (self->is_attached && self->reads && !self->is_accepting && !weir__door_wait(&self->door))
-        weir__channel_make_due(&self->channel, WEIR__DUE_TRANSPORT);
+        weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
 }
 
 static void server_read_start(weir_channel *channel, bool once)
@@ -137,12 +137,12 @@ static void server_read_stop(weir_channel *channel)
 static weir_channel *next_channel(struct server *self)
 {
     weir_channel *child;
-    weir__link *link;
+    weir__inproc_link *link;
     int err;
 
     while ((link = weir__door_take(&self->door)) != NULL) {
-        if (weir__link_is_gone(link, WEIR__CALLER)) {
-            weir__link_release(link);
+        if (weir__inproc_link_is_gone(link, WEIR__CALLER)) {
+            weir__inproc_link_release(link);
             continue;
         }
         err = weir__inproc_accept(&self->channel, self->child_config, link, &child);

@@ -20,12 +20,12 @@
 
 #include <weir/error.h>
 
-#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "os/system.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
+#include "os/descriptor.h"
+#include "os/system.h"
 #include "transport/socket.h"
 #include "transport/stream.h"
 
@@ -33,12 +33,12 @@
 
 static weir__listener *listener_of(const weir_channel *channel)
 {
-    return container_of((weir_channel *)(uintptr_t)channel, weir__listener, channel);
+    return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, weir__listener, channel);
 }
 
 static weir__listener *listener_of_handle(weir__io_handle *handle)
 {
-    return container_of(handle, weir__listener, handle);
+    return WEIR_CONTAINER_OF(handle, weir__listener, handle);
 }
 
 /* ---- the reserve ---- */
@@ -87,12 +87,13 @@ static void on_pause_over(weir_timer *timer);
 /* Accepting has failed, and stopped: begins again after a while. */
 static void pause_accepting(weir__listener *listener)
 {
-    weir__pause_begin(&listener->pause, weir__channel_executor(&listener->channel), on_pause_over);
+    weir__backoff_begin(&listener->pause, weir__channel_executor(&listener->channel),
+                        on_pause_over);
 }
 
 static void on_pause_over(weir_timer *timer)
 {
-    weir__listener *listener = container_of(timer, weir__listener, pause.timer);
+    weir__listener *listener = WEIR_CONTAINER_OF(timer, weir__listener, pause.timer);
 
     keep_reserve(listener);
     if (attach_socket(listener) < 0)
@@ -153,7 +154,7 @@ static void on_accepted(weir__io_handle *handle, int descriptor, const struct so
     if (descriptor < 0) {
         accept_failed(listener, descriptor);
     } else {
-        weir__pause_forget(&listener->pause);
+        weir__backoff_forget(&listener->pause);
         adopt(listener, descriptor);
     }
 }
@@ -219,7 +220,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     listener->child = child;
     listener->child_config = child_config;
     listener->reserve = -1;
-    weir__pause_init(&listener->pause);
+    weir__backoff_init(&listener->pause);
     return 0;
 }
 
@@ -248,7 +249,7 @@ bool weir__listener_detach(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    weir__pause_stop(&listener->pause);
+    weir__backoff_stop(&listener->pause);
     listener->lost = false;
     if (listener->handle.io == NULL)
         return true;
@@ -261,8 +262,8 @@ static void give_file_up(weir__listener *listener)
 {
     /* Relaxed: who says that the file is to be left does so before the close, which it has to order
      * in any case. */
-    weir__socket_file_end(listener->file,
-                          atomic_load_explicit(&listener->leaves_file, memory_order_relaxed));
+    weir__unix_path_end(listener->file,
+                        atomic_load_explicit(&listener->leaves_file, memory_order_relaxed));
     listener->file = NULL;
 }
 
@@ -275,7 +276,7 @@ bool weir__listener_close(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    weir__pause_stop(&listener->pause);
+    weir__backoff_stop(&listener->pause);
     give_file_up(listener);
     give_reserve_up(listener);
     listener->lost = false;
@@ -302,8 +303,8 @@ static int bind_to(weir__listener *listener, int descriptor, const weir_address 
     const weir_channel_options *options = weir__channel_options(&listener->channel);
 
     if (weir_address_family(local) == AF_UNIX)
-        return weir__socket_file_bind(descriptor, listener->child->socket_type, local, options,
-                                      &listener->file);
+        return weir__unix_path_bind(descriptor, listener->child->socket_type, local, options,
+                                    &listener->file);
     return weir__socket_bind(descriptor, local, options);
 }
 
@@ -319,7 +320,7 @@ static int listen_on(weir__listener *listener, int descriptor, const weir_addres
         err = bind_to(listener, descriptor, local);
     if (err == 0 && weir__sys.listen(descriptor, options->backlog) < 0)
         err = -errno;
-    return err == 0 ? weir__socket_file_check(listener->file) : err;
+    return err == 0 ? weir__unix_path_check(listener->file) : err;
 }
 
 int weir__listener_bind(weir_channel *channel, const weir_address *local)
@@ -401,7 +402,7 @@ void weir__listener_read_start(weir_channel *channel, bool once)
 
     listener->reads = true;
     listener->once = once;
-    if (weir__io_is_attached(&listener->handle) && !weir__pause_is_running(&listener->pause))
+    if (weir__io_is_attached(&listener->handle) && !weir__backoff_is_running(&listener->pause))
         weir__io_accept_start(&listener->handle);
 }
 

@@ -15,14 +15,14 @@ typedef struct weir__listener {
     weir__io_handle handle; /* its descriptor is -1 until it is bound */
     const weir__transport *child;
     weir__config *child_config;
-    weir__socket_file *file; /* of a Unix socket, NULL = none */
+    weir__unix_path *file; /* of a Unix socket, NULL = none */
     _Atomic bool leaves_file;
     int reserve; /* a descriptor to give up when there are no others; -1 = none */
     bool listens;
-    bool lost;         /* by the backend, which is about to let go of it */
-    bool reads;        /* the channel wants connections */
-    bool once;         /* only one of them */
-    weir__pause pause; /* after an accept that failed */
+    bool lost;           /* by the backend, which is about to let go of it */
+    bool reads;          /* the channel wants connections */
+    bool once;           /* only one of them */
+    weir__backoff pause; /* after an accept that failed */
 } weir__listener;
 
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,

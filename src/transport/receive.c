@@ -10,7 +10,7 @@
 /* At most so much is copied out of a buffer that it would use less than a quarter of. */
 #define COPY_MAX 1024
 
-WEIR__UNGUARDED static int take(void *arg, size_t size, weir__io_block *ret_block)
+WEIR__NO_STACK_PROTECTOR static int take(void *arg, size_t size, weir__io_block *ret_block)
 {
     weir_buf *buf;
     int err = weir_buf_create(size, 0, &buf);
@@ -35,7 +35,7 @@ void weir__receive_into_buffers(weir__io *io)
         weir__io_set_memory(io, &(const weir__io_memory){.take = take, .give = give});
 }
 
-WEIR__UNGUARDED weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
+WEIR__NO_STACK_PROTECTOR weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
 {
     weir_buf *buf = block->cookie, *copy;
 

@@ -31,18 +31,18 @@ static size_t within(size_t size, const weir_channel_options *options)
     return size < (size_t)options->receive_max ? size : (size_t)options->receive_max;
 }
 
-weir__guess weir__guess_first(const weir_channel_options *options)
+weir__receive_size weir__receive_size_first(const weir_channel_options *options)
 {
-    return (weir__guess){.step = (uint8_t)step_for((size_t)options->receive_initial)};
+    return (weir__receive_size){.step = (uint8_t)step_for((size_t)options->receive_initial)};
 }
 
-size_t weir__guess_size(const weir__guess *guess, const weir_channel_options *options)
+size_t weir__receive_size_size(const weir__receive_size *guess, const weir_channel_options *options)
 {
     return within(step_size(guess->step), options);
 }
 
-bool weir__guess_learn(weir__guess *guess, const weir_channel_options *options, size_t size,
-                       size_t length)
+bool weir__receive_size_update(weir__receive_size *guess, const weir_channel_options *options,
+                               size_t size, size_t length)
 {
     uint8_t step = guess->step;
     bool was_small = guess->small;

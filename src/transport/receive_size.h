@@ -9,18 +9,19 @@
 
 #include <weir/channel.h>
 
-typedef struct weir__guess {
+typedef struct weir__receive_size {
     uint8_t step;
     bool small; /* the last read would not have filled the next smaller step */
-} weir__guess;
+} weir__receive_size;
 
 /* The guess that a channel begins with, and its size. */
-weir__guess weir__guess_first(const weir_channel_options *options);
-size_t weir__guess_size(const weir__guess *guess, const weir_channel_options *options);
+weir__receive_size weir__receive_size_first(const weir_channel_options *options);
+size_t weir__receive_size_size(const weir__receive_size *guess,
+                               const weir_channel_options *options);
 
 /* A read has brought `length` of the `size` bytes that were asked for. Returns whether the guess is
  * another one now. */
-bool weir__guess_learn(weir__guess *guess, const weir_channel_options *options, size_t size,
-                       size_t length);
+bool weir__receive_size_update(weir__receive_size *guess, const weir_channel_options *options,
+                               size_t size, size_t length);
 
 #endif

@@ -15,10 +15,10 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "os/descriptor.h"
-#include "os/system.h"
 #include "base/no_stack_protector.h"
 #include "channel/channel_stats.h"
+#include "os/descriptor.h"
+#include "os/system.h"
 #include "transport/fd_passing.h"
 #include "transport/socket.h"
 
@@ -26,12 +26,12 @@
 
 static weir__stream *stream_of(const weir_channel *channel)
 {
-    return container_of(weir__endpoint_of(channel), weir__stream, base);
+    return WEIR_CONTAINER_OF(weir__endpoint_of(channel), weir__stream, base);
 }
 
 static weir__stream *stream_of_handle(weir__io_handle *handle)
 {
-    return container_of(handle, weir__stream, base.handle);
+    return WEIR_CONTAINER_OF(handle, weir__stream, base.handle);
 }
 
 /* ---- what the backend tells ---- */
@@ -49,12 +49,12 @@ static void learn(weir__stream *stream, size_t length)
     const weir_channel_options *options = weir__channel_options(&stream->base.channel);
     weir__io_handle *handle = &stream->base.handle;
 
-    if (weir__guess_learn(&stream->guess, options, handle->window, length))
-        handle->window = (uint32_t)weir__guess_size(&stream->guess, options);
+    if (weir__receive_size_update(&stream->guess, options, handle->window, length))
+        handle->window = (uint32_t)weir__receive_size_size(&stream->guess, options);
 }
 
-WEIR__UNGUARDED static void on_received(weir__io_handle *handle, const weir__io_block *block,
-                                        size_t length)
+WEIR__NO_STACK_PROTECTOR static void on_received(weir__io_handle *handle,
+                                                 const weir__io_block *block, size_t length)
 {
     weir__stream *stream = stream_of_handle(handle);
     weir_buf *buf = weir__received_buf(block, length);
@@ -88,7 +88,7 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
     if (!keeps_packets_apart(stream))
         learn(stream, message->length);
     weir__stats_received(&stream->base.channel, 1, message->length);
-    if (!weir__rights_tell(&stream->base.channel, handle, message))
+    if (!weir__fd_passing_tell(&stream->base.channel, handle, message))
         receive_another(stream);
 }
 
@@ -142,10 +142,10 @@ static void expect(weir__stream *stream, const weir_channel_options *options)
     weir__io_handle *handle = &stream->base.handle;
     bool is_unix = stream->base.channel.transport->socket_family == AF_UNIX;
 
-    stream->guess = weir__guess_first(options);
+    stream->guess = weir__receive_size_first(options);
     handle->window = keeps_packets_apart(stream)
                          ? (uint32_t)options->receive_max
-                         : (uint32_t)weir__guess_size(&stream->guess, options);
+                         : (uint32_t)weir__receive_size_size(&stream->guess, options);
     handle->reads = weir__reads_per_turn(options);
     handle->packets = is_unix;
     handle->rights = is_unix && options->receive_descriptors;
@@ -355,7 +355,7 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
 static ssize_t send_descriptors(weir__stream *stream, weir_descriptors *descriptors,
                                 size_t *ret_length)
 {
-    ssize_t sent = weir__rights_send(&stream->base.handle, descriptors);
+    ssize_t sent = weir__fd_passing_send(&stream->base.handle, descriptors);
 
     *ret_length = sent > 0 ? (size_t)sent : 1;
     return sent;

@@ -11,7 +11,7 @@
 
 typedef struct weir__stream {
     weir__endpoint base;
-    weir__guess guess;
+    weir__receive_size guess;
     bool connected;
 } weir__stream;
 

@@ -12,8 +12,8 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "os/system.h"
 #include "channel/posted_call.h"
+#include "os/system.h"
 #include "transport/datagrams.h"
 #include "transport/socket.h"
 
@@ -113,12 +113,12 @@ static void do_change(weir_channel *channel, const struct membership *membership
     weir__channel_report(channel, done, err, NULL);
 }
 
-static void on_change(weir_channel *channel, weir__call *call, int status)
+static void on_change(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0)
         do_change(channel, call->arg, call->done);
     else
-        weir__call_fail(channel, call->done, status);
+        weir__posted_call_fail(channel, call->done, status);
     weir__free(call->arg);
 }
 
@@ -130,8 +130,8 @@ static void post(weir_channel *channel, const struct membership *membership, wei
 
     if (copy != NULL) {
         *copy = *membership;
-        err = weir__call_post(
-            channel, &(const weir__call){.fn = on_change, .arg = copy, .done = done}, false);
+        err = weir__posted_call_post(
+            channel, &(const weir__posted_call){.fn = on_change, .arg = copy, .done = done}, false);
     }
     if (err < 0) {
         weir__free(copy);

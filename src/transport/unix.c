@@ -9,21 +9,21 @@
 
 #include "os/system.h"
 #include "transport/datagrams.h"
-#include "transport/listener.h"
-#include "transport/unix_seqpacket.h"
 #include "transport/fd_passing.h"
+#include "transport/listener.h"
 #include "transport/stream.h"
+#include "transport/unix_seqpacket.h"
 
 /* ---- connections ---- */
 
 struct connection {
     weir__stream stream;
-    weir__socket_file *file; /* if it was bound to one before it was connected */
+    weir__unix_path *file; /* if it was bound to one before it was connected */
 };
 
 static struct connection *connection_of(weir_channel *channel)
 {
-    return container_of(weir__endpoint_of(channel), struct connection, stream.base);
+    return WEIR_CONTAINER_OF(weir__endpoint_of(channel), struct connection, stream.base);
 }
 
 static int bind_connection(weir_channel *channel, const weir_address *local)
@@ -32,9 +32,9 @@ static int bind_connection(weir_channel *channel, const weir_address *local)
 
     if (err < 0)
         return err;
-    return weir__socket_file_bind(weir__endpoint_of(channel)->handle.descriptor,
-                                  channel->transport->socket_type, local,
-                                  weir__channel_options(channel), &connection_of(channel)->file);
+    return weir__unix_path_bind(weir__endpoint_of(channel)->handle.descriptor,
+                                channel->transport->socket_type, local,
+                                weir__channel_options(channel), &connection_of(channel)->file);
 }
 
 static int connect_to(weir_channel *channel, const weir_address *remote, const weir_address *local)
@@ -48,14 +48,14 @@ static bool close_connection(weir_channel *channel)
 {
     struct connection *connection = connection_of(channel);
 
-    weir__socket_file_end(connection->file, false);
+    weir__unix_path_end(connection->file, false);
     connection->file = NULL;
     return weir__stream_close(channel);
 }
 
 static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
 {
-    return weir_msg_is(msg, &weir_descriptors_type) ? weir__packets_admit(channel, msg)
+    return weir_msg_is(msg, &weir_descriptors_type) ? weir__seqpacket_admit(channel, msg)
                                                     : weir__stream_admit(channel, msg);
 }
 
@@ -68,7 +68,7 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
 static const weir__transport stream =
     CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_flush);
 static const weir__transport seqpacket =
-    CONNECTION("unix-seqpacket", SOCK_SEQPACKET, weir__packets_admit, weir__packets_flush);
+    CONNECTION("unix-seqpacket", SOCK_SEQPACKET, weir__seqpacket_admit, weir__seqpacket_flush);
 
 /* ---- listeners ---- */
 

@@ -16,9 +16,9 @@
 
 #include <weir/error.h>
 
-#include "os/descriptor.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "os/descriptor.h"
 #include "os/random.h"
 #include "os/system.h"
 #include "transport/socket.h"
@@ -29,7 +29,7 @@
 #define ASIDE_MAX (PATH_SIZE - 1 - MARK_SIZE) /* of a path, so that the name aside can be asked */
 #define ASIDE_SIZE (PATH_SIZE + MARK_SIZE)
 
-struct weir__socket_file {
+struct weir__unix_path {
     dev_t device; /* what the name leads to: the inode is kept by the socket, */
     ino_t inode;  /* so that nobody else can have its number */
     char path[PATH_SIZE];
@@ -137,7 +137,7 @@ static bool has_path(const weir_address *address)
 }
 
 /* Takes note of what the name leads to. */
-static int look(weir__socket_file *file)
+static int look(weir__unix_path *file)
 {
     struct stat status;
 
@@ -153,7 +153,7 @@ static int look(weir__socket_file *file)
  * never has more than it shall have. What the umask took is given back afterwards.
  */
 static int bind_path(int descriptor, int type, const weir_address *local,
-                     const weir_channel_options *options, weir__socket_file *file)
+                     const weir_channel_options *options, weir__unix_path *file)
 {
     mode_t mode = options->unix_mode;
     int err = 0;
@@ -176,11 +176,11 @@ static int bind_path(int descriptor, int type, const weir_address *local,
     return err;
 }
 
-int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
-                           const weir_channel_options *options, weir__socket_file **ret_file)
+int weir__unix_path_bind(int descriptor, int type, const weir_address *local,
+                         const weir_channel_options *options, weir__unix_path **ret_file)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)&local->storage;
-    weir__socket_file *file = NULL;
+    weir__unix_path *file = NULL;
     int err;
 
     if (local->length > sizeof(*un))
@@ -203,7 +203,7 @@ int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
 
 /* ---- afterwards ---- */
 
-int weir__socket_file_check(const weir__socket_file *file)
+int weir__unix_path_check(const weir__unix_path *file)
 {
     struct stat status;
 
@@ -214,9 +214,9 @@ int weir__socket_file_check(const weir__socket_file *file)
     return status.st_dev == file->device && status.st_ino == file->inode ? 0 : -EADDRINUSE;
 }
 
-void weir__socket_file_end(weir__socket_file *file, bool is_left)
+void weir__unix_path_end(weir__unix_path *file, bool is_left)
 {
-    if (file != NULL && !is_left && weir__socket_file_check(file) == 0 &&
+    if (file != NULL && !is_left && weir__unix_path_check(file) == 0 &&
         weir__sys.unlink(file->path) < 0)
         weir__warn("unix", file->path, "could not be removed: %s", weir_error_text(-errno));
     weir__free(file);

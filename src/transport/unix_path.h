@@ -12,22 +12,22 @@
 #include <weir/address.h>
 #include <weir/channel.h>
 
-typedef struct weir__socket_file weir__socket_file;
+typedef struct weir__unix_path weir__unix_path;
 
 /*
  * Binds a Unix socket of that type, with the permissions of `unix_mode`. Gives NULL if the name is
  * an abstract one: there is no file. Fails with -EADDRINUSE (somebody answers there), -EEXIST (it
  * is no socket), -ENOMEM, or what the system says.
  */
-int weir__socket_file_bind(int descriptor, int type, const weir_address *local,
-                           const weir_channel_options *options, weir__socket_file **ret_file);
+int weir__unix_path_bind(int descriptor, int type, const weir_address *local,
+                         const weir_channel_options *options, weir__unix_path **ret_file);
 
 /* Whether the name still leads to this socket, once it can be connected to: -EADDRINUSE if somebody
  * else has taken it meanwhile. NULL is fine. */
-int weir__socket_file_check(const weir__socket_file *file);
+int weir__unix_path_check(const weir__unix_path *file);
 
 /* The socket is about to be closed: removes the file, if it is still this socket's, unless it is to
  * be left to another process that has the socket. NULL is fine. Takes: file. */
-void weir__socket_file_end(weir__socket_file *file, bool is_left);
+void weir__unix_path_end(weir__unix_path *file, bool is_left);
 
 #endif

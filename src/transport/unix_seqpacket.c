@@ -36,7 +36,7 @@ static int64_t length_of(const weir_msg *msg)
     return -1;
 }
 
-int weir__packets_admit(weir_channel *channel, const weir_msg *msg)
+int weir__seqpacket_admit(weir_channel *channel, const weir_msg *msg)
 {
     const weir_composite *composite = weir_composite_of(without_const(msg));
     int64_t length = length_of(msg);
@@ -53,7 +53,7 @@ struct batch {
     struct mmsghdr messages[PACKETS_MAX];
     size_t count;
     size_t used; /* of the vectors */
-    weir__rights rights;
+    weir__fd_passing rights;
     struct iovec vectors[IOV_MAX];
 };
 
@@ -95,7 +95,7 @@ static bool put(struct batch *batch, weir_msg *msg)
     batch->count++;
     if (weir_descriptors_of(msg) == NULL)
         return true;
-    weir__rights_put(&batch->rights, weir_descriptors_of(msg), header);
+    weir__fd_passing_put(&batch->rights, weir_descriptors_of(msg), header);
     return false;
 }
 
@@ -145,7 +145,7 @@ static __attribute__((noinline)) int send_batch(weir_channel *channel)
     return (size_t)sent == batch.count;
 }
 
-int weir__packets_flush(weir_channel *channel)
+int weir__seqpacket_flush(weir_channel *channel)
 {
     int budget = weir__channel_options(channel)->writes_per_flush;
     int result = 1;

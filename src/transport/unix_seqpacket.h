@@ -9,7 +9,7 @@
 #include <weir/channel.h>
 
 /* An empty message is -EINVAL: the peer would take it for the end. */
-int weir__packets_admit(weir_channel *channel, const weir_msg *msg);
-int weir__packets_flush(weir_channel *channel);
+int weir__seqpacket_admit(weir_channel *channel, const weir_msg *msg);
+int weir__seqpacket_flush(weir_channel *channel);
 
 #endif

@@ -21,19 +21,19 @@ static void second(void)
 
 TEST(ending, without_hooks_does_nothing)
 {
-    weir__ending_run();
+    weir__end_hooks_run();
     assert_int_equal(first_calls, 0);
 }
 
 TEST(ending, calls_each_hook_once_in_the_order_added)
 {
-    weir__ending_hook_add(first);
-    weir__ending_hook_add(second);
-    weir__ending_hook_add(first);
-    weir__ending_run();
+    weir__end_hook_add(first);
+    weir__end_hook_add(second);
+    weir__end_hook_add(first);
+    weir__end_hooks_run();
     assert_int_equal(first_calls, 1);
     assert_int_equal(second_calls, 1);
-    weir__ending_run();
+    weir__end_hooks_run();
     assert_int_equal(first_calls, 2);
     assert_int_equal(second_calls, 2);
 }

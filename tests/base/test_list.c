@@ -16,7 +16,7 @@ static int digits(weir__list *list)
     int answer = 0;
 
     for (weir__list *link = list->next; link != list; link = link->next)
-        answer = answer * 10 + container_of(link, struct item, link)->number;
+        answer = answer * 10 + WEIR_CONTAINER_OF(link, struct item, link)->number;
     return answer;
 }
 
@@ -25,7 +25,7 @@ static int digits_backwards(weir__list *list)
     int answer = 0;
 
     for (weir__list *link = list->previous; link != list; link = link->previous)
-        answer = answer * 10 + container_of(link, struct item, link)->number;
+        answer = answer * 10 + WEIR_CONTAINER_OF(link, struct item, link)->number;
     return answer;
 }
 
@@ -115,7 +115,7 @@ TEST(list, foreach_goes_from_the_first_to_the_last)
 
     fill(&list, items, 4);
     weir_list_foreach (link, &list)
-        seen = seen * 10 + container_of(link, struct item, link)->number;
+        seen = seen * 10 + WEIR_CONTAINER_OF(link, struct item, link)->number;
     assert_int_equal(seen, 1234);
 }
 
@@ -138,7 +138,7 @@ TEST(list, foreach_lets_the_body_remove_its_item)
 
     fill(&list, items, 5);
     weir_list_foreach (link, &list) {
-        int number = container_of(link, struct item, link)->number;
+        int number = WEIR_CONTAINER_OF(link, struct item, link)->number;
 
         seen = seen * 10 + number;
         if (number % 2 == 1)

@@ -19,7 +19,7 @@ static int pop(weir__chain *chain)
 {
     weir_queue_node *node = weir__chain_pop(chain);
 
-    return node != NULL ? container_of(node, struct item, node)->number : 0;
+    return node != NULL ? WEIR_CONTAINER_OF(node, struct item, node)->number : 0;
 }
 
 static void open_queue(weir__queue *queue)
@@ -291,7 +291,7 @@ static void check_chain(weir__chain *chain, struct producer *producers, int *see
     weir_queue_node *node;
 
     while ((node = weir__chain_pop(chain)) != NULL) {
-        struct item *item = container_of(node, struct item, node);
+        struct item *item = WEIR_CONTAINER_OF(node, struct item, node);
         struct producer *producer = producer_of(producers, item);
 
         if (producer == NULL || item->number != seen[producer - producers]++)

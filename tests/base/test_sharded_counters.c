@@ -9,36 +9,36 @@
 #include "os/thread.h"
 #include "support/test.h"
 
-#define LAST (WEIR__ACCOUNT_FIGURES - 1)
+#define LAST (WEIR__SHARD_COUNTERS - 1)
 
 TEST(account, is_part_of_the_sum)
 {
-    uint64_t before = weir__account_sum(3), other = weir__account_sum(4);
-    weir__account one = {0}, two = {0};
+    uint64_t before = weir__counter_shard_sum(3), other = weir__counter_shard_sum(4);
+    weir__counter_shard one = {0}, two = {0};
 
-    weir__account_open(&one);
-    weir__account_open(&two);
-    weir__account_add(&one, 3, 5);
-    weir__figure_add(one.figures[3], 2);
-    weir__account_add(&two, 3, 10);
-    weir__account_add(NULL, 3, 100);
-    assert_int_equal(weir__account_sum(3) - before, 117);
-    assert_int_equal(weir__account_sum(4) - other, 0);
-    weir__account_close(&one);
-    weir__account_close(&two);
+    weir__counter_shard_open(&one);
+    weir__counter_shard_open(&two);
+    weir__counter_shard_add(&one, 3, 5);
+    weir__counter_add(one.figures[3], 2);
+    weir__counter_shard_add(&two, 3, 10);
+    weir__counter_shard_add(NULL, 3, 100);
+    assert_int_equal(weir__counter_shard_sum(3) - before, 117);
+    assert_int_equal(weir__counter_shard_sum(4) - other, 0);
+    weir__counter_shard_close(&one);
+    weir__counter_shard_close(&two);
 }
 
 TEST(account, leaves_its_figures_to_the_rest)
 {
-    uint64_t first = weir__account_sum(0), last = weir__account_sum(LAST);
-    weir__account account = {0};
+    uint64_t first = weir__counter_shard_sum(0), last = weir__counter_shard_sum(LAST);
+    weir__counter_shard account = {0};
 
-    weir__account_open(&account);
-    weir__account_add(&account, 0, 7);
-    weir__account_add(&account, LAST, 8);
-    weir__account_close(&account);
-    assert_int_equal(weir__account_sum(0) - first, 7);
-    assert_int_equal(weir__account_sum(LAST) - last, 8);
+    weir__counter_shard_open(&account);
+    weir__counter_shard_add(&account, 0, 7);
+    weir__counter_shard_add(&account, LAST, 8);
+    weir__counter_shard_close(&account);
+    assert_int_equal(weir__counter_shard_sum(0) - first, 7);
+    assert_int_equal(weir__counter_shard_sum(LAST) - last, 8);
 }
 
 /* ---- readers beside writers that come and go ---- */
@@ -53,14 +53,14 @@ static void write_accounts(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < ACCOUNTS; i++) {
-        weir__account account = {0};
+        weir__counter_shard account = {0};
 
-        weir__account_open(&account);
+        weir__counter_shard_open(&account);
         for (unsigned k = 0; k < ADDITIONS; k++) {
-            weir__account_add(k % 2 == 0 ? &account : NULL, GIVEN, 1);
-            weir__account_add(k % 3 == 0 ? &account : NULL, TAKEN, 1);
+            weir__counter_shard_add(k % 2 == 0 ? &account : NULL, GIVEN, 1);
+            weir__counter_shard_add(k % 3 == 0 ? &account : NULL, TAKEN, 1);
         }
-        weir__account_close(&account);
+        weir__counter_shard_close(&account);
     }
 }
 
@@ -70,8 +70,8 @@ static void read_sums(void *arg)
 
     (void)arg;
     while (!atomic_load(&is_over)) {
-        taken = weir__account_sum(TAKEN);
-        given = weir__account_sum(GIVEN);
+        taken = weir__counter_shard_sum(TAKEN);
+        given = weir__counter_shard_sum(GIVEN);
         if (taken < last || given < taken)
             atomic_fetch_add(&mistakes, 1);
         last = taken;
@@ -90,6 +90,6 @@ TEST(account, never_makes_a_sum_go_back_nor_shows_the_second_without_the_first)
     atomic_store(&is_over, true);
     weir__thread_join(&reader);
     assert_int_equal(atomic_load(&mistakes), 0);
-    assert_int_equal(weir__account_sum(TAKEN), WRITERS * ACCOUNTS * ADDITIONS);
-    assert_int_equal(weir__account_sum(GIVEN), WRITERS * ACCOUNTS * ADDITIONS);
+    assert_int_equal(weir__counter_shard_sum(TAKEN), WRITERS * ACCOUNTS * ADDITIONS);
+    assert_int_equal(weir__counter_shard_sum(GIVEN), WRITERS * ACCOUNTS * ADDITIONS);
 }

@@ -727,7 +727,7 @@ static void take_all(struct trial *trial)
     weir_timer_node *node;
 
     while ((node = weir__timers_take_any(&trial->timers)) != NULL) {
-        struct subject *taken = container_of(node, struct subject, node);
+        struct subject *taken = WEIR_CONTAINER_OF(node, struct subject, node);
 
         require(trial, taken->running, "only a running timer is taken");
         taken->running = false;

@@ -27,18 +27,18 @@ static int64_t second(bool sleeps, int64_t now_ns)
 
 TEST(turn, without_hooks_ends_and_may_sleep)
 {
-    assert_true(weir__turn_end(true, 5) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, 5) == WEIR_NEVER);
 }
 
 TEST(turn, a_hook_hears_of_it_once_however_often_it_was_added)
 {
     weir__turn_hook_add(first);
     weir__turn_hook_add(first);
-    assert_true(weir__turn_end(true, 5) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, 5) == WEIR_NEVER);
     assert_int_equal(calls, 1);
     assert_true(last_sleeps);
     assert_int_equal(last_now_ns, 5);
-    (void)weir__turn_end(false, 6);
+    (void)weir__turn_hooks_run(false, 6);
     assert_int_equal(calls, 2);
     assert_false(last_sleeps);
 }
@@ -47,8 +47,8 @@ TEST(turn, the_earliest_wish_counts)
 {
     weir__turn_hook_add(first);
     weir__turn_hook_add(second);
-    assert_int_equal(weir__turn_end(true, 5), 15);
+    assert_int_equal(weir__turn_hooks_run(true, 5), 15);
     first_wants_ns = 14;
-    assert_int_equal(weir__turn_end(true, 5), 14);
+    assert_int_equal(weir__turn_hooks_run(true, 5), 14);
     first_wants_ns = WEIR_NEVER;
 }

@@ -591,7 +591,7 @@ static void offload_there(weir_ctx *ctx, weir_msg *msg)
 {
     struct slow *slow = slow_of(ctx);
 
-    slow->connected = weir_offload(ctx, slow->group, no_work, no_result, NULL);
+    slow->connected = weir_ctx_offload(ctx, slow->group, no_work, no_result, NULL);
     weir_msg_release(msg);
     tally_add(&slow->answered);
 }

@@ -12,9 +12,9 @@
 #include <weir/server.h>
 
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/group.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 
 #define VISITORS 24

@@ -16,10 +16,10 @@
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/channel/pointer_state.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/thread_factory.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
@@ -261,7 +261,7 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
 #define REFUSED(...) \
     weir_client_connect(WEIR_CLIENT_OPTIONS(.group = host->group, __VA_ARGS__), &none)
     messages_catch();
-    weir_client_options_init(&options);
+    options = *WEIR_CLIENT_OPTIONS();
     assert_int_equal(weir_client_connect(&options, &none), -EINVAL);
     assert_true(messages_last_contains("a group, or a loop"));
     assert_int_equal(REFUSED(.loop = host->loop, .address = "127.0.0.1:1"), -EINVAL);

@@ -113,7 +113,7 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
     int value = 0;
     size_t length = sizeof(value);
 
-    weir_channel_options_init(&options);
+    options = *WEIR_CHANNEL_OPTIONS();
     options.high_mark = 4321;
     options.low_mark = 1;
     options.socket_options = &socket_option;

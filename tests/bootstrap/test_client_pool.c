@@ -11,13 +11,13 @@
 
 #include <weir/error.h>
 
-#include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 #include "support/resolver/names.h"
 
@@ -314,7 +314,7 @@ static void give_with_a_listener(void *arg)
     struct ending *ending = arg;
 
     weir_promise_listen(ending->promise, &ending->listener);
-    weir_client_pool_give(ending->pool, ending->channel, ending->promise);
+    weir_client_pool_return(ending->pool, ending->channel, ending->promise);
 }
 
 /* So may who hears that the channel is back. */

@@ -69,7 +69,7 @@ static void use_pool(weir_client_pool *pool)
 
             assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
             weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
-            weir_client_pool_give(pool, channel, NULL);
+            weir_client_pool_return(pool, channel, NULL);
         }
         assert_true(weir_promise_is_done(acquiring));
         weir_promise_release(acquiring);

@@ -12,11 +12,11 @@
 #include <weir/error.h>
 
 #include "os/thread.h"
-#include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/echo_service.h"
-#include "support/executor/run_on_thread.h"
+#include "support/bootstrap/pool_fixture.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/loop/host.h"
 
@@ -210,7 +210,7 @@ TEST_EACH_LOOP(client_pool, may_have_no_time_at_all)
 
         assert_int_equal(weir_promise_await(acquiring, PATIENCE_NS), 0);
         if (weir_promise_result(acquiring) == 0)
-            weir_client_pool_give(pool, weir_promise_value(acquiring), NULL);
+            weir_client_pool_return(pool, weir_promise_value(acquiring), NULL);
         weir_promise_release(acquiring);
         pond_close_pool(pool);
     }

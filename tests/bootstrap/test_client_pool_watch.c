@@ -11,8 +11,8 @@
 #include <weir/error.h>
 
 #include "os/thread.h"
-#include "support/bootstrap/pool_fixture.h"
 #include "support/bootstrap/echo_service.h"
+#include "support/bootstrap/pool_fixture.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/single_executor.h"
@@ -149,7 +149,7 @@ static void sweep_allocations(struct pond *pond, const weir_client_pool_options 
             for (int i = 0; i < 3; i++) {
                 if (weir_client_pool_acquire(pool, NULL, &acquiring[i]) == 0 &&
                     weir_promise_sync(acquiring[i], PATIENCE_NS) == 0)
-                    weir_client_pool_give(pool, weir_promise_value(acquiring[i]), NULL);
+                    weir_client_pool_return(pool, weir_promise_value(acquiring[i]), NULL);
             }
         }
         failed = test_memory_failed();
@@ -196,7 +196,7 @@ static void use(struct storm *storm, weir_channel *channel, unsigned chance)
     atomic_fetch_sub(storm->out, 1);
     if (chance % 13 == 0)
         weir_channel_abort(channel, NULL); /* from here on another may have taken its place */
-    weir_client_pool_give(storm->pool, channel, NULL);
+    weir_client_pool_return(storm->pool, channel, NULL);
 }
 
 /* What may have happened to who has not got one; a promise that is not complete has been lost. */

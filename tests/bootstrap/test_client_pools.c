@@ -71,7 +71,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
         assert_int_equal(weir_promise_sync(acquiring, PATIENCE_NS), 0);
         channels[i] = weir_channel_retain(weir_promise_value(acquiring));
         weir_promise_release(acquiring);
-        weir_client_pool_give(pool[i], channels[i], NULL);
+        weir_client_pool_return(pool[i], channels[i], NULL);
     }
     weir_client_pools_close(pools);
     for (int i = 0; i < 2; i++) {

@@ -15,9 +15,9 @@
 
 #include "support/bootstrap/raw_client.h"
 #include "support/channel/pointer_state.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 #include "support/loop/host.h"
 
 #define LOOPS 3

@@ -18,10 +18,10 @@
 
 static int open_and_export(void)
 {
-    char entry[WEIR__READY_ENTRY_SIZE];
+    char entry[WEIR__READINESS_ENTRY_SIZE];
     int descriptor = -1;
 
-    assert_int_equal(weir__ready_socket_open(&descriptor, entry, sizeof(entry)), 0);
+    assert_int_equal(weir__notify_socket_open(&descriptor, entry, sizeof(entry)), 0);
     assert_int_equal(strncmp(entry, "NOTIFY_SOCKET=@", 15), 0);
     assert_int_equal(setenv("NOTIFY_SOCKET", entry + 14, 1), 0);
     return descriptor;
@@ -30,14 +30,14 @@ static int open_and_export(void)
 static bool hears(int descriptor, const char *text)
 {
     assert_int_equal(weir_systemd_notify(text), 1);
-    return weir__ready_socket_hear(descriptor, getpid());
+    return weir__notify_socket_hear(descriptor, getpid());
 }
 
 TEST(ready_socket, hears_that_a_process_is_ready)
 {
     int descriptor = open_and_export();
 
-    assert_false(weir__ready_socket_hear(descriptor, getpid()));
+    assert_false(weir__notify_socket_hear(descriptor, getpid()));
     assert_false(hears(descriptor, "STATUS=READY=1"));
     assert_false(hears(descriptor, "READY=0\nREADY=10"));
     assert_false(hears(descriptor, ""));
@@ -55,7 +55,7 @@ TEST(ready_socket, does_not_believe_others)
 
     messages_catch();
     assert_int_equal(weir_systemd_notify("READY=1"), 1);
-    assert_false(weir__ready_socket_hear(descriptor, getpid() + 1));
+    assert_false(weir__notify_socket_hear(descriptor, getpid() + 1));
     assert_true(messages_last_contains("is not the one that was started"));
     (void)close(descriptor);
     (void)unsetenv("NOTIFY_SOCKET");
@@ -65,14 +65,14 @@ TEST(ready_socket, leaves_nothing_when_a_call_fails)
 {
     const enum fault_call calls[] = {FAULT_SOCKET, FAULT_SETSOCKOPT, FAULT_BIND, FAULT_GETSOCKNAME};
     size_t descriptors = descriptors_open();
-    char entry[WEIR__READY_ENTRY_SIZE];
+    char entry[WEIR__READINESS_ENTRY_SIZE];
     int descriptor;
 
     faults_install();
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         for (const int *err = faults_errors(calls[i]); *err != 0; err++) {
             faults_inject(calls[i], 1, 1, *err);
-            assert_int_equal(weir__ready_socket_open(&descriptor, entry, sizeof(entry)), -*err);
+            assert_int_equal(weir__notify_socket_open(&descriptor, entry, sizeof(entry)), -*err);
         }
     }
     faults_remove();

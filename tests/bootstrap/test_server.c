@@ -18,10 +18,10 @@
 
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
@@ -71,7 +71,7 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     weir_group *group = host->group;
 
     messages_catch();
-    weir_server_options_init(&options);
+    options = *WEIR_SERVER_OPTIONS();
     assert_int_equal(refused(&options), -EINVAL);
     assert_true(messages_last_contains("there is no group"));
 #define REFUSED(...) \

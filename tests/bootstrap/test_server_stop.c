@@ -16,10 +16,10 @@
 #include "os/clock.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 
 static int64_t since(int64_t start_ns)
@@ -117,7 +117,7 @@ static void on_question(weir_ctx *ctx, weir_msg *msg)
     struct request_state *state = weir_ctx_state(ctx);
 
     state->question = msg;
-    if (weir_offload(ctx, state->request->elsewhere, think, on_answer, state->request) < 0)
+    if (weir_ctx_offload(ctx, state->request->elsewhere, think, on_answer, state->request) < 0)
         weir_close(ctx, NULL);
     tally_add(&state->request->begun);
 }

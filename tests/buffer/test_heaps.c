@@ -10,8 +10,8 @@
 #include <weir/thread.h>
 
 #include "base/turn_hooks.h"
-#include "support/buffer/pool.h"
 #include "support/buffer/buf_relay.h"
+#include "support/buffer/pool.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -30,7 +30,7 @@ static uint64_t orphan_count(void)
 {
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     return stats.orphans;
 }
 
@@ -57,7 +57,7 @@ static void deliver(void *arg)
 
     give_blocks(delivery->blocks, delivery->count);
     delivery->delivered = delivered_to(delivery->owner);
-    (void)weir__turn_end(false, 0);
+    (void)weir__turn_hooks_run(false, 0);
     delivery->after_flush = delivered_to(delivery->owner);
     delivery->heap = weir__heap_current;
 }
@@ -167,7 +167,7 @@ TEST(heaps, many_owners_all_get_their_blocks)
         for (unsigned i = round; i < OWNERS; i += 2)
             weir__pool_give(owners.blocks[i]);
     assert_blocks(0, 1, OWNERS - 1); /* one of the heaps is this thread's now */
-    (void)weir__turn_end(false, 0);
+    (void)weir__turn_hooks_run(false, 0);
     for (unsigned i = 0; i < OWNERS; i++)
         if (owners.heaps[i] != weir__heap_current)
             assert_int_equal(delivered_to(owners.heaps[i]), 1);
@@ -250,7 +250,7 @@ TEST(heaps, an_orphans_memory_is_reclaimed_by_trim)
     assert_int_equal(weir_pool_trim(), weir__slab_bytes(weir__class_of(1000)));
     assert_int_equal(orphan_count(), 0);
     assert_blocks(1, 0, 0);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     assert_int_equal(stats.caches, 1);
     weir__pool_give(own);
 }
@@ -263,9 +263,9 @@ TEST(heaps, an_orphans_memory_is_reclaimed_by_an_executor_that_sleeps)
 
     run_on_thread(take_some, &delivery);
     give_blocks(delivery.blocks, 3);
-    assert_int_equal(weir__turn_end(true, now_ns), now_ns + weir_seconds(1));
+    assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + weir_seconds(1));
     assert_int_equal(orphan_count(), 1);
-    assert_true(weir__turn_end(true, now_ns + weir_seconds(1)) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, now_ns + weir_seconds(1)) == WEIR_NEVER);
     assert_int_equal(orphan_count(), 0);
     weir__pool_give(own);
 }
@@ -378,11 +378,11 @@ TEST(heaps, other_threads_trim_when_their_turn_ends)
     weir_buf *block = weir__pool_take(1000);
 
     weir__pool_give(block);
-    (void)weir__turn_end(false, 0);
+    (void)weir__turn_hooks_run(false, 0);
     assert_blocks(0, 1, 0);
     run_on_thread(ask_for_trim, NULL);
     assert_blocks(0, 1, 0);
-    (void)weir__turn_end(false, 0);
+    (void)weir__turn_hooks_run(false, 0);
     assert_blocks(0, 0, 0);
 }
 

@@ -18,8 +18,8 @@
 #include <weir/thread.h>
 
 #include "base/end_hooks.h"
-#include "os/thread.h"
 #include "buffer/leak.h"
+#include "os/thread.h"
 #include "support/buffer/buf.h"
 #include "support/memory.h"
 
@@ -246,7 +246,7 @@ TEST(leak, is_found_when_a_group_has_ended)
     listen_at(WEIR_LEAK_PARANOID);
     buf = forget_on_thread();
     assert_int_equal(reports.count, 0);
-    weir__ending_run();
+    weir__end_hooks_run();
     assert_int_equal(reports.count, 1);
     weir_buf_release(buf);
 }

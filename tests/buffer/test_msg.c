@@ -21,7 +21,7 @@ struct greeting {
 
 static void destroy_greeting(weir_msg *msg)
 {
-    struct greeting *greeting = container_of(msg, struct greeting, msg);
+    struct greeting *greeting = WEIR_CONTAINER_OF(msg, struct greeting, msg);
 
     greeting->refs_at_the_end = weir_msg_refs(msg);
     greeting->destroyed++;
@@ -35,7 +35,7 @@ static size_t size_of_greeting(const weir_msg *msg)
 
 static void touch_greeting(weir_msg *msg, const char *where)
 {
-    container_of(msg, struct greeting, msg)->touched = where;
+    WEIR_CONTAINER_OF(msg, struct greeting, msg)->touched = where;
 }
 
 static const weir_msg_type greeting_type = {

@@ -11,11 +11,11 @@
 #include <weir/metric.h>
 #include <weir/thread.h>
 
-#include "os/pages.h"
 #include "base/poison.h"
-#include "os/thread.h"
 #include "base/turn_hooks.h"
 #include "buffer/heaps.h"
+#include "os/pages.h"
+#include "os/thread.h"
 #include "support/buffer/pool.h"
 #include "support/child.h"
 #include "support/memory.h"
@@ -29,7 +29,7 @@ static uint64_t mapped_bytes(void)
 {
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     return stats.mapped_bytes;
 }
 
@@ -37,7 +37,7 @@ static uint64_t failures(void)
 {
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     return stats.failures;
 }
 
@@ -158,7 +158,7 @@ TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
     weir_buf *block = weir__pool_take(3 * MIB);
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     assert_int_equal(stats.huge.in_use, 1);
     assert_int_equal(stats.huge.mapped_bytes, weir__pages_round(3 * MIB + 128));
     assert_true(stats.huge.peak_bytes >= stats.huge.mapped_bytes);
@@ -253,7 +253,7 @@ TEST(pool, the_peak_stays_when_memory_has_gone)
     weir_buf *block = weir__pool_take(40 * MIB);
 
     weir__pool_give(block);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     assert_true(stats.peak_bytes >= 40 * MIB);
     assert_true(stats.mapped_bytes < 40 * MIB);
     assert_true(stats.huge.peak_bytes >= 40 * MIB);
@@ -300,8 +300,8 @@ TEST(pool, a_thread_that_sleeps_on_little_is_left_alone)
 
     take_blocks(blocks, 8, 4000);
     give_blocks(blocks, 8);
-    assert_true(weir__turn_end(true, SECOND) == WEIR_NEVER);
-    assert_true(weir__turn_end(true, 100 * SECOND) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, SECOND) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, 100 * SECOND) == WEIR_NEVER);
     assert_int_equal(count_blocks().cached, 8);
 }
 
@@ -309,7 +309,7 @@ static uint64_t slabs_of(size_t payload)
 {
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     return stats.classes[weir__class_of(payload)].slabs;
 }
 
@@ -323,26 +323,26 @@ TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
     take_blocks(blocks, COUNT, 64 * KIB);
     give_blocks(blocks + 1, COUNT - 2); /* the first and the last slab must stay */
     idle = slabs_of(64 * KIB) - 2;
-    assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
-    assert_int_equal(weir__turn_end(true, now_ns + SECOND - 1), now_ns + SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, now_ns + SECOND - 1), now_ns + SECOND);
 
     now_ns += SECOND; /* a second ago these were needed */
-    assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
     assert_int_equal(slabs_of(64 * KIB), idle + 2);
     for (; idle > 1; idle /= 2) {
         now_ns += SECOND;
-        assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+        assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
         assert_int_equal(slabs_of(64 * KIB), idle / 2 + 2);
     }
     now_ns += SECOND; /* the rest is in use: it looks ever more seldom */
-    assert_int_equal(weir__turn_end(true, now_ns), now_ns + 2 * SECOND);
-    assert_int_equal(weir__turn_end(true, now_ns + 2 * SECOND), now_ns + 6 * SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + 2 * SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, now_ns + 2 * SECOND), now_ns + 6 * SECOND);
     assert_int_equal(slabs_of(64 * KIB), 2);
 
     weir__pool_give(blocks[0]);
     weir__pool_give(blocks[COUNT - 1]);
     (void)weir_pool_trim();
-    assert_true(weir__turn_end(true, now_ns + SECOND) == WEIR_NEVER);
+    assert_true(weir__turn_hooks_run(true, now_ns + SECOND) == WEIR_NEVER);
 }
 
 static void give_all(void *arg)
@@ -363,13 +363,13 @@ TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
     take_blocks(blocks, COUNT, 64 * KIB);
     for (int i = 0; i < 20; i++) {
         now_ns = next_ns;
-        next_ns = weir__turn_end(true, now_ns);
+        next_ns = weir__turn_hooks_run(true, now_ns);
     }
     assert_int_equal(next_ns, now_ns + 64 * SECOND);
     assert_int_equal(weir__thread_start(&other, "other", give_all, blocks), 0);
     weir__thread_join(&other);
     for (int i = 0; i < 20 && now_ns < WEIR_NEVER; i++)
-        now_ns = weir__turn_end(true, now_ns + 64 * SECOND);
+        now_ns = weir__turn_hooks_run(true, now_ns + 64 * SECOND);
     assert_true(now_ns == WEIR_NEVER);
     assert_true(slabs_of(64 * KIB) <= 1); /* a MiB is not much */
     (void)weir_pool_trim();
@@ -386,7 +386,7 @@ TEST(pool, what_runs_dry_in_every_second_is_kept)
         take_blocks(blocks + COUNT, (size_t)(now_ns / SECOND), 64 * KIB); /* a few more each time */
         before = mapped_bytes();
         give_blocks(blocks, COUNT + (size_t)(now_ns / SECOND));
-        assert_int_equal(weir__turn_end(true, now_ns), now_ns + SECOND);
+        assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
         assert_int_equal(mapped_bytes(), before);
     }
 }
@@ -401,7 +401,7 @@ TEST(pool, a_turn_that_goes_on_keeps_what_is_cached)
     give_blocks(blocks, COUNT);
     before = mapped_bytes();
     for (int64_t now_ns = SECOND; now_ns < 10 * SECOND; now_ns += SECOND)
-        assert_true(weir__turn_end(false, now_ns) == WEIR_NEVER);
+        assert_true(weir__turn_hooks_run(false, now_ns) == WEIR_NEVER);
     assert_int_equal(mapped_bytes(), before);
 }
 
@@ -412,9 +412,9 @@ TEST(pool, a_clock_that_was_set_back_or_stands_at_its_end_does_no_harm)
 
     take_blocks(blocks, COUNT, 64 * KIB);
     give_blocks(blocks, COUNT);
-    assert_int_equal(weir__turn_end(true, 1000 * SECOND), 1001 * SECOND);
-    assert_int_equal(weir__turn_end(true, SECOND), 2 * SECOND);
-    assert_true(weir__turn_end(true, WEIR_NEVER - 1) > WEIR_NEVER - 1);
+    assert_int_equal(weir__turn_hooks_run(true, 1000 * SECOND), 1001 * SECOND);
+    assert_int_equal(weir__turn_hooks_run(true, SECOND), 2 * SECOND);
+    assert_true(weir__turn_hooks_run(true, WEIR_NEVER - 1) > WEIR_NEVER - 1);
 }
 
 /* ---- no memory ---- */
@@ -479,7 +479,7 @@ TEST(pool, everything_that_is_mapped_is_accounted_for)
     for (size_t i = 0; i < COUNT; i++)
         blocks[i] = weir__pool_take(i * i);
     give_blocks(blocks, COUNT / 3);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     assert_int_equal(stats.mapped_bytes, stats.in_use_bytes + stats.cached_bytes +
                                              stats.in_transit_bytes + stats.spare_bytes);
     assert_int_equal(stats.mapped_bytes, weir__pages_mapped());
@@ -499,7 +499,7 @@ TEST(pool, a_class_says_what_it_has)
 
     take_blocks(blocks, 3, 640);
     weir__pool_give(blocks[2]);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     count = &stats.classes[weir__class_of(640)];
     assert_int_equal(count->size, 640);
     assert_int_equal(count->in_use, 2);
@@ -532,7 +532,7 @@ TEST(pool, a_class_and_a_cache_have_a_peak_that_stays)
     give_blocks(blocks, 6);
     (void)weir_pool_trim();
     take_blocks(blocks, 1, payload);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     assert_int_equal(stats.classes[weir__class_of(payload)].peak_bytes, in_cache);
     assert_int_equal(stats.classes[weir__class_of(payload)].mapped_bytes, slab);
     assert_int_equal(own_cache().blocks.peak_bytes, in_cache);
@@ -548,13 +548,13 @@ TEST(pool, a_failure_is_counted_for_the_size_and_the_cache)
 
     end_thread_heap();
     block = weir__pool_take(100);
-    weir_pool_read(&before);
+    weir_pool_read_stats(&before);
     assert_int_equal(weir_pool_set_limit((int64_t)before.mapped_bytes), 0);
     assert_null(weir__pool_take(64 * KIB));
     assert_null(weir__pool_take(64 * KIB));
     assert_null(weir__pool_take(2 * MIB));
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
-    weir_pool_read(&after);
+    weir_pool_read_stats(&after);
     assert_int_equal(after.failures, before.failures + 3);
     assert_int_equal(after.classes[asked].failures, before.classes[asked].failures + 2);
     assert_int_equal(after.classes[asked + 1].failures, before.classes[asked + 1].failures);
@@ -568,11 +568,11 @@ TEST(pool, a_failure_without_a_cache_is_counted_for_the_size_alone)
     weir_pool_stats before, after;
 
     end_thread_heap();
-    weir_pool_read(&before);
+    weir_pool_read_stats(&before);
     test_memory_fail_at(1);
     assert_null(weir__pool_take(100));
     test_memory_fail_at(0);
-    weir_pool_read(&after);
+    weir_pool_read_stats(&after);
     assert_int_equal(after.classes[2].failures, before.classes[2].failures + 1);
     assert_int_equal(weir_pool_read_caches(NULL, 0), 0);
 }

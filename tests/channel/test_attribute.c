@@ -7,9 +7,9 @@
 #include <errno.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/group.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 static void count_free(void *value)

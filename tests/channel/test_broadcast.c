@@ -12,10 +12,10 @@
 
 #include "os/thread.h"
 #include "support/channel/channel_room.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 /* ---- on the test's own thread ---- */
@@ -250,7 +250,7 @@ struct note {
 
 static void destroy_note(weir_msg *msg)
 {
-    container_of(msg, struct note, msg)->destroyed++;
+    WEIR_CONTAINER_OF(msg, struct note, msg)->destroyed++;
 }
 
 static const weir_msg_type note_type = {.name = "note", .destroy = destroy_note};

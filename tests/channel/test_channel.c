@@ -10,8 +10,8 @@
 
 #include "support/channel/test_channel.h"
 #include "support/child.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 TEST(channel, has_a_name_for_the_log)

@@ -10,8 +10,8 @@
 #include <weir/error.h>
 #include <weir/metric.h>
 
-#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
+#include "support/channel/test_channel.h"
 
 static const char *const rigs = "other";
 

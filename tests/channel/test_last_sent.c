@@ -21,21 +21,21 @@ TEST(progress, is_of_bytes_and_of_whole_messages)
     int64_t message_at, bytes_at;
 
     rig_open_started(&rig, &(const struct wire_options){.silent = true}, NULL);
-    assert_int_equal(weir__progress_watch(rig.channel), 0);
-    assert_int_equal(weir__progress_of_bytes(rig.channel), 0);
+    assert_int_equal(weir__last_sent_watch(rig.channel), 0);
+    assert_int_equal(weir__last_sent_of_bytes(rig.channel), 0);
     weir_channel_write_and_flush(rig.channel, text_msg("x"), NULL);
     rig_run(&rig);
     message_at = now_of(&rig);
-    assert_int_equal(weir__progress_of_bytes(rig.channel), message_at);
-    assert_int_equal(weir__progress_of_messages(rig.channel), message_at);
+    assert_int_equal(weir__last_sent_of_bytes(rig.channel), message_at);
+    assert_int_equal(weir__last_sent_of_messages(rig.channel), message_at);
     stepper_advance(&rig.stepper, weir_ms(1));
     rig.wire->room = 1;
     weir_channel_write_and_flush(rig.channel, text_msg("xy"), NULL);
     rig_run(&rig);
     bytes_at = now_of(&rig);
     stepper_advance(&rig.stepper, weir_ms(1));
-    assert_int_equal(weir__progress_of_bytes(rig.channel), bytes_at);
-    assert_int_equal(weir__progress_of_messages(rig.channel), message_at);
+    assert_int_equal(weir__last_sent_of_bytes(rig.channel), bytes_at);
+    assert_int_equal(weir__last_sent_of_messages(rig.channel), message_at);
     rig_close(&rig);
 }
 
@@ -65,14 +65,14 @@ TEST(progress, is_not_written_down_where_nobody_asks)
     rig_open_started(&rig, &(const struct wire_options){.silent = true}, NULL);
     weir_channel_write_and_flush(rig.channel, text_msg("x"), NULL);
     rig_run(&rig);
-    assert_int_equal(weir__progress_of_bytes(rig.channel), 0);
-    assert_int_equal(weir__progress_of_messages(rig.channel), 0);
+    assert_int_equal(weir__last_sent_of_bytes(rig.channel), 0);
+    assert_int_equal(weir__last_sent_of_messages(rig.channel), 0);
     rig_close(&rig);
 }
 
 static void *watch(void *channel)
 {
-    return weir__progress_watch(channel) == 0 ? channel : NULL;
+    return weir__last_sent_watch(channel) == 0 ? channel : NULL;
 }
 
 TEST(progress, may_be_asked_for_by_another_thread)
@@ -88,7 +88,7 @@ TEST(progress, may_be_asked_for_by_another_thread)
     rig_run(&rig);
     weir_channel_write_and_flush(rig.channel, text_msg("x"), NULL);
     rig_run(&rig);
-    assert_int_equal(weir__progress_of_messages(rig.channel), now_of(&rig));
+    assert_int_equal(weir__last_sent_of_messages(rig.channel), now_of(&rig));
     rig_close(&rig);
 }
 
@@ -98,7 +98,7 @@ TEST(progress, needs_memory)
 
     rig_open(&rig);
     test_memory_fail_at(1);
-    assert_int_equal(weir__progress_watch(rig.channel), -ENOMEM);
+    assert_int_equal(weir__last_sent_watch(rig.channel), -ENOMEM);
     test_memory_fail_at(0);
     rig_close(&rig);
 }

@@ -8,9 +8,9 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 /* ---- registration ---- */

@@ -7,10 +7,10 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 struct job {
@@ -67,7 +67,7 @@ TEST(offload, works_elsewhere_and_comes_back)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     gate_open(&job.gate);
     come_back(&rig, group);
     assert_int_equal(atomic_load(&job.done.calls), 1);
@@ -87,7 +87,7 @@ TEST(offload, comes_back_without_a_context_if_the_handler_has_been_removed)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     weir_ctx_remove(ctx_of(&rig));
     rig_run(&rig);
     assert_diary(&rig.diary, "a.removed"); /* its memory is still needed */
@@ -108,7 +108,7 @@ TEST(offload, comes_back_also_if_the_channel_has_gone)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     weir_channel_abort(rig.channel, NULL);
     rig_run(&rig);
     weir_channel_release(rig.channel);
@@ -131,7 +131,7 @@ TEST(offload, comes_back_somewhere_if_the_loop_has_ended)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     weir_channel_abort(rig.channel, NULL);
     rig_run(&rig);
     weir_channel_release(rig.channel);
@@ -162,7 +162,7 @@ TEST(offload, that_is_cancelled_says_so)
     rig_open_started(&rig, NULL, NULL);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     assert_int_equal(job.err, 1);
     rig_run(&rig);
     assert_int_equal(job.err, WEIR_ECANCELED);
@@ -180,8 +180,8 @@ TEST(offload, that_is_refused_calls_nobody)
     rig_open_started(&rig, NULL, NULL);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), WEIR_EREJECTED);
-    assert_int_equal(weir_offload(ctx_of(&rig), NULL, work, done, &job), -EINVAL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), WEIR_EREJECTED);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), NULL, work, done, &job), -EINVAL);
     assert_int_equal(job.err, 1);
     rig_close(&rig);
     weir_group_release(group);
@@ -193,7 +193,7 @@ static struct job *current_job;
 static void offload_in_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
-    (void)weir_offload(ctx, work_group, work, done, current_job);
+    (void)weir_ctx_offload(ctx, work_group, work, done, current_job);
 }
 
 TEST(offload, of_a_handler_on_an_executor_comes_back_there)
@@ -273,7 +273,7 @@ TEST(offload, needs_memory)
 
     rig_open_started(&rig, NULL, NULL);
     test_memory_fail_at(1);
-    assert_int_equal(weir_offload(ctx_of(&rig), group, work, done, &job), -ENOMEM);
+    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), -ENOMEM);
     test_memory_fail_at(0);
     rig_close(&rig);
     end_group(group);

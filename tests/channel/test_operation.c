@@ -9,10 +9,10 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 /* ---- one thing at a time ---- */

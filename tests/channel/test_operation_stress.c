@@ -7,10 +7,10 @@
 
 #include "os/random.h"
 #include "support/channel/test_channel.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 
 #define STORM_THREADS 8
 #define STORM_ROUNDS 40

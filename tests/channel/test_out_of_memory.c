@@ -9,18 +9,18 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 static weir_group *others;
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_ctx_hold(ctx, 5);
+    weir_ctx_add_pending_bytes(ctx, 5);
     weir_write(ctx, msg, NULL);
-    weir_ctx_hold(ctx, -5);
+    weir_ctx_add_pending_bytes(ctx, -5);
 }
 
 static void on_read_complete(weir_ctx *ctx)

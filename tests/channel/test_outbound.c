@@ -83,7 +83,7 @@ static int64_t memory_in_use(void)
 {
     weir_pool_stats pool;
 
-    weir_pool_read(&pool);
+    weir_pool_read_stats(&pool);
     return (int64_t)(pool.in_use_bytes + test_memory_live_bytes());
 }
 
@@ -247,10 +247,10 @@ TEST(outbound, counts_what_handlers_hold_back)
 
     rig_open_marked(&rig, 1000, 2000);
     a = weir_pipeline_find(rig.pipeline, "a");
-    weir_ctx_hold(a, 1500);
-    weir_ctx_hold(a, 501);
+    weir_ctx_add_pending_bytes(a, 1500);
+    weir_ctx_add_pending_bytes(a, 501);
     assert_writability(&rig, 1, 0);
-    weir_ctx_hold(a, -501);
+    weir_ctx_add_pending_bytes(a, -501);
     assert_writability(&rig, 1, 0);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 1500);
     rig_add(&rig, "b");
@@ -613,7 +613,7 @@ TEST(outbound, may_be_written_flushed_and_closed_from_within)
 
 static void flush_in_writability(weir_ctx *ctx)
 {
-    if (!weir_is_writable(ctx))
+    if (!weir_ctx_is_writable(ctx))
         weir_flush(ctx);
     weir_fire_writability(ctx);
 }
@@ -843,7 +843,7 @@ TEST(outbound, cannot_be_shut_after_a_close)
 
 static void let_go_of_all(weir_ctx *ctx)
 {
-    weir_ctx_hold(ctx, -1000);
+    weir_ctx_add_pending_bytes(ctx, -1000);
 }
 
 /* A handler that empties its own queue when it goes says so, and is not counted twice. */
@@ -859,7 +859,7 @@ TEST(outbound, counts_what_a_handler_gives_back_as_it_goes_once)
     assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "h", &holder, SPY(&rig.diary, "h")),
                      0);
     ctx = weir_pipeline_find(rig.pipeline, "h");
-    weir_ctx_hold(ctx, 1000);
+    weir_ctx_add_pending_bytes(ctx, 1000);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 1000);
     weir_ctx_remove(ctx);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
@@ -873,8 +873,8 @@ TEST(outbound, does_not_count_below_what_a_handler_holds)
 
     rig_open_started(&rig, NULL, NULL);
     a = weir_pipeline_find(rig.pipeline, "a");
-    weir_ctx_hold(a, 10);
-    weir_ctx_hold(a, -30);
+    weir_ctx_add_pending_bytes(a, 10);
+    weir_ctx_add_pending_bytes(a, -30);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
     rig_close(&rig);
 }

@@ -17,14 +17,14 @@
 
 #include <weir/error.h>
 
-#include "os/random.h"
-#include "channel/remote_handler.h"
 #include "channel/invoke.h"
+#include "channel/remote_handler.h"
+#include "os/random.h"
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/property.h"
 
 enum { ACTORS_MAX = 600, LENGTH_MAX = 12, SPOUT = 0, SINK = 1, SLOTS = 19, TURNS_MAX = 60 };
@@ -463,7 +463,7 @@ static void learn_names(void)
     stage->length = 0;
     for (weir_ctx *ctx = ends->next; ctx != ends; ctx = ctx->next) {
         bool is_out =
-            weir__ctx_is_elsewhere(ctx) ? weir__hop_of(ctx)->was_removed : weir_ctx_is_removed(ctx);
+            weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->was_removed : weir_ctx_is_removed(ctx);
 
         if (!is_out)
             list_insert(stage->length, *(int *)weir_ctx_state(ctx));

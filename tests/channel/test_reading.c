@@ -62,7 +62,7 @@ TEST(reading, honours_a_request_from_before_it_was_active)
 
 static void stop_in_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
     weir_fire_read(ctx, msg);
 }
 

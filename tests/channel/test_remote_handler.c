@@ -11,11 +11,11 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/memory.h"
 
 /*
@@ -634,7 +634,7 @@ TEST(hop, counts_what_its_handler_holds)
     struct far far;
 
     far_open(&far);
-    weir_ctx_hold(weir_pipeline_find(far.rig.pipeline, "z"), 7);
+    weir_ctx_add_pending_bytes(weir_pipeline_find(far.rig.pipeline, "z"), 7);
     assert_int_equal(weir_channel_pending_bytes(far.rig.channel), 7);
     far_close(&far);
 }
@@ -703,13 +703,13 @@ static void on_late(weir_ctx *ctx, weir_timer *timer)
 static void start_late(weir_ctx *ctx)
 {
     late_result = weir_ctx_timer_start(ctx, &late_timer, weir_seconds(100), on_late);
-    weir_ctx_hold(ctx, -1000);
+    weir_ctx_add_pending_bytes(ctx, -1000);
 }
 
 static void hold_1000(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
-    weir_ctx_hold(ctx, 1000);
+    weir_ctx_add_pending_bytes(ctx, 1000);
 }
 
 /* As on the loop: its memory is about to go. */

@@ -8,10 +8,10 @@
 
 #include "os/random.h"
 #include "support/channel/test_channel.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 
 #define ROUNDS 20
 #define NUMBERS 400

@@ -10,8 +10,8 @@
 #include <weir/composite.h>
 #include <weir/frames.h>
 
-#include "support/codec/round_trip.h"
 #include "support/codec/decoder_fixture.h"
+#include "support/codec/round_trip.h"
 #include "support/memory.h"
 
 static void check(const char *bytes, size_t length, uint32_t flags, const char *expected)
@@ -46,8 +46,8 @@ TEST(base64, has_two_alphabets_and_may_go_without_padding)
     check("\xfb\xff\xbf", 3, WEIR_BASE64_URL, "-_-_");
     check("\xff", 1, 0, "/w==");
     check("\xff", 1, WEIR_BASE64_URL, "_w==");
-    check("\xff", 1, WEIR_BASE64_NO_PADDING, "/w");
-    check("\xff\xfe", 2, WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING, "__4");
+    check("\xff", 1, WEIR_BASE64_UNPADDED, "/w");
+    check("\xff\xfe", 2, WEIR_BASE64_URL | WEIR_BASE64_UNPADDED, "__4");
 }
 
 static void assert_refused(const char *text, uint32_t flags)
@@ -68,7 +68,7 @@ TEST(base64, refuses_what_has_another_form)
     for (size_t i = 0; i < sizeof(padded) / sizeof(padded[0]); i++)
         assert_refused(padded[i], 0);
     for (size_t i = 0; i < sizeof(bare) / sizeof(bare[0]); i++)
-        assert_refused(bare[i], WEIR_BASE64_NO_PADDING);
+        assert_refused(bare[i], WEIR_BASE64_UNPADDED);
     assert_refused("+/+/", WEIR_BASE64_URL);
 }
 
@@ -120,7 +120,7 @@ static int add_encoder(weir_pipeline *pipeline, const void *flags)
 
 TEST(base64, is_understood_by_itself)
 {
-    for (uint32_t flags = 0; flags <= (WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING); flags++)
+    for (uint32_t flags = 0; flags <= (WEIR_BASE64_URL | WEIR_BASE64_UNPADDED); flags++)
         check_round_trip(&(const struct round_trip){
             .name = "base64",
             .add_encoder = add_encoder,

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "support/codec/plain_frames.h"
 #include "support/codec/decoder_fixture.h"
+#include "support/codec/plain_frames.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {
@@ -30,7 +30,7 @@ struct row {
 
 static struct row *make_row(struct row *row, const char *const *delimiters)
 {
-    weir_delimited_options_init(&row->options);
+    row->options = *WEIR_DELIMITED_OPTIONS();
     for (; delimiters[row->options.count] != NULL; row->options.count++)
         row->spans[row->options.count] = weir_span_of_text(delimiters[row->options.count]);
     row->options.delimiters = row->spans;

@@ -185,7 +185,7 @@ static void set_auto_read(weir_embedded *embedded, bool on)
 static void switch_off(weir_ctx *ctx, char letter)
 {
     if (letter == 'b')
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
 }
 
 TEST(demand, messages_wait_from_the_moment_that_auto_read_is_off)
@@ -299,7 +299,7 @@ static void work_on(weir_ctx *ctx, char letter)
     weir_channel *channel = weir_ctx_channel(ctx);
 
     (void)letter;
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
     assert_int_equal(weir_execute(weir_channel_executor(channel), go_on, channel), 0);
 }
 

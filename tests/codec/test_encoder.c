@@ -23,14 +23,14 @@ struct number {
 
 static void destroy(weir_msg *msg)
 {
-    (*container_of(msg, struct number, msg)->destroyed)++;
+    (*WEIR_CONTAINER_OF(msg, struct number, msg)->destroyed)++;
 }
 
 static const weir_msg_type number_type = {.name = "number", .destroy = destroy};
 
 static int encode(weir_ctx *ctx, weir_msg *msg, weir_buf *out)
 {
-    int value = container_of(msg, struct number, msg)->value;
+    int value = WEIR_CONTAINER_OF(msg, struct number, msg)->value;
 
     (void)ctx;
     return value >= 0 ? weir_buf_printf(out, "<%d>", value) : -ERANGE;

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "support/codec/plain_frames.h"
 #include "support/codec/decoder_fixture.h"
+#include "support/codec/plain_frames.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

@@ -10,8 +10,8 @@
 #include <weir/composite.h>
 #include <weir/file_range.h>
 
-#include "support/codec/round_trip.h"
 #include "support/codec/decoder_fixture.h"
+#include "support/codec/round_trip.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {

@@ -133,7 +133,7 @@ struct manual {
         weir_manual_options options;
 
         EXPECT(weir_manual_clock_create(0, &clock) == 0);
-        weir_manual_options_init(&options);
+        options = *WEIR_MANUAL_OPTIONS();
         options.clock = weir_manual_clock_clock(clock);
         options.owner_later = true;
         EXPECT(weir_manual_create(&options, &executor) == 0);
@@ -321,7 +321,7 @@ weir_group *create_group(const weir_chooser *chooser, const weir_autoscale_optio
     weir_group_options options;
     weir_group *group = nullptr;
 
-    weir_group_options_init(&options);
+    options = *WEIR_GROUP_OPTIONS();
     options.io = WEIR_IO_NONE;
     options.threads = 2;
     options.chooser = chooser;
@@ -335,7 +335,7 @@ void use_choosers()
     weir_autoscale_options autoscale;
     weir_group *groups[5];
 
-    weir_autoscale_options_init(&autoscale);
+    autoscale = *WEIR_AUTOSCALE_OPTIONS();
     groups[0] = create_group(weir_chooser_least_pending(), nullptr);
     groups[1] = create_group(weir_chooser_two_choices(), nullptr);
     groups[2] = create_group(weir_chooser_least_handles(), nullptr);
@@ -384,7 +384,7 @@ weir_executor *create_loop()
     weir_loop_options options;
     weir_executor *loop = nullptr;
 
-    weir_loop_options_init(&options);
+    options = *WEIR_LOOP_OPTIONS();
     options.io = WEIR_IO_EPOLL;
     options.owner_later = true;
     options.strategy_fn = [](weir_executor *, bool, void *) { return WEIR_WAIT_SELECT; };
@@ -426,7 +426,7 @@ void use_fd_watch()
     int ready = 0, ends[2];
 
     EXPECT(pipe(ends) == 0 && write(ends[1], "!", 1) == 1);
-    weir_fd_watch_options_init(&options);
+    options = *WEIR_FD_WATCH_OPTIONS();
     options.events = WEIR_FD_READABLE;
     options.user_data = &ready;
     options.ready = [](weir_fd_watch *self, uint32_t, void *user_data) {
@@ -454,7 +454,7 @@ void use_signals()
     weir_signals *signals = nullptr;
     int number = 0;
 
-    weir_signals_options_init(&options);
+    options = *WEIR_SIGNALS_OPTIONS();
     options.numbers[0] = SIGUSR1;
     options.user_data = &number;
     options.received = [](weir_signals *, const weir_signal *signal, void *user_data) {
@@ -481,7 +481,7 @@ void use_child()
     auto exited = [](weir_child *, const weir_child_exit *exit, void *user_data) {
         *static_cast<int *>(user_data) += exit->signal;
     };
-    weir_child_options_init(&options);
+    options = *WEIR_CHILD_OPTIONS();
     options.argv = argv;
     options.exited = exited;
     options.user_data = &signals;
@@ -832,7 +832,7 @@ void use_pool()
 
     EXPECT(weir_pool_set_limit(WEIR_OFF) == 0);
     EXPECT(weir_pool_trim() == 0);
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     EXPECT(stats.class_count > 0 && stats.limit_bytes == 0);
     EXPECT(weir_pool_read_caches(&cache, 1) == stats.caches + stats.orphans);
     EXPECT(weir_pool_describe(text, sizeof(text)) > 0);
@@ -945,15 +945,15 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(weir_ctx_channel(ctx) == weir_embedded_channel(embedded));
     EXPECT(weir_ctx_pipeline(ctx) == pipeline);
     EXPECT(weir_in_executor(weir_ctx_executor(ctx)));
-    EXPECT(!weir_ctx_is_removed(ctx) && weir_is_writable(ctx));
-    weir_set_auto_read(ctx, true);
-    weir_ctx_hold(ctx, 1);
-    if (weir_ctx_hold_input(ctx) == 0)
-        weir_ctx_release_input(ctx);
+    EXPECT(!weir_ctx_is_removed(ctx) && weir_ctx_is_writable(ctx));
+    weir_ctx_set_auto_read(ctx, true);
+    weir_ctx_add_pending_bytes(ctx, 1);
+    if (weir_ctx_pause_input(ctx) == 0)
+        weir_ctx_resume_input(ctx);
     weir_write_and_flush(ctx, some_msg(), nullptr);
     weir_timer_init(&timer);
     EXPECT(weir_ctx_timer_start(ctx, &timer, 0, [](weir_ctx *, weir_timer *) {}) == 0);
-    EXPECT(weir_offload(
+    EXPECT(weir_ctx_offload(
                ctx, group, [](void *arg) { return arg; }, [](weir_ctx *, int, void *, void *) {},
                nullptr) == 0);
     weir_ctx_remove(ctx);
@@ -969,7 +969,7 @@ void use_channel(weir_channel *channel)
     int value = 0;
     size_t length = sizeof(value);
 
-    weir_channel_options_init(&options);
+    options = *WEIR_CHANNEL_OPTIONS();
     options.keep_open_on_error = true;
     EXPECT(weir_channel_set_options(channel, &options) == 0);
     weir_channel_get_options(channel, &options);
@@ -1044,7 +1044,7 @@ void use_channel_group()
     weir_embedded *embedded = nullptr;
     int members = 0;
 
-    weir_channel_group_options_init(&options);
+    options = *WEIR_CHANNEL_GROUP_OPTIONS();
     options.name = "room";
     EXPECT(weir_channel_group_create(&options, &group) == 0);
     weir_channel_group_release(weir_channel_group_retain(group));
@@ -1080,13 +1080,13 @@ void use_channels()
     weir_group *group = nullptr;
     weir_channel_options channel_options;
 
-    weir_group_options_init(&group_options);
+    group_options = *WEIR_GROUP_OPTIONS();
     group_options.io = WEIR_IO_NONE;
     group_options.threads = 1;
     EXPECT(weir_group_create(&group_options, &group) == 0);
-    weir_channel_options_init(&channel_options);
+    channel_options = *WEIR_CHANNEL_OPTIONS();
     channel_options.keep_open_on_error = true;
-    weir_embedded_options_init(&options);
+    options = *WEIR_EMBEDDED_OPTIONS();
     options.not_registered = true;
     options.channel = &channel_options;
     EXPECT(weir_embedded_create(&options, &embedded) == 0);
@@ -1118,7 +1118,7 @@ void use_logging(weir_pipeline *pipeline)
 {
     weir_logging_options options;
 
-    weir_logging_options_init(&options);
+    options = *WEIR_LOGGING_OPTIONS();
     EXPECT(weir_logging_add(pipeline, &options) == 0);
 }
 
@@ -1129,12 +1129,12 @@ void use_ip_filter(weir_pipeline *pipeline)
     weir_ip_filter *filter = nullptr;
     weir_address address;
 
-    weir_ip_filter_options_init(&options);
+    options = *WEIR_IP_FILTER_OPTIONS();
     options.rules = &rule;
     options.rule_count = 1;
     EXPECT(weir_ip_filter_create(&options, &filter) == 0);
     EXPECT(weir_address_parse("192.0.2.1:9", &address) == 0);
-    EXPECT(weir_ip_filter_judge(filter, &address) == WEIR_IP_REJECT);
+    EXPECT(weir_ip_filter_check(filter, &address) == WEIR_IP_REJECT);
     EXPECT(weir_ip_filter_add(pipeline, filter) == 0);
     EXPECT(weir_ip_filter_rejected(filter) == 0);
     weir_ip_filter_release(weir_ip_filter_retain(filter));
@@ -1147,11 +1147,11 @@ void use_connection_limit(weir_pipeline *pipeline)
     weir_connection_limit *limit = nullptr;
     weir_connection_limit_stats stats;
 
-    weir_connection_limit_options_init(&options);
+    options = *WEIR_CONNECTION_LIMIT_OPTIONS();
     options.max = 1;
     EXPECT(weir_connection_limit_create(&options, &limit) == 0);
     EXPECT(weir_connection_limit_add(pipeline, limit) == 0);
-    weir_connection_limit_read(limit, &stats);
+    weir_connection_limit_read_stats(limit, &stats);
     EXPECT(stats.open == 1);
     weir_connection_limit_release(weir_connection_limit_retain(limit));
     weir_connection_limit_release(limit);
@@ -1183,7 +1183,7 @@ void use_proxy_protocol(weir_embedded *embedded)
     weir_address address;
 
     EXPECT(weir_address_parse("192.0.2.1:9", &address) == 0);
-    weir_proxy_header_options_init(&options);
+    options = *WEIR_PROXY_HEADER_OPTIONS();
     options.source = &address;
     options.destination = &address;
     EXPECT(weir_proxy_header_create(&options, &header) == 0);
@@ -1191,7 +1191,7 @@ void use_proxy_protocol(weir_embedded *embedded)
     EXPECT(weir_proxy_sender_add(weir_embedded_pipeline(embedded), header) == 0);
     weir_proxy_header_release(weir_proxy_header_retain(header));
     weir_proxy_header_release(header);
-    weir_proxy_receiver_options_init(&receiver);
+    receiver = *WEIR_PROXY_RECEIVER_OPTIONS();
     EXPECT(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), &receiver) == 0);
     EXPECT(weir_proxy_header_of_channel(channel) == nullptr);
     EXPECT(weir_proxy_source(channel, &address) == 0);
@@ -1204,12 +1204,12 @@ void use_pcap(weir_pipeline *pipeline)
     weir_pcap_stats stats;
     weir_pcap *pcap = nullptr;
 
-    weir_pcap_options_init(&options);
+    options = *WEIR_PCAP_OPTIONS();
     options.path = "/dev/null";
     EXPECT(weir_pcap_create(&options, &pcap) == 0);
     EXPECT(weir_pcap_add(pipeline, pcap) == 0);
     EXPECT(weir_pcap_flush(pcap) == 0);
-    weir_pcap_read(pcap, &stats);
+    weir_pcap_read_stats(pcap, &stats);
     EXPECT(stats.error == 0);
     weir_pcap_release(weir_pcap_retain(pcap));
     weir_pcap_release(pcap);
@@ -1218,13 +1218,13 @@ void use_pcap(weir_pipeline *pipeline)
 void use_counters(weir_pipeline *pipeline)
 {
     weir_counters_options options;
-    weir_counters_figures figures;
+    weir_counters_stats figures;
     weir_counters *counters = nullptr;
 
-    weir_counters_options_init(&options);
+    options = *WEIR_COUNTERS_OPTIONS();
     EXPECT(weir_counters_create(&options, &counters) == 0);
     EXPECT(weir_counters_add(pipeline, counters) == 0);
-    weir_counters_read(counters, &figures);
+    weir_counters_read_stats(counters, &figures);
     EXPECT(figures.open == 1);
     weir_counters_release(weir_counters_retain(counters));
     weir_counters_release(counters);
@@ -1235,7 +1235,7 @@ void use_timing(weir_pipeline *pipeline)
     weir_timing_options options;
     weir_timing *timing = nullptr;
 
-    weir_timing_options_init(&options);
+    options = *WEIR_TIMING_OPTIONS();
     EXPECT(weir_timing_create(&options, &timing) == 0);
     EXPECT(weir_timing_add(pipeline, timing) == 0);
     EXPECT(weir_timing_histogram(timing, WEIR_TIMING_READ) != nullptr);
@@ -1357,7 +1357,7 @@ void use_resolver()
     weir_promise *resolving = nullptr;
 
     use_addresses();
-    weir_resolver_options_init(&options);
+    options = *WEIR_RESOLVER_OPTIONS();
     EXPECT(weir_resolver_create_system(&options, &system) == 0);
     weir_resolver_flush(system);
     weir_resolver_read_stats(system, &stats);
@@ -1379,7 +1379,7 @@ void use_client(weir_group *group, const char *address)
     weir_promise *connecting = nullptr;
     weir_channel *channel = nullptr;
 
-    weir_client_options_init(&options);
+    options = *WEIR_CLIENT_OPTIONS();
     options.group = group;
     options.address = address;
     EXPECT(weir_client_connect(&options, &connecting) == 0);
@@ -1399,16 +1399,16 @@ void use_client_pool(weir_group *group, const char *address)
     weir_client_pool *pool = nullptr;
     weir_promise *acquiring = nullptr;
 
-    weir_client_options_init(&client);
+    client = *WEIR_CLIENT_OPTIONS();
     client.group = group;
     client.address = address;
-    weir_client_pool_options_init(&options);
+    options = *WEIR_CLIENT_POOL_OPTIONS();
     options.client = &client;
     EXPECT(weir_client_pool_create(&options, &pool) == 0);
     EXPECT(weir_client_pool_acquire(pool, nullptr, &acquiring) == 0);
     EXPECT(weir_promise_sync(acquiring, WEIR_NEVER) == 0);
-    weir_client_pool_give(pool, static_cast<weir_channel *>(weir_promise_value(acquiring)),
-                          nullptr);
+    weir_client_pool_return(pool, static_cast<weir_channel *>(weir_promise_value(acquiring)),
+                            nullptr);
     weir_promise_release(acquiring);
     weir_client_pool_read_stats(pool, &stats);
     EXPECT(stats.created == 1);
@@ -1426,9 +1426,9 @@ void use_client_pools(weir_group *group, const char *address)
     weir_client_pools *pools = nullptr;
     weir_client_pool *pool = nullptr;
 
-    weir_client_options_init(&client);
+    client = *WEIR_CLIENT_OPTIONS();
     client.group = group;
-    weir_client_pool_options_init(&options);
+    options = *WEIR_CLIENT_POOL_OPTIONS();
     options.client = &client;
     EXPECT(weir_client_pools_create(&options, &pools) == 0);
     EXPECT(weir_client_pools_get(weir_client_pools_retain(pools), address, &pool) == 0);
@@ -1463,7 +1463,7 @@ void use_restart(weir_channel *server)
     EXPECT(weir_systemd_listeners(&listener, 1, true) == 0);
     EXPECT(weir_systemd_notify("STATUS=x") == 0);
     EXPECT(weir_systemd_watchdog(&interval_ns) == 0);
-    weir_restart_options_init(&options);
+    options = *WEIR_RESTART_OPTIONS();
     EXPECT(weir_server_restart(server, &options, nullptr) < 0);
 }
 
@@ -1474,10 +1474,10 @@ void use_bootstraps()
     weir_group *group = nullptr;
     weir_channel *server = nullptr;
 
-    weir_group_options_init(&group_options);
+    group_options = *WEIR_GROUP_OPTIONS();
     group_options.threads = 1;
     EXPECT(weir_group_create(&group_options, &group) == 0);
-    weir_server_options_init(&options);
+    options = *WEIR_SERVER_OPTIONS();
     options.boss = group;
     options.address = "inproc:api";
     options.init_child = [](weir_channel *, void *) { return 0; };
@@ -1515,10 +1515,10 @@ void use_time_and_flow()
 
     listener.name = "listener";
     listener.event = watch_idle;
-    weir_idle_options_init(&idle);
-    weir_read_timeout_options_init(&read_timeout);
-    weir_write_timeout_options_init(&write_timeout);
-    weir_flush_consolidation_options_init(&flushes);
+    idle = *WEIR_IDLE_OPTIONS();
+    read_timeout = *WEIR_READ_TIMEOUT_OPTIONS();
+    write_timeout = *WEIR_WRITE_TIMEOUT_OPTIONS();
+    flushes = *WEIR_FLUSH_CONSOLIDATION_OPTIONS();
     idle.reader_ns = weir_ms(10);
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -1687,17 +1687,17 @@ void use_pending_writes()
     weir_pending_writes_shorten(pending_of(ctx), 1);
     weir_msg_release(weir_pending_writes_pop(pending_of(ctx), &done, &cost));
     weir_promise_release(done);
-    weir_write_held(ctx, some_msg(), nullptr, cost + 1);
+    weir_write_pending(ctx, some_msg(), nullptr, cost + 1);
     weir_pending_writes_pass(ctx, pending_of(ctx));
     weir_msg_release(weir_pending_writes_take(ctx, pending_of(ctx), &done));
     weir_promise_release(done);
     weir_pending_writes_fail_first(ctx, pending_of(ctx), -EIO, nullptr);
     weir_pending_writes_fail(ctx, pending_of(ctx), -EIO, nullptr);
-    weir_pending_writes_put_off_shutdown_output(ctx, pending_of(ctx), nullptr);
+    weir_pending_writes_defer_shutdown_output(ctx, pending_of(ctx), nullptr);
     EXPECT(weir_pending_writes_is_ending(pending_of(ctx)));
     weir_pending_writes_fail_shutdown_output(ctx, pending_of(ctx), -EIO, nullptr);
     weir_pending_writes_shutdown_output(ctx, pending_of(ctx), nullptr);
-    weir_pending_writes_put_off_close(ctx, pending_of(ctx), nullptr);
+    weir_pending_writes_defer_close(ctx, pending_of(ctx), nullptr);
     weir_pending_writes_settle(ctx, pending_of(ctx));
     weir_embedded_release(embedded);
 }
@@ -1709,7 +1709,7 @@ void use_traffic()
     weir_traffic_options options;
     weir_traffic_stats stats;
 
-    weir_traffic_options_init(&options);
+    options = *WEIR_TRAFFIC_OPTIONS();
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     EXPECT(weir_traffic_create(&options, &traffic) == 0);
     EXPECT(weir_traffic_set_rates(traffic, 1000, 1000) == 0);
@@ -1845,23 +1845,23 @@ void use_frames()
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
-    weir_length_field_options_init(&length_field);
+    length_field = *WEIR_LENGTH_FIELD_OPTIONS();
     EXPECT(weir_length_field_add(pipeline, &length_field) == 0);
-    weir_length_prepender_options_init(&length_prepender);
+    length_prepender = *WEIR_LENGTH_PREPENDER_OPTIONS();
     EXPECT(weir_length_prepender_add(pipeline, &length_prepender) == 0);
-    weir_lines_options_init(&lines);
+    lines = *WEIR_LINES_OPTIONS();
     EXPECT(weir_lines_add(pipeline, &lines) == 0);
-    weir_delimited_options_init(&delimited);
+    delimited = *WEIR_DELIMITED_OPTIONS();
     EXPECT(weir_delimited_add(pipeline, &delimited) == -EINVAL);
     EXPECT(weir_fixed_frames_add(pipeline, 3) == 0);
-    weir_varint_frames_options_init(&varint_frames);
+    varint_frames = *WEIR_VARINT_FRAMES_OPTIONS();
     EXPECT(weir_varint_frames_add(pipeline, &varint_frames) == 0);
-    weir_netstrings_options_init(&netstrings);
+    netstrings = *WEIR_NETSTRINGS_OPTIONS();
     EXPECT(weir_netstrings_add(pipeline, &netstrings) == 0);
-    weir_json_splitter_options_init(&json_splitter);
+    json_splitter = *WEIR_JSON_SPLITTER_OPTIONS();
     EXPECT(weir_json_splitter_add(pipeline, &json_splitter) == 0);
-    EXPECT(weir_base64_add(pipeline, WEIR_BASE64_URL | WEIR_BASE64_NO_PADDING) == 0);
-    weir_strings_options_init(&strings);
+    EXPECT(weir_base64_add(pipeline, WEIR_BASE64_URL | WEIR_BASE64_UNPADDED) == 0);
+    strings = *WEIR_STRINGS_OPTIONS();
     EXPECT(weir_strings_add(pipeline, &strings) == 0);
     weir_embedded_release(embedded);
 }
@@ -1911,7 +1911,7 @@ void use_resp()
 
     use_resp_values();
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
-    weir_resp_options_init(&options);
+    options = *WEIR_RESP_OPTIONS();
     EXPECT(weir_resp_codec_add(weir_embedded_pipeline(embedded), &options) == 0);
     EXPECT(weir_resp_codec_set_version(weir_embedded_pipeline(embedded), 3) == 0);
     EXPECT(weir_buf_create(0, 0, &buf) == 0);
@@ -1935,7 +1935,7 @@ void use_redis()
     weir_redis_options options;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
-    weir_redis_options_init(&options);
+    options = *WEIR_REDIS_OPTIONS();
     EXPECT(weir_redis_add(weir_embedded_pipeline(embedded), &options) == 0);
     EXPECT(weir_redis_command(weir_embedded_channel(embedded), &ping, 1, nullptr) == 0);
     EXPECT(weir_redis_call(weir_embedded_channel(embedded), &reply, "GET", "key",

@@ -43,7 +43,7 @@ weir_tls_context *make_server(weir_tls_choose_fn *choose)
     weir_tls_context_options options;
     weir_tls_context *context = nullptr;
 
-    weir_tls_context_options_init(&options);
+    options = *WEIR_TLS_CONTEXT_OPTIONS();
     options.self_signed_for = "localhost";
     options.alpn = "x";
     options.choose = choose;
@@ -56,7 +56,7 @@ weir_tls_context *make_client(const char *pins)
     weir_tls_context_options options;
     weir_tls_context *context = nullptr;
 
-    weir_tls_context_options_init(&options);
+    options = *WEIR_TLS_CONTEXT_OPTIONS();
     options.verify = WEIR_TLS_VERIFY_PINS;
     options.pins = pins;
     options.alpn = "x";
@@ -71,7 +71,7 @@ void use_contexts()
     weir_tls_context_stats stats;
     weir_tls_context *none = nullptr;
 
-    weir_tls_context_options_init(&options);
+    options = *WEIR_TLS_CONTEXT_OPTIONS();
     EXPECT(weir_tls_server_create(&options, &none) < 0);
     EXPECT(std::strlen(weir_tls_reason()) > 0);
     EXPECT(weir_tls_context_add_name(server, "other.test", other) == 0);
@@ -174,7 +174,7 @@ void use_handler()
     weir_tls_options options;
     weir_place first;
 
-    weir_tls_options_init(&options);
+    options = *WEIR_TLS_OPTIONS();
     options.server_name = "localhost";
     EXPECT(weir_embedded_create(nullptr, &one) == 0);
     EXPECT(weir_embedded_create(nullptr, &other) == 0);
@@ -184,7 +184,7 @@ void use_handler()
     first.first = true;
     options.place = &first;
     EXPECT(weir_tls_add_with(weir_embedded_pipeline(one), client, &options) == 0);
-    weir_tls_options_init(&options);
+    options = *WEIR_TLS_OPTIONS();
     options.place = &first;
     EXPECT(weir_tls_add_with(weir_embedded_pipeline(other), server, &options) == 0);
     pump(one, other);
@@ -221,12 +221,12 @@ void use_first_bytes()
     weir_span bytes = {http, sizeof(http)};
 
     EXPECT(weir_tls_hello_read(bytes, &hello) == WEIR_ENOTTLS);
-    weir_tls_detect_options_init(&options);
+    options = *WEIR_TLS_DETECT_OPTIONS();
     options.context = server;
     options.init = [](weir_channel *, bool, void *) { return 0; };
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     EXPECT(weir_tls_detect_add(weir_embedded_pipeline(embedded), &options) == 0);
-    weir_tls_hello_options_init(&hello_options);
+    hello_options = *WEIR_TLS_HELLO_OPTIONS();
     hello_options.on_hello = [](weir_ctx *, const weir_tls_hello *, void *) { return 0; };
     EXPECT(weir_tls_hello_add(weir_embedded_pipeline(embedded), &hello_options) == 0);
     weir_embedded_release(embedded);

@@ -13,10 +13,10 @@
 #include <weir/timer.h>
 
 #include "executor/group.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
-#include "support/executor/call_counter.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
@@ -601,7 +601,7 @@ TEST(autoscale, options_made_step_by_step_are_the_defaults)
     struct scaled scaled;
 
     memset(&options, 0xff, sizeof(options));
-    weir_autoscale_options_init(&options);
+    options = *WEIR_AUTOSCALE_OPTIONS();
     options.window_ns = weir_seconds(1000000);
     open_scaled(&scaled, 2, &options);
     pass(&scaled, 3, 0);

@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-#include "os/random.h"
 #include "executor/group.h"
-#include "support/executor/run_on_thread.h"
+#include "os/random.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/plain.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 
 #define MEMBERS_MAX 9
 

@@ -8,8 +8,8 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
-#include "support/executor/run_on_thread.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"

@@ -35,7 +35,7 @@ static void end_group(void)
 
 TEST(ending, hooks_run_when_the_last_member_of_a_group_has_ended)
 {
-    weir__ending_hook_add(on_ending);
+    weir__end_hook_add(on_ending);
     calls = 0;
     assert_int_equal(
         plain_group_create(WEIR_GROUP_OPTIONS(.threads = 3, .io = WEIR_IO_NONE), &group), 0);
@@ -51,7 +51,7 @@ TEST(ending, hooks_run_when_the_last_member_of_a_group_has_ended)
 
 TEST(ending, hooks_run_for_a_group_that_never_had_a_thread)
 {
-    weir__ending_hook_add(on_ending);
+    weir__end_hook_add(on_ending);
     calls = 0;
     assert_int_equal(
         plain_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE), &group), 0);

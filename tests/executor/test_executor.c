@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "executor/executor.h"
-#include "support/executor/gate.h"
 #include "support/executor/call_order.h"
+#include "support/executor/gate.h"
 #include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"

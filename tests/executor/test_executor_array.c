@@ -20,59 +20,59 @@ static weir_executor *thing(size_t index)
     return (weir_executor *)(void *)&things[index];
 }
 
-static void put(weir__shelf *shelf, size_t index)
+static void put(weir__executor_array *shelf, size_t index)
 {
-    assert_int_equal(weir__shelf_reserve(shelf), 0);
-    weir__shelf_append(shelf, thing(index));
+    assert_int_equal(weir__executor_array_reserve(shelf), 0);
+    weir__executor_array_append(shelf, thing(index));
 }
 
 TEST(shelf, is_empty_at_first)
 {
-    weir__shelf shelf;
+    weir__executor_array shelf;
 
-    assert_int_equal(weir__shelf_init(&shelf, 3), 0);
-    assert_int_equal(weir__shelf_count(&shelf), 0);
-    assert_null(weir__shelf_at(&shelf, 0));
-    assert_null(weir__shelf_at(&shelf, 3));
-    assert_null(weir__shelf_at(&shelf, SIZE_MAX));
-    weir__shelf_deinit(&shelf);
+    assert_int_equal(weir__executor_array_init(&shelf, 3), 0);
+    assert_int_equal(weir__executor_array_count(&shelf), 0);
+    assert_null(weir__executor_array_at(&shelf, 0));
+    assert_null(weir__executor_array_at(&shelf, 3));
+    assert_null(weir__executor_array_at(&shelf, SIZE_MAX));
+    weir__executor_array_deinit(&shelf);
 }
 
 /* Boards of odd lengths, too. */
 TEST(shelf, finds_what_stands_on_every_board)
 {
     for (size_t first = 1; first <= 17; first += 4) {
-        weir__shelf shelf;
+        weir__executor_array shelf;
 
-        assert_int_equal(weir__shelf_init(&shelf, first), 0);
+        assert_int_equal(weir__executor_array_init(&shelf, first), 0);
         for (size_t i = 0; i < MANY; i++) {
             put(&shelf, i);
-            assert_int_equal(weir__shelf_count(&shelf), i + 1);
-            assert_null(weir__shelf_at(&shelf, i + 1));
+            assert_int_equal(weir__executor_array_count(&shelf), i + 1);
+            assert_null(weir__executor_array_at(&shelf, i + 1));
         }
         for (size_t i = 0; i < MANY; i++)
-            assert_ptr_equal(weir__shelf_at(&shelf, i), thing(i));
-        weir__shelf_deinit(&shelf);
+            assert_ptr_equal(weir__executor_array_at(&shelf, i), thing(i));
+        weir__executor_array_deinit(&shelf);
     }
 }
 
 TEST(shelf, is_as_before_when_there_is_no_memory_for_a_board)
 {
-    weir__shelf shelf;
+    weir__executor_array shelf;
 
-    assert_int_equal(weir__shelf_init(&shelf, 1), 0);
+    assert_int_equal(weir__executor_array_init(&shelf, 1), 0);
     put(&shelf, 0);
     test_memory_fail_at(1);
-    assert_int_equal(weir__shelf_reserve(&shelf), -ENOMEM);
-    assert_int_equal(weir__shelf_count(&shelf), 1);
-    assert_null(weir__shelf_at(&shelf, 1));
+    assert_int_equal(weir__executor_array_reserve(&shelf), -ENOMEM);
+    assert_int_equal(weir__executor_array_count(&shelf), 1);
+    assert_null(weir__executor_array_at(&shelf, 1));
     put(&shelf, 1);
-    assert_ptr_equal(weir__shelf_at(&shelf, 1), thing(1));
-    weir__shelf_deinit(&shelf);
+    assert_ptr_equal(weir__executor_array_at(&shelf, 1), thing(1));
+    weir__executor_array_deinit(&shelf);
 }
 
 struct reading {
-    weir__shelf *shelf;
+    weir__executor_array *shelf;
     size_t wrong;
 };
 
@@ -82,23 +82,23 @@ static void read_all_the_time(void *arg)
     size_t count;
 
     do {
-        count = weir__shelf_count(reading->shelf);
+        count = weir__executor_array_count(reading->shelf);
         for (size_t i = 0; i < count; i++)
-            reading->wrong += weir__shelf_at(reading->shelf, i) != thing(i);
+            reading->wrong += weir__executor_array_at(reading->shelf, i) != thing(i);
     } while (count < MANY);
 }
 
 TEST(shelf, is_read_while_it_grows)
 {
-    weir__shelf shelf;
+    weir__executor_array shelf;
     struct reading reading = {.shelf = &shelf};
     weir__thread reader;
 
-    assert_int_equal(weir__shelf_init(&shelf, 2), 0);
+    assert_int_equal(weir__executor_array_init(&shelf, 2), 0);
     assert_int_equal(weir__thread_start(&reader, "reader", read_all_the_time, &reading), 0);
     for (size_t i = 0; i < MANY; i++)
         put(&shelf, i);
     weir__thread_join(&reader);
     assert_int_equal(reading.wrong, 0);
-    weir__shelf_deinit(&shelf);
+    weir__executor_array_deinit(&shelf);
 }

@@ -7,8 +7,8 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/gate.h"
 #include "support/executor/call_order.h"
+#include "support/executor/gate.h"
 #include "support/executor/single_executor.h"
 #include "support/test.h"
 
@@ -204,7 +204,7 @@ struct trap {
 
 static int64_t look_into_trap(const weir_clock *clock)
 {
-    struct trap *trap = container_of((uintptr_t)clock, struct trap, clock);
+    struct trap *trap = WEIR_CONTAINER_OF((uintptr_t)clock, struct trap, clock);
     int64_t now_ns = atomic_load(&trap->now_ns);
     weir__thread thread;
 
@@ -237,7 +237,7 @@ static void set_trap(void *arg, int status)
 
 static void subscribe(weir_clock *clock, weir_clock_observer *observer)
 {
-    container_of(clock, struct trap, clock)->observer = observer;
+    WEIR_CONTAINER_OF(clock, struct trap, clock)->observer = observer;
 }
 
 static void unsubscribe(weir_clock *clock, weir_clock_observer *observer)

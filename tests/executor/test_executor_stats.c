@@ -11,11 +11,11 @@
 #include <weir/metric.h>
 #include <weir/timer.h>
 
-#include "os/thread.h"
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
+#include "os/thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"

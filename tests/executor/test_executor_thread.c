@@ -27,11 +27,11 @@ static void work(void *arg)
     gate_task(&job->gate, 0);
 }
 
-static weir__worker *start(const weir_thread_factory *factory, struct job *job)
+static weir__executor_thread *start(const weir_thread_factory *factory, struct job *job)
 {
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
-    assert_int_equal(weir__worker_start(factory, "worker-1", work, job, &worker), 0);
+    assert_int_equal(weir__executor_thread_start(factory, "worker-1", work, job, &worker), 0);
     assert_true(gate_await_arrivals(&job->gate, 1));
     return worker;
 }
@@ -39,23 +39,23 @@ static weir__worker *start(const weir_thread_factory *factory, struct job *job)
 TEST(worker, runs_its_function_on_a_named_thread)
 {
     struct job job = {0};
-    weir__worker *worker = start(NULL, &job);
+    weir__executor_thread *worker = start(NULL, &job);
 
     assert_string_equal(job.name, "worker-1");
     gate_open(&job.gate);
-    weir__worker_wait(worker);
+    weir__executor_thread_wait(worker);
 }
 
 TEST(worker, says_whether_it_has_ended)
 {
     struct job job = {0};
-    weir__worker *worker = start(NULL, &job);
+    weir__executor_thread *worker = start(NULL, &job);
 
-    assert_false(weir__worker_has_ended(worker));
+    assert_false(weir__executor_thread_has_ended(worker));
     gate_open(&job.gate);
-    while (!weir__worker_has_ended(worker))
+    while (!weir__executor_thread_has_ended(worker))
         weir__thread_yield();
-    weir__worker_wait(worker);
+    weir__executor_thread_wait(worker);
 }
 
 /* Both orders: the thread that is left frees the worker, or finds that it has been freed. */
@@ -63,11 +63,11 @@ TEST(worker, abandoned_before_its_end_frees_itself)
 {
     struct workshop workshop;
     struct job job = {0};
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
     workshop_open(&workshop);
     worker = start(&workshop.factory, &job);
-    weir__worker_abandon(worker);
+    weir__executor_thread_abandon(worker);
     gate_open(&job.gate);
     workshop_close(&workshop);
     assert_int_equal(test_memory_live(), 0);
@@ -77,14 +77,14 @@ TEST(worker, abandoned_after_its_end_is_freed)
 {
     struct workshop workshop;
     struct job job = {0};
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
     workshop_open(&workshop);
     worker = start(&workshop.factory, &job);
     gate_open(&job.gate);
     workshop_close(&workshop);
     assert_int_equal(test_memory_live(), 1);
-    weir__worker_abandon(worker);
+    weir__executor_thread_abandon(worker);
     assert_int_equal(test_memory_live(), 0);
 }
 
@@ -93,12 +93,12 @@ TEST(worker, abandoned_at_its_end_is_freed_once)
     for (int round = 0; round < 64; round++) {
         struct workshop workshop;
         struct job job = {0};
-        weir__worker *worker;
+        weir__executor_thread *worker;
 
         workshop_open(&workshop);
         worker = start(&workshop.factory, &job);
         gate_open(&job.gate);
-        weir__worker_abandon(worker);
+        weir__executor_thread_abandon(worker);
         workshop_close(&workshop);
         assert_int_equal(test_memory_live(), 0);
     }
@@ -108,10 +108,10 @@ TEST(worker, waited_for_touches_no_memory_any_more)
 {
     for (int round = 0; round < 64; round++) {
         struct job job = {0};
-        weir__worker *worker = start(NULL, &job);
+        weir__executor_thread *worker = start(NULL, &job);
 
         gate_open(&job.gate);
-        weir__worker_wait(worker);
+        weir__executor_thread_wait(worker);
         assert_int_equal(test_memory_live(), 0);
     }
 }
@@ -136,10 +136,11 @@ TEST(worker, waited_for_has_left_its_thread)
     assert_int_equal(pthread_key_create(&key, note_end), 0);
     for (int round = 0; round < 16; round++) {
         _Atomic bool ended = false;
-        weir__worker *worker;
+        weir__executor_thread *worker;
 
-        assert_int_equal(weir__worker_start(NULL, "keyed", work_with_a_key, &ended, &worker), 0);
-        weir__worker_wait(worker);
+        assert_int_equal(
+            weir__executor_thread_start(NULL, "keyed", work_with_a_key, &ended, &worker), 0);
+        weir__executor_thread_wait(worker);
         assert_true(atomic_load(&ended));
     }
     assert_int_equal(pthread_key_delete(key), 0);
@@ -149,11 +150,11 @@ TEST(worker, that_does_not_end_in_time_is_abandoned)
 {
     struct workshop workshop;
     struct job job = {0};
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
     workshop_open(&workshop);
     worker = start(&workshop.factory, &job);
-    assert_false(weir__worker_wait_until(worker, weir__monotonic_now() + weir_ms(1)));
+    assert_false(weir__executor_thread_wait_until(worker, weir__monotonic_now() + weir_ms(1)));
     gate_open(&job.gate);
     workshop_close(&workshop);
     assert_int_equal(test_memory_live(), 0);
@@ -163,45 +164,47 @@ TEST(worker, takes_its_thread_from_a_factory)
 {
     struct workshop workshop;
     struct job job = {0};
-    weir__worker *worker;
+    weir__executor_thread *worker;
 
     workshop_open(&workshop);
     worker = start(&workshop.factory, &job);
     assert_int_equal(workshop.started, 1);
     assert_string_equal(workshop.threads[0].name, "worker-1");
     gate_open(&job.gate);
-    weir__worker_wait(worker);
+    weir__executor_thread_wait(worker);
     workshop_close(&workshop);
 }
 
 TEST(worker, does_not_start_when_the_factory_refuses)
 {
-    weir__worker *worker = NULL;
+    weir__executor_thread *worker = NULL;
     struct workshop workshop;
     struct job job = {0};
 
     workshop_open(&workshop);
     workshop.answer = -EPERM;
-    assert_int_equal(weir__worker_start(&workshop.factory, "w", work, &job, &worker), -EPERM);
+    assert_int_equal(weir__executor_thread_start(&workshop.factory, "w", work, &job, &worker),
+                     -EPERM);
     workshop.answer = 1; /* it should have been negative */
-    assert_int_equal(weir__worker_start(&workshop.factory, "w", work, &job, &worker), -EAGAIN);
+    assert_int_equal(weir__executor_thread_start(&workshop.factory, "w", work, &job, &worker),
+                     -EAGAIN);
     assert_null(worker);
     assert_int_equal(job.gate.arrivals.calls, 0);
 }
 
 TEST(worker, does_not_start_without_memory)
 {
-    weir__worker *worker = NULL;
+    weir__executor_thread *worker = NULL;
     struct job job = {0};
 
     for (unsigned n = 1; n <= 2; n++) {
         test_memory_fail_at(n);
-        assert_int_equal(weir__worker_start(NULL, "w", work, &job, &worker), -ENOMEM);
+        assert_int_equal(weir__executor_thread_start(NULL, "w", work, &job, &worker), -ENOMEM);
         assert_true(test_memory_failed());
         assert_null(worker);
     }
     test_memory_fail_at(0);
     worker = start(NULL, &job);
     gate_open(&job.gate);
-    weir__worker_wait(worker);
+    weir__executor_thread_wait(worker);
 }

@@ -8,10 +8,10 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/gate.h"
-#include "support/executor/call_order.h"
-#include "support/executor/single_executor.h"
 #include "support/executor/busy_task.h"
+#include "support/executor/call_order.h"
+#include "support/executor/gate.h"
+#include "support/executor/single_executor.h"
 #include "support/test.h"
 
 #define SUBMITTERS 4

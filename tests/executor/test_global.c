@@ -12,9 +12,9 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/gate.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/gate.h"
+#include "support/executor/run_on_thread.h"
 
 static bool await_state(enum weir_executor_state state)
 {

@@ -13,15 +13,15 @@
 
 #include <weir/error.h>
 
-#include "os/clock.h"
 #include "executor/group.h"
+#include "os/clock.h"
 #include "support/child.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/counted_executor.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
-#include "support/executor/call_counter.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
@@ -137,7 +137,7 @@ TEST(group, options_made_step_by_step_are_the_defaults)
     weir_group *group;
 
     memset(&options, 0xff, sizeof(options));
-    weir_group_options_init(&options);
+    options = *WEIR_GROUP_OPTIONS();
     options.io = WEIR_IO_NONE;
     options.threads = 1;
     group = make_group(&options);

@@ -11,13 +11,13 @@
 #include <weir/error.h>
 #include <weir/thread.h>
 
-#include "os/clock.h"
 #include "executor/group.h"
+#include "os/clock.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/counted_executor.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 #include "support/executor/thread_factory.h"
 
 /* A 2 */

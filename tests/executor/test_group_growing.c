@@ -14,12 +14,12 @@
 
 #include "os/pages.h"
 #include "os/thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/counted_executor.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -90,7 +90,7 @@ TEST(group_growing, gives_each_an_executor_of_its_own)
     assert_string_equal(weir_executor_name(taken[0]), "each-1");
     assert_string_equal(weir_executor_name(taken[COUNT - 1]), "each-50");
     for (size_t i = 0; i < COUNT; i++)
-        weir__executor_let_go(taken[i]);
+        weir__executor_unlease(taken[i]);
     assert_in_use(group, 0, COUNT);
     end_group(group);
 }
@@ -100,16 +100,16 @@ TEST(group_growing, gives_away_first_what_came_back_last)
     weir_group *group = make_growing(NULL);
     weir_executor *a = take(group), *b = take(group), *c = take(group);
 
-    weir__executor_let_go(a);
-    weir__executor_let_go(c);
-    weir__executor_let_go(b);
+    weir__executor_unlease(a);
+    weir__executor_unlease(c);
+    weir__executor_unlease(b);
     assert_ptr_equal(take(group), b);
     assert_ptr_equal(take(group), c);
     assert_ptr_equal(take(group), a);
     assert_int_equal(weir_group_count(group), 3);
-    weir__executor_let_go(a);
-    weir__executor_let_go(b);
-    weir__executor_let_go(c);
+    weir__executor_unlease(a);
+    weir__executor_unlease(b);
+    weir__executor_unlease(c);
     end_group(group);
 }
 
@@ -140,7 +140,7 @@ TEST(group_growing, chooses_by_itself)
     weir_autoscale_options autoscale;
 
     messages_catch();
-    weir_autoscale_options_init(&autoscale);
+    autoscale = *WEIR_AUTOSCALE_OPTIONS();
     assert_int_equal(weir__group_create_growing(
                          &weir__plain_type, NULL, 0,
                          WEIR_GROUP_OPTIONS(.chooser = weir_chooser_round_robin()), &group),
@@ -166,12 +166,12 @@ TEST(group_growing, refuses_more_than_its_bound)
         assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
     assert_null(none);
     assert_int_equal(stats_of(group).refused, 3);
-    weir__executor_hold(a); /* it is there already */
-    weir__executor_let_go(a);
-    weir__executor_let_go(b);
+    weir__executor_lease(a); /* it is there already */
+    weir__executor_unlease(a);
+    weir__executor_unlease(b);
     assert_ptr_equal(take(group), b);
-    weir__executor_let_go(a);
-    weir__executor_let_go(b);
+    weir__executor_unlease(a);
+    weir__executor_unlease(b);
     assert_in_use(group, 0, 2);
     end_group(group);
 }
@@ -181,12 +181,12 @@ TEST(group_growing, counts_one_that_is_held_directly)
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
     weir_executor *first = weir_group_at(group, 0), *none = NULL;
 
-    weir__executor_hold(first);
+    weir__executor_lease(first);
     assert_in_use(group, 1, 0);
     assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
-    weir__executor_let_go(first);
+    weir__executor_unlease(first);
     assert_ptr_equal(take(group), first);
-    weir__executor_let_go(first);
+    weir__executor_unlease(first);
     end_group(group);
 }
 
@@ -200,7 +200,7 @@ struct guest {
 
 static void on_shut_down(weir__member *member)
 {
-    struct guest *guest = container_of(member, struct guest, member);
+    struct guest *guest = WEIR_CONTAINER_OF(member, struct guest, member);
 
     weir__member_part(member);
     tally_add(&guest->told);
@@ -239,17 +239,17 @@ TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
     struct guest guests[2] = {0};
 
     come(&guests[0], executor);
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     assert_in_use(group, 1, 0);
     come(&guests[1], executor);
     go(&guests[0]);
     other = take(group);
     assert_ptr_not_equal(other, executor);
-    weir__executor_let_go(other);
+    weir__executor_unlease(other);
     go(&guests[1]);
     assert_in_use(group, 0, 2);
     assert_ptr_equal(take(group), executor);
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     end_group(group);
 }
 
@@ -265,7 +265,7 @@ TEST(group_growing, counts_a_member_that_nobody_made_room_for)
     assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
     go(&guest);
     assert_ptr_equal(take(group), first);
-    weir__executor_let_go(first);
+    weir__executor_unlease(first);
     end_group(group);
 }
 
@@ -276,7 +276,7 @@ TEST(group_growing, tells_members_of_its_end)
     weir_executor *executor = take(group);
 
     come(&guest, executor);
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     end_group(group);
     assert_int_equal(guest.told.calls, 1);
 }
@@ -341,7 +341,7 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
 
     idling_open(&idling);
     come(&guest, idling.executor);
-    weir__executor_let_go(idling.executor);
+    weir__executor_unlease(idling.executor);
     go(&guest);
     assert_true(await_sleep(&idling, weir_seconds(60)));
     advance(&idling, 59);
@@ -354,7 +354,7 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
 
     assert_ptr_equal(take(idling.group), idling.executor);
     come(&guest, idling.executor);
-    weir__executor_let_go(idling.executor);
+    weir__executor_unlease(idling.executor);
     assert_int_equal(stats_of(idling.group).threads, 1);
     go(&guest);
     idling_close(&idling);
@@ -368,7 +368,7 @@ TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
 
     idling_open(&idling);
     come(&guest, idling.executor);
-    weir__executor_let_go(idling.executor);
+    weir__executor_unlease(idling.executor);
     assert_true(await_sleep(&idling, WEIR_NEVER));
     advance(&idling, 600);
     errand_on(idling.executor, nothing, NULL);
@@ -408,7 +408,7 @@ static void let_several_idle(struct idling *idling, size_t count)
     for (size_t i = 0; i < count; i++) {
         idling->executor = taken[i];
         assert_true(await_sleep(idling, now_ns + weir_seconds(60)));
-        weir__executor_let_go(taken[i]);
+        weir__executor_unlease(taken[i]);
     }
 }
 
@@ -449,8 +449,8 @@ TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
     assert_ptr_not_equal(next, first);
     errand_on(next, nothing, NULL);
     assert_in_use(idling.group, 2, 0);
-    weir__executor_let_go(next);
-    weir__executor_let_go(first);
+    weir__executor_unlease(next);
+    weir__executor_unlease(first);
     idling_close(&idling);
 }
 
@@ -470,8 +470,8 @@ TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
     errand_on(kept, nothing, NULL); /* it has a thread again */
     weir_executor_release(kept);
     assert_ptr_equal(take(idling.group), kept);
-    weir__executor_let_go(kept);
-    weir__executor_let_go(first);
+    weir__executor_unlease(kept);
+    weir__executor_unlease(first);
     idling_close(&idling);
 }
 
@@ -494,8 +494,8 @@ TEST(group_growing, keeps_an_idle_executor_that_is_held)
     assert_in_use(idling.group, 2, 0);
     errand_on(held, nothing, NULL);
     assert_in_use(idling.group, 2, 0);
-    weir__executor_let_go(held);
-    weir__executor_let_go(first);
+    weir__executor_unlease(held);
+    weir__executor_unlease(first);
     idling_close(&idling);
 }
 
@@ -512,15 +512,15 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
     errand_on(a, nothing, NULL);
     idling.executor = a;
     assert_true(await_sleep(&idling, weir_seconds(60)));
-    weir__executor_let_go(a);
+    weir__executor_unlease(a);
     advance(&idling, 60);
     assert_true(await_executors(idling.group, 3));
     assert_ptr_equal(weir_group_at(idling.group, 0), first);
     assert_ptr_equal(weir_group_at(idling.group, 1), c);
     assert_ptr_equal(weir_group_at(idling.group, 2), b);
-    weir__executor_let_go(b);
-    weir__executor_let_go(c);
-    weir__executor_let_go(first);
+    weir__executor_unlease(b);
+    weir__executor_unlease(c);
+    weir__executor_unlease(first);
     idling_close(&idling);
 }
 
@@ -548,7 +548,7 @@ static void take_and_use(void *arg)
             atomic_fetch_add(&rush->failed, 1);
         atomic_fetch_add(&rush->taken, 1);
         if (executor != NULL)
-            weir__executor_let_go(executor);
+            weir__executor_unlease(executor);
     }
 }
 
@@ -575,7 +575,7 @@ TEST(group_growing, loses_no_task_while_executors_retire)
     assert_int_equal(rush.failed, 0);
     assert_true(tally_await(&rush.ran, RUSH_THREADS * RUSH_ROUNDS));
     assert_int_equal(rush.ran.cancelled, 0);
-    weir__executor_let_go(idling.executor);
+    weir__executor_unlease(idling.executor);
     idling_close(&idling);
 }
 
@@ -588,7 +588,7 @@ TEST(group_growing, may_end_while_executors_retire)
         idling_open(&idling);
         first = idling.executor;
         let_several_idle(&idling, 4);
-        weir__executor_let_go(first);
+        weir__executor_unlease(first);
         advance(&idling, 60);
         idling_close(&idling);
     }
@@ -606,7 +606,7 @@ TEST(group_growing, gives_nothing_away_when_it_shuts_down)
     assert_null(none);
     assert_int_equal(weir_group_count(group), 1);
     assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
-    weir__executor_let_go(held);
+    weir__executor_unlease(held);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
     weir_group_release(group);
@@ -622,7 +622,7 @@ TEST(group_growing, ends_without_starting_threads)
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
     a = take(group);
     b = take(group);
-    weir__executor_let_go(a);
+    weir__executor_unlease(a);
     end_group(group);
     assert_int_equal(workshop.asked, 0);
     (void)b; /* held to the end, which is no reason not to end */
@@ -635,14 +635,14 @@ TEST(group_growing, does_not_end_with_its_executors)
     weir_group *group = make_growing(NULL);
     weir_executor *first = take(group), *second;
 
-    weir__executor_let_go(first);
+    weir__executor_unlease(first);
     assert_int_equal(weir_executor_shutdown(first, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(first, PATIENCE_NS), 0);
     assert_false(weir_promise_is_done(weir_group_termination(group)));
     second = take(group);
     assert_ptr_not_equal(second, first);
     errand_on(second, nothing, NULL);
-    weir__executor_let_go(second);
+    weir__executor_unlease(second);
     end_group(group);
 }
 
@@ -657,9 +657,9 @@ TEST(group_growing, survives_an_executor_that_is_kept_for_longer)
     kept = weir_executor_retain(take(group));
     weir_group_release(group);
     assert_int_equal(destroyed->calls, 0);
-    weir__executor_hold(kept);
-    weir__executor_let_go(kept);
-    weir__executor_let_go(kept);
+    weir__executor_lease(kept);
+    weir__executor_unlease(kept);
+    weir__executor_unlease(kept);
     weir_executor_release(kept);
     assert_int_equal(destroyed->calls, 1);
 }
@@ -681,7 +681,7 @@ TEST(group_growing, may_be_released_on_a_thread_of_its_own)
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
     termination = weir_promise_retain(weir_group_termination(group));
     executor = weir_executor_retain(take(group));
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     errand_on(executor, release, group);
     assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
     weir_promise_release(termination);
@@ -732,7 +732,7 @@ TEST(group_growing, is_as_before_when_it_cannot_grow)
     assert_true(failures >= 20);
     assert_in_use(group, 40, 0);
     for (size_t i = 0; i < 40; i++)
-        weir__executor_let_go(taken[i]);
+        weir__executor_unlease(taken[i]);
     end_group(group);
 }
 
@@ -749,12 +749,12 @@ TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
     executor = take(group);
     assert_int_equal(weir_execute(executor, tally_task, &tally), -EAGAIN);
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     workshop.answer = 0;
     assert_ptr_equal(take(group), executor);
     assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
     assert_true(tally_await(&tally, 1));
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     end_group(group);
     workshop_close(&workshop);
 }
@@ -783,8 +783,8 @@ TEST(group_growing, remembers_what_it_was_told)
     assert_string_equal(thread.name, "lasting-2");
     assert_int_equal(thread.cpu, weir__cpu_nth(0));
     assert_int_equal(workshop.started, 1);
-    weir__executor_let_go(first);
-    weir__executor_let_go(second);
+    weir__executor_unlease(first);
+    weir__executor_unlease(second);
     end_group(group);
     workshop_close(&workshop);
 }
@@ -810,7 +810,7 @@ static void stay(struct crowd *crowd, weir_executor *executor)
     struct guest guest = {0};
 
     come(&guest, executor);
-    weir__executor_let_go(executor);
+    weir__executor_unlease(executor);
     crowd->shared += atomic_load(&executor->members.count) != 1;
     go(&guest);
 }
@@ -824,7 +824,7 @@ static void come_and_go(void *arg)
         if (weir__group_take(crowd->group, &executor) < 0)
             crowd->refused++;
         else if ((i + crowd->number) % 3 == 0)
-            weir__executor_let_go(executor);
+            weir__executor_unlease(executor);
         else
             stay(crowd, executor);
     }
@@ -864,7 +864,7 @@ static void come_until_rejected(void *arg)
     while (weir__group_take(crowd->group, &executor) == 0) {
         submitted += weir_execute(executor, tally_task, &tally) == 0;
         (void)tally_await(&tally, submitted); /* run, or cancelled */
-        weir__executor_let_go(executor);
+        weir__executor_unlease(executor);
     }
 }
 

@@ -9,11 +9,11 @@
 #include <weir/error.h>
 
 #include "executor/executor.h"
-#include "support/executor/gate.h"
+#include "support/executor/busy_task.h"
 #include "support/executor/call_order.h"
+#include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/single_executor.h"
-#include "support/executor/busy_task.h"
 #include "support/test.h"
 
 static int add_hook(struct solo *solo, struct letters *letters, char letter)

@@ -13,10 +13,10 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/call_order.h"
-#include "support/executor/single_executor.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/call_order.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/single_executor.h"
 
 TEST(immediate, is_always_the_same_and_always_there)
 {

@@ -10,8 +10,8 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/call_order.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/call_order.h"
 
 /* The kind under test: it notes what it is asked, and answers as the test likes. */
 static struct {

@@ -16,14 +16,14 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
+#include "support/executor/busy_task.h"
+#include "support/executor/call_order.h"
 #include "support/executor/gate.h"
 #include "support/executor/grace.h"
-#include "support/executor/call_order.h"
-#include "support/executor/loop.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/loop.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
-#include "support/executor/busy_task.h"
 #include "support/executor/thread_factory.h"
 #include "support/test.h"
 

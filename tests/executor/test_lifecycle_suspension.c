@@ -12,9 +12,9 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/gate.h"
 #include "support/executor/call_order.h"
+#include "support/executor/gate.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/thread_factory.h"
 #include "support/test.h"

@@ -11,11 +11,11 @@
 #include <weir/promise.h>
 
 #include "os/thread.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
-#include "support/executor/loop.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/loop.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"

@@ -14,11 +14,11 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/stepper.h"
-#include "support/executor/call_counter.h"
 #include "support/memory.h"
 
 static weir_executor *make_manual(const weir_manual_options *options)
@@ -54,7 +54,7 @@ TEST(manual, has_defaults_step_by_step)
     weir_executor *executor;
 
     memset(&options, 0xff, sizeof(options));
-    weir_manual_options_init(&options);
+    options = *WEIR_MANUAL_OPTIONS();
     options.name = "main";
     executor = make_manual(&options);
     assert_string_equal(weir_executor_name(executor), "main");
@@ -525,7 +525,7 @@ struct alarm {
 
 static void on_fired(weir_timer *timer)
 {
-    container_of(timer, struct alarm, timer)->fired = true;
+    WEIR_CONTAINER_OF(timer, struct alarm, timer)->fired = true;
 }
 
 TEST(manual, runs_timers_that_its_owner_starts_between_runs)

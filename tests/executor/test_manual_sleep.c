@@ -10,14 +10,14 @@
 #include <weir/manual.h>
 #include <weir/timer.h>
 
+#include "executor/executor.h"
 #include "os/clock.h"
 #include "os/futex.h"
 #include "os/thread.h"
-#include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/manual_fixture.h"
-#include "support/executor/stepper.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/manual_fixture.h"
+#include "support/executor/run_on_thread.h"
+#include "support/executor/stepper.h"
 
 /* What another thread does to a sleeping executor. */
 struct outside {

@@ -15,8 +15,8 @@
 #include <weir/timer.h>
 
 #include "executor/executor.h"
-#include "support/executor/global.h"
 #include "support/executor/call_order.h"
+#include "support/executor/global.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/plain.h"
 #include "support/executor/single_executor.h"
@@ -271,7 +271,7 @@ struct stage {
 
 static void fire(weir_timer *timer)
 {
-    letters_write(&container_of(timer, struct stage, timer)->letters, 't');
+    letters_write(&WEIR_CONTAINER_OF(timer, struct stage, timer)->letters, 't');
 }
 
 /* A task of a manual executor: it runs on the test's thread, and may assert. */

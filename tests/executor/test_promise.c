@@ -8,13 +8,13 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
+#include "executor/promise.h"
 #include "os/clock.h"
 #include "os/thread.h"
-#include "executor/promise.h"
 #include "support/child.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/loop.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"

@@ -7,11 +7,11 @@
 #include <weir/error.h>
 #include <weir/thread.h>
 
+#include "executor/executor.h"
 #include "os/clock.h"
 #include "os/thread.h"
-#include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"

@@ -12,10 +12,10 @@
 
 #include "os/clock.h"
 #include "os/random.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/job.h"
 #include "support/executor/call_order.h"
+#include "support/executor/job.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"

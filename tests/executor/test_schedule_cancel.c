@@ -12,10 +12,10 @@
 
 #include "os/random.h"
 #include "os/thread.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/job.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/test.h"

@@ -8,11 +8,11 @@
 #include <weir/manual.h>
 #include <weir/timer.h>
 
-#include "support/executor/run_on_thread.h"
-#include "support/executor/job.h"
 #include "support/executor/call_order.h"
+#include "support/executor/job.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/promises.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/test.h"

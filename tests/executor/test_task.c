@@ -10,10 +10,10 @@
 #include <weir/thread.h>
 
 #include "base/queue.h"
-#include "os/thread.h"
 #include "executor/executor.h"
-#include "support/executor/run_on_thread.h"
+#include "os/thread.h"
 #include "support/executor/gate.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -354,7 +354,7 @@ TEST(task, may_come_back_while_its_thread_ends)
         while (given < relay.count) {
             (void)weir__queue_take(&relay.queue, &chain);
             while ((node = weir__chain_pop(&chain)) != NULL) {
-                weir__task_give(&returns, container_of(node, weir_task, node));
+                weir__task_give(&returns, WEIR_CONTAINER_OF(node, weir_task, node));
                 given++;
             }
             weir__task_flush(&returns);

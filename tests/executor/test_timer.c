@@ -9,8 +9,8 @@
 #include <weir/timer.h>
 
 #include "os/clock.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/call_order.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
 #include "support/memory.h"
@@ -33,7 +33,7 @@ static struct bell bell_open(struct letters *letters, char letter)
 
 static void ring(weir_timer *timer)
 {
-    struct bell *bell = container_of(timer, struct bell, timer);
+    struct bell *bell = WEIR_CONTAINER_OF(timer, struct bell, timer);
 
     letters_write(bell->letters, bell->letter);
 }
@@ -177,7 +177,7 @@ struct meddler {
 
 static void meddle(weir_timer *timer)
 {
-    struct meddler *meddler = container_of(timer, struct meddler, timer);
+    struct meddler *meddler = WEIR_CONTAINER_OF(timer, struct meddler, timer);
 
     assert_false(weir_timer_is_running(timer));
     assert_int_equal(weir_timer_stop(meddler->victim), 0);
@@ -350,7 +350,7 @@ struct punctual {
 
 static void on_time(weir_timer *timer)
 {
-    struct punctual *punctual = container_of(timer, struct punctual, timer);
+    struct punctual *punctual = WEIR_CONTAINER_OF(timer, struct punctual, timer);
 
     punctual->fired_ns = weir__monotonic_now();
     punctual->current = weir_executor_current();
@@ -396,8 +396,8 @@ struct batch {
 
 static void ring_batch(weir_timer *timer)
 {
-    struct bell *bell = container_of(timer, struct bell, timer);
-    struct batch *batch = container_of(bell->letters, struct batch, letters);
+    struct bell *bell = WEIR_CONTAINER_OF(timer, struct bell, timer);
+    struct batch *batch = WEIR_CONTAINER_OF(bell->letters, struct batch, letters);
 
     batch->fired_ns = weir__monotonic_now();
     ring(timer);

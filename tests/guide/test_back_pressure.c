@@ -27,7 +27,7 @@ static void produce(weir_ctx *ctx)
 {
     weir_msg *msg = NULL;
 
-    while (weir_is_writable(ctx) && (msg = next_line()) != NULL)
+    while (weir_ctx_is_writable(ctx) && (msg = next_line()) != NULL)
         weir_write(ctx, msg, NULL);
     weir_flush(ctx);
 }

@@ -31,7 +31,7 @@ static int ask(weir_client_pool *pool, void (*use)(weir_channel *channel))
         weir_channel *channel = weir_promise_value(acquiring);
 
         use(channel);
-        weir_client_pool_give(pool, channel, NULL); /* or close it: it leaves the pool */
+        weir_client_pool_return(pool, channel, NULL); /* or close it: it leaves the pool */
     }
     weir_promise_release(acquiring);
     return err;

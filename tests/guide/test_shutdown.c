@@ -40,7 +40,7 @@ static void on_draining(weir_ctx *ctx)
     struct worker *self = weir_ctx_state(ctx);
 
     self->draining = true;
-    weir_set_auto_read(ctx, false); /* no more requests */
+    weir_ctx_set_auto_read(ctx, false); /* no more requests */
     if (!self->busy)
         weir_close(ctx, NULL);
 }

@@ -56,7 +56,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
                                    question->name, sizeof(question->name));
     weir_msg_release(msg);
     if (!err)
-        err = weir_offload(ctx, blocking, look_up, on_found, question);
+        err = weir_ctx_offload(ctx, blocking, look_up, on_found, question);
     if (err < 0) {
         free(question);
         weir_fire_error(ctx, err, NULL);

@@ -11,8 +11,8 @@
 
 #include "guide/stage.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/tls/tls_caller.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_caller.h"
 
 /* ---- the server's handlers ---- */
 

@@ -195,7 +195,7 @@ TEST(chunked_writing, gets_room_at_once_if_what_fills_the_queue_goes_with_the_fl
 /* A handler behind that holds more than the mark, and waits for us: it makes no room. */
 static void hold_much(weir_ctx *ctx)
 {
-    weir_ctx_hold(ctx, 2000);
+    weir_ctx_add_pending_bytes(ctx, 2000);
 }
 
 TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)

@@ -152,7 +152,7 @@ TEST_EACH_LINE(connection_limit, counts_a_client_whose_connect_listener_writes_o
     line_call_saying(line, "x");
     assert_heard(&line->client, "said active");
     assert_heard(&line->server, "registered active read(x)");
-    weir_connection_limit_read(limit, &stats);
+    weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.open, 1);
     assert_int_equal(stats.entered, 1);
     line_close(line);
@@ -238,7 +238,7 @@ static int add_all(weir_pipeline *pipeline, void *all_)
 
 TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
 {
-    weir_counters_figures figures;
+    weir_counters_stats figures;
     struct all all = {0};
 
     messages_catch();
@@ -248,12 +248,12 @@ TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
     line_call_saying(line, "x");
     assert_heard(&line->client, "said active");
     assert_heard(&line->server, "registered active read(x)");
-    weir_counters_read(all.counters, &figures);
+    weir_counters_read_stats(all.counters, &figures);
     assert_int_equal(figures.open, 1);
     assert_int_equal(figures.channels, 1);
     assert_int_equal(figures.bytes_written, 1);
     end_client(line);
-    weir_counters_read(all.counters, &figures);
+    weir_counters_read_stats(all.counters, &figures);
     assert_int_equal(figures.open, 0);
     weir_counters_release(all.counters);
     weir_timing_release(all.timing);

@@ -7,8 +7,8 @@
 #include <weir/embedded.h>
 #include <weir/pipeline.h>
 
-#include "os/thread.h"
 #include "channel/transport.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -46,7 +46,7 @@ static void assert_stats(weir_connection_limit *limit, size_t open, size_t addre
 {
     weir_connection_limit_stats stats;
 
-    weir_connection_limit_read(limit, &stats);
+    weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.open, open);
     assert_int_equal(stats.addresses, addresses);
     assert_int_equal(stats.entered, entered);
@@ -210,7 +210,7 @@ TEST(connection_limit, is_shared_by_threads)
         assert_int_equal(weir__thread_start(&threads[i], "visitor", come_and_go, limit), 0);
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
-    weir_connection_limit_read(limit, &stats);
+    weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.entered + stats.refused, 2 * THREADS * ROUNDS);
     assert_true(stats.entered >= 2 * ROUNDS);
     assert_stats(limit, 0, 0, stats.entered, stats.refused);
@@ -235,7 +235,7 @@ TEST(connection_limit, survives_every_lack_of_memory)
         failed = test_memory_failed();
         test_memory_fail_at(0);
         if (embedded != NULL) {
-            weir_connection_limit_read(limit, &stats);
+            weir_connection_limit_read_stats(limit, &stats);
             assert_int_equal(stats.open, is_in(embedded));
             assert_int_equal(stats.addresses, is_in(embedded));
         }

@@ -41,8 +41,8 @@ static weir_embedded *open_with(weir_counters *counters)
 
 #define assert_figures(counters, ...)                                \
     do {                                                             \
-        weir_counters_figures found_, expected_ = {__VA_ARGS__};     \
-        weir_counters_read(counters, &found_);                       \
+        weir_counters_stats found_, expected_ = {__VA_ARGS__};       \
+        weir_counters_read_stats(counters, &found_);                 \
         assert_memory_equal(&found_, &expected_, sizeof(expected_)); \
     } while (0)
 

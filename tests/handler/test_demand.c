@@ -158,18 +158,18 @@ static void act(weir_ctx *ctx, enum act what)
         weir_request_read(ctx);
         break;
     case OFF:
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
         break;
     case OFF_AND_ON:
-        weir_set_auto_read(ctx, false);
-        weir_set_auto_read(ctx, true);
+        weir_ctx_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, true);
         break;
     case OFF_AND_ON_LATER:
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
         (void)weir_execute(weir_channel_executor(current->channel), go_on, current->channel);
         break;
     case ON:
-        weir_set_auto_read(ctx, true);
+        weir_ctx_set_auto_read(ctx, true);
         break;
     default:
         break;

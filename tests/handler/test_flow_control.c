@@ -161,7 +161,7 @@ TEST(flow_control, requests_do_not_add_up)
 static void switch_off(weir_ctx *ctx, char letter)
 {
     if (letter == 'b')
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
 }
 
 TEST(flow_control, stops_in_the_middle_when_auto_read_is_switched_off)

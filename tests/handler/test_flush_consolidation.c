@@ -234,7 +234,7 @@ TEST(flush_consolidation, refuses_negative_limits)
     weir_flush_consolidation_options options;
     struct rig rig;
 
-    weir_flush_consolidation_options_init(&options);
+    options = *WEIR_FLUSH_CONSOLIDATION_OPTIONS();
     open_rig(&rig, &options);
     options.limit = -1;
     assert_int_equal(weir_flush_consolidation_add(rig.pipeline, &options), -EINVAL);

@@ -313,7 +313,7 @@ TEST(idle, options_can_be_made_by_hand)
     weir_idle_options options;
     struct rig rig;
 
-    weir_idle_options_init(&options);
+    options = *WEIR_IDLE_OPTIONS();
     options.reader_ns = weir_ms(5);
     open_rig(&rig, &options);
     pass(&rig, 5);

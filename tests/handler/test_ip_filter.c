@@ -43,7 +43,7 @@ static enum weir_ip_verdict judge(const weir_ip_filter *filter, const char *addr
     weir_address parsed;
 
     assert_int_equal(weir_address_parse(address, &parsed), 0);
-    return weir_ip_filter_judge(filter, &parsed);
+    return weir_ip_filter_check(filter, &parsed);
 }
 
 TEST(ip_filter, goes_by_the_first_rule_that_fits)

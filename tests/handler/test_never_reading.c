@@ -24,7 +24,7 @@ static int64_t memory_in_use(void)
 {
     weir_pool_stats pool;
 
-    weir_pool_read(&pool);
+    weir_pool_read_stats(&pool);
     return (int64_t)(pool.in_use_bytes + test_memory_live_bytes());
 }
 
@@ -48,8 +48,8 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx,
-                       weir_is_writable(ctx)); /* a client that does not read is not read from */
+    weir_ctx_set_auto_read(
+        ctx, weir_ctx_is_writable(ctx)); /* a client that does not read is not read from */
 }
 
 static const weir_handler echo = {

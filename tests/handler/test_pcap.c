@@ -14,8 +14,8 @@
 #include <weir/log.h>
 #include <weir/pipeline.h>
 
-#include "os/system.h"
 #include "channel/transport.h"
+#include "os/system.h"
 #include "support/channel/test_channel.h"
 #include "support/codec/feed.h"
 #include "support/handler/capture.h"
@@ -329,7 +329,7 @@ TEST(pcap, gets_no_longer_than_it_may)
     receive(embedded, "x");
     receive(embedded, "x");
     weir_embedded_release(embedded);
-    weir_pcap_read(pcap, &stats);
+    weir_pcap_read_stats(pcap, &stats);
     assert_int_equal(stats.packets, 4);
     assert_int_equal(stats.left_out, 2 + 3);
     assert_int_equal(stats.error, 0);
@@ -364,7 +364,7 @@ TEST(pcap, that_cannot_be_written_says_so_and_holds_nobody_up)
     receive(embedded, "x");
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_int_equal(weir_pcap_flush(pcap), -ENOSPC);
-    weir_pcap_read(pcap, &stats);
+    weir_pcap_read_stats(pcap, &stats);
     assert_int_equal(stats.error, -ENOSPC);
     assert_int_equal(stats.left_out, 1);
     weir_embedded_release(embedded);

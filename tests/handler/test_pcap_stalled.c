@@ -17,8 +17,8 @@
 #include "os/background_writer.h"
 #include "os/thread.h"
 #include "support/codec/feed.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/handler/capture.h"
 #include "support/transport/connection.h"
 
@@ -129,7 +129,7 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     for (unsigned i = 0; i < TEXTS; i++)
         line_say(&line->client, text);
     line_await_received(&line->server, (uint64_t)TEXTS * TEXT_SIZE);
-    weir_pcap_read(stalled.pcap, &stats);
+    weir_pcap_read_stats(stalled.pcap, &stats);
     assert_int_equal(stats.packets + stats.dropped, TEXTS);
     assert_in_range(stats.dropped, 1, TEXTS - 50);
     assert_int_equal(stats.left_out, stats.dropped);
@@ -139,7 +139,7 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     stalled_go_on(&stalled);
     line_close(line);
     host_end(&line->near);
-    weir_pcap_read(stalled.pcap, &stats);
+    weir_pcap_read_stats(stalled.pcap, &stats);
     weir_pcap_release(stalled.pcap);
     assert_int_equal(stalled_count(&stalled), stats.packets);
     stalled_close(&stalled);
@@ -181,13 +181,13 @@ TEST(pcap_stalled, is_read_by_tshark_when_it_has_gone_on)
     stalled_open(&stalled);
     embedded = open_channel(stalled.pcap);
     receive_texts(embedded, TEXTS);
-    weir_pcap_read(stalled.pcap, &before);
+    weir_pcap_read_stats(stalled.pcap, &before);
     assert_true(before.dropped > 0);
     stalled_go_on(&stalled);
     assert_int_equal(weir_pcap_flush(stalled.pcap), 0);
     receive_texts(embedded, 3); /* there is room again */
     weir_embedded_release(embedded);
-    weir_pcap_read(stalled.pcap, &after);
+    weir_pcap_read_stats(stalled.pcap, &after);
     assert_int_equal(after.dropped, before.dropped);
     assert_true(after.packets >= before.packets + 3);
     weir_pcap_release(stalled.pcap);
@@ -223,7 +223,7 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     embedded = open_channel(stalled.pcap);
     receive_texts(embedded, TEXTS);
     weir_embedded_release(embedded);
-    weir_pcap_read(stalled.pcap, &stats);
+    weir_pcap_read_stats(stalled.pcap, &stats);
     atomic_store(&weir__background_grace_ns, 100 * PATIENCE_NS); /* would be too long for a loop */
     errand_on(host->loop, release_pcap, stalled.pcap);
     assert_false(weir__background_writers_await(0));
@@ -245,7 +245,7 @@ TEST(pcap_stalled, a_regular_file_loses_nothing)
     embedded = open_channel(file.pcap);
     receive_texts(embedded, 3000);
     assert_int_equal(weir_pcap_flush(file.pcap), 0);
-    weir_pcap_read(file.pcap, &stats);
+    weir_pcap_read_stats(file.pcap, &stats);
     assert_int_equal(stats.dropped, 0);
     assert_int_equal(stats.left_out, 0);
     assert_int_equal(stats.packets, 3000 + 3);

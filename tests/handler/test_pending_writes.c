@@ -176,7 +176,7 @@ TEST(pending_writes, may_become_part_of_something_else)
     weir_pending_writes_shorten(writes, 400);
     assert_int_equal(writes->count, 1);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), costs + writes->cost);
-    weir_write_held(ctx, sized_msg(2500), NULL, costs);
+    weir_write_pending(ctx, sized_msg(2500), NULL, costs);
     assert_int_equal(weir_channel_pending_bytes(rig.channel),
                      2500 + WEIR__OUTBOUND_COST + writes->cost);
     assert_int_equal(diary_count(&rig.diary, "a.writ"), 0);

@@ -63,7 +63,7 @@ TEST(read_timeout, defaults_to_half_a_minute_and_can_be_off)
     weir_read_timeout_options options;
     struct rig rig;
 
-    weir_read_timeout_options_init(&options);
+    options = *WEIR_READ_TIMEOUT_OPTIONS();
     open_rig(&rig, &options, NULL);
     stepper_advance(&rig.stepper, weir_seconds(29));
     assert_diary(&rig.diary, "");

@@ -124,13 +124,13 @@ TEST(traffic_shaping, counts_what_waits_against_the_marks)
 
 static void write_more(weir_ctx *ctx)
 {
-    if (!weir_is_writable(ctx))
+    if (!weir_ctx_is_writable(ctx))
         weir_channel_write(weir_ctx_channel(ctx), text_msg("y"), NULL);
 }
 
 static void remove_shaping(weir_ctx *ctx)
 {
-    if (!weir_is_writable(ctx))
+    if (!weir_ctx_is_writable(ctx))
         assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "traffic-shaping", NULL), 0);
 }
 
@@ -178,7 +178,7 @@ TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
 
 static void write_last(weir_ctx *ctx)
 {
-    if (weir_is_writable(ctx))
+    if (weir_ctx_is_writable(ctx))
         weir_channel_write_and_flush(weir_ctx_channel(ctx), text_msg("3"), NULL);
 }
 

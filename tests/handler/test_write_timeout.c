@@ -191,7 +191,7 @@ TEST(write_timeout, defaults_to_half_a_minute_and_can_be_off)
     weir_write_timeout_options options;
     struct rig rig;
 
-    weir_write_timeout_options_init(&options);
+    options = *WEIR_WRITE_TIMEOUT_OPTIONS();
     open_rig(&rig, &options);
     transmit(&rig, "x", NULL);
     pass(&rig, 29999);

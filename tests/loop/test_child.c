@@ -18,9 +18,9 @@
 #include <weir/loop.h>
 
 #include "os/system.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

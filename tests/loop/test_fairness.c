@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "loop/loop.h"
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/suite.h"
 
 #define CAP_NS weir_ms(2)
@@ -49,7 +49,7 @@ struct fountain {
 
 static struct spring *spring_of(weir__io_handle *handle)
 {
-    return container_of(handle, struct spring, handle);
+    return WEIR_CONTAINER_OF(handle, struct spring, handle);
 }
 
 static void pour(const struct spring *spring, size_t length)
@@ -262,7 +262,7 @@ static void on_echo(weir__io_handle *handle, const weir__io_block *block, size_t
 
 static void on_echo_detached(weir__io_handle *handle)
 {
-    tally_add(&container_of(handle, struct echo, handle)->gone);
+    tally_add(&WEIR_CONTAINER_OF(handle, struct echo, handle)->gone);
 }
 
 static const weir__io_owner echo_owner = {

@@ -17,10 +17,10 @@
 #include <weir/watch.h>
 
 #include "loop/loop.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/suite.h"

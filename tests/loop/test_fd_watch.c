@@ -16,8 +16,8 @@
 
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"
-#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
+#include "support/loop/watch_recorder.h"
 
 /* ---- what is told ---- */
 

@@ -13,16 +13,16 @@
 
 #include <weir/error.h>
 
-#include "os/thread.h"
 #include "executor/executor.h"
 #include "loop/loop.h"
-#include "support/executor/run_on_thread.h"
+#include "os/thread.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
-#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
+#include "support/loop/watch_recorder.h"
 #include "support/memory.h"
 
 #define MANY 1000
@@ -416,7 +416,7 @@ static void fail_first_handle(void *arg)
     struct failure *failure = arg;
     weir__io *io = weir__loop_io(failure->loop);
 
-    weir__io_fail(container_of(io->handles.next, weir__io_handle, link), failure->err);
+    weir__io_fail(WEIR_CONTAINER_OF(io->handles.next, weir__io_handle, link), failure->err);
 }
 
 TEST_EACH_LOOP(fd_watch, comes_back_when_the_backend_has_lost_it)

@@ -14,8 +14,8 @@
 
 #include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
-#include "support/loop/watch_recorder.h"
 #include "support/loop/sockets.h"
+#include "support/loop/watch_recorder.h"
 
 #define RUNS_MAX 50
 

@@ -17,7 +17,7 @@ static enum weir_wait never_sleep(weir_executor *loop, bool has_work, void *user
     (void)loop;
     (void)has_work;
     (void)user_data;
-    return WEIR_WAIT_LOOK;
+    return WEIR_WAIT_POLL;
 }
 
 #define WRONG(words, ...)                                              \

@@ -35,7 +35,7 @@ struct note {
 
 static void hear(weir__io_handle *handle, char word)
 {
-    struct note *note = container_of(handle, struct note, handle);
+    struct note *note = WEIR_CONTAINER_OF(handle, struct note, handle);
     size_t length = strlen(story);
 
     if (length + 2 < sizeof(story)) {
@@ -54,7 +54,7 @@ static void on_polled(weir__io_handle *handle, unsigned events)
 
 static void on_connected(weir__io_handle *handle, int err)
 {
-    container_of(handle, struct note, handle)->err = err;
+    WEIR_CONTAINER_OF(handle, struct note, handle)->err = err;
     hear(handle, 'c');
 }
 
@@ -66,7 +66,7 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    container_of(handle, struct note, handle)->err = err;
+    WEIR_CONTAINER_OF(handle, struct note, handle)->err = err;
     hear(handle, 'f');
 }
 
@@ -114,7 +114,7 @@ static void stage_close(struct stage *stage)
     for (size_t i = 0; i < NOTES_MAX; i++)
         if (stage->notes[i].handle.io != NULL)
             weir__io_close(&stage->notes[i].handle);
-    while (weir__io_dispatch(stage->io, WEIR_NEVER) || weir__io_has_due(stage->io)) {
+    while (weir__io_dispatch(stage->io, WEIR_NEVER) || weir__io_has_pending(stage->io)) {
     }
     assert_int_equal(atomic_load(&stage->io->figures.handles), 0);
     weir__io_destroy(stage->io);
@@ -136,11 +136,11 @@ TEST(io, what_is_due_is_told_before_the_batch_and_who_is_detached_after_it)
     stage_open(&stage, 3);
     want_polled(&stage.notes[1]);
     weir__io_close(&stage.notes[0].handle);
-    weir__io_make_due(&stage.notes[2].handle, WEIR__IO_DUE_CONNECT);
-    assert_true(weir__io_has_due(stage.io));
+    weir__io_set_pending(&stage.notes[2].handle, WEIR__IO_PENDING_CONNECT);
+    assert_true(weir__io_has_pending(stage.io));
     assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
     assert_string_equal(story, "CcBpAx");
-    assert_false(weir__io_has_due(stage.io));
+    assert_false(weir__io_has_pending(stage.io));
     stage_close(&stage);
 }
 
@@ -174,7 +174,7 @@ TEST(io, nobody_is_told_detached_while_a_batch_is_under_way)
 static void connect_again(struct note *note)
 {
     if (weir__io_is_attached(&note->handle))
-        weir__io_make_due(&note->handle, WEIR__IO_DUE_CONNECT);
+        weir__io_set_pending(&note->handle, WEIR__IO_PENDING_CONNECT);
 }
 
 TEST(io, what_becomes_due_meanwhile_is_the_next_dispatchs)
@@ -183,7 +183,7 @@ TEST(io, what_becomes_due_meanwhile_is_the_next_dispatchs)
 
     stage_open(&stage, 1);
     stage.notes[0].react = connect_again;
-    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     for (size_t turns = 1; turns <= 3; turns++) {
         (void)weir__io_dispatch(stage.io, WEIR_NEVER);
         assert_int_equal(strlen(story), 2 * turns);
@@ -222,7 +222,7 @@ TEST(io, a_wait_does_not_block_while_something_is_due)
     stage_open(&stage, 2);
     (void)weir__io_wait(stage.io, 1234);
     assert_int_equal(stage.script->deadline_ns, 1234);
-    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     (void)weir__io_wait(stage.io, WEIR_NEVER);
     assert_int_equal(stage.script->deadline_ns, 0);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
@@ -242,9 +242,9 @@ TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
     stage_open(&stage, NOTES_MAX);
     want_polled(&stage.notes[0]);
     for (size_t i = 1; i < NOTES_MAX; i++)
-        weir__io_make_due(&stage.notes[i].handle, WEIR__IO_DUE_CONNECT);
+        weir__io_set_pending(&stage.notes[i].handle, WEIR__IO_PENDING_CONNECT);
     assert_false(weir__io_dispatch(stage.io, 0));
-    assert_true(weir__io_has_due(stage.io));
+    assert_true(weir__io_has_pending(stage.io));
     assert_int_equal(strlen(story), 2 * (WEIR__IO_LOOK_AFTER + 1));
     assert_string_equal(story + strlen(story) - 2, "Ap");
     assert_false(weir__io_dispatch(stage.io, 0));
@@ -261,14 +261,14 @@ TEST(io, who_is_parked_is_tried_again_when_it_is_time)
 
     stage_open(&stage, 1);
     weir__io_park(&stage.notes[0].handle);
-    assert_false(weir__io_has_due(stage.io));
+    assert_false(weir__io_has_pending(stage.io));
     assert_in_range(stage.io->retry_at_ns - before_ns, WEIR__IO_RETRY_NS, weir_seconds(10));
     (void)weir__io_wait(stage.io, WEIR_NEVER);
     assert_int_equal(stage.script->deadline_ns, stage.io->retry_at_ns);
     (void)weir__io_wait(stage.io, 1);
     assert_int_equal(stage.script->deadline_ns, 1);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_int_equal(stage.notes[0].handle.due, WEIR__IO_DUE_READ);
+    assert_int_equal(stage.notes[0].handle.due, WEIR__IO_PENDING_READ);
     stage.io->retry_at_ns = weir__monotonic_now();
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_int_equal(stage.notes[0].handle.due, 0);
@@ -297,9 +297,9 @@ TEST(io, who_is_due_already_is_tried_again_with_the_rest)
     struct stage stage;
 
     stage_open(&stage, 2);
-    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     weir__io_park(&stage.notes[0].handle);
-    weir__io_make_due(&stage.notes[1].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&stage.notes[1].handle, WEIR__IO_PENDING_CONNECT);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_string_equal(story, "AcBc");
     assert_int_equal(stage.notes[0].handle.due, 0);
@@ -313,13 +313,13 @@ TEST(io, who_is_parked_may_be_due_fail_and_close)
     stage_open(&stage, 4);
     for (size_t i = 0; i < 4; i++)
         weir__io_park(&stage.notes[i].handle);
-    weir__io_make_due(&stage.notes[0].handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     weir__io_fail(&stage.notes[1].handle, -EBADF);
     weir__io_close(&stage.notes[2].handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_string_equal(story, "AcBfCx");
     assert_int_equal(stage.notes[0].handle.due, 0);
-    assert_int_equal(stage.notes[3].handle.due, WEIR__IO_DUE_READ);
+    assert_int_equal(stage.notes[3].handle.due, WEIR__IO_PENDING_READ);
     stage_close(&stage);
 }
 
@@ -332,7 +332,7 @@ TEST(io, a_failure_is_the_last_word_but_one)
 
     stage_open(&stage, 1);
     want_polled(note);
-    weir__io_make_due(&note->handle, WEIR__IO_DUE_CONNECT);
+    weir__io_set_pending(&note->handle, WEIR__IO_PENDING_CONNECT);
     weir__io_fail(&note->handle, WEIR_EREBUILT);
     weir__io_fail(&note->handle, -EBADF);
     assert_int_equal(weir__io_send(&note->handle, NULL, 0), WEIR_EREBUILT);

@@ -12,11 +12,11 @@
 #include <weir/promise.h>
 #include <weir/timer.h>
 
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
+#include "support/executor/call_order.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/call_order.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"
@@ -109,7 +109,7 @@ struct order {
 
 static void on_timer(weir_timer *timer)
 {
-    letters_write(&container_of(timer, struct order, timer)->letters, 't');
+    letters_write(&WEIR_CONTAINER_OF(timer, struct order, timer)->letters, 't');
 }
 
 static void start_all(struct bell *bell)

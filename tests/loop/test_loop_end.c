@@ -10,11 +10,11 @@
 #include <weir/promise.h>
 #include <weir/timer.h>
 
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_order.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/executor/call_order.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"

@@ -12,12 +12,12 @@
 
 #include <weir/loop.h>
 
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
-#include "support/loop/fd_bell.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/faults.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -278,7 +278,7 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
     struct bell bell = {0};
     struct tally tally = {0};
 
-    weir_autoscale_options_init(&scale);
+    scale = *WEIR_AUTOSCALE_OPTIONS();
     scale.window_ns = weir_seconds(3600); /* the test is the monitor */
     scale.patience = WEIR_OFF;
     group =

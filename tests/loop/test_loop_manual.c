@@ -14,13 +14,13 @@
 #include <weir/timer.h>
 
 #include "os/system.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
+#include "support/loop/counted_memory.h"
 #include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
-#include "support/loop/counted_memory.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -69,7 +69,7 @@ TEST(manual_loop, has_defaults_step_by_step)
     weir_executor *loop;
 
     memset(&options, 0xff, sizeof(options));
-    weir_loop_options_init(&options);
+    options = *WEIR_LOOP_OPTIONS();
     options.name = "main";
     assert_int_equal(weir_loop_create(&options, &loop), 0);
     assert_string_equal(weir_executor_name(loop), "main");
@@ -346,7 +346,7 @@ struct listener {
 
 static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
 {
-    struct listener *listener = container_of(handle, struct listener, handle);
+    struct listener *listener = WEIR_CONTAINER_OF(handle, struct listener, handle);
 
     listener->bytes += length;
     supply_give(&listener->supply, block);

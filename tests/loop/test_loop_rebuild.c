@@ -11,10 +11,10 @@
 #include <weir/timer.h>
 
 #include "os/system.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
-#include "support/loop/fd_bell.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/faults.h"
+#include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 

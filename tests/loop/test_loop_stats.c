@@ -10,8 +10,8 @@
 #include <weir/metric.h>
 #include <weir/timer.h>
 
-#include "support/executor/run_on_thread.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
 #include "support/test.h"

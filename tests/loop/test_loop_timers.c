@@ -5,8 +5,8 @@
  */
 #include <weir/timer.h>
 
-#include "os/random.h"
 #include "loop/loop.h"
+#include "os/random.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/fd_bell.h"
 #include "support/loop/host.h"
@@ -51,7 +51,7 @@ static void on_schedule(void *arg, int status)
 
 static void on_timer(weir_timer *timer)
 {
-    fire(container_of(timer, struct alarm, timer));
+    fire(WEIR_CONTAINER_OF(timer, struct alarm, timer));
 }
 
 static void begin(weir_executor *loop)

@@ -5,8 +5,8 @@
  */
 #include "support/loop/mixed_load.h"
 
-#include "os/random.h"
 #include "loop/loop.h"
+#include "os/random.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/submit_stress.h"

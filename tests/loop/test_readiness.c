@@ -142,10 +142,10 @@ TEST(ready, an_edge_is_read_over_as_many_turns_as_it_takes)
     peer = open_receiver(&driver, 10, 1000);
     tell(peer, POLLIN);
     assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
-    assert_true(weir__io_has_due(driver.io));
+    assert_true(weir__io_has_pending(driver.io));
     driver_until(&driver, peer->bytes == 1000);
     driver_rest(&driver);
-    assert_false(weir__io_has_due(driver.io));
+    assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
 }
 
@@ -158,7 +158,7 @@ TEST(ready, a_level_is_not_remembered)
     peer = open_receiver(&driver, 10, 1000);
     tell(peer, POLLIN);
     assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
-    assert_false(weir__io_has_due(driver.io));
+    assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
 }
 
@@ -191,7 +191,7 @@ TEST(ready, an_edge_that_nobody_wants_is_remembered)
     assert_string_equal(peer->story, "r.");
     peer_receive_stop(peer);
     peer_receive_start(peer, false);
-    assert_false(weir__io_has_due(driver.io));
+    assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
 }
 
@@ -353,13 +353,13 @@ TEST(ready, who_connects_is_not_read_from)
     peer = peer_open(&driver, socket_new(AF_INET, SOCK_STREAM));
     peer_receive_start(peer, false);
     peer_connect(peer, &address);
-    assert_int_equal(weir__ready_wanted(peer->handle), POLLOUT);
+    assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
     tell(peer, POLLIN);
     assert_string_equal(peer->story, "");
     tell(peer, POLLOUT);
     assert_string_equal(peer->story, "c");
     assert_int_equal(peer->connect_result, 0);
-    assert_int_equal(weir__ready_wanted(peer->handle), POLLIN);
+    assert_int_equal(weir__readiness_wanted(peer->handle), POLLIN);
     assert_int_equal(peer->handle->armed, POLLIN);
     (void)close(listener);
     suite_close(&driver);
@@ -404,17 +404,17 @@ TEST(ready, who_has_no_memory_watches_for_nothing)
     peer = open_receiver(&driver, 100, 10);
     driver.supply.refuse = 2;
     tell(peer, POLLIN);
-    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     assert_int_equal(figure(&driver, receives), 1); /* the peek that has found data */
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
-    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     tell(peer, POLLIN); /* an old event does not ask for memory */
     assert_int_equal(driver.supply.refused, 2);
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
     assert_string_equal(peer->story, "r.");
-    assert_int_equal(weir__ready_wanted(peer->handle), POLLIN);
+    assert_int_equal(weir__readiness_wanted(peer->handle), POLLIN);
     suite_close(&driver);
 }
 
@@ -551,7 +551,7 @@ TEST(ready, a_long_vector_is_sent_in_pieces)
     fill_vector(vector, 2 * IOV_MAX + 1);
     assert_int_equal(peer_send_vector(peer, vector, 2 * IOV_MAX + 1), 2 * IOV_MAX + 1);
     assert_int_equal(figure(&driver, sends), 3);
-    assert_int_equal(weir__ready_send_now(peer->handle, vector, IOV_MAX + 1), IOV_MAX);
+    assert_int_equal(weir__readiness_send_now(peer->handle, vector, IOV_MAX + 1), IOV_MAX);
     assert_int_equal(peer_send_vector(peer, vector, 0), 0);
     suite_close(&driver);
 }
@@ -589,11 +589,11 @@ TEST(ready, room_is_told_once_and_after_it_was_waited_for)
     assert_string_equal(peer->story, "");
     (void)socket_fill(peer->descriptor);
     assert_int_equal(peer_send_vector(peer, vector, 1), 0);
-    assert_int_equal(weir__ready_wanted(peer->handle), POLLOUT);
+    assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
     tell(peer, POLLOUT);
     tell(peer, POLLOUT);
     assert_string_equal(peer->story, "s");
-    assert_int_equal(weir__ready_wanted(peer->handle), 0);
+    assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     suite_close(&driver);
 }
 

@@ -17,11 +17,11 @@
 
 #include "os/system.h"
 #include "os/thread.h"
-#include "support/executor/run_on_thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/call_counter.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 

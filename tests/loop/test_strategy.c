@@ -270,7 +270,7 @@ TEST_EACH_LOOP(strategy, of_ones_own_is_asked_once_a_turn)
     struct tally tally = {0};
 
     exercise(loop);
-    atomic_store(&own.answer, WEIR_WAIT_LOOK);
+    atomic_store(&own.answer, WEIR_WAIT_POLL);
     exercise(loop);
     assert_int_equal(weir_execute(loop, gate_task, &gate), 0);
     for (int i = 0; i < 200; i++) /* more than a turn's */

@@ -11,8 +11,8 @@
 
 #include <weir/error.h>
 
-#include "os/thread.h"
 #include "loop/uring.h"
+#include "os/thread.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/suite.h"
 #include "support/loop/uring_seam.h"

@@ -93,7 +93,7 @@ struct watcher {
 
 static void on_moved(weir_clock_observer *observer)
 {
-    struct watcher *watcher = container_of(observer, struct watcher, observer);
+    struct watcher *watcher = WEIR_CONTAINER_OF(observer, struct watcher, observer);
 
     watcher->calls++;
     watcher->seen_ns = weir__clock_now(watcher->clock);
@@ -141,7 +141,7 @@ struct slow_watcher {
 
 static void on_moved_slowly(weir_clock_observer *observer)
 {
-    struct slow_watcher *watcher = container_of(observer, struct slow_watcher, observer);
+    struct slow_watcher *watcher = WEIR_CONTAINER_OF(observer, struct slow_watcher, observer);
 
     atomic_store(&watcher->entered, true);
     while (!atomic_load(&watcher->leaving))

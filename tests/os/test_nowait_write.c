@@ -32,7 +32,7 @@ static ssize_t write_line(int descriptor, unsigned number, unsigned ways)
 
     (void)snprintf(line, sizeof(line), "%0*u", LINE_SIZE - 1, number);
     line[LINE_SIZE - 1] = '\n';
-    return weir__instant_write(descriptor, line, LINE_SIZE, ways);
+    return weir__nowait_write(descriptor, line, LINE_SIZE, ways);
 }
 
 /* Returns the number of whole lines that it takes, and what it said to the next. */

@@ -13,8 +13,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "os/clock.h"
 #include "base/local.h"
+#include "os/clock.h"
 #include "os/thread.h"
 #include "support/memory.h"
 

@@ -35,7 +35,7 @@ static const char *arranged(enum weir_family family)
     weir_address addresses[COUNT];
 
     make(addresses);
-    return letters_of(addresses, weir__arrange(family, addresses, COUNT));
+    return letters_of(addresses, weir__address_order(family, addresses, COUNT));
 }
 
 TEST(arrange, prefers_a_family_and_leaves_the_rest_as_it_is)
@@ -56,7 +56,7 @@ TEST(arrange, keeps_the_order_within_each_family)
 
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(weir_address_parse(hosts[i], &addresses[i]), 0);
-    assert_int_equal(weir__arrange(WEIR_FAMILY_IPV4_FIRST, addresses, COUNT), COUNT);
+    assert_int_equal(weir__address_order(WEIR_FAMILY_IPV4_FIRST, addresses, COUNT), COUNT);
     assert_string_equal(letters_of(addresses, COUNT), "aebcd");
 }
 
@@ -70,7 +70,7 @@ TEST(arrange, turns_round_within_each_family)
 
     make(addresses);
     for (unsigned turn = 0; turn < 4; turn++) {
-        weir_addresses *turned = weir__arrange_turn(&given, turn, 80);
+        weir_addresses *turned = weir__address_rotate(&given, turn, 80);
 
         for (size_t i = 0; i < COUNT; i++) {
             weir_address expected = addresses[orders[turn][i]];

@@ -644,7 +644,7 @@ TEST(resolver, survives_every_failed_allocation)
         weir_resolver_options options;
 
         memset(&names, 0, sizeof(names));
-        weir_resolver_options_init(&options);
+        options = *WEIR_RESOLVER_OPTIONS();
         options.hosts_file = path;
         test_memory_fail_at(n);
         if (weir__system_resolver_create(&options, names_look_up, &resolver) < 0) {

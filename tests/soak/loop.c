@@ -15,8 +15,8 @@
 
 #include "os/clock.h"
 #include "os/random.h"
-#include "support/loop/mixed_load.h"
 #include "support/loop/driver.h"
+#include "support/loop/mixed_load.h"
 #include "support/loop/traffic.h"
 #include "support/memory.h"
 

@@ -11,9 +11,9 @@
 
 #include "support/executor/log_capture.h"
 #include "support/test.h"
+#include "support/tls/handshake_visit.h"
 #include "support/tls/pki.h"
 #include "support/tls/staple.h"
-#include "support/tls/handshake_visit.h"
 #include "tls/openssl/session.h"
 
 static int create_server(const char *path, enum weir_tls_version version,

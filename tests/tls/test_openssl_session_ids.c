@@ -6,9 +6,9 @@
 
 #include "os/clock.h"
 #include "support/test.h"
+#include "support/tls/handshake_visit.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
-#include "support/tls/handshake_visit.h"
 #include "tls/openssl/session.h"
 #include "tls/tls_context.h"
 

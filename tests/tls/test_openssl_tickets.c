@@ -6,8 +6,8 @@
 
 #include "os/clock.h"
 #include "support/test.h"
-#include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"
+#include "support/tls/pki.h"
 #include "tls/openssl/session.h"
 #include "tls/tls_context.h"
 

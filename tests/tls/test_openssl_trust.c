@@ -2,8 +2,8 @@
 #include <weir/error.h>
 
 #include "support/test.h"
-#include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"
+#include "support/tls/pki.h"
 #include "tls/openssl/session.h"
 
 /* How many authorities a client hears of, from a server that wants its certificate. */

@@ -14,8 +14,8 @@
 
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_pair.h"
 #include "tls/openssl/session.h"
 #include "tls/tls.h"
 

@@ -15,8 +15,8 @@
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"
+#include "support/tls/pki.h"
 #include "tls/openssl/session.h"
 #include "tls/tls_context.h"
 

@@ -13,8 +13,8 @@
 #include <weir/tls.h>
 
 #include "support/property.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/tls_line.h"
+#include "support/tls/tls_pair.h"
 #include "support/transport/connection.h"
 
 #define ON_DEMAND WEIR_CHANNEL_OPTIONS(.read_on_demand = true)
@@ -74,7 +74,7 @@ TEST(tls_demand, a_request_that_is_made_before_the_handshake_is_answered_after_i
 static void switch_off(weir_ctx *ctx, const weir_tls_handshake *handshake)
 {
     (void)handshake;
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
 }
 
 TEST(tls_demand, auto_read_that_is_switched_off_by_the_handshake_stops_what_came_with_it)
@@ -158,9 +158,9 @@ static void act(weir_ctx *ctx, enum act what)
         weir_request_read(ctx);
     }
     if (what == OFF || what == OFF_AND_ON)
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
     if (what == ON || what == OFF_AND_ON)
-        weir_set_auto_read(ctx, true);
+        weir_ctx_set_auto_read(ctx, true);
 }
 
 static void consume(weir_ctx *ctx, weir_msg *msg)
@@ -415,7 +415,7 @@ static void on_worked(weir_ctx *ctx, int err, void *result, void *arg)
     note[5] = job->letter;
     if (ctx != NULL && err == 0) {
         line_note(job->end, note);
-        weir_set_auto_read(ctx, true);
+        weir_ctx_set_auto_read(ctx, true);
     }
     free(job);
 }
@@ -430,8 +430,8 @@ static void work_on(weir_ctx *ctx, weir_msg *msg)
         job->end = working;
         job->letter = note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
         line_note(job->end, note);
-        weir_set_auto_read(ctx, false);
-        if (weir_offload(ctx, helpers, work, on_worked, job) < 0)
+        weir_ctx_set_auto_read(ctx, false);
+        if (weir_ctx_offload(ctx, helpers, work, on_worked, job) < 0)
             free(job);
     }
     weir_msg_release(msg);

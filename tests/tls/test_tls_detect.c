@@ -57,7 +57,7 @@ static int add_to(weir_pipeline *pipeline, const weir_tls_detect_options *option
     weir_tls_detect_options own;
     int err;
 
-    weir_tls_detect_options_init(&own);
+    own = *WEIR_TLS_DETECT_OPTIONS();
     if (options != NULL)
         own = *options;
     own.context = own.context != NULL ? weir_tls_context_retain(own.context) : context();

@@ -51,7 +51,7 @@ struct tls_site {
 
 static struct tls_site *tls_site_of(weir_ctx *ctx)
 {
-    return container_of(site_of(ctx), struct tls_site, site);
+    return WEIR_CONTAINER_OF(site_of(ctx), struct tls_site, site);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)

@@ -17,8 +17,8 @@
 #include "support/memory.h"
 #include "support/tls/forger.h"
 #include "support/tls/openssl_memory.h"
-#include "support/tls/raw_peer.h"
 #include "support/tls/pki.h"
+#include "support/tls/raw_peer.h"
 #include "tls/openssl/session.h"
 #include "tls/tls.h"
 

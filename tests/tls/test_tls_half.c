@@ -9,8 +9,8 @@
 #include <weir/traffic.h>
 
 #include "support/memory.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_pair.h"
 #include "tls/openssl/session.h"
 #include "tls/tls.h"
 

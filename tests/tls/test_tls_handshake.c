@@ -17,8 +17,8 @@
 #include "os/clock.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_pair.h"
 #include "tls/tls.h"
 
 /* ---- choosing ---- */

@@ -14,8 +14,8 @@
 #include <weir/error.h>
 
 #include "support/executor/log_capture.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_pair.h"
 
 /* ---- the handshake ---- */
 

@@ -49,7 +49,7 @@ static void collect(weir_embedded *embedded, struct draft *out)
     while ((msg = weir_embedded_read_inbound(embedded)) != NULL) {
         weir_buf *bytes = NULL;
 
-        assert_int_equal(weir__flat_bytes(msg, &bytes), 0);
+        assert_int_equal(weir__contiguous_bytes(msg, &bytes), 0);
         draft_put(out, weir_buf_bytes(bytes), weir_buf_readable(bytes));
         weir_buf_release(bytes);
         weir_msg_release(msg);
@@ -274,7 +274,7 @@ TEST(tls_hello_handler, has_options_that_can_be_wrong)
 {
     weir_tls_hello_options options;
 
-    weir_tls_hello_options_init(&options);
+    options = *WEIR_TLS_HELLO_OPTIONS();
     assert_int_equal(options.size, sizeof(options));
     assert_int_equal(weir_tls_hello_add(NULL, &options), -EINVAL); /* nobody to tell */
     assert_int_equal(weir_tls_hello_add(NULL, NULL), -EINVAL);

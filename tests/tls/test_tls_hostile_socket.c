@@ -197,12 +197,12 @@ TEST_EACH_LOOP(tls_hostile_socket, keeps_no_more_of_half_a_hello_than_has_come)
     assert_true(tally_await(&arrived, HALVES)); /* each has a session */
     host_turn(host, 2);
     ssl_before = test_openssl_bytes();
-    weir_pool_read(&before);
+    weir_pool_read_stats(&before);
     for (int i = 0; i < HALVES; i++)
         throw(clients[i], hello, half, half);
     assert_true(tally_await(&heard, HALVES));
     host_turn(host, 2);
-    weir_pool_read(&after);
+    weir_pool_read_stats(&after);
     print_message("half a hello of %zu bytes: %lld bytes of buffers, %lld of OpenSSL's\n", half,
                   (long long)(after.in_use_bytes - before.in_use_bytes) / HALVES,
                   (long long)(test_openssl_bytes() - ssl_before) / HALVES);

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 
 #include "support/test.h"
-#include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"
+#include "support/tls/pki.h"
 
 /* How many lines begin with this label, in a file all of whose lines are whole. */
 static unsigned count_lines(const char *path, const char *label)

@@ -17,9 +17,9 @@
 #include <weir/tls.h>
 
 #include "support/executor/log_capture.h"
-#include "support/tls/tls_pair.h"
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
+#include "support/tls/tls_pair.h"
 
 /* Each of the first, then some: later ones are much alike. WEIR_SWEEP=all does not leave any out.
  */

@@ -4,8 +4,8 @@
  * tls-reload is the same for longer.
  */
 #include "support/loop/host.h"
-#include "support/tls/pki.h"
 #include "support/tls/certificate_swaps.h"
+#include "support/tls/pki.h"
 
 /* Must hold 3 of issue 8. */
 TEST_EACH_HOST(tls_reload, fails_no_handshake)

@@ -13,29 +13,29 @@ static weir_tls_context *thing(uintptr_t n)
     return (weir_tls_context *)n;
 }
 
-static void set(weir__tls_names *names, const char *name, uintptr_t n, uintptr_t former)
+static void set(weir__sni_map *names, const char *name, uintptr_t n, uintptr_t former)
 {
     weir_tls_context *was;
 
-    assert_int_equal(weir__tls_names_set(names, name, thing(n), &was), 0);
+    assert_int_equal(weir__sni_map_set(names, name, thing(n), &was), 0);
     assert_ptr_equal(was, thing(former));
 }
 
-static void assert_finds(const weir__tls_names *names, const char *name, uintptr_t n)
+static void assert_finds(const weir__sni_map *names, const char *name, uintptr_t n)
 {
-    assert_ptr_equal(weir__tls_names_find(names, name), thing(n));
+    assert_ptr_equal(weir__sni_map_find(names, name), thing(n));
 }
 
-static void empty(weir__tls_names *names)
+static void empty(weir__sni_map *names)
 {
-    while (weir__tls_names_pop(names) != NULL)
+    while (weir__sni_map_pop(names) != NULL)
         ;
-    weir__tls_names_deinit(names);
+    weir__sni_map_deinit(names);
 }
 
 TEST(tls_names, a_name_is_found_before_the_wildcard_that_covers_it)
 {
-    weir__tls_names names = {0};
+    weir__sni_map names = {0};
 
     set(&names, "example.com", 1, 0);
     set(&names, "*.example.com", 2, 0);
@@ -54,7 +54,7 @@ TEST(tls_names, a_name_is_found_before_the_wildcard_that_covers_it)
 
 TEST(tls_names, case_and_a_last_dot_do_not_matter)
 {
-    weir__tls_names names = {0};
+    weir__sni_map names = {0};
 
     set(&names, "Example.COM", 1, 0);
     set(&names,
@@ -73,10 +73,10 @@ TEST(tls_names, case_and_a_last_dot_do_not_matter)
 
 TEST(tls_names, names_are_replaced_and_forgotten)
 {
-    weir__tls_names names = {0};
+    weir__sni_map names = {0};
     weir_tls_context *was;
 
-    assert_int_equal(weir__tls_names_set(&names, "a.test", NULL, &was), -ENOENT);
+    assert_int_equal(weir__sni_map_set(&names, "a.test", NULL, &was), -ENOENT);
     set(&names, "a.test", 1, 0);
     set(&names, "A.test", 2, 1);
     assert_finds(&names, "a.test", 2);
@@ -88,7 +88,7 @@ TEST(tls_names, names_are_replaced_and_forgotten)
 
 TEST(tls_names, many_names_are_all_found)
 {
-    weir__tls_names names = {0};
+    weir__sni_map names = {0};
     char name[32];
 
     for (uintptr_t i = 0; i < 1000; i++) {
@@ -125,7 +125,7 @@ TEST(tls_names, what_can_be_a_name)
 
 TEST(tls_names, a_name_that_is_too_long_is_none)
 {
-    weir__tls_names names = {0};
+    weir__sni_map names = {0};
     weir_tls_context *was;
     char name[400];
 
@@ -133,7 +133,7 @@ TEST(tls_names, a_name_that_is_too_long_is_none)
         name[i] = i % 2 == 0 ? 'a' : '.';
     name[sizeof(name) - 1] = '\0';
     assert_false(weir__tls_name_is_valid(name));
-    assert_int_equal(weir__tls_names_set(&names, name, thing(1), &was), -EINVAL);
+    assert_int_equal(weir__sni_map_set(&names, name, thing(1), &was), -EINVAL);
     set(&names, "a.test", 1, 0);
     assert_finds(&names, name, 0);
     empty(&names);
@@ -142,13 +142,13 @@ TEST(tls_names, a_name_that_is_too_long_is_none)
 TEST(tls_names, adding_survives_without_memory)
 {
     for (unsigned n = 1;; n++) {
-        weir__tls_names names = {0};
+        weir__sni_map names = {0};
         weir_tls_context *was;
         bool failed;
         int err;
 
         test_memory_fail_at(n);
-        err = weir__tls_names_set(&names, "a.test", thing(1), &was);
+        err = weir__sni_map_set(&names, "a.test", thing(1), &was);
         failed = test_memory_failed();
         test_memory_fail_at(0);
         assert_int_equal(err, failed ? -ENOMEM : 0);

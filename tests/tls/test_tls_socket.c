@@ -13,8 +13,8 @@
 #include "support/executor/log_capture.h"
 #include "support/tls/pki.h"
 #include "support/tls/tls_line.h"
-#include "support/transport/echo.h"
 #include "support/transport/connection.h"
+#include "support/transport/echo.h"
 
 static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 {
@@ -164,7 +164,7 @@ static _Atomic int64_t left_to_write;
 
 static void write_some(weir_ctx *ctx)
 {
-    while (left_to_write > 0 && weir_is_writable(ctx)) {
+    while (left_to_write > 0 && weir_ctx_is_writable(ctx)) {
         left_to_write -= 4096; /* first: the write may call this again, for writability */
         weir_write(ctx, sized_msg(4096), NULL);
     }

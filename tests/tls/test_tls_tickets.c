@@ -11,8 +11,8 @@
 
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/tls/pki.h"
 #include "support/tls/handshake_visit.h"
+#include "support/tls/pki.h"
 #include "tls/tls_tickets.h"
 
 #define HOUR_NS weir_seconds(3600)

@@ -18,9 +18,9 @@
 #include <weir/pipeline.h>
 
 #include "os/thread.h"
-#include "support/executor/run_on_thread.h"
-#include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"

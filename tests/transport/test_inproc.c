@@ -12,8 +12,8 @@
 
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
-#include "support/transport/pair.h"
 #include "support/transport/opaque_msg.h"
+#include "support/transport/pair.h"
 
 /* ---- messages ---- */
 
@@ -327,7 +327,7 @@ TEST(inproc, reads_one_message_for_each_request)
 
 static void stop_reading(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
     weir_msg_release(msg);
 }
 

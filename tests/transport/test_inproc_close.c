@@ -10,8 +10,8 @@
 #include "support/channel/test_channel.h"
 #include "support/executor/global.h"
 #include "support/executor/log_capture.h"
-#include "support/transport/pair.h"
 #include "support/transport/opaque_msg.h"
+#include "support/transport/pair.h"
 
 /* ---- closing ---- */
 

@@ -151,7 +151,7 @@ static void send_pieces(weir_ctx *ctx)
 {
     int64_t pending;
 
-    while (stream.sent < STREAM_BYTES && weir_is_writable(ctx)) {
+    while (stream.sent < STREAM_BYTES && weir_ctx_is_writable(ctx)) {
         weir_write(ctx, next_piece(), NULL);
         pending = weir_channel_pending_bytes(weir_ctx_channel(ctx));
         stream.pending_max = pending > stream.pending_max ? pending : stream.pending_max;
@@ -182,7 +182,7 @@ static const weir_handler sender = {
 static void on_pause_over(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    weir_set_auto_read(ctx, weir_is_writable(ctx));
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx));
 }
 
 struct echo {
@@ -196,7 +196,7 @@ static void echo_read(weir_ctx *ctx, weir_msg *msg)
     weir_write(ctx, msg, NULL);
     if (weir__random_below(weir__random_thread(), 20) != 0)
         return;
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
     (void)weir_ctx_timer_start(ctx, &self->pause, weir_us(200), on_pause_over);
 }
 
@@ -207,7 +207,7 @@ static void echo_read_complete(weir_ctx *ctx)
 
 static void echo_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx));
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx));
 }
 
 static const weir_handler echo = {
@@ -431,7 +431,7 @@ static void send_numbers(weir_ctx *ctx)
 {
     weir_buf *buf;
 
-    while (numbers.sent < NUMBERS && weir_is_writable(ctx)) {
+    while (numbers.sent < NUMBERS && weir_ctx_is_writable(ctx)) {
         must(weir_buf_create_from(&numbers.sent, sizeof(numbers.sent), &buf));
         numbers.sent++;
         weir_write(ctx, weir_buf_msg(buf), NULL);

@@ -6,8 +6,8 @@
 
 #include <weir/embedded.h>
 
-#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
+#include "support/channel/test_channel.h"
 #include "support/transport/datagram_endpoint.h"
 #include "support/transport/pair.h"
 

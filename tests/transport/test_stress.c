@@ -22,8 +22,8 @@
 
 #include "os/random.h"
 #include "os/thread.h"
-#include "support/executor/log_capture.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/backend.h"
 #include "support/test.h"
 #include "support/transport/loops.h"

@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 
 #include "support/loop/sockets.h"
-#include "support/transport/echo.h"
 #include "support/transport/connection.h"
+#include "support/transport/echo.h"
 
 #define COST 208 /* of a message, besides its bytes */
 #define HIGH_MARK 16384

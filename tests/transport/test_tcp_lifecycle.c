@@ -166,7 +166,7 @@ static void reply_and_close(weir_ctx *ctx, weir_msg *msg)
 
 static void keep_sending(weir_ctx *ctx)
 {
-    for (int i = 0; i < 64 && weir_is_writable(ctx); i++)
+    for (int i = 0; i < 64 && weir_ctx_is_writable(ctx); i++)
         weir_write(ctx, sized_msg(4096), NULL);
     weir_flush(ctx);
 }

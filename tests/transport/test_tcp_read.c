@@ -12,7 +12,7 @@
 
 static void stop_reading(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
     line_note(line_end_of(ctx), "read");
     weir_msg_release(msg);
 }

@@ -10,8 +10,8 @@
 #include <weir/error.h>
 
 #include "os/thread.h"
-#include "support/channel/test_channel.h"
 #include "support/channel/stats.h"
+#include "support/channel/test_channel.h"
 #include "support/child.h"
 #include "support/loop/sockets.h"
 #include "support/transport/connection.h"

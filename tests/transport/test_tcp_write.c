@@ -13,8 +13,8 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
-#include "os/clock.h"
 #include "base/memory.h"
+#include "os/clock.h"
 #include "os/random.h"
 #include "os/system.h"
 #include "os/thread.h"
@@ -55,7 +55,7 @@ static void transfer_some(weir_ctx *ctx)
     struct transfer *transfer = line_end_of(ctx)->user_data;
     int64_t pending;
 
-    while (transfer->left > 0 && weir_is_writable(ctx)) {
+    while (transfer->left > 0 && weir_ctx_is_writable(ctx)) {
         transfer->left -= 4096; /* first: the write may call this again, for writability */
         weir_write(ctx, sized_msg(4096), NULL);
         pending = weir_channel_pending_bytes(weir_ctx_channel(ctx));
@@ -300,7 +300,7 @@ static ssize_t swallow(int descriptor, const struct msghdr *message, int flags)
 
 static void flood_on(weir_ctx *ctx)
 {
-    while (flood.calls < FLOOD_CALLS && weir_is_writable(ctx))
+    while (flood.calls < FLOOD_CALLS && weir_ctx_is_writable(ctx))
         weir_write(ctx, sized_msg(4096), NULL);
     weir_flush(ctx);
     if (flood.calls >= FLOOD_CALLS)
@@ -339,7 +339,7 @@ static void send_image(weir_ctx *ctx)
     size_t length;
     weir_buf *buf;
 
-    while (moving->sent < image->size && weir_is_writable(ctx)) {
+    while (moving->sent < image->size && weir_ctx_is_writable(ctx)) {
         length = image->size - moving->sent < 5000 ? image->size - moving->sent : 5000;
         if (weir_buf_create_from(image->bytes + moving->sent, length, &buf) < 0)
             return;
@@ -400,7 +400,7 @@ TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
 
 static void flood_for_ever(weir_ctx *ctx)
 {
-    while (weir_is_writable(ctx))
+    while (weir_ctx_is_writable(ctx))
         weir_write(ctx, sized_msg(4096), NULL);
     weir_flush(ctx);
 }

@@ -96,7 +96,7 @@ static void stop_at_odd_ones(weir_ctx *ctx, weir_datagram *datagram)
     diary_write(&mailbox_of(ctx)->diary, "%c", last);
     weir_datagram_release(datagram);
     if (last % 2 == 1)
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
 }
 
 /* What has come with it waits, in order, and comes before what is received later. */
@@ -309,14 +309,14 @@ static void stop_at_two(weir_ctx *ctx, weir_datagram *datagram)
     diary_write(&mailbox_of(ctx)->diary, "%c", digit);
     weir_datagram_release(datagram);
     if (digit == '2')
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
 }
 
 static void start_again(weir_ctx *ctx, int err, const char *detail)
 {
     (void)err;
     (void)detail;
-    weir_set_auto_read(ctx, true);
+    weir_ctx_set_auto_read(ctx, true);
 }
 
 /* 2, 3, the one that is too long and 4 come as one batch. */

@@ -12,8 +12,8 @@
 #include <weir/loop.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/run_on_thread.h"
 #include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/transport/datagram_endpoint.h"
 
 #define MANY 100

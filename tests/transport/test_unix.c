@@ -96,7 +96,7 @@ static void stop_reading(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
     line_note(line_end_of(ctx), "stopped");
-    weir_set_auto_read(ctx, false);
+    weir_ctx_set_auto_read(ctx, false);
 }
 
 static void go_on(weir_ctx *ctx, weir_msg *msg)

@@ -364,26 +364,26 @@ TEST_EACH_LOOP(socket_file, needs_a_folder)
 static struct {
     const struct place *place;
     int descriptor;
-    weir__socket_file *file;
+    weir__unix_path *file;
     int result;
 } rival;
 
 static int bind_rival(void)
 {
     rival.descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    return weir__socket_file_bind(rival.descriptor, SOCK_STREAM, &rival.place->address,
-                                  &(const weir_channel_options){0}, &rival.file);
+    return weir__unix_path_bind(rival.descriptor, SOCK_STREAM, &rival.place->address,
+                                &(const weir_channel_options){0}, &rival.file);
 }
 
 static int listen_rival(void)
 {
     assert_int_equal(listen(rival.descriptor, 16), 0);
-    return weir__socket_file_check(rival.file);
+    return weir__unix_path_check(rival.file);
 }
 
 static void end_rival(void)
 {
-    weir__socket_file_end(rival.file, false);
+    weir__unix_path_end(rival.file, false);
     close(rival.descriptor);
 }
 
@@ -399,20 +399,20 @@ static int listen_before_rename(const char *from, const char *to)
 static void check_put_back(struct place place)
 {
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    weir__socket_file *file = NULL;
+    weir__unix_path *file = NULL;
 
     rival.place = &place;
     assert_int_equal(bind_rival(), 0);
     system_before = weir__sys;
     weir__sys.rename = listen_before_rename;
-    assert_int_equal(weir__socket_file_bind(descriptor, SOCK_STREAM, &place.address,
-                                            &(const weir_channel_options){0}, &file),
+    assert_int_equal(weir__unix_path_bind(descriptor, SOCK_STREAM, &place.address,
+                                          &(const weir_channel_options){0}, &file),
                      -EADDRINUSE);
     weir__sys = system_before;
     close(descriptor);
     assert_int_equal(rival.result, 0);
     assert_true(answers(&place));
-    assert_int_equal(weir__socket_file_check(rival.file), 0);
+    assert_int_equal(weir__unix_path_check(rival.file), 0);
     end_rival();
     place_remove(&place);
 }
@@ -433,19 +433,19 @@ TEST(socket_file, says_that_it_was_taken_away_before_it_answered)
 {
     struct place place = place_make();
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    weir__socket_file *file = NULL;
+    weir__unix_path *file = NULL;
 
     rival.place = &place;
     assert_int_equal(bind_rival(), 0);
-    assert_int_equal(weir__socket_file_bind(descriptor, SOCK_STREAM, &place.address,
-                                            &(const weir_channel_options){0}, &file),
+    assert_int_equal(weir__unix_path_bind(descriptor, SOCK_STREAM, &place.address,
+                                          &(const weir_channel_options){0}, &file),
                      0);
     assert_int_equal(listen(descriptor, 16), 0);
-    assert_int_equal(weir__socket_file_check(file), 0);
+    assert_int_equal(weir__unix_path_check(file), 0);
     assert_int_equal(listen_rival(), -EADDRINUSE);
     end_rival(); /* without touching what is not its own */
     assert_true(answers(&place));
-    weir__socket_file_end(file, false);
+    weir__unix_path_end(file, false);
     close(descriptor);
     place_remove(&place);
 }

@@ -35,11 +35,6 @@ struct client {
     bool is_over;
 };
 
-void weir_redis_options_init(weir_redis_options *options)
-{
-    *options = (weir_redis_options){.size = sizeof(*options)};
-}
-
 static int init(void *state, const void *options)
 {
     struct client *client = state;
@@ -139,7 +134,7 @@ static weir__redis_request *first_pending(const struct client *client)
 {
     if (weir__list_is_empty(&client->pending))
         return NULL;
-    return container_of(client->pending.next, weir__redis_request, link);
+    return WEIR_CONTAINER_OF(client->pending.next, weir__redis_request, link);
 }
 
 static void complete(struct client *client, weir_resp *reply)
@@ -236,7 +231,7 @@ static void fail_all(struct client *client, int err, const char *detail)
 
     client->is_over = true;
     while ((link = weir__list_pop(&client->pending)) != NULL)
-        weir__redis_request_fail(container_of(link, weir__redis_request, link), err, detail);
+        weir__redis_request_fail(WEIR_CONTAINER_OF(link, weir__redis_request, link), err, detail);
 }
 
 static void on_removed(weir_ctx *ctx)

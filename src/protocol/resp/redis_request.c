@@ -35,7 +35,7 @@ static const weir_msg_type type = {.name = "redis-command", .destroy = destroy, 
 
 weir__redis_request *weir__redis_request_of(weir_msg *msg)
 {
-    return weir_msg_is(msg, &type) ? container_of(msg, weir__redis_request, msg) : NULL;
+    return weir_msg_is(msg, &type) ? WEIR_CONTAINER_OF(msg, weir__redis_request, msg) : NULL;
 }
 
 weir__redis_special weir__redis_special_of(weir_span word)

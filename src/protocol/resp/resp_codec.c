@@ -28,11 +28,6 @@ struct codec {
     uint64_t head_left; /* bytes that a head was written for, and have not been */
 };
 
-void weir_resp_options_init(weir_resp_options *options)
-{
-    *options = (weir_resp_options){.size = sizeof(*options)};
-}
-
 static int read_options(weir_resp_options *ret_options, const void *given)
 {
     int err = weir__options_read(ret_options, sizeof(*ret_options), given);
@@ -104,7 +99,8 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
  */
 static int64_t length_of(weir_msg *msg)
 {
-    return weir_chunks_of(msg) != NULL ? weir_chunks_of(msg)->length : weir__enclose_length(msg);
+    return weir_chunks_of(msg) != NULL ? weir_chunks_of(msg)->length
+                                       : weir__frame_content_length(msg);
 }
 
 /* Of a head and what follows it none can be cancelled: the peer counts the bytes. */
@@ -130,7 +126,7 @@ static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
     if (err == 0 && weir_resp_is_head(value) && weir_resp_head_length(value) == 0)
         err = weir_buf_write_bytes(out, "\r\n", 2);
     if (err == 0 && weir_resp_is_head(value))
-        err = weir__enclose_part(ctx, done, &part);
+        err = weir__frame_part(ctx, done, &part);
     if (err == 0)
         codec->head_left = weir_resp_head_length(value);
     weir_resp_release(value);
@@ -151,7 +147,7 @@ static int make_end(weir_ctx *ctx, weir_buf **ret_end, weir_promise **ret_part)
 
     if (err < 0)
         return err;
-    err = weir__enclose_part(ctx, NULL, ret_part);
+    err = weir__frame_part(ctx, NULL, ret_part);
     if (err < 0)
         weir_buf_release(end);
     else
@@ -184,7 +180,7 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     if (err == 0 && length == codec->head_left)
         err = make_end(ctx, &end, &end_part);
     if (err == 0)
-        err = weir__enclose_part(ctx, done, &part);
+        err = weir__frame_part(ctx, done, &part);
     if (err < 0) {
         drop_end(end, end_part);
         weir_msg_release(msg);

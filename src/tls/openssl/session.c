@@ -293,7 +293,7 @@ static int judge_open(weir__openssl_session *self, int result)
  * As much as fits, and is there. What ended it is told by the next call if some bytes were. OpenSSL
  * is not asked to find out that nothing is left: this costs it nearly as much as a short record.
  */
-WEIR__UNGUARDED static int open_records(weir__openssl_session *self, weir_buf *plain)
+WEIR__NO_STACK_PROTECTOR static int open_records(weir__openssl_session *self, weir_buf *plain)
 {
     bool has_some = false;
     size_t length;
@@ -364,8 +364,8 @@ static bool is_amid_record(const weir__tls_session *session)
     return SSL_has_pending(((const weir__openssl_session *)(const void *)session)->ssl) == 1;
 }
 
-WEIR__UNGUARDED static int seal(weir__tls_session *session, weir__tls_io *io, const uint8_t *plain,
-                                size_t length)
+WEIR__NO_STACK_PROTECTOR static int seal(weir__tls_session *session, weir__tls_io *io,
+                                         const uint8_t *plain, size_t length)
 {
     weir__openssl_session *self = session_of(session);
     size_t taken;

@@ -16,8 +16,8 @@
 
 #include <weir/memory.h>
 
-#include "os/clock.h"
 #include "base/list.h"
+#include "os/clock.h"
 #include "os/mutex.h"
 #include "tls/openssl/session.h"
 
@@ -99,7 +99,7 @@ static void drop(weir__openssl_sessions *sessions, struct entry **link)
 
 static void drop_least_used(weir__openssl_sessions *sessions)
 {
-    struct entry *entry = container_of(sessions->by_use.next, struct entry, by_use);
+    struct entry *entry = WEIR_CONTAINER_OF(sessions->by_use.next, struct entry, by_use);
     struct entry **link = bucket_of(sessions, entry->hash);
 
     while (*link != entry)

@@ -11,8 +11,8 @@
 #include <weir/client.h>
 #include <weir/error.h>
 
-#include "support/executor/group.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/group.h"
 #include "support/protocol/resp/redis_server.h"
 #include "support/protocol/resp/words.h"
 #include "support/test.h"
@@ -64,7 +64,7 @@ static void open_rig(struct rig *rig, enum weir_io io, struct ear *ear)
     *rig = (struct rig){0};
     rig->group = make_loops(WEIR_GROUP_OPTIONS(.threads = 2, .io = io));
     redis_server_start(&rig->server);
-    weir_redis_options_init(&rig->options);
+    rig->options = *WEIR_REDIS_OPTIONS();
     rig->options.push = ear != NULL ? on_push : NULL;
     rig->options.user_data = ear;
     rig->channel = connect_to(rig);

@@ -86,7 +86,7 @@ int pond_give(weir_client_pool *pool, weir_channel *channel)
     weir_promise *done = new_promise(NULL);
     int err;
 
-    weir_client_pool_give(pool, channel, done);
+    weir_client_pool_return(pool, channel, done);
     err = weir_promise_sync(done, PATIENCE_NS);
     weir_promise_release(done);
     weir_channel_release(channel);

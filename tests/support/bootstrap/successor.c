@@ -73,7 +73,7 @@ static weir_server_options options_of(weir_group *group)
     weir_server_options options;
 
     (void)getsockopt(FIRST_LISTENER, SOL_SOCKET, SO_TYPE, &type, &length);
-    weir_server_options_init(&options);
+    options = *WEIR_SERVER_OPTIONS();
     options.boss = group;
     options.address = "127.0.0.1:0";
     options.kind = type == SOCK_DGRAM ? WEIR_KIND_DATAGRAM : WEIR_KIND_STREAM;

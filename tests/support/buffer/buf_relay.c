@@ -14,10 +14,10 @@
 #include <weir/buf.h>
 #include <weir/pool.h>
 
+#include "base/turn_hooks.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "os/thread.h"
-#include "base/turn_hooks.h"
 #include "support/buffer/pool.h"
 
 #define RUNNERS 4
@@ -212,7 +212,7 @@ static void step(struct runner *runner)
     if (free_slot(runner) == NULL)
         weir__thread_yield();
     if (++runner->steps % TURN_STEPS == 0)
-        (void)weir__turn_end(true, weir__monotonic_now());
+        (void)weir__turn_hooks_run(true, weir__monotonic_now());
     if (one_in(runner, 5000))
         (void)weir_pool_trim();
 }
@@ -256,7 +256,7 @@ static void watch(void *arg)
     char text[8192];
 
     while (atomic_load(&course->watched)) {
-        weir_pool_read(&stats);
+        weir_pool_read_stats(&stats);
         if (stats.in_use_bytes > SENSE_MAX || stats.in_transit_bytes > SENSE_MAX)
             fail(course, "the pool's figures make no sense");
         if (weir_pool_describe(text, sizeof(text)) == 0)

@@ -13,7 +13,7 @@ struct blocks count_blocks(void)
     struct blocks sum = {0};
     weir_pool_stats stats;
 
-    weir_pool_read(&stats);
+    weir_pool_read_stats(&stats);
     for (size_t i = 0; i < stats.class_count; i++) {
         sum.in_use += stats.classes[i].in_use;
         sum.cached += stats.classes[i].cached;

@@ -93,7 +93,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static void on_writability(weir_ctx *ctx)
 {
-    write_word(ctx, weir_is_writable(ctx) ? "writable" : "unwritable");
+    write_word(ctx, weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
     weir_fire_writability(ctx);
 }
 

@@ -8,15 +8,15 @@ static int64_t as_ever_ns;
 
 __attribute__((constructor)) static void be_patient(void)
 {
-    as_ever_ns = atomic_exchange(&weir__grace_ns, PATIENCE_NS);
+    as_ever_ns = atomic_exchange(&weir__shutdown_grace_ns, PATIENCE_NS);
 }
 
 void grace_begin_as_ever(void)
 {
-    atomic_store(&weir__grace_ns, as_ever_ns);
+    atomic_store(&weir__shutdown_grace_ns, as_ever_ns);
 }
 
 void grace_end_as_ever(void)
 {
-    atomic_store(&weir__grace_ns, PATIENCE_NS);
+    atomic_store(&weir__shutdown_grace_ns, PATIENCE_NS);
 }

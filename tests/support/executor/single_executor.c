@@ -5,10 +5,10 @@
  */
 #include "support/executor/single_executor.h"
 
-#include "os/clock.h"
 #include "executor/executor.h"
-#include "support/executor/plain.h"
+#include "os/clock.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/plain.h"
 #include "support/test.h"
 
 struct solo solo_open(const weir_group_options *options)
@@ -16,7 +16,7 @@ struct solo solo_open(const weir_group_options *options)
     weir_group_options given;
     struct solo solo = {.clock = NULL};
 
-    weir_group_options_init(&given);
+    given = *WEIR_GROUP_OPTIONS();
     if (options != NULL)
         given = *options;
     given.threads = 1;

@@ -13,8 +13,8 @@
 #include <weir/error.h>
 #include <weir/group.h>
 
-#include "os/random.h"
 #include "executor/executor.h"
+#include "os/random.h"
 #include "support/executor/plain.h"
 
 #define SUBMITTERS 4
@@ -170,7 +170,7 @@ static const char *begin(const struct storm *storm)
     weir_group_options options;
 
     weir__random_init(&sky.random, storm->seed);
-    weir_group_options_init(&options);
+    options = *WEIR_GROUP_OPTIONS();
     options.threads = 1;
     options.io = WEIR_IO_NONE;
     options.max_pending = draw(8) == 0 ? 10000 : 0;

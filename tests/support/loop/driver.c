@@ -40,7 +40,7 @@ int driver_open(struct driver *driver, const struct backend *backend, char *reas
 static bool any_attached(const struct driver *driver)
 {
     weir_list_foreach (item, &driver->peers) {
-        if (container_of(item, struct peer, link)->handle != NULL)
+        if (WEIR_CONTAINER_OF(item, struct peer, link)->handle != NULL)
             return true;
     }
     return false;
@@ -52,7 +52,7 @@ const char *driver_close(struct driver *driver)
     int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
 
     weir_list_foreach (item, &driver->peers)
-        peer_close(container_of(item, struct peer, link));
+        peer_close(WEIR_CONTAINER_OF(item, struct peer, link));
     while (any_attached(driver) && weir__monotonic_now() < give_up_ns)
         (void)driver_step(driver, TURN_NS);
     if (any_attached(driver)) {
@@ -62,7 +62,7 @@ const char *driver_close(struct driver *driver)
     if (atomic_load(&driver->io->figures.handles) != 0)
         driver_complain(driver, "handles are counted that are not there");
     while (!weir__list_is_empty(&driver->peers))
-        peer_free(container_of(driver->peers.next, struct peer, link));
+        peer_free(WEIR_CONTAINER_OF(driver->peers.next, struct peer, link));
     weir__io_destroy(driver->io);
     if (driver->supply.live != 0)
         driver_complain(driver, "%zu blocks were not given back", driver->supply.live);
@@ -94,7 +94,7 @@ bool driver_step(struct driver *driver, int64_t wait_ns)
     driver->more = weir__io_dispatch(driver->io, WEIR_NEVER);
     driver->dispatching = false;
     while ((link = weir__list_pop(&driver->heard)) != NULL)
-        peer_end_turn(container_of(link, struct peer, heard_link));
+        peer_end_turn(WEIR_CONTAINER_OF(link, struct peer, heard_link));
     return driver->complaint[0] == '\0';
 }
 

@@ -13,7 +13,7 @@
 
 static struct bell *bell_of(weir__io_handle *handle)
 {
-    return container_of(handle, struct bell, handle);
+    return WEIR_CONTAINER_OF(handle, struct bell, handle);
 }
 
 static void on_polled(weir__io_handle *handle, unsigned events)
@@ -50,7 +50,7 @@ static const weir__io_owner owner = {
 
 static void on_shut_down(weir__member *member)
 {
-    struct bell *bell = container_of(member, struct bell, member);
+    struct bell *bell = WEIR_CONTAINER_OF(member, struct bell, member);
 
     tally_add(&bell->shut_down);
     if (!bell->stubborn)
@@ -59,7 +59,7 @@ static void on_shut_down(weir__member *member)
 
 static void on_abort(weir__member *member)
 {
-    struct bell *bell = container_of(member, struct bell, member);
+    struct bell *bell = WEIR_CONTAINER_OF(member, struct bell, member);
 
     tally_add(&bell->aborted);
     bell_drop(bell);

@@ -4,9 +4,9 @@
  */
 #include "support/loop/host.h"
 
+#include "support/executor/call_counter.h"
 #include "support/executor/global.h"
 #include "support/executor/group.h"
-#include "support/executor/call_counter.h"
 #include "support/loop/sockets.h"
 
 /* Asked first, so that a backend which cannot be had gives its reason. */

@@ -12,9 +12,9 @@
 #include <weir/error.h>
 #include <weir/timer.h>
 
+#include "loop/loop.h"
 #include "os/random.h"
 #include "os/thread.h"
-#include "loop/loop.h"
 #include "support/executor/call_counter.h"
 #include "support/loop/sockets.h"
 #include "support/loop/workload.h"

@@ -26,7 +26,7 @@ struct seat {
 
 static struct peer *hear(weir__io_handle *handle, enum told told)
 {
-    struct peer *peer = container_of(handle, struct seat, handle)->peer;
+    struct peer *peer = WEIR_CONTAINER_OF(handle, struct seat, handle)->peer;
     struct driver *driver = peer->driver;
     size_t length = strlen(peer->story);
 
@@ -216,7 +216,7 @@ static void on_detached(weir__io_handle *handle)
     peer->accepting = peer->connecting = peer->receiving = peer->awaits_room = false;
     peer->polling = 0;
     peer->lent = 0;
-    free(container_of(handle, struct seat, handle));
+    free(WEIR_CONTAINER_OF(handle, struct seat, handle));
     answer(peer, TOLD_DETACHED);
 }
 

@@ -17,7 +17,7 @@ void scripted_refuse(int err)
 
 struct scripted *scripted_of(weir__io *io)
 {
-    return container_of(io, struct scripted, io);
+    return WEIR_CONTAINER_OF(io, struct scripted, io);
 }
 
 void scripted_event(weir__io_handle *handle, unsigned events)
@@ -60,7 +60,7 @@ static bool scripted_dispatch(weir__io *io, int64_t until_ns)
         struct scripted_event event = self->batch[self->cursor++];
 
         if (weir__io_is_attached(event.handle))
-            weir__ready_deliver(event.handle, event.events);
+            weir__readiness_deliver(event.handle, event.events);
     }
     if (self->cursor < self->count)
         return true;
@@ -83,7 +83,7 @@ static bool scripted_detach(weir__io_handle *handle)
 
 static void scripted_arm(weir__io_handle *handle)
 {
-    handle->armed = (uint16_t)weir__ready_wanted(handle);
+    handle->armed = (uint16_t)weir__readiness_wanted(handle);
     scripted_of(handle->io)->arms++;
 }
 
@@ -91,7 +91,7 @@ static void scripted_arm(weir__io_handle *handle)
     {                                                                                      \
         .size = sizeof(struct scripted), .open = scripted_open, .close = scripted_close,   \
         .wait = scripted_wait, .dispatch = scripted_dispatch, .rebuild = scripted_rebuild, \
-        .detach = scripted_detach, .arm = scripted_arm, WEIR__READY_SLOTS, __VA_ARGS__     \
+        .detach = scripted_detach, .arm = scripted_arm, WEIR__READINESS_SLOTS, __VA_ARGS__ \
     }
 
 static const weir__io_type level = SCRIPTED_TYPE(.name = "scripted");

@@ -85,7 +85,7 @@ static uint8_t bytes[BYTES];
 
 static struct end *end_of(weir__io_handle *handle)
 {
-    return container_of(handle, struct end, handle);
+    return WEIR_CONTAINER_OF(handle, struct end, handle);
 }
 
 static enum workload_part part_of(enum end_id id)

@@ -61,7 +61,7 @@ weir_resolver *names_open(const weir_resolver_options *options)
     weir_resolver *resolver = NULL;
 
     memset(&names, 0, sizeof(names));
-    weir_resolver_options_init(&own);
+    own = *WEIR_RESOLVER_OPTIONS();
     if (options != NULL)
         own = *options;
     if (own.hosts_file == NULL)

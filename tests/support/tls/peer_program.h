@@ -11,8 +11,8 @@
 #ifndef WEIR_TEST_PEER_PROGRAM_H
 #define WEIR_TEST_PEER_PROGRAM_H
 
-#include "support/tls/tls_party.h"
 #include "support/tls/program.h"
+#include "support/tls/tls_party.h"
 
 #define COUNTERPART_ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

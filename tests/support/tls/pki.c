@@ -278,8 +278,9 @@ static void make_leaves(void)
 #undef MAKE
 }
 
-/* As src/tls/openssl/session.c has it, but who comes first decides: if OpenSSL tore itself down at exit,
- * the thread of a loop that is just ending could not tidy up after itself, and would seem to leak.
+/* As src/tls/openssl/session.c has it, but who comes first decides: if OpenSSL tore itself down at
+ * exit, the thread of a loop that is just ending could not tidy up after itself, and would seem to
+ * leak.
  */
 static void leave_openssl_at_exit(void)
 {

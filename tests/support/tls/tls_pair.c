@@ -108,7 +108,7 @@ static void on_writability(weir_ctx *ctx)
     if (duettist->on_writability != NULL)
         duettist->on_writability(ctx);
     else
-        diary_write(&duettist->diary, "writable(%s)", weir_is_writable(ctx) ? "yes" : "no");
+        diary_write(&duettist->diary, "writable(%s)", weir_ctx_is_writable(ctx) ? "yes" : "no");
 }
 
 static const weir_handler witness = {
@@ -133,7 +133,7 @@ void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
     if (channel != NULL)
         own = *channel;
     else
-        weir_embedded_options_init(&own);
+        own = *WEIR_EMBEDDED_OPTIONS();
     own.not_registered = true;
     diary_open(&duettist->diary);
     assert_int_equal(weir_embedded_create(&own, &duettist->embedded), 0);

@@ -193,7 +193,7 @@ static struct party *make(struct host *host, party_manner *manner)
     party->host = host;
     party->manner = manner;
     party->init = party_init;
-    weir_tls_options_init(&party->options);
+    party->options = *WEIR_TLS_OPTIONS();
     diary_open(&party->diary);
     weir__mutex_init(&party->lock);
     return party;

@@ -135,7 +135,7 @@ static void on_writability(weir_ctx *ctx)
     if (hook != NULL)
         hook(ctx);
     else
-        line_note(end, weir_is_writable(ctx) ? "writable" : "unwritable");
+        line_note(end, weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)

@@ -22,8 +22,8 @@
 #include <weir/transport.h>
 
 #include "support/channel/event_log.h"
-#include "support/executor/group.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/group.h"
 #include "support/loop/host.h"
 
 struct line;

@@ -84,7 +84,7 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    mailbox_note(mailbox_of(ctx), weir_is_writable(ctx) ? "writable" : "unwritable");
+    mailbox_note(mailbox_of(ctx), weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)

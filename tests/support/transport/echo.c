@@ -66,7 +66,7 @@ static void on_requests(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_set_auto_read(ctx, weir_is_writable(ctx));
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx));
 }
 
 static void on_served(weir_ctx *ctx)
@@ -152,7 +152,7 @@ static void send_some(weir_ctx *ctx)
     struct echo_client *client = client_of(ctx);
     weir_msg *msg;
 
-    while (client->sent < client->to_send && weir_is_writable(ctx)) {
+    while (client->sent < client->to_send && weir_ctx_is_writable(ctx)) {
         msg = next_msg(client);
         if (msg == NULL)
             return;
@@ -170,7 +170,7 @@ static void on_connected(weir_ctx *ctx)
 static void on_pause_over(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    weir_set_auto_read(ctx, true);
+    weir_ctx_set_auto_read(ctx, true);
 }
 
 static void pause_now_and_then(weir_ctx *ctx)
@@ -183,7 +183,7 @@ static void pause_now_and_then(weir_ctx *ctx)
         return;
     pause_ns = (int64_t)weir__random_below(&client->random, PAUSE_MAX_NS);
     if (weir_ctx_timer_start(ctx, &client->pause, pause_ns, on_pause_over) == 0)
-        weir_set_auto_read(ctx, false);
+        weir_ctx_set_auto_read(ctx, false);
 }
 
 static void note_wait(struct echo_client *client)
@@ -246,7 +246,7 @@ static weir_channel_options options_of(const struct echo *echo)
 {
     weir_channel_options options;
 
-    weir_channel_options_init(&options);
+    options = *WEIR_CHANNEL_OPTIONS();
     options.low_mark = echo->low_mark;
     options.high_mark = echo->high_mark;
     options.receive_max = echo->receive_max;

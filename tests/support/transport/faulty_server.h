@@ -19,8 +19,8 @@
 #include <weir/pipeline.h>
 
 #include "support/executor/call_counter.h"
-#include "support/loop/sockets.h"
 #include "support/loop/fault_sweep.h"
+#include "support/loop/sockets.h"
 
 struct site {
     struct sweep *sweep;

@@ -96,7 +96,7 @@ static void on_writability(weir_ctx *ctx)
 {
     struct flood *flood = flood_of(ctx);
 
-    if (flood->is_unix && weir_is_writable(ctx) && flood->sent < flood->count)
+    if (flood->is_unix && weir_ctx_is_writable(ctx) && flood->sent < flood->count)
         on_turn(flood, 0);
 }
 

@@ -6,7 +6,7 @@
 
 static void destroy(weir_msg *msg)
 {
-    container_of(msg, struct parcel, msg)->is_gone = true;
+    WEIR_CONTAINER_OF(msg, struct parcel, msg)->is_gone = true;
 }
 
 static const weir_msg_type type = {.name = "parcel", .destroy = destroy};

@@ -89,7 +89,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static void on_writability(weir_ctx *ctx)
 {
-    note(ctx, weir_is_writable(ctx) ? "writable" : "unwritable");
+    note(ctx, weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)

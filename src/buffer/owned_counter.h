@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A count that one thread writes and every thread reads. Relaxed, and an addition is not one step:
+ * there is one writer, and the count orders nothing but itself.
+ */
+#ifndef WEIR_BUFFER_OWNED_COUNTER_H
+#define WEIR_BUFFER_OWNED_COUNTER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef _Atomic uint32_t weir__owned_counter;
+
+static inline uint32_t weir__owned_counter_read(const weir__owned_counter *tally)
+{
+    return atomic_load_explicit(tally, memory_order_relaxed);
+}
+
+static inline void weir__owned_counter_add(weir__owned_counter *tally, uint32_t n)
+{
+    atomic_store_explicit(tally, weir__owned_counter_read(tally) + n, memory_order_relaxed);
+}
+
+#endif
