@@ -26,7 +26,7 @@ STORES = [
 LOADS = [
     ("src/executor/executor.c", "src/base/queue.h", "return atomic_load_explicit(&queue->head,"),
     ("src/executor/executor.c", None, "if (when_ns < atomic_load_explicit(&executor->next_wakeup,"),
-    ("src/executor/lifecycle.c", None, "int64_t next_ns = atomic_load_explicit(&executor->next_wakeup,"),
+    ("src/executor/lifecycle.c", None, "next_ns = atomic_load_explicit(&executor->next_wakeup,"),
     ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->waiters,"),
     ("src/executor/promise.c", None, "else if (atomic_load_explicit(&promise->listeners,"),
     ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->state,"),

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define WEIR_API __attribute__((visibility("default")))
+#define WEIR_MUST_USE __attribute__((warn_unused_result))
 #define WEIR_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #define WEIR_VERSION_MAJOR 0

@@ -65,7 +65,7 @@ TEST(symbol, of_a_static_function_is_its_name)
     assert_ptr_equal(symbol.address, inside(taken_in_here));
     assert_string_equal(symbol.function, "taken_in_here");
     assert_int_equal(symbol.function_offset, 1);
-    assert_string_equal(symbol.module, "test_base_symbol");
+    assert_string_equal(symbol.module, "test_os_symbol");
     assert_true(symbol.module_offset > 0);
 }
 
@@ -84,7 +84,7 @@ TEST(symbol, of_data_has_a_module_but_no_function)
 
     weir__symbol_find((const char *)&some_data + 1, &symbol);
     assert_string_equal(symbol.function, "");
-    assert_string_equal(symbol.module, "test_base_symbol");
+    assert_string_equal(symbol.module, "test_os_symbol");
 }
 
 TEST(symbol, of_memory_is_none)
@@ -112,10 +112,10 @@ TEST(symbol, is_described_as_far_as_it_is_known)
     char text[160], expected[160];
 
     describe(inside(taken_in_here), text, sizeof(text));
-    assert_non_null(strstr(text, "taken_in_here+0x1 (test_base_symbol+0x"));
+    assert_non_null(strstr(text, "taken_in_here+0x1 (test_os_symbol+0x"));
 
     describe((const char *)&some_data + 1, text, sizeof(text));
-    assert_ptr_equal(strstr(text, "test_base_symbol+0x"), text);
+    assert_ptr_equal(strstr(text, "test_os_symbol+0x"), text);
 
     snprintf(expected, sizeof(expected), "%p", (void *)text);
     describe(text, text, sizeof(text));
