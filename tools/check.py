@@ -57,6 +57,9 @@ CHECKS = [
     Check("api-docs", script("api_docs")),
     Check("lengths", script("lengths")),
     Check("links", script("links")),
+    Check("names", script("names")),
+    Check("words", script("words")),
+    Check("subjects", "tools/hooks/commit-msg --test"),
     Check("mutants", "python3 tools/mutants.py --check"),
 ]
 
