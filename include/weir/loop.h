@@ -137,6 +137,15 @@ WEIR_API ssize_t weir_loop_pollfds(const weir_executor *loop, struct pollfd *ret
 WEIR_API enum weir_io weir_loop_io(const weir_executor *loop);
 
 /*
+ * The current time of the executor's clock, in nanoseconds. Works for executors of every kind, not
+ * only for loops. With a manual clock it is that clock's time, so code that measures by it can be
+ * tested without sleeping. It reads the clock on each call and is never the cached time of a turn.
+ * Returns 0 after the executor has terminated, because its clock may be freed by then.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_loop_now(const weir_executor *executor);
+
+/*
  * The figures as of now, without locks; each is exact by itself.
  * Thread: any.  Fails: -EINVAL (not a loop).
  */

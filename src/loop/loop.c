@@ -54,6 +54,12 @@ enum weir_io weir_loop_io(const weir_executor *executor)
     return loop != NULL ? loop->options.io : WEIR_IO_NONE;
 }
 
+int64_t weir_loop_now(const weir_executor *executor)
+{
+    return weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED ? weir__executor_now(executor)
+                                                                     : 0;
+}
+
 /* ---- life ---- */
 
 /* A thread that is pinned knows of one CPU only: the most that anybody has seen counts. */

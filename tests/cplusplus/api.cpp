@@ -413,6 +413,7 @@ void use_loop()
     EXPECT(weir_loop_pollfds(loop, &entry, 1) == 1 && entry.fd == weir_loop_descriptor(loop));
     EXPECT(weir_execute(loop, count, &ran) == 0);
     EXPECT(weir_loop_timeout(loop) == 0);
+    EXPECT(weir_loop_now(loop) > 0);
     EXPECT(weir_loop_run_once(loop, 0) == 1 && ran == 1);
     EXPECT(weir_loop_read_stats(loop, &stats) == 0 && stats.turns == 1);
     end_loop(loop);
