@@ -24,7 +24,7 @@ struct scene {
     char target[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *proxy;
     weir_channel *front; /* of the first client */
-    struct tally fronts;
+    struct call_counter fronts;
     bool reads_first; /* the first words of a client come before the relay */
     int listener;     /* the target's */
     int client;
@@ -60,7 +60,7 @@ static int init_front(weir_channel *channel, void *user_data)
 
     if (scene->front == NULL)
         scene->front = weir_channel_retain(channel);
-    tally_add(&scene->fronts);
+    call_counter_add(&scene->fronts);
     if (scene->reads_first)
         return weir_pipeline_add_last(weir_channel_pipeline(channel), &reader, scene);
     return relay_init(channel, scene->target);
@@ -120,7 +120,8 @@ static void be_reached(struct scene *scene)
     await(scene->listener, POLLIN);
     scene->server = accept4(scene->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(scene->server >= 0);
-    assert_true(tally_await(&scene->fronts, 1)); /* it is there: and what it has written, too */
+    assert_true(
+        call_counter_await(&scene->fronts, 1)); /* it is there: and what it has written, too */
 }
 
 static void open_scene(struct scene *scene, struct host *host)
@@ -214,7 +215,7 @@ static struct held look_at(struct scene *scene)
 {
     struct held held = {.scene = scene};
 
-    errand_on(scene->host->loop, look, &held);
+    run_on_executor(scene->host->loop, look, &held);
     return held;
 }
 
@@ -424,7 +425,7 @@ TEST_EACH_LOOP(relay, that_is_connecting_does_not_keep_the_proxy_from_ending)
     silence_make(&silence);
     start_proxy(&scene, host, &silence.address, false);
     visitor = visitor_come(scene.proxy);
-    assert_true(tally_await(&scene.fronts, 1));
+    assert_true(call_counter_await(&scene.fronts, 1));
     visitor_leave(visitor); /* which the proxy, that does not read, does not hear */
     stop_proxy(&scene);
     silence_release(&silence);
@@ -453,7 +454,7 @@ TEST_EACH_LOOP(relay, is_for_a_thousand_at_once)
         visitor_hear(visitors[i], "hello");
     for (int i = 0; i < MANY; i++)
         visitor_leave(visitors[i]);
-    assert_true(tally_await(&service.closed, MANY));
+    assert_true(call_counter_await(&service.closed, MANY));
     stop_proxy(&scene);
     service_stop(target);
     weir_group_release(far.group);

@@ -22,7 +22,7 @@
 #include "support/channel/pointer_state.h"
 #include "support/channel/stats.h"
 #include "support/executor/gate.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/thread_factory.h"
@@ -76,14 +76,14 @@ TEST(blocking, says_why_it_cannot_be_had)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     faults_inject(FAULT_EVENTFD, 1, 1, EMFILE);
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING), &group), -EMFILE);
     faults_remove();
     assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_true(messages_last_contains("cannot be had"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_true(log_capture_last_contains("cannot be had"));
 }
 
 /* ---- threads ---- */
@@ -208,7 +208,7 @@ struct slow {
     int stopped;
     int ran;
     weir_channel *server;
-    struct tally answered;
+    struct call_counter answered;
 };
 
 static struct slow *slow_of(weir_ctx *ctx)
@@ -276,14 +276,14 @@ TEST(blocking, runs_tasks_of_a_channel_that_waits_for_bytes)
     weir_group *group = make_blocking(0);
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int visitor = visitor_come(server);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     int64_t start_ns;
 
     visitor_greet(visitor, "hello");
     start_ns = weir__monotonic_now();
     for (uint32_t i = 1; i <= 50; i++) {
-        assert_int_equal(weir_execute(service.loops[0], tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i));
+        assert_int_equal(weir_execute(service.loops[0], call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
     }
     assert_true(weir__monotonic_now() - start_ns < weir_seconds(5));
     visitor_leave(visitor);
@@ -318,7 +318,7 @@ static void wait_for_much(weir_ctx *ctx, weir_msg *msg)
     slow->stopped = weir_server_stop(slow->server, 0, PATIENCE_NS);
     slow->ran = weir_server_run(slow->server);
     weir_msg_release(msg);
-    tally_add(&slow->answered);
+    call_counter_add(&slow->answered);
 }
 
 static const weir_handler waiting = {
@@ -341,7 +341,7 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
     slow.server = start_slow(&slow, init_waiting, group);
     visitor = visitor_come(slow.server);
     visitor_say(visitor, "x");
-    assert_true(tally_await(&slow.answered, 1));
+    assert_true(call_counter_await(&slow.answered, 1));
     assert_int_equal(slow.connected, 0);
     assert_int_equal(slow.own_promise, -EDEADLK);
     assert_int_equal(slow.own_loop, -EDEADLK);
@@ -367,7 +367,7 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
     int visitors[2], turned_away;
 
     weir_log_set_level(WEIR_LOG_INFO);
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 2; i++) {
         visitors[i] = visitor_come(server);
         visitor_greet(visitors[i], "hello");
@@ -378,9 +378,9 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
     assert_int_equal(stats_of(group).refused, 1);
     assert_int_equal(stats_since(&stats).errors.rejected, 1);
     weir_log_set_level(WEIR_LOG_WARN);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
-    assert_int_equal(messages_count(WEIR_LOG_INFO), 1);
-    assert_true(messages_last_contains("too many channels"));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_INFO), 1);
+    assert_true(log_capture_last_contains("too many channels"));
     visitor_greet(visitors[0], "still here");
     visitor_leave(visitors[0]);
     await_active(group, 2);
@@ -399,7 +399,7 @@ TEST(blocking, tells_who_asks_that_there_is_no_room)
     weir_promise *promise = NULL;
     struct service service = {0};
 
-    messages_catch();
+    log_capture_start();
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .workers = others));
     assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = group), &there),
                      WEIR_ETOOMANY);
@@ -451,22 +451,22 @@ static void turn_one_away(weir_channel *server)
 
 TEST(blocking, goes_on_when_a_thread_cannot_be_started)
 {
-    static struct workshop workshop;
+    static struct thread_factory_fixture fixture;
     struct service service = {0};
     weir_group *group = NULL;
     weir_channel *server;
     int visitor;
 
-    messages_catch();
-    workshop_open(&workshop);
-    assert_int_equal(weir_group_create(
-                         WEIR_GROUP_OPTIONS(BLOCKING, .thread_factory = &workshop.factory), &group),
-                     0);
+    log_capture_start();
+    thread_factory_open(&fixture);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING, .thread_factory = &fixture.factory), &group),
+        0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    atomic_store(&workshop.answer, -EAGAIN);
+    atomic_store(&fixture.answer, -EAGAIN);
     turn_one_away(server);
     turn_one_away(server);
-    atomic_store(&workshop.answer, 0);
+    atomic_store(&fixture.answer, 0);
     await_active(group, 1);
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
@@ -474,7 +474,7 @@ TEST(blocking, goes_on_when_a_thread_cannot_be_started)
     assert_int_equal(service.opened.calls, 1);
     service_stop(server);
     weir_group_release(group);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
@@ -484,7 +484,7 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
     weir_channel *server;
     int visitor;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     group = make_blocking(0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
@@ -492,13 +492,13 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
     turn_one_away(server);
     turn_one_away(server);
     assert_int_equal(faults_injected(), 2);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 2);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 2);
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
-    global_settle(); /* it may be the last to hold the loops */
+    global_executor_stop(); /* it may be the last to hold the loops */
     faults_remove();
 }
 
@@ -561,7 +561,7 @@ TEST(blocking, gives_nothing_to_a_client_whose_options_make_no_sense)
     weir_group *group = make_blocking(0);
     weir_promise *connecting = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         weir_client_connect(WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1",
                                                 .local_address = "nonsense"),
@@ -593,7 +593,7 @@ static void offload_there(weir_ctx *ctx, weir_msg *msg)
 
     slow->connected = weir_ctx_offload(ctx, slow->group, no_work, no_result, NULL);
     weir_msg_release(msg);
-    tally_add(&slow->answered);
+    call_counter_add(&slow->answered);
 }
 
 static const weir_handler offloader = {
@@ -612,7 +612,7 @@ TEST(blocking, is_no_group_to_offload_to)
     int visitor = visitor_come(server);
 
     visitor_say(visitor, "x");
-    assert_true(tally_await(&slow.answered, 1));
+    assert_true(call_counter_await(&slow.answered, 1));
     assert_int_equal(slow.connected, -ENOTSUP);
     assert_int_equal(weir_tcp_create(NULL, &channel), 0);
     assert_int_equal(weir_pipeline_add(weir_channel_pipeline(channel),
@@ -679,7 +679,7 @@ TEST(blocking, serves_or_refuses_whoever_comes)
     unsigned served = 0, turned_away = 0;
     weir_address address;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     for (int i = 0; i < THREADS; i++) {
         crowds[i] = (struct crowd){.address = address};
@@ -741,6 +741,6 @@ TEST(blocking, leaves_no_descriptor)
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
-    global_settle();
+    global_executor_stop();
     assert_int_equal(descriptors_open(), descriptors);
 }

@@ -23,15 +23,15 @@ struct party {
     weir_group *workers;
     weir_channel *server;
     weir_channel_group *guests;
-    struct tally joined;
-    struct tally left; /* and no member any more */
+    struct call_counter joined;
+    struct call_counter left; /* and no member any more */
     int visitors[VISITORS];
 };
 
 static void on_left(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
 /* The listener comes after the group's own. */
@@ -43,7 +43,7 @@ static int admit(weir_channel *channel, void *user_data)
     if (err == 0)
         err = weir_promise_add_listener(weir_channel_closed(channel), on_left, &party->left);
     if (err == 0)
-        tally_add(&party->joined);
+        call_counter_add(&party->joined);
     return err;
 }
 
@@ -66,7 +66,7 @@ static void open_party(struct party *party, struct host *host)
         0);
     for (int i = 0; i < VISITORS; i++)
         party->visitors[i] = visitor_come(party->server);
-    assert_true(tally_await(&party->joined, VISITORS));
+    assert_true(call_counter_await(&party->joined, VISITORS));
 }
 
 static void close_party(struct party *party)
@@ -125,7 +125,7 @@ TEST_EACH_LOOP(broadcast, leaves_out_who_has_gone)
     open_party(&party, host);
     for (int i = 0; i < 3; i++)
         visitor_leave(party.visitors[i]);
-    assert_true(tally_await(&party.left, 3));
+    assert_true(call_counter_await(&party.left, 3));
     assert_int_equal(weir_channel_group_size(party.guests), VISITORS - 3);
     say_to_all(&party, "x", VISITORS - 3);
     for (int i = 0; i < 3; i++)
@@ -147,7 +147,7 @@ TEST_EACH_LOOP(broadcast, of_the_end_reaches_everybody)
         visitor_leave(party.visitors[i]);
     }
     assert_int_equal(weir_promise_sync(done, PATIENCE_NS), 0);
-    assert_true(tally_await(&party.left, VISITORS));
+    assert_true(call_counter_await(&party.left, VISITORS));
     assert_int_equal(weir_channel_group_size(party.guests), 0);
     for (int i = 0; i < VISITORS; i++)
         party.visitors[i] = visitor_come(party.server);
@@ -163,7 +163,7 @@ static void nothing(void *arg)
 static void await_loops(struct party *party)
 {
     for (size_t i = 0; i < 2; i++)
-        errand_on(weir_group_at(party->workers, i), nothing, NULL);
+        run_on_executor(weir_group_at(party->workers, i), nothing, NULL);
 }
 
 struct pending {

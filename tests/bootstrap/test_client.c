@@ -32,12 +32,12 @@ static int64_t since(int64_t start_ns)
 /* ---- somebody who calls, and what he has heard ---- */
 
 struct caller {
-    struct tally inits; /* attempts */
-    struct tally active;
-    struct tally inactive;
-    struct tally bytes;
-    struct tally told;       /* that the promise is complete, */
-    _Atomic bool told_first; /* before the channel became active */
+    struct call_counter inits; /* attempts */
+    struct call_counter active;
+    struct call_counter inactive;
+    struct call_counter bytes;
+    struct call_counter told; /* that the promise is complete, */
+    _Atomic bool told_first;  /* before the channel became active */
     int init_err;
     void *attribute; /* of the last attempt */
 };
@@ -54,12 +54,12 @@ static void on_active(weir_ctx *ctx)
     struct caller *caller = caller_of(ctx);
 
     atomic_store(&caller->told_first, caller->told.calls == 1);
-    tally_add(&caller->active);
+    call_counter_add(&caller->active);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    tally_add(&caller_of(ctx)->inactive);
+    call_counter_add(&caller_of(ctx)->inactive);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -67,7 +67,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_buf *buf = weir_buf_of(msg);
 
     for (size_t i = 0; i < weir_buf_readable(buf); i++)
-        tally_add(&caller_of(ctx)->bytes);
+        call_counter_add(&caller_of(ctx)->bytes);
     weir_msg_release(msg);
 }
 
@@ -86,14 +86,14 @@ static int init_call(weir_channel *channel, void *arg)
     int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &listener, caller);
 
     caller->attribute = weir_attribute_get(channel, &key);
-    tally_add(&caller->inits);
+    call_counter_add(&caller->inits);
     return err < 0 ? err : caller->init_err;
 }
 
 static void on_connected(weir_promise *promise, void *arg)
 {
     (void)promise;
-    tally_add(&((struct caller *)arg)->told);
+    call_counter_add(&((struct caller *)arg)->told);
 }
 
 #define CALL(call) .init = init_call, .user_data = (call)
@@ -110,7 +110,7 @@ static weir_promise *call(struct caller *caller, const weir_client_options *opti
 /* Waits for the listener, which has the caller. */
 static void forget(weir_promise *connecting, struct caller *caller)
 {
-    assert_true(tally_await(&caller->told, 1));
+    assert_true(call_counter_await(&caller->told, 1));
     weir_promise_release(connecting);
 }
 
@@ -126,7 +126,7 @@ static void hang_up(weir_channel *channel, struct caller *caller)
 {
     weir_channel_close(channel, NULL);
     assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
-    assert_true(tally_await(&caller->inactive, 1));
+    assert_true(call_counter_await(&caller->inactive, 1));
     weir_channel_release(channel);
 }
 
@@ -157,7 +157,7 @@ TEST_EACH_LOOP(client, connects_and_talks)
     assert_true(weir_address_equal(&remote, &address));
     assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
     weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
-    assert_true(tally_await(&caller.bytes, 5));
+    assert_true(call_counter_await(&caller.bytes, 5));
     hang_up(channel, &caller);
     service_stop(server);
 }
@@ -177,7 +177,7 @@ TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
                                                    .address = text_of(&address, text)));
     gate_open(&gate);
-    assert_true(tally_await(&caller.active, 1));
+    assert_true(call_counter_await(&caller.active, 1));
     assert_true(caller.told_first);
     assert_int_equal(weir_promise_result(connecting), 0);
     hang_up(weir_channel_retain(weir_promise_value(connecting)), &caller);
@@ -212,7 +212,7 @@ TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_client_connect_sync(
                          WEIR_CLIENT_OPTIONS(.group = host->group,
                                              .address = text_of(&address, text), CALL(&caller)),
@@ -260,14 +260,14 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
 
 #define REFUSED(...) \
     weir_client_connect(WEIR_CLIENT_OPTIONS(.group = host->group, __VA_ARGS__), &none)
-    messages_catch();
+    log_capture_start();
     options = *WEIR_CLIENT_OPTIONS();
     assert_int_equal(weir_client_connect(&options, &none), -EINVAL);
-    assert_true(messages_last_contains("a group, or a loop"));
+    assert_true(log_capture_last_contains("a group, or a loop"));
     assert_int_equal(REFUSED(.loop = host->loop, .address = "127.0.0.1:1"), -EINVAL);
     assert_int_equal(REFUSED(.address = NULL), -EINVAL);
     assert_int_equal(REFUSED(.address = "localhost"), -EINVAL);
-    assert_true(messages_last_contains("is no address"));
+    assert_true(log_capture_last_contains("is no address"));
     assert_int_equal(REFUSED(.address = "127.0.0.256:8007"), -EINVAL);
     assert_int_equal(REFUSED(.address = "x:1", .local_address = "here"), -EINVAL);
     assert_int_equal(REFUSED(.address = "x:1", .options = WEIR_CHANNEL_OPTIONS(.low_mark = -1)),
@@ -343,7 +343,7 @@ TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
     silence_make(&silence);
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
                                                    .address = text_of(&silence.address, text)));
-    assert_true(tally_await(&caller.inits, 1));
+    assert_true(call_counter_await(&caller.inits, 1));
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_promise_cancel(connecting), 0);
     assert_true(weir_promise_is_cancelled(connecting));
@@ -410,8 +410,8 @@ TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
         call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&address, text),
                                           .init = init_canceller, .user_data = &canceller));
     gate_open(&gate);
-    assert_true(tally_await(&service.opened, 1));
-    assert_true(tally_await(&service.closed, 1));
+    assert_true(call_counter_await(&service.opened, 1));
+    assert_true(call_counter_await(&service.closed, 1));
     assert_true(weir_promise_is_cancelled(canceller.connecting));
     forget(canceller.connecting, &caller);
     service_stop(server);
@@ -454,17 +454,17 @@ TEST_EACH_LOOP(client, reports_why_its_loop_has_no_thread)
     const int reasons[] = {-EAGAIN, -ENOMEM};
     weir_channel *channel = NULL;
     weir_promise *connecting;
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_group *group;
 
-    messages_catch();
-    workshop_open(&workshop);
+    log_capture_start();
+    thread_factory_open(&fixture);
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
         const weir_client_options *options;
 
-        workshop.answer = reasons[i];
+        fixture.answer = reasons[i];
         assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
-                                                              .thread_factory = &workshop.factory),
+                                                              .thread_factory = &fixture.factory),
                                            &group),
                          0);
         options = WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1");
@@ -476,7 +476,7 @@ TEST_EACH_LOOP(client, reports_why_its_loop_has_no_thread)
         weir_promise_release(connecting);
         end_group(group);
     }
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
     assert_null(channel);
 }
 
@@ -491,7 +491,7 @@ TEST_EACH_LOOP(client, fails_when_its_loop_shuts_down)
     addresses[0] = addresses[1] = silence.address;
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
                                                    .address_count = 2, CALL(&caller)));
-    assert_true(tally_await(&caller.inits, 1));
+    assert_true(call_counter_await(&caller.inits, 1));
     host_end(host);
     assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ECLOSED);
     forget(connecting, &caller);
@@ -549,7 +549,7 @@ static void pass_delay(const struct host *stepped, weir_manual_clock *clock, str
 {
     struct host host = *stepped;
 
-    assert_true(tally_await(&caller->inits, attempts));
+    assert_true(call_counter_await(&caller->inits, attempts));
     host_turn(&host, 2);
     assert_int_equal(weir_manual_clock_advance(clock, weir_ms(240)), 0);
     host_turn(&host, 2);
@@ -713,18 +713,18 @@ TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
         weir_address address = address_of(servers[!i]);
 
         errands[i] = (struct errand){.host = hosts[i], .address = text_of(&address, text[i])};
-        errand_on(hosts[!i]->loop, connect_there, &errands[i]);
+        run_on_executor(hosts[!i]->loop, connect_there, &errands[i]);
         assert_int_equal(errands[i].sync_err, -EDEADLK);
         assert_int_equal(errands[i].err, 0);
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_promise_sync(errands[i].connecting, PATIENCE_NS), 0);
-        assert_true(tally_await(&services[!i].opened, 1));
+        assert_true(call_counter_await(&services[!i].opened, 1));
         weir_channel_close(weir_promise_value(errands[i].connecting), NULL);
         weir_promise_release(errands[i].connecting);
     }
     for (int i = 0; i < 2; i++)
-        assert_true(tally_await(&services[i].closed, 1));
+        assert_true(call_counter_await(&services[i].closed, 1));
     service_stop(servers[1]);
     weir_group_release(other.group);
     service_stop(servers[0]);
@@ -741,7 +741,7 @@ TEST_EACH_LOOP(client, survives_every_failed_allocation)
     weir_address addresses[2] = {nobody_there(), address_of(server)};
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++) {
         weir_channel *channel = NULL;
         int err;

@@ -19,7 +19,7 @@
 #include "support/executor/promises.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
-#include "support/resolver/names.h"
+#include "support/resolver/fake_dns.h"
 
 /* "NAME:port", with the port of the server, or of nobody if there is none. */
 static const char *at(const char *name, weir_channel *server, char *buffer, size_t size)
@@ -56,7 +56,7 @@ TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
                  *channel = NULL;
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_address address, remote;
     char text[64];
 
@@ -70,7 +70,7 @@ TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
     assert_true(weir_address_equal(&remote, &address));
     hang_up(channel);
     service_stop(server);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 TEST_EACH_LOOP(client_by_name, has_a_resolver_without_asking_for_one)
@@ -103,7 +103,7 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
 {
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     char text[64], local[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
     int64_t high_mark = 0;
     weir_socket_option socket_option = {.level = SOL_SOCKET, .name = SO_KEEPALIVE, .value = 1};
@@ -130,7 +130,7 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
     memset(local, 'x', sizeof(local) - 1);
     memset(&options, 0xff, sizeof(options));
     memset(&socket_option, 0xff, sizeof(socket_option));
-    gate_open(&names.gate);
+    gate_open(&fake_dns.gate);
     assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), 0);
     assert_int_equal(high_mark, 4321);
     channel = weir_channel_retain(weir_promise_value(connecting));
@@ -140,12 +140,12 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
     assert_int_equal(value, 1);
     hang_up(channel);
     service_stop(server);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 TEST_EACH_LOOP(client_by_name, fails_with_a_sentence_that_names_the_host)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *connecting = call(host, resolver, "none.test:80");
 
     assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ENOHOST);
@@ -155,7 +155,7 @@ TEST_EACH_LOOP(client_by_name, fails_with_a_sentence_that_names_the_host)
     connecting = call(host, resolver, "later.test:80");
     assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ELOOKUP);
     weir_promise_release(connecting);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 static void say_no(void *user_data, const char *host, uint16_t port, weir_promise *promise)
@@ -182,7 +182,7 @@ TEST_EACH_LOOP(client_by_name, passes_on_what_ones_own_resolver_says)
 
 TEST_EACH_LOOP(client_by_name, tells_of_every_address_when_all_fail)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("here.test", NULL, text, 64));
 
@@ -190,7 +190,7 @@ TEST_EACH_LOOP(client_by_name, tells_of_every_address_when_all_fail)
     assert_non_null(strstr(weir_promise_detail(connecting), "127.0.0.9:"));
     assert_non_null(strstr(weir_promise_detail(connecting), "127.0.0.1:"));
     weir_promise_release(connecting);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 static void note_thread(weir_promise *connecting, void *user_data)
@@ -202,22 +202,22 @@ static void note_thread(weir_promise *connecting, void *user_data)
 TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
 {
     struct service service = {0};
-    struct tally told = {0};
+    struct call_counter told = {0};
     _Atomic(weir_executor *) where = NULL;
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
 
     assert_int_equal(weir_promise_add_listener(connecting, note_thread, &where), 0);
-    assert_int_equal(weir_promise_add_listener(connecting, hear_tally, &told), 0);
-    gate_open(&names.gate);
-    assert_true(tally_await(&told, 1));
+    assert_int_equal(weir_promise_add_listener(connecting, count_completion, &told), 0);
+    gate_open(&fake_dns.gate);
+    assert_true(call_counter_await(&told, 1));
     assert_ptr_equal(where, host->loop);
     hang_up(weir_channel_retain(weir_promise_value(connecting)));
     weir_promise_release(connecting);
     service_stop(server);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 /* ---- giving up ---- */
@@ -226,18 +226,18 @@ TEST_EACH_LOOP(client_by_name, cancelled_while_it_is_looked_up_does_not_connect)
 {
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
 
-    assert_true(gate_await_arrivals(&names.gate, 1));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     assert_int_equal(weir_promise_cancel(connecting), 0);
-    gate_open(&names.gate);
-    names_await_pending(resolver, 0);
+    gate_open(&fake_dns.gate);
+    fake_dns_await_pending(resolver, 0);
     weir_promise_release(connecting);
     service_stop(server);
     assert_int_equal(service.opened.calls, 0);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 struct silent {
@@ -255,7 +255,7 @@ static void answer_silence(void *user_data, const char *host, uint16_t port, wei
 static int count_init(weir_channel *channel, void *user_data)
 {
     (void)channel;
-    tally_add(user_data);
+    call_counter_add(user_data);
     return 0;
 }
 
@@ -264,7 +264,7 @@ TEST_EACH_LOOP(client_by_name, cancelled_while_it_connects_gives_up)
     static const weir_resolver_type type = {.name = "silent", .resolve = answer_silence};
     struct silence silence;
     struct silent silent;
-    struct tally inits = {0};
+    struct call_counter inits = {0};
     weir_resolver *resolver = NULL;
     weir_promise *connecting = NULL;
     char text[64];
@@ -280,7 +280,7 @@ TEST_EACH_LOOP(client_by_name, cancelled_while_it_connects_gives_up)
                                                 .user_data = &inits),
                             &connecting),
         0);
-    assert_true(tally_await(&inits, 1));
+    assert_true(call_counter_await(&inits, 1));
     assert_int_equal(weir_promise_cancel(connecting), 0);
     weir_promise_release(connecting);
     host_end(host); /* which waits for the channel's end */
@@ -316,17 +316,17 @@ TEST_EACH_LOOP(client_by_name, connect_timeout_is_for_each_attempt)
 TEST_EACH_LOOP(client_by_name, fails_when_its_group_has_gone_meanwhile)
 {
     struct host other;
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *connecting;
 
     host_open(&other, (enum backend_id)(host->backend - backends));
     connecting = call(&other, resolver, "gate-1.test:80");
-    assert_true(gate_await_arrivals(&names.gate, 1));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     host_close(&other);
-    gate_open(&names.gate);
+    gate_open(&fake_dns.gate);
     assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_EREJECTED);
     weir_promise_release(connecting);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 /* ---- memory ---- */
@@ -335,11 +335,11 @@ TEST_EACH_LOOP(client_by_name, survives_every_failed_allocation)
 {
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF));
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF));
     char text[64];
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     at("here.test", server, text, sizeof(text));
     for (unsigned n = 1; failed; n++) {
         weir_channel *channel = NULL;
@@ -356,5 +356,5 @@ TEST_EACH_LOOP(client_by_name, survives_every_failed_allocation)
             hang_up(channel);
     }
     service_stop(server);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }

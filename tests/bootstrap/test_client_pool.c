@@ -19,7 +19,7 @@
 #include "support/executor/promises.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
-#include "support/resolver/names.h"
+#include "support/resolver/fake_dns.h"
 
 /* ---- using channels again ---- */
 
@@ -80,7 +80,7 @@ TEST_EACH_LOOP(client_pool, hands_out_the_first_one_first)
 TEST_EACH_LOOP(client_pool, connects_to_names)
 {
     struct pond pond;
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
     pond_serve(&pond, host);
@@ -93,7 +93,7 @@ TEST_EACH_LOOP(client_pool, connects_to_names)
         0);
     assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
     pond_close(&pond);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 /* ---- failures ---- */
@@ -305,7 +305,7 @@ TEST_EACH_LOOP(client_pool, may_go_while_it_is_closed)
     ending.pool = pond_add_pool(&pond, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
     assert_int_equal(weir_client_pool_acquire(ending.pool, host->loop, &ending.promise), 0);
     host_turn(host, 2);
-    errand_on(host->loop, close_with_a_listener, &ending);
+    run_on_executor(host->loop, close_with_a_listener, &ending);
     silence_release(&silence);
 }
 
@@ -327,7 +327,7 @@ TEST_EACH_LOOP(client_pool, may_go_while_it_takes_a_channel_back)
     ending.pool = pond.pool;
     ending.channel = pond_acquire(pond.pool);
     ending.promise = new_promise(host->loop);
-    errand_on(host->loop, give_with_a_listener, &ending);
+    run_on_executor(host->loop, give_with_a_listener, &ending);
     service_stop(pond.server);
 }
 
@@ -363,7 +363,7 @@ TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
         WEIR_CLIENT_OPTIONS(.group = host->group, .address = "127.0.0.1:1");
     weir_client_pool *none = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_client_pool_create(NULL, &none), -EINVAL);
     assert_int_equal(weir_client_pool_create(POOL(.max = 1), &none), -EINVAL);
     assert_int_equal(weir_client_pool_create(POOL(.client = client, .max = -1), &none), -EINVAL);
@@ -384,15 +384,15 @@ TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
 static void note_own_loop(weir_channel *channel, void *user_data)
 {
     if (weir_in_executor(weir_channel_executor(channel)))
-        tally_add(user_data);
+        call_counter_add(user_data);
 }
 
 TEST_EACH_LOOP(client_pool, may_have_a_thread_for_each_channel)
 {
     struct pond pond;
     weir_group *threads = NULL;
-    struct tally told = {0};
-    weir_resolver *resolver = names_open(NULL);
+    struct call_counter told = {0};
+    weir_resolver *resolver = fake_dns_open(NULL);
     char address[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *channels[3];
 
@@ -418,5 +418,5 @@ TEST_EACH_LOOP(client_pool, may_have_a_thread_for_each_channel)
     pond_close_pool(pond.pool);
     end_group(threads);
     service_stop(pond.server);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }

@@ -13,7 +13,7 @@
 #include <weir/buf.h>
 #include <weir/error.h>
 
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
@@ -103,7 +103,7 @@ static bool endure(enum backend_id backend, enum fault_call call, uint64_t place
     faults_end();
     weir_client_pool_release(pool);
     host_close(&own);
-    global_settle(); /* it may hold the loop, and its ring */
+    global_executor_stop(); /* it may hold the loop, and its ring */
     hang_up_plainly(&peer);
     return was_injected;
 }
@@ -117,7 +117,7 @@ static void endure_all(enum backend_id backend)
     size_t descriptors = descriptors_open();
     unsigned injected = 0, turn = 0;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         for (const int *err = faults_errors(calls[i]); *err != 0; err++) {
@@ -129,7 +129,7 @@ static void endure_all(enum backend_id backend)
         }
     }
     faults_remove();
-    global_settle(); /* it may hold a loop that it was to watch over */
+    global_executor_stop(); /* it may hold a loop that it was to watch over */
     assert_int_equal(descriptors_open(), descriptors);
     assert_true(injected > 20 / STRIDE);
 }

@@ -74,9 +74,9 @@ TEST_EACH_LOOP(client_pool, lets_nobody_wait_if_told_so)
     pond_close(&pond);
 }
 
-static void move_to(struct solo *solo, int64_t ns)
+static void move_to(struct single_executor *single, int64_t ns)
 {
-    assert_int_equal(weir_manual_clock_set(solo->clock, START_NS + ns), 0);
+    assert_int_equal(weir_manual_clock_set(single->clock, START_NS + ns), 0);
 }
 
 static void do_nothing(void *arg)
@@ -87,7 +87,7 @@ static void do_nothing(void *arg)
 TEST_EACH_LOOP(client_pool, has_a_limit_to_waiting)
 {
     struct pond pond;
-    struct solo hands = solo_open_at(START_NS);
+    struct single_executor hands = single_executor_open_at(START_NS);
     weir_promise *waiting;
     weir_channel *channel;
 
@@ -95,16 +95,16 @@ TEST_EACH_LOOP(client_pool, has_a_limit_to_waiting)
               POOL(.max = 1, .executor = hands.executor, .acquire_timeout_ns = weir_seconds(5)));
     channel = pond_acquire(pond.pool);
     waiting = pond_ask(pond.pool);
-    errand_on(hands.executor, do_nothing, NULL); /* it has its timer now */
+    run_on_executor(hands.executor, do_nothing, NULL); /* it has its timer now */
     move_to(&hands, weir_seconds(5) - 1);
-    errand_on(hands.executor, do_nothing, NULL);
+    run_on_executor(hands.executor, do_nothing, NULL);
     assert_false(weir_promise_is_done(waiting));
     move_to(&hands, weir_seconds(5));
     assert_int_equal(pond_result(waiting), -ETIMEDOUT);
     assert_int_equal(pond_stats(pond.pool).waiting, 0);
     assert_int_equal(pond_give(pond.pool, channel), 0);
     pond_close(&pond);
-    solo_close(&hands);
+    single_executor_close(&hands);
 }
 
 TEST_EACH_LOOP(client_pool, gives_the_channel_of_a_cancelled_one_to_the_next)
@@ -221,7 +221,7 @@ TEST_EACH_LOOP(client_pool, may_have_no_time_at_all)
 TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
 {
     struct pond pond;
-    struct solo hands = solo_open_at(START_NS);
+    struct single_executor hands = single_executor_open_at(START_NS);
     weir_channel *old, *young;
 
     pond_open(&pond, host,
@@ -229,12 +229,12 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
     old = pond_acquire(pond.pool);
     young = pond_acquire(pond.pool);
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(old)), 0);
-    errand_on(hands.executor, do_nothing, NULL);
+    run_on_executor(hands.executor, do_nothing, NULL);
     move_to(&hands, weir_seconds(6));
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(young)), 0);
     move_to(&hands, weir_seconds(10));
     assert_int_equal(weir_channel_await_closed(old, PATIENCE_NS), 0);
-    errand_on(hands.executor, do_nothing, NULL);
+    run_on_executor(hands.executor, do_nothing, NULL);
     assert_int_equal(pond_stats(pond.pool).idle, 1);
     assert_true(weir_channel_is_open(young));
     move_to(&hands, weir_seconds(16));
@@ -243,7 +243,7 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
     weir_channel_release(old);
     weir_channel_release(young);
     pond_close(&pond);
-    solo_close(&hands);
+    single_executor_close(&hands);
 }
 
 /* ---- work on idle channels that is refused or cancelled ---- */
@@ -294,7 +294,7 @@ TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_has_just_ended)
         replacement.pool = pool;
         weir_channel_abort(idle, NULL);
         assert_int_equal(weir_channel_await_closed(idle, PATIENCE_NS), 0);
-        errand_on(host->loop, do_nothing, NULL);
+        run_on_executor(host->loop, do_nothing, NULL);
         assert_non_null(replacement.acquiring);
         channel = pond_take(replacement.acquiring);
         assert_ptr_not_equal(channel, idle);
@@ -313,13 +313,13 @@ TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_has_just_ended)
 TEST_EACH_LOOP(client_pool, counts_idle_channels_without_a_timer)
 {
     struct pond pond;
-    struct solo hands = solo_open_at(START_NS);
+    struct single_executor hands = single_executor_open_at(START_NS);
     weir_channel *channel;
 
     pond_open(&pond, host,
               POOL(.max = 1, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
     channel = pond_acquire(pond.pool);
-    solo_end(&hands);
+    single_executor_end(&hands);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pond_give(pond.pool, channel), 0);
         assert_int_equal(pond_stats(pond.pool).idle, 1);
@@ -330,14 +330,14 @@ TEST_EACH_LOOP(client_pool, counts_idle_channels_without_a_timer)
     assert_int_equal(pond_stats(pond.pool).created, 1);
     assert_int_equal(pond_give(pond.pool, channel), 0);
     pond_close(&pond);
-    solo_close(&hands);
+    single_executor_close(&hands);
 }
 
 /* A pool that is closed while its timer runs is freed at once, and the timer does nothing. */
 TEST_EACH_LOOP(client_pool, cancels_its_timer_when_it_is_closed)
 {
     struct pond pond;
-    struct solo hands = solo_open_at(START_NS);
+    struct single_executor hands = single_executor_open_at(START_NS);
 
     pond_serve(&pond, host);
     for (int i = 0; i < 3; i++) {
@@ -353,19 +353,19 @@ TEST_EACH_LOOP(client_pool, cancels_its_timer_when_it_is_closed)
         assert_int_equal(pond_stats(pool).idle, 0);
         assert_int_equal(pond_stats(pool).channels, 0);
         weir_client_pool_release(pool);
-        errand_on(hands.executor, do_nothing, NULL);
+        run_on_executor(hands.executor, do_nothing, NULL);
     }
     move_to(&hands, weir_seconds(20));
-    errand_on(hands.executor, do_nothing, NULL);
+    run_on_executor(hands.executor, do_nothing, NULL);
     service_stop(pond.server);
-    solo_close(&hands);
+    single_executor_close(&hands);
 }
 
 /* A channel that was swept makes room for another one. */
 TEST_EACH_LOOP(client_pool, connects_anew_after_all_were_idle_too_long)
 {
     struct pond pond;
-    struct solo hands = solo_open_at(START_NS);
+    struct single_executor hands = single_executor_open_at(START_NS);
 
     pond_open(&pond, host,
               POOL(.max = 1, .executor = hands.executor, .idle_timeout_ns = weir_seconds(10)));
@@ -373,7 +373,7 @@ TEST_EACH_LOOP(client_pool, connects_anew_after_all_were_idle_too_long)
         weir_channel *channel = pond_acquire(pond.pool);
 
         assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
-        errand_on(hands.executor, do_nothing, NULL);
+        run_on_executor(hands.executor, do_nothing, NULL);
         move_to(&hands, i * weir_seconds(10));
         assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
         weir_channel_release(channel);
@@ -382,5 +382,5 @@ TEST_EACH_LOOP(client_pool, connects_anew_after_all_were_idle_too_long)
         assert_int_equal(pond_stats(pond.pool).created, i);
     }
     pond_close(&pond);
-    solo_close(&hands);
+    single_executor_close(&hands);
 }

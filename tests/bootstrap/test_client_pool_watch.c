@@ -24,7 +24,7 @@
 struct watch {
     weir_executor *loop;
     weir_channel *_Atomic sick;
-    struct tally checks, created, acquired, released;
+    struct call_counter checks, created, acquired, released;
     _Atomic bool elsewhere; /* something was called on another thread */
 };
 
@@ -39,7 +39,7 @@ static bool is_well(weir_channel *channel, void *user_data)
     struct watch *watch = user_data;
 
     note_thread(watch);
-    tally_add(&watch->checks);
+    call_counter_add(&watch->checks);
     return channel != watch->sick;
 }
 
@@ -47,21 +47,21 @@ static void on_created(weir_channel *channel, void *user_data)
 {
     (void)channel;
     note_thread(user_data);
-    tally_add(&((struct watch *)user_data)->created);
+    call_counter_add(&((struct watch *)user_data)->created);
 }
 
 static void on_acquired(weir_channel *channel, void *user_data)
 {
     (void)channel;
     note_thread(user_data);
-    tally_add(&((struct watch *)user_data)->acquired);
+    call_counter_add(&((struct watch *)user_data)->acquired);
 }
 
 static void on_released(weir_channel *channel, void *user_data)
 {
     (void)channel;
     note_thread(user_data);
-    tally_add(&((struct watch *)user_data)->released);
+    call_counter_add(&((struct watch *)user_data)->released);
 }
 
 TEST_EACH_LOOP(client_pool, closes_a_channel_that_is_not_healthy_and_tries_the_next)
@@ -120,16 +120,16 @@ TEST_EACH_LOOP(client_pool, keeps_nothing_for_those_who_were_served)
 {
     struct pond pond;
     struct watch watch = {.loop = host->loop};
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
 
     pond_open(&pond, host,
-              POOL(.max = 1, .executor = solo.executor, .healthy = is_well, .user_data = &watch));
+              POOL(.max = 1, .executor = single.executor, .healthy = is_well, .user_data = &watch));
     assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
     for (int i = 0; i < 100; i++)
         assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
-    assert_true(weir_executor_pending(solo.executor) <= 1);
+    assert_true(weir_executor_pending(single.executor) <= 1);
     pond_close(&pond);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- memory, and threads ---- */
@@ -166,7 +166,7 @@ TEST_EACH_LOOP(client_pool, survives_every_failed_allocation)
     struct pond pond;
     struct watch watch = {.loop = host->loop};
 
-    messages_catch();
+    log_capture_start();
     pond_serve(&pond, host);
     sweep_allocations(&pond, POOL(.max = 1, .idle_timeout_ns = weir_seconds(10)));
     sweep_allocations(

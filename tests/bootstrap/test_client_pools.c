@@ -115,7 +115,7 @@ TEST_EACH_LOOP(client_pools, refuse_what_makes_no_sense)
     weir_client_pools *none = NULL, *pools;
     weir_client_pool *no_pool = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_client_pools_create(NULL, &none), -EINVAL);
     assert_int_equal(
         weir_client_pools_create(

@@ -26,9 +26,9 @@
 /* ---- an echo service ---- */
 
 struct service {
-    struct tally opened;
-    struct tally closed;
-    struct tally drained;
+    struct call_counter opened;
+    struct call_counter closed;
+    struct call_counter drained;
     _Atomic uint32_t reads[LOOPS]; /* by each loop */
     weir_group *group;
     bool drains_itself;
@@ -42,12 +42,12 @@ static struct service *service_of(weir_ctx *ctx)
 
 static void on_active(weir_ctx *ctx)
 {
-    tally_add(&service_of(ctx)->opened);
+    call_counter_add(&service_of(ctx)->opened);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    tally_add(&service_of(ctx)->closed);
+    call_counter_add(&service_of(ctx)->closed);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -78,7 +78,7 @@ static const weir_handler echo = {
 
 static void on_draining(weir_ctx *ctx)
 {
-    tally_add(&service_of(ctx)->drained);
+    call_counter_add(&service_of(ctx)->drained);
     weir_close(ctx, NULL);
 }
 
@@ -167,11 +167,11 @@ TEST_EACH_HOST(datagrams, that_are_too_long_do_not_fill_the_log)
     weir_channel *server = start(&service, host->group, 0);
     int visitor = come(server);
 
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 3; i++)
         assert_int_equal(send(visitor, too_long, sizeof(too_long), 0), sizeof(too_long));
     visitor_greet(visitor, "hello");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     (void)close(visitor);
     stop(server);
 }
@@ -216,7 +216,7 @@ TEST_EACH_LOOP(datagrams, close_the_others_with_the_first)
     weir_channel *server = start(&service, group, LOOPS);
 
     weir_channel_close(server, NULL);
-    assert_true(tally_await(&service.closed, LOOPS));
+    assert_true(call_counter_await(&service.closed, LOOPS));
     stop(server);
     weir_group_release(group);
 }
@@ -229,7 +229,7 @@ TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     assert_int_equal(
         weir_server_start(
@@ -248,7 +248,7 @@ TEST_EACH_LOOP(datagrams, do_not_come_from_a_connection_that_was_handed_over)
     weir_channel *server;
     int ends[2];
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = host->group,
@@ -256,7 +256,7 @@ TEST_EACH_LOOP(datagrams, do_not_come_from_a_connection_that_was_handed_over)
                                               .init_server = init, .user_data = &service),
                           &server),
         -EINVAL);
-    assert_true(messages_last_contains("datagram"));
+    assert_true(log_capture_last_contains("datagram"));
     (void)close(ends[1]); /* the other was closed: it is taken in any case */
 }
 
@@ -265,7 +265,7 @@ TEST_EACH_LOOP(datagrams, are_not_served_without_handlers)
     struct service service = {.init_err = -EPERM};
     weir_channel *server;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = host->group,
                                               .address = "127.0.0.1:0", .init_server = init,
@@ -290,7 +290,7 @@ TEST_EACH_LOOP(datagrams, hear_that_the_server_is_being_stopped)
 /* ---- clients ---- */
 
 struct guest {
-    struct tally replies;
+    struct call_counter replies;
     char last[16];
 };
 
@@ -302,7 +302,7 @@ static void on_reply(weir_ctx *ctx, weir_msg *msg)
     if (weir_buf_readable(buf) < sizeof(guest->last))
         memcpy(guest->last, weir_buf_bytes(buf), weir_buf_readable(buf));
     weir_msg_release(msg);
-    tally_add(&guest->replies);
+    call_counter_add(&guest->replies);
 }
 
 static const weir_handler listener = {
@@ -336,7 +336,7 @@ TEST_EACH_HOST(datagrams, are_sent_by_a_connected_client)
         0);
     assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
     weir_channel_write_and_flush(client, weir_buf_msg(buf), NULL);
-    assert_true(tally_await(&guest.replies, 1));
+    assert_true(call_counter_await(&guest.replies, 1));
     assert_string_equal(guest.last, "hello");
     weir_channel_close(client, NULL);
     weir_channel_release(client);

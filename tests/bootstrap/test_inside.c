@@ -16,19 +16,21 @@
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    tally_add(*(struct tally **)weir_ctx_state(ctx));
+    call_counter_add(*(struct call_counter **)weir_ctx_state(ctx));
     weir_msg_release(msg);
 }
 
-static const weir_handler counter = {
-    .name = "counter", .state_size = sizeof(struct tally *), .init = pointer_keep, .read = on_read};
+static const weir_handler read_counter = {.name = "counter",
+                                          .state_size = sizeof(struct call_counter *),
+                                          .init = pointer_keep,
+                                          .read = on_read};
 
-static int init_counter(weir_channel *channel, void *tally)
+static int init_counter(weir_channel *channel, void *counter)
 {
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter, tally);
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &read_counter, counter);
 }
 
-static weir_channel *call(weir_group *group, struct tally *heard)
+static weir_channel *call(weir_group *group, struct call_counter *heard)
 {
     weir_channel *channel = NULL;
 
@@ -40,13 +42,13 @@ static weir_channel *call(weir_group *group, struct tally *heard)
     return channel;
 }
 
-static void greet(weir_channel *channel, struct tally *heard)
+static void greet(weir_channel *channel, struct call_counter *heard)
 {
     weir_buf *buf;
 
     assert_int_equal(weir_buf_create_from("hello", 5, &buf), 0);
     weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
-    assert_true(tally_await(heard, 1));
+    assert_true(call_counter_await(heard, 1));
 }
 
 static weir_channel *serve(weir_group *group, struct service *service)
@@ -57,7 +59,7 @@ static weir_channel *serve(weir_group *group, struct service *service)
 TEST_EACH_LOOP(inside, a_server_is_called_by_name)
 {
     struct service service = {0};
-    struct tally heard = {0};
+    struct call_counter heard = {0};
     weir_group *clients = NULL;
     weir_channel *server = serve(host->group, &service), *channel;
 
@@ -75,7 +77,7 @@ TEST_EACH_LOOP(inside, a_server_is_called_by_name)
 TEST(inside, a_server_needs_no_loops)
 {
     struct service service = {0};
-    struct tally heard = {0};
+    struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_channel *server = serve(servers, &service), *channel = call(clients, &heard);
@@ -83,7 +85,7 @@ TEST(inside, a_server_needs_no_loops)
     greet(channel, &heard);
     weir_channel_close(channel, NULL);
     assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
-    assert_true(tally_await(&service.closed, 1));
+    assert_true(call_counter_await(&service.closed, 1));
     weir_channel_release(channel);
     service_stop(server);
     weir_group_release(servers);
@@ -93,7 +95,7 @@ TEST(inside, a_server_needs_no_loops)
 TEST(inside, a_server_without_loops_is_drained_too)
 {
     struct service service = {0};
-    struct tally heard = {0};
+    struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_channel *server = serve(servers, &service), *channel = call(clients, &heard);

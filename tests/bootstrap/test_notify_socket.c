@@ -53,10 +53,10 @@ TEST(ready_socket, does_not_believe_others)
 {
     int descriptor = open_and_export();
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_systemd_notify("READY=1"), 1);
     assert_false(weir__notify_socket_hear(descriptor, getpid() + 1));
-    assert_true(messages_last_contains("is not the one that was started"));
+    assert_true(log_capture_last_contains("is not the one that was started"));
     (void)close(descriptor);
     (void)unsetenv("NOTIFY_SOCKET");
 }

@@ -29,16 +29,17 @@ TEST(options, of_servers_and_clients_are_named_once)
     struct host host;
 
     host_open(&host, BACKEND_EPOLL);
-    assert_nonsense(SERVER(.address = "127.0.0.1:0"), "there is no group");
-    assert_nonsense(SERVER(.boss = host.group), "there is no address");
-    assert_nonsense(SERVER(.boss = host.group, .address = "127.0.0.1:0", .acceptors = -1),
-                    "server -: options make no sense: acceptors is -1");
-    assert_nonsense(SERVER(.boss = host.group, .address = "127.0.0.1:0", .backlog = -2),
-                    "backlog is -2");
-    assert_nonsense(weir_server_start(&(const weir_server_options){.size = 3}, &channel),
-                    "their size is 3");
-    assert_nonsense(CLIENT(.group = host.group, .address = "127.0.0.1:1", .attempt_delay_ns = -2),
-                    "client -: options make no sense: attempt_delay_ns is -2");
+    assert_options_rejected(SERVER(.address = "127.0.0.1:0"), "there is no group");
+    assert_options_rejected(SERVER(.boss = host.group), "there is no address");
+    assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .acceptors = -1),
+                            "server -: options make no sense: acceptors is -1");
+    assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .backlog = -2),
+                            "backlog is -2");
+    assert_options_rejected(weir_server_start(&(const weir_server_options){.size = 3}, &channel),
+                            "their size is 3");
+    assert_options_rejected(
+        CLIENT(.group = host.group, .address = "127.0.0.1:1", .attempt_delay_ns = -2),
+        "client -: options make no sense: attempt_delay_ns is -2");
     assert_null(channel);
     host_close(&host);
 }
@@ -50,16 +51,19 @@ TEST(options, of_pools_and_resolvers_are_named)
     weir_client_pool *pool = NULL;
     weir_resolver *resolver = NULL;
 
-    assert_nonsense(
+    assert_options_rejected(
         weir_client_pool_create(WEIR_CLIENT_POOL_OPTIONS(.client = client, .max = -1), &pool),
         "max is -1");
-    assert_nonsense(weir_client_pool_create(
-                        WEIR_CLIENT_POOL_OPTIONS(.client = client, .idle_timeout_ns = -2), &pool),
-                    "idle_timeout_ns is -2");
-    assert_nonsense(weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.cache_max = -1), &resolver),
-                    "resolver -: options make no sense: cache_max is -1");
-    assert_nonsense(weir_resolver_create_system(
-                        WEIR_RESOLVER_OPTIONS(.family = (enum weir_family)9), &resolver),
-                    "family is 9");
-    assert_nonsense(weir_resolver_create(&no_type, NULL, &resolver), "the type has no `resolve`");
+    assert_options_rejected(
+        weir_client_pool_create(WEIR_CLIENT_POOL_OPTIONS(.client = client, .idle_timeout_ns = -2),
+                                &pool),
+        "idle_timeout_ns is -2");
+    assert_options_rejected(
+        weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.cache_max = -1), &resolver),
+        "resolver -: options make no sense: cache_max is -1");
+    assert_options_rejected(weir_resolver_create_system(
+                                WEIR_RESOLVER_OPTIONS(.family = (enum weir_family)9), &resolver),
+                            "family is 9");
+    assert_options_rejected(weir_resolver_create(&no_type, NULL, &resolver),
+                            "the type has no `resolve`");
 }

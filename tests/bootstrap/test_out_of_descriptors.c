@@ -17,7 +17,7 @@
 
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/loop/backend.h"
 #include "support/loop/sockets.h"
 #include "support/test.h"
@@ -111,7 +111,7 @@ static struct program start(enum weir_io io, rlim_t limit)
             (void)close(i);
         descriptors_limit(limit);
         status = serve(io, STDOUT_FILENO);
-        global_settle(); /* _exit does not wait for its thread, and TSan reports that */
+        global_executor_stop(); /* _exit does not wait for its thread, and TSan reports that */
         _exit(status);
     }
     (void)close(ends[1]);

@@ -26,7 +26,7 @@ static weir_channel *start_idle(struct host *host, struct service *service, int 
 
     for (unsigned i = 0; i < VISITORS; i++)
         ret_visitors[i] = visitor_come(server);
-    assert_true(tally_await(&service->opened, VISITORS));
+    assert_true(call_counter_await(&service->opened, VISITORS));
     host_turn(host, 2); /* what allocates after `active` is through */
     return server;
 }
@@ -55,7 +55,7 @@ TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
     int visitors[VISITORS];
     weir_channel *server = start_idle(host, &service, visitors);
 
-    messages_catch();
+    log_capture_start();
     test_memory_fail_all(true);
     for (unsigned i = 0; i < VISITORS; i++) {
         if (i % 2 == 0)
@@ -63,7 +63,7 @@ TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
         else
             socket_reset(visitors[i]);
     }
-    assert_true(tally_await_for(&service.closed, VISITORS, PATIENCE_NS));
+    assert_true(call_counter_await_for(&service.closed, VISITORS, PATIENCE_NS));
     test_memory_fail_all(false);
     expect_service(server);
     service_stop(server);
@@ -75,7 +75,7 @@ TEST_EACH_HOST(out_of_memory, data_is_delivered_when_memory_returns)
     int visitors[VISITORS];
     weir_channel *server = start_idle(host, &service, visitors);
 
-    messages_catch();
+    log_capture_start();
     test_memory_fail_all(true);
     for (unsigned i = 0; i < VISITORS; i++)
         visitor_say(visitors[i], "hello");

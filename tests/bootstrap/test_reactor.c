@@ -38,7 +38,7 @@ static void receive_visitors(weir_channel *server, struct service *service)
     assert_int_equal(service->opened.calls, VISITORS);
     for (int i = 0; i < VISITORS; i++)
         visitor_leave(visitors[i]);
-    assert_true(tally_await(&service->closed, VISITORS));
+    assert_true(call_counter_await(&service->closed, VISITORS));
 }
 
 static int lived_on(const struct service *service, const weir_executor *loop)

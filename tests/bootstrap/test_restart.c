@@ -30,7 +30,7 @@
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/bootstrap/successor.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
@@ -121,7 +121,7 @@ TEST_EACH_LOOP(server, closes_what_it_was_handed_when_it_cannot_start)
     int listeners[2];
     weir_channel *server = NULL;
 
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 3; i++) {
         listeners[0] = socket_listen(AF_INET, 16, &address);
         listeners[1] = i == 0 ? socket_bind(AF_INET, SOCK_DGRAM, &address) /* does not listen */
@@ -142,7 +142,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
 {
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed && n < 300; n++) {
         struct service service = {0};
         struct address address;
@@ -344,7 +344,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     char file[64];
     int visitor, created;
 
-    messages_catch();
+    log_capture_start();
     (void)snprintf(file, sizeof(file), "/tmp/weir-restart-%d-go", (int)getpid());
     (void)unlink(file);
     assert_int_equal(
@@ -356,7 +356,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
                                                 .probation_ns = WEIR_OFF));
     stopping.server = server;
     assert_int_equal(weir__thread_start(&thread, "stop", stop, &stopping), 0);
-    assert_true(tally_await(&service.drained, 1));
+    assert_true(call_counter_await(&service.drained, 1));
     created = open(file, O_CREAT | O_CLOEXEC, 0600);
     assert_true(created >= 0);
     assert_int_equal(close(created), 0);
@@ -379,7 +379,7 @@ TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
-    messages_catch();
+    log_capture_start();
     done = restart(server,
                    WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sh"), WORD("-c"), WORD("exit 3"))));
     assert_int_equal(result_of(done), -ECHILD);
@@ -408,7 +408,7 @@ TEST_EACH_LOOP(restart, ends_with_the_server)
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
-    messages_catch();
+    log_capture_start();
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sleep"), WORD("100"))));
     service_stop(server);
     assert_int_equal(result_of(done), WEIR_ECANCELED);
@@ -452,7 +452,7 @@ TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
     char path[64];
     int pipe_end;
 
-    messages_catch();
+    log_capture_start();
     (void)snprintf(path, sizeof(path), "/tmp/weir-restart-%d-pipe", (int)getpid());
     (void)unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -493,7 +493,7 @@ TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
     weir_channel *server = NULL;
     int err = 0;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
                                               .init_child = init_nothing,
@@ -501,7 +501,7 @@ TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
                           &server),
         0);
     assert_int_equal(err, -EINVAL);
-    assert_true(messages_last_contains("does not listen yet"));
+    assert_true(log_capture_last_contains("does not listen yet"));
     service_stop(server);
 }
 
@@ -513,7 +513,7 @@ TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "inproc:restart"));
     weir_channel *kept;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_server_restart(server, NULL, NULL), -EINVAL);
     assert_int_equal(
         weir_server_restart(inproc, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
@@ -535,7 +535,7 @@ TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     greet(server);
     for (unsigned n = 1; failed && n < 500; n++) {
         weir_promise *done = NULL;
@@ -590,7 +590,7 @@ TEST_EACH_LOOP(restart, survives_each_call_that_fails)
     struct host other;
     weir_channel *server;
 
-    messages_catch();
+    log_capture_start();
     faults_install(); /* no thread of this group's runs yet */
     host_open(&other, (enum backend_id)(host->backend - backends));
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
@@ -600,7 +600,7 @@ TEST_EACH_LOOP(restart, survives_each_call_that_fails)
     service_stop(server);
     host_close(&other);
     host_end(host);
-    global_settle();
+    global_executor_stop();
     faults_remove();
 }
 
@@ -753,7 +753,7 @@ TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
     struct service service = {0};
     weir_channel *server = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         service_try(&service,
                     WEIR_SERVER_OPTIONS(.boss = host->group, .address = "unix:/no/such",
@@ -872,7 +872,7 @@ TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
     weir_channel *server;
     weir_promise *done;
 
-    messages_catch();
+    log_capture_start();
     manager_open(&manager);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))));
@@ -891,7 +891,7 @@ TEST_EACH_LOOP(restart, that_cannot_start_is_told_to_the_manager)
     struct manager manager;
     weir_channel *server;
 
-    messages_catch();
+    log_capture_start();
     manager_open(&manager);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     assert_int_equal(
@@ -930,7 +930,7 @@ TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
     weir_channel *server;
     weir_promise *done;
 
-    messages_catch();
+    log_capture_start();
     manager_open(&manager);
     slow.socket = manager.socket;
     slow.as_ever = weir__sys.send;
@@ -954,7 +954,7 @@ TEST_EACH_LOOP(restart, goes_on_if_the_new_process_crashes_when_it_is_ready)
     struct service service = {0};
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 2; i++) { /* a failed restart may be followed by another one */
         weir_promise *done =
             restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host), .extra_env = crashes));
@@ -983,7 +983,7 @@ static void await_message(const char *text)
 {
     int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
 
-    while (!messages_last_contains(text)) {
+    while (!log_capture_last_contains(text)) {
         assert_true(weir__monotonic_now() < deadline_ns);
         weir__thread_sleep(weir_ms(1));
     }
@@ -1001,7 +1001,7 @@ static void probation_begin(struct probation *probation)
 static void probation_init(struct probation *probation, const struct host *host)
 {
     memset(probation, 0, sizeof(*probation));
-    messages_catch();
+    log_capture_start();
     weir_log_set_level(WEIR_LOG_INFO);
     manager_open(&probation->manager);
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &probation->clock), 0);
@@ -1047,7 +1047,7 @@ TEST_EACH_LOOP(restart, goes_on_if_the_new_process_ends_in_its_probation)
     assert_int_equal(result_of(probation.done), -ECHILD);
     assert_string_equal(weir_promise_detail(probation.done),
                         "the new process was killed by signal 9 4000 ms after it was ready");
-    assert_true(messages_last_contains("this process goes on"));
+    assert_true(log_capture_last_contains("this process goes on"));
     assert_hears(&probation.manager, "[READY=1]");
     assert_null(strstr(probation.manager.heard, "MAINPID"));
     for (int i = 0; i < 3; i++)

@@ -11,7 +11,7 @@
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/child.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/seccomp.h"
 #include "support/test.h"
@@ -48,31 +48,32 @@ static void serve_on_epoll(void)
     weir_channel *server;
     int visitor;
 
-    messages_catch();
+    log_capture_start();
     seccomp_refuse(calls[filtered].number, filtered_with);
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2), &group), 0);
     assert_int_equal(weir_loop_io(weir_group_at(group, 0)), WEIR_IO_EPOLL);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains(calls[filtered].name);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains(calls[filtered].name);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     visitor = visitor_come(server);
     visitor_greet(visitor, "x");
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
-    global_settle(); /* a child's _exit does not wait for its thread, and TSan reports that */
+    global_executor_stop(); /* a child's _exit does not wait for its thread, and TSan reports that
+                             */
 }
 
 static void be_refused(void)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     seccomp_refuse(calls[filtered].number, filtered_with);
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING), &group),
                      -filtered_with);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_messages_last_contains(calls[filtered].name);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_log_contains(calls[filtered].name);
 }
 
 #ifdef WEIR_WITH_URING

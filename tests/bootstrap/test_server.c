@@ -47,7 +47,7 @@ TEST_EACH_LOOP(server, serves_who_comes)
         visitor_greet(visitors[i], "good morning");
     for (int i = 0; i < 3; i++)
         visitor_leave(visitors[i]);
-    assert_true(tally_await(&service.closed, 3));
+    assert_true(call_counter_await(&service.closed, 3));
     service_stop(server);
 }
 
@@ -70,16 +70,16 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     weir_server_options options;
     weir_group *group = host->group;
 
-    messages_catch();
+    log_capture_start();
     options = *WEIR_SERVER_OPTIONS();
     assert_int_equal(refused(&options), -EINVAL);
-    assert_true(messages_last_contains("there is no group"));
+    assert_true(log_capture_last_contains("there is no group"));
 #define REFUSED(...) \
     refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, __VA_ARGS__))
     assert_int_equal(REFUSED(.backlog = 1), -EINVAL);
-    assert_true(messages_last_contains("there is no address"));
+    assert_true(log_capture_last_contains("there is no address"));
     assert_int_equal(REFUSED(.address = "localhost:8007"), -EINVAL);
-    assert_true(messages_last_contains("localhost:8007: is no address"));
+    assert_true(log_capture_last_contains("localhost:8007: is no address"));
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .acceptors = -1), -EINVAL);
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .backlog = -1), -EINVAL);
     assert_int_equal(REFUSED(.address = "inproc:x", .acceptors = 2), -EINVAL);
@@ -87,30 +87,30 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
         REFUSED(.address = "127.0.0.1:0", .options = WEIR_CHANNEL_OPTIONS(.reads_per_turn = -1)),
         -EINVAL);
     assert_int_equal(REFUSED(.address = TOO_LONG), -ENAMETOOLONG);
-    assert_true(messages_last_contains("is no address"));
+    assert_true(log_capture_last_contains("is no address"));
     assert_int_equal(REFUSED(.address = "unix:@x", .acceptors = 2), -EINVAL);
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .kind = WEIR_KIND_SEQPACKET), -EAFNOSUPPORT);
-    assert_true(messages_last_contains("no channels of that kind"));
+    assert_true(log_capture_last_contains("no channels of that kind"));
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .kind = WEIR_KIND_DATAGRAM), -EINVAL);
-    assert_true(messages_last_contains("no connections"));
+    assert_true(log_capture_last_contains("no connections"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0")),
                      -EINVAL);
-    assert_true(messages_last_contains("there is no init_child"));
+    assert_true(log_capture_last_contains("there is no init_child"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
                                                  .kind = WEIR_KIND_DATAGRAM)),
                      -EINVAL);
-    assert_true(messages_last_contains("there is no init_server"));
+    assert_true(log_capture_last_contains("there is no init_server"));
 }
 
 TEST(server, refuses_a_group_that_has_no_loops)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
                                                  .init_child = service_init)),
                      -EINVAL);
-    assert_true(messages_last_contains("no executor for a tcp"));
+    assert_true(log_capture_last_contains("no executor for a tcp"));
     end_group(group);
 }
 
@@ -192,7 +192,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "x");
-    assert_true(tally_await(&given.service.opened, 1));
+    assert_true(call_counter_await(&given.service.opened, 1));
     assert_int_equal(given.options.high_mark, 16 << 10);
     assert_int_equal(given.nodelay, 0); /* in the order given: the last one holds */
     assert_ptr_equal(given.greeting, text);
@@ -210,7 +210,7 @@ TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_o
     weir_channel *server = start_on(host->group, &service);
     int visitor;
 
-    messages_catch();
+    log_capture_start();
     visitor = visitor_come(server);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
@@ -290,7 +290,7 @@ TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
 
     visitor_greet(visitor, "x");
     visitor_leave(visitor);
-    assert_true(tally_await(&dump.service.closed, 1));
+    assert_true(call_counter_await(&dump.service.closed, 1));
     assert_non_null(strstr(dump.text, "echo <-> a <-> b <-> c <-> d <-> dumper"));
     service_stop(server);
 }
@@ -299,7 +299,7 @@ TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
 
 struct listening {
     struct service service;
-    struct tally seen;
+    struct call_counter seen;
     int err;
 };
 
@@ -308,7 +308,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     struct listening *listening = *(struct listening **)weir_ctx_state(ctx);
 
     if (weir_channel_of(msg) != NULL)
-        tally_add(&listening->seen);
+        call_counter_add(&listening->seen);
     weir_fire_read(ctx, msg);
 }
 
@@ -343,7 +343,7 @@ TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
     struct listening listening = {.err = -EXDEV};
     weir_channel *server = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         service_try(&listening.service,
                     WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener),
@@ -364,9 +364,9 @@ TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
     weir_channel *server = start_on(host->group, &service);
     int visitor;
 
-    messages_catch();
-    errand_on(host->loop, fail_there, server);
-    assert_true(messages_last_contains("no descriptor is left"));
+    log_capture_start();
+    run_on_executor(host->loop, fail_there, server);
+    assert_true(log_capture_last_contains("no descriptor is left"));
     assert_true(weir_channel_is_open(server));
     visitor = visitor_come(server);
     visitor_greet(visitor, "x");
@@ -423,7 +423,7 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     weir_address address;
     weir_promise *started;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     (void)weir_address_format(&address, taken, sizeof(taken));
     assert_int_equal(weir_promise_create(NULL, &started), 0);
@@ -437,7 +437,7 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     assert_int_equal(weir_promise_sync(started, PATIENCE_NS), -EADDRINUSE);
     (void)snprintf(sentence, sizeof(sentence), "cannot listen on %s: ", taken);
     assert_non_null(strstr(weir_promise_detail(started), sentence));
-    assert_true(messages_last_contains("cannot listen: "));
+    assert_true(log_capture_last_contains("cannot listen: "));
     assert_int_equal(descriptors_open(), descriptors); /* all of it, by then */
     assert_false(weir_channel_is_open(second));
     weir_channel_release(second);
@@ -545,7 +545,7 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
     weir_promise *started;
     weir_channel *server = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
     assert_int_equal(
@@ -599,10 +599,10 @@ TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
     struct errand errand = {.host = host};
     int visitor;
 
-    errand_on(host->loop, start_there, &errand);
+    run_on_executor(host->loop, start_there, &errand);
     assert_int_equal(errand.err, -EDEADLK);
     assert_int_equal(weir_promise_create(NULL, &errand.started), 0);
-    errand_on(host->loop, start_later_there, &errand);
+    run_on_executor(host->loop, start_later_there, &errand);
     assert_int_equal(errand.err, 0);
     assert_int_equal(weir_promise_sync(errand.started, PATIENCE_NS), 0);
     visitor = visitor_come(errand.server);
@@ -619,7 +619,7 @@ TEST_EACH_LOOP(server, fails_on_a_group_that_has_ended)
     struct service service = {0};
     weir_channel *server = NULL;
 
-    messages_catch();
+    log_capture_start();
     host_end(host);
     assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = host->group), &server),
                      WEIR_EREJECTED);
@@ -636,14 +636,14 @@ TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &workers), 0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_group_shutdown(workers, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_group_await_termination(workers, PATIENCE_NS), 0);
     visitor = visitor_come(server);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
     assert_true(weir_channel_is_open(server));
-    assert_true(messages_count(WEIR_LOG_WARN) > 0);
+    assert_true(log_capture_count(WEIR_LOG_WARN) > 0);
     service_stop(server);
     weir_group_release(workers);
 }
@@ -673,7 +673,7 @@ TEST_EACH_LOOP(server, survives_every_failed_allocation_at_its_start)
     size_t descriptors = descriptors_open();
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++) {
         weir_channel *other = NULL;
         int err;

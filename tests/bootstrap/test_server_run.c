@@ -87,7 +87,7 @@ static void signal_again(void *arg, int status)
 {
     struct service *service = arg;
 
-    if (status == 0 && tally_await(&service->drained, 1))
+    if (status == 0 && call_counter_await(&service->drained, 1))
         (void)kill(getpid(), SIGINT);
 }
 
@@ -165,7 +165,7 @@ TEST_EACH_LOOP(run, survives_every_failed_allocation)
 {
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++) {
         struct service service = {0};
         struct host other;

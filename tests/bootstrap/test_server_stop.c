@@ -81,7 +81,7 @@ struct request {
     struct service service; /* first: it is the user_data */
     struct gate gate;
     weir_group *elsewhere;
-    struct tally begun;
+    struct call_counter begun;
 };
 
 struct request_state {
@@ -119,7 +119,7 @@ static void on_question(weir_ctx *ctx, weir_msg *msg)
     state->question = msg;
     if (weir_ctx_offload(ctx, state->request->elsewhere, think, on_answer, state->request) < 0)
         weir_close(ctx, NULL);
-    tally_add(&state->request->begun);
+    call_counter_add(&state->request->begun);
 }
 
 static void on_request_draining(weir_ctx *ctx)
@@ -158,7 +158,7 @@ TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
     int busy = visitor_come(server), idle = visitor_come(server);
 
     visitor_say(busy, "what is the answer?");
-    assert_true(tally_await(&request.begun, 1));
+    assert_true(call_counter_await(&request.begun, 1));
     assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
     visitor_hear_end(idle); /* which says that the draining has begun */
     gate_open(&request.gate);
@@ -191,7 +191,7 @@ TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
     int64_t start_ns;
     int visitor;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
@@ -199,10 +199,10 @@ TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
     visitor_greet(visitor, "x");
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(300)), 0);
-    assert_true(tally_await(&service.drained, 1));
+    assert_true(call_counter_await(&service.drained, 1));
     visitor_hear_end(visitor);
     assert_true(since(start_ns) >= weir_ms(300));
-    assert_true(tally_await(&service.closed, 1));
+    assert_true(call_counter_await(&service.closed, 1));
     assert_int_equal(service.drained.calls, 1);
     visitor_leave(visitor);
     weir_channel_release(server);
@@ -240,7 +240,7 @@ TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
 {
     int tries = 0;
 
-    messages_catch();
+    log_capture_start();
     while (time_the_abort(host) >= weir_ms(490))
         assert_true(++tries < 5);
 }
@@ -309,7 +309,7 @@ TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
                  *client = NULL;
     struct stopping stopping = {.server = server};
 
-    errand_on(host->loop, stop_there, &stopping);
+    run_on_executor(host->loop, stop_there, &stopping);
     assert_int_equal(stopping.stop_err, -EDEADLK);
     assert_int_equal(stopping.run_err, -EDEADLK);
     assert_int_equal(weir_server_stop(server, -1, 0), -EINVAL);
@@ -330,14 +330,14 @@ TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     int visitor = visitor_come(server);
 
-    messages_catch();
+    log_capture_start();
     visitor_greet(visitor, "x");
     gate_hold(&gate, host->loop);
     assert_int_equal(weir_server_stop(server, 0, weir_ms(100)), -ETIMEDOUT);
     gate_open(&gate); /* it comes back after all, and has no time left */
     visitor_hear_end(visitor);
     visitor_leave(visitor);
-    assert_true(tally_await(&service.closed, 1));
+    assert_true(call_counter_await(&service.closed, 1));
     assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
     weir_channel_release(server);
     release_late(host->group);

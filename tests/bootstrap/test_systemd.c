@@ -88,7 +88,7 @@ static int status_of(int (*fn)(void))
 TEST(systemd, hands_over_descriptors_with_names)
 {
     assert_int_equal(status_of(take_two), 0);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(status_of(take_what_is_not_there), 0);
 }
 
@@ -113,11 +113,11 @@ TEST(systemd, says_in_words_what_is_no_number)
     weir_systemd_listener listener;
     int64_t interval_ns;
 
-    messages_catch();
+    log_capture_start();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         announce(NULL, wrong[i], NULL);
         assert_int_equal(weir_systemd_listeners(&listener, 1, true), -EINVAL);
-        assert_true(messages_last_contains("is not a number"));
+        assert_true(log_capture_last_contains("is not a number"));
     }
     announce("nobody", "1", NULL);
     assert_int_equal(weir_systemd_listeners(&listener, 1, true), -EINVAL);
@@ -169,11 +169,11 @@ TEST(systemd, hears_how_we_fare)
     assert_int_equal(weir_systemd_notify("STOPPING=1"), 1);
     assert_told(manager, "STOPPING=1");
     (void)close(manager);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -ECONNREFUSED);
     (void)unlink(path);
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -ENOENT);
-    assert_true(messages_last_contains("cannot be told"));
+    assert_true(log_capture_last_contains("cannot be told"));
     (void)setenv("NOTIFY_SOCKET", "nowhere", 1);
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -EINVAL);
     (void)unsetenv("NOTIFY_SOCKET");
@@ -203,7 +203,7 @@ TEST(systemd, notification_survives_each_call_that_fails)
 
     (void)snprintf(path, sizeof(path), "@weir-test-notify-%d", getpid());
     manager = listen_at(path);
-    messages_catch();
+    log_capture_start();
     descriptors = descriptors_open();
     faults_install();
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {

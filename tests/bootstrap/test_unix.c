@@ -39,7 +39,7 @@ static bool has_file(void)
 
 /* ---- a client ---- */
 
-static struct tally answered; /* by what was asked */
+static struct call_counter answered; /* by what was asked */
 
 static weir_buf *bytes_of(weir_msg *msg)
 {
@@ -59,7 +59,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
     (void)ctx;
     if (weir_buf_readable(buf) == 5 && memcmp(weir_buf_bytes(buf), "hello", 5) == 0)
-        tally_add(&answered);
+        call_counter_add(&answered);
     weir_msg_release(msg);
 }
 
@@ -75,13 +75,13 @@ static weir_channel *ask(struct host *host, enum weir_kind kind)
 {
     weir_channel *client;
 
-    answered = (struct tally){0};
+    answered = (struct call_counter){0};
     assert_int_equal(
         weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .address = address,
                                                      .kind = kind, .init = init_client),
                                  &client),
         0);
-    assert_true(tally_await(&answered, 1));
+    assert_true(call_counter_await(&answered, 1));
     return client;
 }
 
@@ -176,12 +176,12 @@ TEST_EACH_LOOP(unix, has_no_patience_with_a_file_that_is_no_socket)
     choose_path();
     file = open(address + strlen("unix:"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     close(file);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(service_try(&service,
                                  WEIR_SERVER_OPTIONS(.boss = host->group, .address = address),
                                  &server),
                      -EEXIST);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_true(has_file());
     unlink(address + strlen("unix:"));
 }

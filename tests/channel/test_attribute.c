@@ -89,7 +89,7 @@ TEST(attribute, stays_the_callers_if_there_is_no_memory)
 struct racer {
     weir_channel *channel;
     weir_attribute *keys;
-    struct tally done;
+    struct call_counter done;
     _Atomic unsigned winners;
 };
 
@@ -102,7 +102,7 @@ static void race(void *arg, int status)
     for (int i = 0; i < KEYS; i++)
         if (weir_attribute_set_if_absent(racer->channel, &racer->keys[i], &mine) == &mine)
             atomic_fetch_add(&racer->winners, 1);
-    tally_add(&racer->done);
+    call_counter_add(&racer->done);
 }
 
 TEST(attribute, has_one_value_however_many_threads_set_it)
@@ -118,7 +118,7 @@ TEST(attribute, has_one_value_however_many_threads_set_it)
         racer.channel = rig.channel;
         for (size_t i = 0; i < 4; i++)
             assert_int_equal(weir_execute(weir_group_at(group, i), race, &racer), 0);
-        assert_true(tally_await(&racer.done, 4));
+        assert_true(call_counter_await(&racer.done, 4));
         assert_int_equal(atomic_load(&racer.winners), KEYS);
         rig_close(&rig);
     }

@@ -117,7 +117,7 @@ TEST(broadcast, leaves_it_to_each_member_to_hear_of_a_failure_that_nobody_waits_
 {
     struct hall hall;
 
-    messages_catch();
+    log_capture_start();
     open_hall(&hall, 2);
     room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
     weir_channel_group_write_and_flush(hall.group, text_msg("x"), NULL, NULL, NULL);
@@ -276,15 +276,15 @@ TEST(broadcast, does_nothing_for_a_promise_that_is_complete)
 {
     struct hall hall;
 
-    messages_catch();
+    log_capture_start();
     open_hall(&hall, 1);
     assert_int_equal(weir_promise_cancel(hall.done), 0);
     weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 0);
     weir_promise_release(hall.done);
     assert_int_equal(weir_promise_create_completed(NULL, 0, NULL, &hall.done), 0);
     weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
     assert_wire(&hall.room, 0, "");
     close_hall(&hall);
 }
@@ -417,7 +417,7 @@ TEST(broadcast, leaves_the_marks_as_they_were)
     weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
     assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
     for (size_t i = 0; i < 2; i++)
-        errand_on(weir_group_at(crowd.loops, i), nothing, NULL);
+        run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
     for (size_t i = 0; i < 2 * EACH; i++) {
         assert_int_equal(weir_channel_pending_bytes(crowd.room.members[i]), 0);
         assert_true(weir_channel_is_writable(crowd.room.members[i]));
@@ -447,7 +447,7 @@ TEST(broadcast, that_is_cancelled_spares_those_whose_loop_has_not_begun)
     assert_int_equal(weir_promise_cancel(crowd.done), 0);
     let_go(&crowd);
     for (size_t i = 0; i < 2; i++)
-        errand_on(weir_group_at(crowd.loops, i), nothing, NULL);
+        run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
     assert_all_got(&crowd.room, "");
     assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
     close_crowd(&crowd);
@@ -480,7 +480,7 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
     weir_executor *loop = weir_group_at(loops, 0);
     struct room room;
     struct gate gate = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     uint32_t queued = 0;
     weir_promise *done;
 
@@ -489,14 +489,14 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
         (void)room_admit(&room, loop, NULL, NULL);
     assert_int_equal(weir_promise_create(NULL, &done), 0);
     gate_hold(&gate, loop);
-    while (weir_execute(loop, tally_task, &tally) == 0)
+    while (weir_execute(loop, call_counter_task, &counter) == 0)
         queued++;
     weir_channel_group_write_and_flush(room.group, text_msg("x"), done, NULL, NULL);
     assert_int_equal(weir_promise_sync(done, PATIENCE_NS), WEIR_EFULL);
     assert_non_null(strstr(weir_promise_detail(done), "3 of 3 failed: "));
     gate_open(&gate);
-    assert_true(tally_await(&tally, queued));
-    errand_on(loop, nothing, NULL);
+    assert_true(call_counter_await(&counter, queued));
+    run_on_executor(loop, nothing, NULL);
     assert_int_equal(weir_channel_pending_bytes(room.members[0]), 0);
     weir_promise_release(done);
     room_close(&room, NULL);
@@ -544,7 +544,7 @@ TEST(broadcast, without_memory_is_reported)
     bool failed = true;
     unsigned n;
 
-    messages_catch();
+    log_capture_start();
     for (n = 1; failed; n++)
         broadcast_without_memory(n, true, &failed);
     assert_in_range(n, 5, 30); /* the receivers; a promise, a view for each */
@@ -572,7 +572,7 @@ TEST(broadcast, without_memory_to_post_it_is_still_made)
 {
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++)
         post_without_memory(n, &failed);
 }
@@ -585,14 +585,14 @@ struct storm {
     weir_group *loops;
     weir_channel_group *group;
     struct diary diary;
-    struct tally completed;
+    struct call_counter completed;
     _Atomic uint32_t asked;
 };
 
 static void count_completed(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
 static void shout(void *arg)
@@ -648,7 +648,7 @@ TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
     weir__thread threads[4];
 
     memset(&storm, 0, sizeof(storm));
-    messages_catch();
+    log_capture_start();
     diary_open(&storm.diary);
     storm.loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     assert_int_equal(weir_channel_group_create(NULL, &storm.group), 0);
@@ -658,7 +658,7 @@ TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
     for (int i = 0; i < 4; i++)
         weir__thread_join(&threads[i]);
     weir_channel_group_abort(storm.group, NULL, NULL, NULL);
-    assert_true(tally_await(&storm.completed, storm.asked));
+    assert_true(call_counter_await(&storm.completed, storm.asked));
     end_group(storm.loops);
     weir_channel_group_release(storm.group);
     diary_close(&storm.diary);

@@ -134,7 +134,7 @@ TEST(channel, can_be_waited_for)
     rig_open_started(&rig, NULL, NULL);
     waiter.channel = rig.channel;
     weir_channel_abort(rig.channel, NULL);
-    errand_elsewhere(wait_closed, &waiter);
+    run_on_other_thread(wait_closed, &waiter);
     assert_int_equal(waiter.result, 0);
     rig_close(&rig);
 }

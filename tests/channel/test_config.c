@@ -81,11 +81,11 @@ TEST(config, refuses_nonsense)
     const unsigned count = sizeof(nonsense) / sizeof(nonsense[0]);
     weir__config *config;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(weir__config_create(&nonsense[i], &config), -EINVAL);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), count);
-    assert_true(messages_last_contains("socket_option_count is not that of socket_options"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), count);
+    assert_true(log_capture_last_contains("socket_option_count is not that of socket_options"));
 }
 
 TEST(config, copies_socket_options)

@@ -329,7 +329,7 @@ static void open_stuck(struct rig *rig, const struct wire_options *wire,
     rig->wire->room = 0;
     rig_write(rig, "stuck", "stuck");
     diary_clear(&rig->diary);
-    messages_catch();
+    log_capture_start();
 }
 
 static weir_promise *begin_to_close(struct rig *rig)
@@ -355,9 +355,9 @@ TEST(life, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
                              "a.unregistered a.removed a.deinit");
     assert_string_equal(weir_promise_detail(closed),
                         "the peer took none of the last 5 bytes for 30 s after the close");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains("127.0.0.1:2");
-    assert_messages_last_contains(weir_promise_detail(closed));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains("127.0.0.1:2");
+    assert_log_contains(weir_promise_detail(closed));
     weir_promise_release(closed);
     rig_close(&rig);
 }
@@ -444,7 +444,7 @@ TEST(life, lingering_gives_up_on_data_that_is_not_acknowledged)
 
     rig_open_started(&rig, &(struct wire_options){.acknowledges = true},
                      WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_OFF));
-    messages_catch();
+    log_capture_start();
     rig.wire->unacknowledged = 10;
     closed = rig_promise(&rig, "closed");
     weir_channel_close(rig.channel, closed);
@@ -520,7 +520,7 @@ TEST(life, an_error_that_it_survives_is_an_event)
     struct rig rig;
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     weir__channel_troubled(rig.channel, -EMFILE, "no more descriptors");
     assert_diary(&rig.diary, "a.error(EMFILE)");
     assert_true(weir_channel_is_open(rig.channel));
@@ -586,10 +586,10 @@ TEST(life, an_error_of_the_transport_is_an_event_and_ends_the_channel)
     rig_close(&rig);
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     weir__channel_failed(rig.channel, -EIO, "it broke");
     assert_diary(&rig.diary, "a.error(EIO) CLOSE");
-    assert_true(messages_last_contains("it broke"));
+    assert_true(log_capture_last_contains("it broke"));
     rig_close(&rig);
 }
 
@@ -597,19 +597,19 @@ TEST(life, an_error_at_the_tail_closes_unless_it_is_to_stay_open)
 {
     struct rig rig;
 
-    messages_catch();
+    log_capture_start();
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
     weir_pipeline_fire_error(rig.pipeline, -EPROTO, "nonsense");
     assert_diary(&rig.diary, "a.error(EPROTO)");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_true(messages_last_contains("nonsense"));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_true(log_capture_last_contains("nonsense"));
     assert_true(weir_channel_is_open(rig.channel));
     rig_close(&rig);
 
     rig_open_started(&rig, NULL, NULL);
     weir_pipeline_fire_error(rig.pipeline, -ECONNRESET, NULL); /* no news */
     assert_diary(&rig.diary, "a.error(ECONNRESET) a.close FIN");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     rig_close(&rig);
 }
 
@@ -619,16 +619,16 @@ TEST(life, errors_at_the_tail_are_limited_for_each_kind)
     struct rig rig;
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 100; i++)
         weir_pipeline_fire_error(rig.pipeline, -EDOM, "again");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 10);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 10);
     for (int i = 0; i < 100; i++) {
         weir_pipeline_fire_error(rig.pipeline, -ERANGE, "and again");
         weir_pipeline_fire_error(rig.pipeline, WEIR_EFULL, "and once more");
         weir_pipeline_fire_error(rig.pipeline, -5000 - i, "of no kind");
     }
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 40);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 40);
     rig_close(&rig);
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
@@ -695,7 +695,7 @@ TEST(life, draining_closes_listeners_before_the_others_hear_of_it)
                          0);
         weir_group_register(group, channels[i], NULL);
     }
-    errand_on(weir_group_at(group, 0), nothing, NULL);
+    run_on_executor(weir_group_at(group, 0), nothing, NULL);
     diary_clear(&diary);
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(50)), 0);
     assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);

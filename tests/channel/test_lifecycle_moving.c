@@ -8,7 +8,7 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
@@ -149,7 +149,7 @@ TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
     weir_promise *left;
 
     open_leaving(&rig, &left);
-    messages_catch();
+    log_capture_start();
     stepper_advance(&rig.stepper, weir_seconds(30));
     assert_diary(&rig.diary, "RESET CLOSE left=ok sent=ETIMEDOUT sent=ETIMEDOUT a.inactive "
                              "a.unregistered a.removed a.deinit");
@@ -277,13 +277,13 @@ static void register_it(void *arg)
 /* By a thread that is not the old loop's. */
 static void register_from_elsewhere(weir_channel *channel, struct stepper *loop, weir_promise *done)
 {
-    errand_elsewhere(register_it, &(struct registration){channel, loop->executor, done, 0});
+    run_on_other_thread(register_it, &(struct registration){channel, loop->executor, done, 0});
 }
 
 /* The channel's own task makes the move, on the global executor. */
 static void await_move(struct stepper *loop, weir_promise *done)
 {
-    global_settle();
+    global_executor_stop();
     (void)stepper_run(loop);
     assert_true(weir_promise_is_done(done));
 }
@@ -348,7 +348,8 @@ static bool move_without_memory(struct stepper *other, unsigned nth)
     bool has_failed;
 
     open_left_behind(&rig);
-    errand_elsewhere(register_it, &(struct registration){rig.channel, other->executor, came, nth});
+    run_on_other_thread(register_it,
+                        &(struct registration){rig.channel, other->executor, came, nth});
     await_move(other, came);
     has_failed = test_memory_failed();
     test_memory_fail_at(0);
@@ -368,7 +369,7 @@ TEST(life, a_move_from_a_loop_that_has_ended_may_want_memory)
     struct stepper other = stepper_open();
     unsigned nth = 1;
 
-    messages_catch();
+    log_capture_start();
     while (move_without_memory(&other, nth))
         nth++;
     assert_true(nth > 1);

@@ -8,7 +8,7 @@
 
 #include "support/channel/test_channel.h"
 #include "support/executor/gate.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
 #include "support/memory.h"
@@ -20,7 +20,7 @@ struct job {
     weir_ctx *ctx;
     int err;
     void *result;
-    struct tally done;
+    struct call_counter done;
 };
 
 static void *work(void *arg)
@@ -40,7 +40,7 @@ static void done(weir_ctx *ctx, int err, void *result, void *arg)
     job->ctx = ctx;
     job->err = err;
     job->result = result;
-    tally_add(&job->done);
+    call_counter_add(&job->done);
 }
 
 static weir_ctx *ctx_of(struct rig *rig)
@@ -56,7 +56,7 @@ static void nothing(void *arg)
 /* What the group has done is back on the loop. */
 static void come_back(struct rig *rig, weir_group *group)
 {
-    errand_on(weir_group_at(group, 0), nothing, NULL);
+    run_on_executor(weir_group_at(group, 0), nothing, NULL);
     rig_run(rig);
 }
 
@@ -137,7 +137,7 @@ TEST(offload, comes_back_somewhere_if_the_loop_has_ended)
     weir_channel_release(rig.channel);
     stepper_close(&rig.stepper);
     gate_open(&job.gate);
-    assert_true(tally_await(&job.done, 1));
+    assert_true(call_counter_await(&job.done, 1));
     assert_null(job.ctx);
     end_group(group);
     diary_close(&rig.diary);
@@ -213,7 +213,7 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     (void)rig_receive(&rig, "1");
     assert_true(gate_await_arrivals(&kept.gate, 1));
     gate_open(&kept.gate);
-    assert_true(tally_await(&kept.done, 1));
+    assert_true(call_counter_await(&kept.done, 1));
     assert_ptr_equal(kept.returned_on, weir_group_at(home, 0));
     assert_non_null(kept.ctx);
 
@@ -223,12 +223,12 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     weir_channel_abort(rig.channel, NULL);
     rig_run(&rig);
     come_back(&rig, home); /* it has heard that the channel ends */
-    errand_on(weir_group_at(home, 0), nothing, NULL);
+    run_on_executor(weir_group_at(home, 0), nothing, NULL);
     gate_open(&removed.gate);
-    assert_true(tally_await(&removed.done, 1));
+    assert_true(call_counter_await(&removed.done, 1));
     assert_null(removed.ctx);
     assert_ptr_equal(removed.returned_on, weir_group_at(home, 0));
-    errand_on(weir_group_at(home, 0), nothing, NULL);
+    run_on_executor(weir_group_at(home, 0), nothing, NULL);
     rig_close(&rig);
     end_group(home);
     end_group(work_group);
@@ -253,11 +253,11 @@ TEST(offload, of_a_handler_whose_executor_has_ended_keeps_no_channel)
     assert_true(gate_await_arrivals(&job.gate, 1));
     end_group(home);
     gate_open(&job.gate);
-    assert_true(tally_await(&job.done, 1));
+    assert_true(call_counter_await(&job.done, 1));
     weir_channel_abort(rig.channel, NULL);
     for (int i = 0; i < 4; i++) {
         rig_run(&rig);
-        global_settle();
+        global_executor_stop();
     }
     assert_int_equal(weir_pipeline_count(rig.pipeline), 0);
     assert_false(weir__channel_has(rig.channel, WEIR__MEMBER));

@@ -9,7 +9,7 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
 #include "support/executor/run_on_thread.h"
@@ -129,9 +129,9 @@ TEST(operation, from_elsewhere_is_done_on_the_loop_in_order)
 
     rig_open_started(&rig, NULL, NULL);
     stranger = stranger_at(&rig);
-    errand_elsewhere(do_write, &stranger);
-    errand_elsewhere(do_write_and_flush, &stranger);
-    errand_elsewhere(do_close, &stranger);
+    run_on_other_thread(do_write, &stranger);
+    run_on_other_thread(do_write_and_flush, &stranger);
+    run_on_other_thread(do_close, &stranger);
     assert_diary(&rig.diary, "");
     rig_run(&rig);
     assert_diary(&rig.diary, "a.write(x) a.write(x) a.flush FLUSH a.close FIN");
@@ -147,7 +147,7 @@ TEST(operation, of_every_kind_can_come_from_elsewhere)
     rig_open_started(&rig, NULL, NULL);
     stranger = stranger_at(&rig);
     stranger.done = rig_promise(&rig, "done");
-    errand_elsewhere(do_everything_else, &stranger);
+    run_on_other_thread(do_everything_else, &stranger);
     assert_diary(&rig.diary, "");
     rig_run(&rig);
     assert_diary(
@@ -168,7 +168,7 @@ TEST(operation, counts_a_write_when_it_is_submitted)
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.high_mark = WEIR__OUTBOUND_COST));
     stranger = stranger_at(&rig);
     assert_true(weir_channel_is_writable(rig.channel));
-    errand_elsewhere(do_write_and_flush, &stranger);
+    run_on_other_thread(do_write_and_flush, &stranger);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), WEIR__OUTBOUND_COST + 1);
     assert_false(weir_channel_is_writable(rig.channel));
     rig_run(&rig);
@@ -186,7 +186,7 @@ TEST(operation, refuses_a_write_beyond_the_cap_at_once)
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.write_cap = WEIR__OUTBOUND_COST));
     stranger = stranger_at(&rig);
     stranger.done = rig_promise(&rig, "done");
-    errand_elsewhere(do_write, &stranger);
+    run_on_other_thread(do_write, &stranger);
     assert_int_equal(weir_promise_result(stranger.done), WEIR_EFULL);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
     weir_promise_release(stranger.done);
@@ -195,27 +195,27 @@ TEST(operation, refuses_a_write_beyond_the_cap_at_once)
 
 TEST(operation, wakes_the_loop_to_flush_but_not_to_write)
 {
-    struct sleeper sleeper;
+    struct manual_fixture fixture;
     struct rig rig;
     struct stranger stranger;
     uint32_t wakeups;
 
-    sleeper_open(&sleeper);
+    manual_fixture_open(&fixture);
     rig_open(&rig);
-    weir_channel_register(rig.channel, sleeper.executor, NULL);
-    (void)sleeper_run(&sleeper);
+    weir_channel_register(rig.channel, fixture.executor, NULL);
+    (void)manual_fixture_run(&fixture);
     stranger = stranger_at(&rig);
-    wakeups = sleeper_wakeups(&sleeper);
-    errand_elsewhere(do_write, &stranger);
-    assert_int_equal(sleeper_wakeups(&sleeper), wakeups);
-    errand_elsewhere(do_flush, &stranger);
-    assert_int_equal(sleeper_wakeups(&sleeper), wakeups + 1);
-    (void)sleeper_run(&sleeper);
+    wakeups = manual_fixture_wakeups(&fixture);
+    run_on_other_thread(do_write, &stranger);
+    assert_int_equal(manual_fixture_wakeups(&fixture), wakeups);
+    run_on_other_thread(do_flush, &stranger);
+    assert_int_equal(manual_fixture_wakeups(&fixture), wakeups + 1);
+    (void)manual_fixture_run(&fixture);
     assert_sent(&rig, "x");
     weir_channel_abort(rig.channel, NULL);
-    (void)sleeper_run(&sleeper);
+    (void)manual_fixture_run(&fixture);
     rig_close(&rig);
-    sleeper_close(&sleeper);
+    manual_fixture_close(&fixture);
 }
 
 /* D 66 */
@@ -231,12 +231,12 @@ TEST(operation, that_is_refused_leaves_nothing)
     stepper_close(&other);
     stranger = stranger_at(&rig);
     stranger.done = rig_promise(&rig, "done");
-    errand_elsewhere(do_write_and_flush, &stranger);
+    run_on_other_thread(do_write_and_flush, &stranger);
     assert_int_equal(weir_promise_result(stranger.done), WEIR_EREJECTED);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
     weir_promise_release(stranger.done);
     weir_channel_abort(rig.channel, NULL);
-    global_settle(); /* in the place of the loop */
+    global_executor_stop(); /* in the place of the loop */
     rig_close(&rig);
 }
 
@@ -251,8 +251,8 @@ TEST(operation, with_a_completed_promise_releases_the_message)
     stranger.done = rig_promise(&rig, "done");
     assert_int_equal(weir_promise_cancel(stranger.done), 0);
     diary_clear(&rig.diary);
-    errand_elsewhere(do_write, &stranger);
-    errand_elsewhere(do_write_and_flush, &stranger);
+    run_on_other_thread(do_write, &stranger);
+    run_on_other_thread(do_write_and_flush, &stranger);
     rig_run(&rig);
     assert_diary(&rig.diary, "");
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
@@ -272,7 +272,7 @@ TEST(operation, follows_a_channel_that_has_moved)
     weir_channel_deregister(rig.channel, NULL);
     rig_run(&rig);
     diary_clear(&rig.diary);
-    errand_elsewhere(do_write_and_flush, &stranger); /* to where it was */
+    run_on_other_thread(do_write_and_flush, &stranger); /* to where it was */
     weir_channel_register(rig.channel, other.executor, NULL);
     rig_run(&rig);
     (void)stepper_run(&other);
@@ -297,7 +297,7 @@ TEST(operation, follows_a_channel_also_from_a_loop_that_ends)
     weir_channel_deregister(rig.channel, NULL);
     (void)stepper_run(&old);
     stranger = stranger_at(&rig);
-    errand_elsewhere(do_write_and_flush, &stranger); /* to where it was */
+    run_on_other_thread(do_write_and_flush, &stranger); /* to where it was */
     weir_channel_register(rig.channel, rig.stepper.executor, NULL);
     stepper_close(&old);
     rig_run(&rig);
@@ -315,17 +315,17 @@ TEST(operation, registers_and_moves_from_elsewhere)
     rig_add(&rig, "a");
     stranger = stranger_at(&rig);
     stranger.done = rig_promise(&rig, "1st");
-    errand_elsewhere(do_register, &stranger);
+    run_on_other_thread(do_register, &stranger);
     rig_run(&rig);
     assert_diary(&rig.diary, "ATTACH a.added 1st=ok a.registered a.active a.request_read READ");
     weir_promise_release(stranger.done);
 
-    errand_elsewhere(do_deregister, &stranger);
+    run_on_other_thread(do_deregister, &stranger);
     rig_run(&rig);
     diary_clear(&rig.diary);
     stranger.done = rig_promise(&rig, "2nd");
     stranger.loop = other.executor;
-    errand_elsewhere(do_register, &stranger);
+    run_on_other_thread(do_register, &stranger);
     rig_run(&rig);
     rig_run(&rig);
     (void)stepper_run(&other);
@@ -347,12 +347,12 @@ TEST(operation, changes_options_and_auto_read_from_elsewhere)
 
     rig_open_started(&rig, NULL, NULL);
     stranger = stranger_at(&rig);
-    errand_elsewhere(do_stop_reading, &stranger);
+    run_on_other_thread(do_stop_reading, &stranger);
     assert_false(weir_channel_auto_read(rig.channel));
     assert_true(rig.wire->reads);
     rig_run(&rig);
     assert_diary(&rig.diary, "STOP");
-    errand_elsewhere(do_set_options, &stranger);
+    run_on_other_thread(do_set_options, &stranger);
     assert_int_equal(stranger.result, 0);
     rig_run(&rig);
     weir_channel_get_options(rig.channel, &options);
@@ -370,7 +370,7 @@ TEST(operation, changes_the_pipeline_from_elsewhere)
     stranger = stranger_at(&rig);
     stranger.text = "a";
     stranger.done = rig_promise(&rig, "added");
-    errand_elsewhere(do_add, &stranger);
+    run_on_other_thread(do_add, &stranger);
     assert_int_equal(stranger.result, 0);
     assert_diary(&rig.diary, "");
     rig_run(&rig);
@@ -379,7 +379,7 @@ TEST(operation, changes_the_pipeline_from_elsewhere)
 
     stranger.text = "nobody";
     stranger.done = rig_promise(&rig, "nobody");
-    errand_elsewhere(do_add, &stranger);
+    run_on_other_thread(do_add, &stranger);
     assert_int_equal(stranger.result, 0);
     rig_run(&rig);
     assert_diary(&rig.diary, "s.deinit nobody=ENOENT");
@@ -387,7 +387,7 @@ TEST(operation, changes_the_pipeline_from_elsewhere)
 
     stranger.text = "spy";
     stranger.done = rig_promise(&rig, "removed");
-    errand_elsewhere(do_remove, &stranger);
+    run_on_other_thread(do_remove, &stranger);
     rig_run(&rig);
     assert_diary(&rig.diary, "s.removed removed=ok s.deinit");
     weir_promise_release(stranger.done);
@@ -448,7 +448,7 @@ TEST(operation, that_finds_no_memory_fails_its_promise_and_leaves_nothing)
         msg_to_write = text_msg("x");
         weir_msg_retain(msg_to_write);
         starved = operations[i];
-        errand_elsewhere(do_starved, &stranger);
+        run_on_other_thread(do_starved, &stranger);
         rig_run(&rig);
         if (weir_promise_is_done(stranger.done))
             assert_int_equal(weir_promise_result(stranger.done), -ENOMEM);
@@ -479,13 +479,13 @@ TEST(operation, that_never_comes_to_the_loop_fails_and_leaves_nothing)
     (void)stepper_run(&other);
     stranger = stranger_at(&rig);
     stranger.text = "a";
-    messages_catch();
+    log_capture_start();
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
         stranger.done = rig_promise(&rig, "done");
         msg_to_write = text_msg("x");
         if (operations[i] != do_write_it)
             weir_msg_release(msg_to_write);
-        errand_elsewhere(operations[i], &stranger);
+        run_on_other_thread(operations[i], &stranger);
         weir_promise_release(stranger.done);
     }
     stepper_close(&other); /* cancels what was posted */
@@ -493,7 +493,7 @@ TEST(operation, that_never_comes_to_the_loop_fails_and_leaves_nothing)
     assert_int_equal(diary_count(&rig.diary, "done="), 10);
     assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
     weir_channel_abort(rig.channel, NULL);
-    global_settle();
+    global_executor_stop();
     rig_close(&rig);
 }
 
@@ -505,7 +505,7 @@ TEST(operation, that_is_lost_and_nobody_waits_for_is_an_error_of_the_channel)
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.write_cap = 10));
     stranger = stranger_at(&rig);
-    errand_elsewhere(do_write_and_flush, &stranger);
+    run_on_other_thread(do_write_and_flush, &stranger);
     rig_run(&rig);
     assert_int_equal(diary_count(&rig.diary, "a.error(WEIR_EFULL)"), 1);
     rig_close(&rig);
@@ -524,7 +524,7 @@ TEST(operation, that_finds_no_memory_and_nobody_waits_for_ends_the_channel)
         stranger = stranger_at(&rig);
         msg_to_write = text_msg("x");
         starved = operations[i];
-        errand_elsewhere(do_starved, &stranger);
+        run_on_other_thread(do_starved, &stranger);
         if (operations[i] != do_write_it)
             weir_msg_release(msg_to_write);
         rig_run(&rig);

@@ -8,7 +8,7 @@
 #include "os/random.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 
@@ -41,7 +41,7 @@ struct storm {
     weir_channel *channel;
     weir_group *loops;
     weir_group *others; /* what handlers run on */
-    struct tally promises;
+    struct call_counter promises;
     _Atomic uint32_t promised;
     uint64_t seed;
 };
@@ -49,7 +49,7 @@ struct storm {
 static void hear(weir_promise *promise, void *arg)
 {
     (void)promise;
-    tally_add(arg);
+    call_counter_add(arg);
 }
 
 static weir_promise *storm_promise(struct storm *storm, uint64_t dice)
@@ -257,7 +257,7 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
                *others = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     static struct diary diary;
 
-    messages_catch();
+    log_capture_start();
     diary_open(&diary);
     for (int round = 0; round < STORM_ROUNDS; round++) {
         struct storm storm = {.loops = loops, .others = others, .seed = (uint64_t)round};
@@ -277,11 +277,11 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
         weir_channel_abort(storm.channel, NULL);
         assert_int_equal(weir_channel_await_closed(storm.channel, PATIENCE_NS), 0);
         weir_channel_release(storm.channel);
-        assert_true(tally_await(&storm.promises, atomic_load(&storm.promised)));
+        assert_true(call_counter_await(&storm.promises, atomic_load(&storm.promised)));
     }
     end_group(others);
     end_group(loops);
-    global_settle();
+    global_executor_stop();
     diary_close(&diary);
     assert_int_equal(atomic_load(&live_messages), 0);
     assert_int_equal(atomic_load(&live_handlers), 0);

@@ -59,7 +59,7 @@ static void nothing(void *arg)
 static void settle(struct stepper *stepper)
 {
     for (int i = 0; i < 6; i++) {
-        errand_on(weir_group_at(others, 0), nothing, NULL);
+        run_on_executor(weir_group_at(others, 0), nothing, NULL);
         (void)stepper_run(stepper);
     }
 }
@@ -124,10 +124,10 @@ TEST(out_of_memory, ends_no_channel_badly)
     struct stepper stepper = stepper_open();
     unsigned n;
 
-    messages_catch();
+    log_capture_start();
     diary_open(&diary);
     others = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    errand_on(weir_group_at(others, 0), nothing, NULL);
+    run_on_executor(weir_group_at(others, 0), nothing, NULL);
     for (n = 1;; n++) {
         weir_channel *channel = NULL;
         bool failed;

@@ -508,16 +508,16 @@ TEST(outbound, does_nothing_for_a_promise_that_is_complete_and_says_so)
     struct rig rig;
     weir_promise *promise;
 
-    messages_catch();
+    log_capture_start();
     rig_open_started(&rig, NULL, NULL);
     promise = rig_promise(&rig, "x");
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     diary_clear(&rig.diary);
     weir_channel_write(rig.channel, text_msg("x"), promise);
     assert_diary(&rig.diary, "");
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
     weir_channel_close(rig.channel, promise);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 2);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 2);
     assert_true(weir_channel_is_open(rig.channel));
     weir_promise_release(promise);
     rig_close(&rig);
@@ -530,7 +530,7 @@ TEST(outbound, fires_the_first_failure_that_nobody_waits_for)
 
     rig_open_started(&rig, &(struct wire_options){.admit_err = -EINVAL},
                      WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     rig_write(&rig, "1", NULL);
     rig_write(&rig, "2", NULL);
     rig_write(&rig, "3", "3");
@@ -557,7 +557,7 @@ TEST(outbound, releases_what_it_refuses_or_has_no_memory_for)
     weir_msg *msg = weir_msg_retain(text_msg("x"));
 
     rig_open_started(&rig, NULL, NULL);
-    messages_catch();
+    log_capture_start();
     test_memory_fail_at(1);
     weir_channel_write(rig.channel, msg, NULL);
     assert_true(test_memory_failed());

@@ -260,7 +260,7 @@ TEST(pipeline, lets_a_handler_go_as_soon_as_it_is_added)
     struct rig rig;
 
     rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_pipeline_add_first(rig.pipeline, &fickle, NULL), 0);
     assert_diary(&rig.diary, "a.error(EDOM)");
     assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
@@ -332,10 +332,10 @@ TEST(pipeline, brings_an_error_of_an_error_to_the_next_handler)
     rig_add(&rig, "b");
     rig_start(&rig);
     diary_clear(&rig.diary);
-    messages_catch();
+    log_capture_start();
     weir_pipeline_fire_error(rig.pipeline, -EDOM, "first");
     assert_diary(&rig.diary, "b.error(ERANGE) b.close FIN");
-    assert_true(messages_last_contains("second"));
+    assert_true(log_capture_last_contains("second"));
     rig_close(&rig);
 }
 
@@ -454,13 +454,13 @@ TEST(pipeline, closes_a_channel_whose_initialiser_fails)
 {
     struct rig rig;
 
-    messages_catch();
+    log_capture_start();
     rig_open(&rig);
     assert_int_equal(weir_pipeline_add_initializer(rig.pipeline, init_badly, &rig), 0);
     rig_start(&rig);
     assert_diary(&rig.diary, "ATTACH b.added CLOSE b.registered b.unregistered b.removed b.deinit");
     assert_false(weir_channel_is_open(rig.channel));
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     rig_close(&rig);
 
     rig_open(&rig);

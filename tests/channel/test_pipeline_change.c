@@ -8,7 +8,7 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
@@ -112,7 +112,7 @@ struct doomed_rig {
 static void open_doomed(struct doomed_rig *doomed)
 {
     inits = added = deinits = 0;
-    messages_catch();
+    log_capture_start();
     doomed->loop = stepper_open();
     rig_open(&doomed->rig);
     rig_add(&doomed->rig, "a");
@@ -134,9 +134,9 @@ static void close_doomed(struct doomed_rig *doomed)
 {
     weir_promise_release(doomed->request.done);
     weir_channel_abort(doomed->rig.channel, NULL);
-    global_settle();
+    global_executor_stop();
     rig_close(&doomed->rig);
-    global_settle();
+    global_executor_stop();
     assert_int_equal(deinits, inits);
 }
 
@@ -146,7 +146,7 @@ TEST(change, that_is_cancelled_with_the_loop_leaves_nothing)
 
     for (size_t i = 0; i < REQUESTS; i++) {
         open_doomed(&doomed);
-        errand_elsewhere(requests[i], &doomed.request);
+        run_on_other_thread(requests[i], &doomed.request);
         assert_int_equal(doomed.request.err, 0);
         assert_false(weir_promise_is_done(doomed.request.done));
         give_loop_up(&doomed);
@@ -165,7 +165,7 @@ TEST(change, that_is_refused_by_a_loop_that_has_ended_leaves_nothing)
     for (size_t i = 0; i < REQUESTS; i++) {
         open_doomed(&doomed);
         stepper_close(&doomed.loop);
-        errand_elsewhere(requests[i], &doomed.request);
+        run_on_other_thread(requests[i], &doomed.request);
         assert_int_equal(weir_promise_result(doomed.request.done), WEIR_EREJECTED);
         assert_int_equal(deinits, inits);
         assert_int_equal(added, 0);
@@ -184,8 +184,8 @@ TEST(change, that_is_refused_and_that_nobody_waits_for_is_logged)
     stepper_close(&doomed.loop);
     done = doomed.request.done;
     doomed.request.done = NULL;
-    errand_elsewhere(ask_to_add, &doomed.request);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    run_on_other_thread(ask_to_add, &doomed.request);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_int_equal(deinits, 1);
     doomed.request.done = done;
     close_doomed(&doomed);
@@ -198,7 +198,7 @@ TEST(change, of_a_handler_elsewhere_that_is_cancelled_lets_its_executor_go)
 
     open_doomed(&doomed);
     doomed.request.group = group;
-    errand_elsewhere(ask_to_add, &doomed.request);
+    run_on_other_thread(ask_to_add, &doomed.request);
     give_loop_up(&doomed);
     assert_int_equal(weir_promise_result(doomed.request.done), WEIR_ECANCELED);
     assert_int_equal(deinits, 1);
@@ -211,7 +211,7 @@ TEST(change, that_cannot_be_made_leaves_nothing)
     struct doomed_rig doomed;
 
     open_doomed(&doomed);
-    errand_elsewhere(ask_to_add_after_nobody, &doomed.request);
+    run_on_other_thread(ask_to_add_after_nobody, &doomed.request);
     assert_int_equal(doomed.request.err, 0);
     (void)stepper_run(&doomed.loop);
     assert_int_equal(weir_promise_result(doomed.request.done), -ENOENT);
@@ -231,7 +231,7 @@ static void ask_without_memory(weir_thread_fn *ask)
     for (unsigned nth = 1; failed; nth++) {
         open_doomed(&doomed);
         doomed.request.fails_at = nth;
-        errand_elsewhere(ask, &doomed.request);
+        run_on_other_thread(ask, &doomed.request);
         failed = doomed.request.has_failed;
         (void)stepper_run(&doomed.loop);
         if (failed) {
@@ -259,7 +259,7 @@ TEST(change, that_comes_when_the_channel_is_closed_leaves_nothing)
     struct doomed_rig doomed;
 
     open_doomed(&doomed);
-    errand_elsewhere(ask_to_add, &doomed.request);
+    run_on_other_thread(ask_to_add, &doomed.request);
     weir_channel_abort(doomed.rig.channel, NULL);
     (void)stepper_run(&doomed.loop);
     assert_int_equal(weir_promise_result(doomed.request.done), WEIR_ECLOSED);

@@ -484,7 +484,7 @@ static void settle(void)
     for (int turn = 0; turn < TURNS_MAX && quiet < 3; turn++) {
         before = stage->visits;
         gate_open(&stage->gate);
-        errand_on(weir_group_at(stage->group, 0), nothing, NULL);
+        run_on_executor(weir_group_at(stage->group, 0), nothing, NULL);
         hold();
         quiet = stepper_run(&stage->rig.stepper) == 0 && stage->visits == before ? quiet + 1 : 0;
     }
@@ -685,7 +685,7 @@ static void end(void *state)
 
 static void check(const struct property *property, size_t runs, size_t steps)
 {
-    messages_catch();
+    log_capture_start();
     violations = 0;
     property_check(property, runs, steps);
     assert_int_equal(violations, 0);

@@ -50,7 +50,7 @@ static void settle(struct far *far)
 {
     for (int i = 0; i < 6; i++) {
         gate_open(&far->gate);
-        errand_on(executor_of(far), nothing, NULL);
+        run_on_executor(executor_of(far), nothing, NULL);
         hold(far);
         rig_run(&far->rig);
     }
@@ -272,7 +272,7 @@ TEST(hop, brings_events_errors_and_promises_along)
     weir_channel_fire_event(far.rig.channel, text_msg("ev"));
     settle(&far);
     assert_diary(&far.rig.diary, "a.event(ev) e.event(ev) z.event(ev)");
-    messages_catch();
+    log_capture_start();
     {
         char sentence[] = "a sentence that is gone when it arrives";
 
@@ -282,7 +282,7 @@ TEST(hop, brings_events_errors_and_promises_along)
     closed = rig_promise(&far.rig, "closed");
     weir_channel_close(far.rig.channel, closed);
     settle(&far);
-    assert_true(messages_last_contains("a sentence that is gone when it arrives"));
+    assert_true(log_capture_last_contains("a sentence that is gone when it arrives"));
     rig_end_input(&far.rig);
     assert_int_equal(weir_promise_result(closed), 0);
     weir_promise_release(closed);
@@ -384,7 +384,7 @@ TEST(hop, calls_neighbours_on_the_same_executor_directly)
 static void run_far(struct far *far)
 {
     gate_open(&far->gate);
-    errand_on(executor_of(far), nothing, NULL);
+    run_on_executor(executor_of(far), nothing, NULL);
     hold(far);
 }
 
@@ -579,21 +579,21 @@ TEST(hop, pauses_reading_while_too_much_is_under_way)
 }
 
 /* A handler that takes each message when the test lets it, and says when it has got one. */
-static struct tally arrivals, permits;
+static struct call_counter arrivals, permits;
 
 static void take_when_let(weir_ctx *ctx, weir_msg *msg)
 {
     (void)ctx;
-    tally_add(&arrivals);
-    (void)tally_await(&permits, atomic_load(&arrivals.calls));
+    call_counter_add(&arrivals);
+    (void)call_counter_await(&permits, atomic_load(&arrivals.calls));
     weir_msg_release(msg);
 }
 
 /* It has taken so many: the next one has come to it, and the loop has heard of those before. */
 static void let_take(struct far *far, uint32_t count)
 {
-    tally_add(&permits);
-    assert_true(tally_await(&arrivals, count + 1));
+    call_counter_add(&permits);
+    assert_true(call_counter_await(&arrivals, count + 1));
     rig_run(&far->rig);
 }
 
@@ -606,7 +606,7 @@ TEST(hop, reads_on_when_less_than_the_low_mark_is_under_way)
     struct far far;
 
     weir_msg_release(sample);
-    arrivals = permits = (struct tally){0};
+    arrivals = permits = (struct call_counter){0};
     far_open_bare(&far, NULL,
                   WEIR_CHANNEL_OPTIONS(.low_mark = 2 * cost, .high_mark = 4 * cost - 1));
     assert_int_equal(
@@ -625,7 +625,7 @@ TEST(hop, reads_on_when_less_than_the_low_mark_is_under_way)
     assert_false(far.rig.wire->reads);
     let_take(&far, 3);
     assert_true(far.rig.wire->reads);
-    tally_add(&permits);
+    call_counter_add(&permits);
     far_close(&far);
 }
 
@@ -778,7 +778,7 @@ TEST(hop, reports_a_write_beyond_the_cap_that_nobody_waits_for)
     struct far far;
 
     far_open_with(&far, WEIR_CHANNEL_OPTIONS(.write_cap = 10, .keep_open_on_error = true));
-    messages_catch();
+    log_capture_start();
     diary_clear(&far.rig.diary);
     rig_write(&far.rig, "x", NULL);
     settle(&far);

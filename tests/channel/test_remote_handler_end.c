@@ -11,7 +11,7 @@
 
 #include "support/channel/test_channel.h"
 #include "support/executor/gate.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/memory.h"
 
@@ -88,7 +88,7 @@ static void release_group(weir_group *group)
 static void spread_close(struct spread *spread)
 {
     end_groups(spread);
-    global_settle();
+    global_executor_stop();
     rig_close(&spread->rig);
 }
 
@@ -265,7 +265,7 @@ TEST(hop_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
         weir__thread_yield();
     release_group(loops);
     end_group(group);
-    global_settle();
+    global_executor_stop();
     assert_ended(&spread);
     diary_close(&rig->diary);
 }

@@ -9,7 +9,7 @@
 #include "os/random.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 
@@ -46,7 +46,7 @@ static weir_msg *number(unsigned value)
 struct order {
     unsigned expected;
     unsigned wrong;
-    struct tally seen;
+    struct call_counter seen;
 };
 
 static void look(struct order *order, weir_msg *msg)
@@ -56,7 +56,7 @@ static void look(struct order *order, weir_msg *msg)
     order->wrong += came->value != order->expected;
     order->expected = came->value + 1;
     weir_msg_release(msg);
-    tally_add(&order->seen);
+    call_counter_add(&order->seen);
 }
 
 static struct order in, out;
@@ -118,7 +118,7 @@ static void blow(weir_channel *channel, weir_group *const groups[], uint64_t see
         if (weir__random_below(&random, 4) == 0)
             change(channel, groups, &random);
         if (weir__random_below(&random, 16) == 0)
-            (void)tally_await(&in.seen, i + 1);
+            (void)call_counter_await(&in.seen, i + 1);
     }
     weir_channel_flush(channel); /* a write alone wakes nobody */
 }
@@ -131,7 +131,7 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
     static struct diary diary;
     weir_channel *channel;
 
-    messages_catch(); /* changes that come to nothing are logged */
+    log_capture_start(); /* changes that come to nothing are logged */
     diary_open(&diary);
     for (unsigned round = 0; round < ROUNDS; round++) {
         assert_int_equal(
@@ -144,8 +144,8 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
                          0);
         weir_channel_register(channel, weir_group_at(loops, 0), NULL);
         blow(channel, groups, round);
-        assert_true(tally_await(&in.seen, NUMBERS));
-        assert_true(tally_await(&out.seen, NUMBERS));
+        assert_true(call_counter_await(&in.seen, NUMBERS));
+        assert_true(call_counter_await(&out.seen, NUMBERS));
         assert_int_equal(in.wrong, 0);
         assert_int_equal(out.wrong, 0);
         weir_channel_abort(channel, NULL);
@@ -155,6 +155,6 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
     end_group(groups[1]);
     end_group(groups[2]);
     end_group(loops);
-    global_settle();
+    global_executor_stop();
     diary_close(&diary);
 }

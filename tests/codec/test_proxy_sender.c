@@ -232,7 +232,7 @@ TEST(proxy_sender, is_never_left_out_for_want_of_memory)
     bool failed = true;
     struct rig rig;
 
-    messages_catch();
+    log_capture_start();
     for (fails_at = 1; failed; fails_at++) {
         open_client(&rig, 1);
         connect_with(&rig, write_without_memory);

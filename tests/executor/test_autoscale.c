@@ -16,7 +16,7 @@
 #include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
@@ -26,17 +26,17 @@
 struct scaled {
     weir_manual_clock *clock;
     weir_group *group;
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
 };
 
 static void open_scaled(struct scaled *scaled, int threads, const weir_autoscale_options *options)
 {
-    workshop_open(&scaled->workshop);
+    thread_factory_open(&scaled->fixture);
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &scaled->clock), 0);
     assert_int_equal(
         plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads,
                                               .clock = weir_manual_clock_clock(scaled->clock),
-                                              .thread_factory = &scaled->workshop.factory,
+                                              .thread_factory = &scaled->fixture.factory,
                                               .autoscale = options),
                            &scaled->group),
         0);
@@ -45,7 +45,7 @@ static void open_scaled(struct scaled *scaled, int threads, const weir_autoscale
 static void close_scaled(struct scaled *scaled)
 {
     weir_group_release(scaled->group);
-    workshop_close(&scaled->workshop);
+    thread_factory_close(&scaled->fixture);
     weir_manual_clock_release(scaled->clock);
 }
 
@@ -141,7 +141,7 @@ TEST(autoscale, idle_members_are_suspended_one_by_one_down_to_the_minimum)
     assert_true(is_active(member(&scaled, 0)));
     pass(&scaled, 20, 0);
     assert_int_equal(count_active(&scaled), 1);
-    assert_int_equal(atomic_load(&scaled.workshop.asked), 0); /* nobody was started to be stopped */
+    assert_int_equal(atomic_load(&scaled.fixture.asked), 0); /* nobody was started to be stopped */
     close_scaled(&scaled);
 }
 
@@ -171,34 +171,34 @@ TEST(autoscale, several_go_at_once_if_the_ramp_says_so)
 
 TEST(autoscale, a_suspended_member_ends_its_thread_and_a_task_brings_it_back)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct scaled scaled;
 
     open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
-    assert_int_equal(weir_execute(member(&scaled, 1), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(member(&scaled, 1), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     await_settled(member(&scaled, 1));
     pass(&scaled, 1, 0);
     assert_int_equal(weir_executor_state(member(&scaled, 1)), WEIR_EXECUTOR_SUSPENDED);
 
-    assert_int_equal(weir_execute(member(&scaled, 1), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 2));
+    assert_int_equal(weir_execute(member(&scaled, 1), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 2));
     assert_int_equal(weir_executor_state(member(&scaled, 1)), WEIR_EXECUTOR_STARTED);
-    assert_int_equal(atomic_load(&scaled.workshop.started), 2);
+    assert_int_equal(atomic_load(&scaled.fixture.started), 2);
     close_scaled(&scaled);
 }
 
 /* Its idle windows before the suspension do not count against it. */
 TEST(autoscale, a_member_that_a_task_brought_back_has_all_the_patience_again)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct scaled scaled;
 
     open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND));
     pass(&scaled, 10, 0);
     assert_int_equal(count_active(&scaled), 1);
-    assert_int_equal(weir_execute(member(&scaled, 1), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(member(&scaled, 1), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     await_settled(member(&scaled, 1));
     pass(&scaled, 2, 0);
     assert_true(is_active(member(&scaled, 1)));
@@ -227,15 +227,16 @@ TEST(autoscale, a_busy_window_ends_the_run_of_idle_ones)
 
 TEST(autoscale, a_member_with_a_timer_is_left_active)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct scaled scaled;
     weir_promise *timer;
 
     open_scaled(&scaled, 3, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
-    assert_int_equal(weir_execute(member(&scaled, 2), tally_task, &tally), 0);
+    assert_int_equal(weir_execute(member(&scaled, 2), call_counter_task, &counter), 0);
     assert_int_equal(
-        weir_schedule(member(&scaled, 2), weir_seconds(3600), &timer, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+        weir_schedule(member(&scaled, 2), weir_seconds(3600), &timer, call_counter_task, &counter),
+        0);
+    assert_true(call_counter_await(&counter, 1));
     while (atomic_load(&member(&scaled, 2)->figures.timers) == 0)
         weir__thread_yield();
     await_settled(member(&scaled, 2));
@@ -244,8 +245,8 @@ TEST(autoscale, a_member_with_a_timer_is_left_active)
     assert_false(is_active(member(&scaled, 1)));
 
     assert_int_equal(weir_promise_cancel(timer), 0);
-    assert_int_equal(weir_execute(member(&scaled, 2), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 3));
+    assert_int_equal(weir_execute(member(&scaled, 2), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 3));
     await_settled(member(&scaled, 2));
     pass(&scaled, 5, 0);
     assert_int_equal(count_active(&scaled), 1);
@@ -290,10 +291,10 @@ TEST(autoscale, a_group_in_balance_is_left_alone)
     keep_busy(&scaled, 0, &gate);
     pass(&scaled, 4, 1);
     assert_int_equal(count_active(&scaled), 2);
-    assert_int_equal(atomic_load(&scaled.workshop.started), 1);
+    assert_int_equal(atomic_load(&scaled.fixture.started), 1);
     pass(&scaled, 50, 1);
     assert_int_equal(count_active(&scaled), 2);
-    assert_int_equal(atomic_load(&scaled.workshop.started), 1);
+    assert_int_equal(atomic_load(&scaled.fixture.started), 1);
     gate_open(&gate);
     close_scaled(&scaled);
 }
@@ -359,15 +360,15 @@ TEST(autoscale, a_thread_that_cannot_be_had_is_asked_for_again)
     struct gate gate = {0};
     struct scaled scaled;
 
-    messages_catch();
+    log_capture_start();
     open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
     pass(&scaled, 1, 0);
     keep_busy(&scaled, 0, &gate);
-    atomic_store(&scaled.workshop.answer, -EAGAIN);
+    atomic_store(&scaled.fixture.answer, -EAGAIN);
     pass(&scaled, 2, 1);
     assert_int_equal(count_active(&scaled), 1);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 2);
-    atomic_store(&scaled.workshop.answer, 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 2);
+    atomic_store(&scaled.fixture.answer, 0);
     pass(&scaled, 1, 1);
     assert_int_equal(count_active(&scaled), 2);
     gate_open(&gate);
@@ -380,25 +381,25 @@ static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg,
     (void)executor;
     (void)fn;
     (void)arg;
-    tally_add(user_data);
+    call_counter_add(user_data);
     return reason;
 }
 
 /* The task that wakes a member is no affair of the user's policy. */
 TEST(autoscale, a_group_that_shuts_down_is_left_alone)
 {
-    struct tally rejected = {0};
+    struct call_counter rejected = {0};
     struct gate gate = {0};
     struct scaled scaled;
 
-    workshop_open(&scaled.workshop);
+    thread_factory_open(&scaled.fixture);
     assert_int_equal(weir_manual_clock_create(0, &scaled.clock), 0);
     assert_int_equal(
         plain_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 3, .rejected = count_rejection,
                                .rejected_data = &rejected,
                                .clock = weir_manual_clock_clock(scaled.clock),
-                               .thread_factory = &scaled.workshop.factory,
+                               .thread_factory = &scaled.fixture.factory,
                                .autoscale = WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF)),
             &scaled.group),
         0);
@@ -406,7 +407,7 @@ TEST(autoscale, a_group_that_shuts_down_is_left_alone)
     pass(&scaled, 3, 1);
     assert_int_equal(weir_group_shutdown(scaled.group, 0, weir_seconds(3600)), 0);
     pass(&scaled, 3, 1);
-    assert_int_equal(atomic_load(&scaled.workshop.started), 1);
+    assert_int_equal(atomic_load(&scaled.fixture.started), 1);
     assert_int_equal(atomic_load(&rejected.calls), 0);
     gate_open(&gate);
     close_scaled(&scaled);
@@ -506,20 +507,20 @@ TEST(autoscale, a_suspended_member_has_no_utilisation)
 /* D 35 */
 TEST(autoscale, a_trickle_of_work_stays_on_the_one_active_member)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct scaled scaled;
 
     open_scaled(&scaled, 3, WEIR_AUTOSCALE_OPTIONS(BY_HAND));
     pass(&scaled, 10, 0);
     for (uint32_t i = 0; i < 20; i++) {
         assert_ptr_equal(weir_group_next(scaled.group), member(&scaled, 0));
-        assert_int_equal(weir_group_execute(scaled.group, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i + 1));
+        assert_int_equal(weir_group_execute(scaled.group, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i + 1));
         await_settled(member(&scaled, 0));
         pass(&scaled, 1, 0);
     }
     assert_int_equal(count_active(&scaled), 1);
-    assert_int_equal(atomic_load(&scaled.workshop.started), 1);
+    assert_int_equal(atomic_load(&scaled.fixture.started), 1);
     close_scaled(&scaled);
 }
 
@@ -547,15 +548,15 @@ TEST(autoscale, work_goes_round_evenly_among_the_active_members)
 /* C.2 */
 TEST(autoscale, work_for_a_group_without_active_members_brings_one_back)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct scaled scaled;
 
     open_scaled(&scaled, 3, WEIR_AUTOSCALE_OPTIONS(BY_HAND));
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(weir_executor_suspend(member(&scaled, i)), 0);
     for (int i = 0; i < 6; i++)
-        assert_int_equal(weir_group_execute(scaled.group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 6));
+        assert_int_equal(weir_group_execute(scaled.group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 6));
     assert_int_equal(count_active(&scaled), 1);
     close_scaled(&scaled);
 }
@@ -612,15 +613,16 @@ TEST(autoscale, options_made_step_by_step_are_the_defaults)
 /* The global executor's thread allocates too, in its own time: let it begin before we count. */
 TEST(autoscale, without_memory_none_is_made)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *pending;
     weir_group *group = NULL;
     int err;
 
-    assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_seconds(3600), &pending, tally_task, &tally), 0);
-    assert_int_equal(weir_execute(weir_executor_global(), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), &pending,
+                                   call_counter_task, &counter),
+                     0);
+    assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
         err = plain_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2,
@@ -635,8 +637,8 @@ TEST(autoscale, without_memory_none_is_made)
     assert_int_equal(err, 0);
     weir_group_release(group);
     assert_int_equal(weir_promise_cancel(pending), 0);
-    assert_int_equal(weir_execute(weir_executor_global(), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 3));
+    assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 3));
     weir_promise_release(pending);
 }
 
@@ -682,7 +684,7 @@ TEST(autoscale, a_group_shrinks_and_grows_by_itself)
 struct submitter {
     weir__thread thread;
     weir_group *group;
-    struct tally *tally;
+    struct call_counter *counter;
 };
 
 static void submit_often(void *arg)
@@ -690,7 +692,7 @@ static void submit_often(void *arg)
     struct submitter *submitter = arg;
 
     for (int i = 0; i < 300; i++)
-        (void)weir_group_execute(submitter->group, tally_task, submitter->tally);
+        (void)weir_group_execute(submitter->group, call_counter_task, submitter->counter);
     weir_group_release(submitter->group);
 }
 
@@ -699,12 +701,12 @@ TEST(autoscale, a_group_is_used_and_released_while_the_monitor_works)
 {
     for (int round = 0; round < 20; round++) {
         struct submitter submitters[2];
-        struct tally tally = {0};
+        struct call_counter counter = {0};
         weir_group *group = make_monitored(weir_us(5));
 
         for (int i = 0; i < 2; i++) {
             submitters[i].group = weir_group_retain(group);
-            submitters[i].tally = &tally;
+            submitters[i].counter = &counter;
             assert_int_equal(weir__thread_start(&submitters[i].thread, "submitter", submit_often,
                                                 &submitters[i]),
                              0);
@@ -712,7 +714,7 @@ TEST(autoscale, a_group_is_used_and_released_while_the_monitor_works)
         weir_group_release(group);
         for (int i = 0; i < 2; i++)
             weir__thread_join(&submitters[i].thread);
-        assert_int_equal(atomic_load(&tally.run), 600);
+        assert_int_equal(atomic_load(&counter.run), 600);
     }
 }
 
@@ -725,13 +727,13 @@ static void on_release(void *arg, int status)
 /* The monitor's own thread. */
 TEST(autoscale, a_group_is_released_on_the_global_executor)
 {
-    struct tally done = {0};
+    struct call_counter done = {0};
 
     for (uint32_t i = 0; i < 20; i++) {
         weir_group *group = make_monitored(weir_us(5));
 
         assert_int_equal(weir_execute(weir_executor_global(), on_release, group), 0);
-        assert_int_equal(weir_execute(weir_executor_global(), tally_task, &done), 0);
-        assert_true(tally_await(&done, i + 1));
+        assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &done), 0);
+        assert_true(call_counter_await(&done, i + 1));
     }
 }

@@ -58,16 +58,16 @@ TEST(cascade, passes_a_cancellation_back)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
-    struct tally calls = {0};
+    struct call_counter calls = {0};
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_promise_cascade(source, target), 0);
-    assert_int_equal(weir_promise_add_listener(source, hear_tally, &calls), 0);
-    assert_int_equal(weir_promise_add_listener(target, hear_tally, &calls), 0);
+    assert_int_equal(weir_promise_add_listener(source, count_completion, &calls), 0);
+    assert_int_equal(weir_promise_add_listener(target, count_completion, &calls), 0);
     assert_int_equal(weir_promise_cancel(target), 0);
     assert_true(weir_promise_is_cancelled(source));
     assert_int_equal(calls.calls, 2);
-    assert_int_equal(messages_count(WEIR_LOG_WARN) + messages_count(WEIR_LOG_ERROR), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN) + log_capture_count(WEIR_LOG_ERROR), 0);
     weir_promise_release(source);
     weir_promise_release(target);
 }
@@ -161,15 +161,15 @@ TEST(cascade, completes_a_target_that_has_no_other_owner)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
-    struct witness witness = {0};
+    struct completion_record record = {0};
 
-    assert_int_equal(weir_promise_add_listener(target, hear_witness, &witness), 0);
+    assert_int_equal(weir_promise_add_listener(target, record_completion, &record), 0);
     assert_int_equal(weir_promise_cascade(source, target), 0);
     weir_promise_release(target);
-    assert_int_equal(witness.calls.calls, 0);
+    assert_int_equal(record.calls.calls, 0);
     assert_int_equal(weir_promise_succeed(source, NULL), 0);
-    assert_int_equal(witness.calls.calls, 1);
-    assert_int_equal(witness.result, 0);
+    assert_int_equal(record.calls.calls, 1);
+    assert_int_equal(record.result, 0);
     weir_promise_release(source);
 }
 
@@ -293,12 +293,12 @@ static void end_source(weir_promise *source, unsigned round)
 TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
 {
     static struct race race;
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_promise *source;
     weir__thread thread;
 
     for (unsigned i = 0; i < ROUNDS; i++)
-        race.targets[i] = new_promise(i % 4 < 2 ? weir_executor_immediate() : solo.executor);
+        race.targets[i] = new_promise(i % 4 < 2 ? weir_executor_immediate() : single.executor);
     assert_int_equal(weir__thread_start(&thread, "canceller", cancel_targets, &race), 0);
     for (unsigned i = 0; i < ROUNDS; i++) {
         source = new_promise(weir_executor_immediate());
@@ -312,5 +312,5 @@ TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
         assert_true((race.results[i] == 0) == weir_promise_is_cancelled(race.targets[i]));
         weir_promise_release(race.targets[i]);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }

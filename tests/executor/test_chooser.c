@@ -11,7 +11,7 @@
 #include "os/random.h"
 #include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/executor/run_on_thread.h"
 
 #define MEMBERS_MAX 9
@@ -207,7 +207,7 @@ TEST(chooser, by_cpu_takes_one_that_is_pinned_to_the_callers)
         0);
     for (size_t cpu = 0; cpu < 2; cpu++) {
         stay.cpu = cpus[cpu];
-        errand_elsewhere(choose_on_cpu, &stay);
+        run_on_other_thread(choose_on_cpu, &stay);
         for (size_t i = 0; i < 6; i++)
             assert_int_equal(stay.seen[i] % 2, cpu);
     }
@@ -226,13 +226,14 @@ TEST(chooser, by_cpu_goes_round_where_nobody_is_pinned)
 /* ---- by load ---- */
 
 /* Stands every member at the gate and queues so many tasks behind it. */
-static void load(weir_group *group, struct gate *gate, struct tally *tally, const int *pending)
+static void load(weir_group *group, struct gate *gate, struct call_counter *counter,
+                 const int *pending)
 {
     for (size_t i = 0; i < weir_group_count(group); i++) {
         assert_int_equal(weir_execute(weir_group_at(group, i), gate_task, gate), 0);
         assert_true(gate_await_arrivals(gate, (uint32_t)i + 1));
         for (int j = 0; j < pending[i]; j++)
-            assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, tally), 0);
+            assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, counter), 0);
     }
 }
 
@@ -245,22 +246,22 @@ static void unload(weir_group *group, struct gate *gate)
 TEST(chooser, least_pending_takes_the_one_with_the_fewest_tasks)
 {
     static const int pending[] = {5, 2, 9, 3};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
     weir_group *group = make_group(4, weir_chooser_least_pending());
 
-    load(group, &gate, &tally, pending);
+    load(group, &gate, &counter, pending);
     for (int i = 0; i < 9; i++)
         assert_int_equal(next_index(group), 1);
 
     /* One more there, and it is level with the last: they take turns. */
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     assert_int_equal(weir_executor_pending(weir_group_at(group, 1)), 4);
     assert_int_equal(weir_executor_pending(weir_group_at(group, 3)), 4);
     unload(group, &gate);
-    assert_int_equal(atomic_load(&tally.run), 5 + 2 + 9 + 3 + 3);
+    assert_int_equal(atomic_load(&counter.run), 5 + 2 + 9 + 3 + 3);
 }
 
 TEST(chooser, least_pending_goes_round_among_equals)
@@ -278,13 +279,13 @@ TEST(chooser, least_pending_goes_round_among_equals)
 TEST(chooser, least_pending_levels_a_load_out)
 {
     static const int nothing[] = {0, 0, 0, 0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
     weir_group *group = make_group(4, weir_chooser_least_pending());
 
-    load(group, &gate, &tally, nothing);
+    load(group, &gate, &counter, nothing);
     for (int i = 0; i < 40; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(weir_executor_pending(weir_group_at(group, i)), 10);
     unload(group, &gate);
@@ -293,11 +294,11 @@ TEST(chooser, least_pending_levels_a_load_out)
 TEST(chooser, two_choices_of_two_takes_the_one_with_fewer_tasks)
 {
     static const int pending[] = {1, 3};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
     weir_group *group = make_group(2, weir_chooser_two_choices());
 
-    load(group, &gate, &tally, pending);
+    load(group, &gate, &counter, pending);
     for (int i = 0; i < 100; i++)
         assert_int_equal(next_index(group), 0);
     unload(group, &gate);
@@ -306,13 +307,13 @@ TEST(chooser, two_choices_of_two_takes_the_one_with_fewer_tasks)
 TEST(chooser, two_choices_never_takes_the_most_loaded_one)
 {
     static const int pending[] = {2, 7, 2, 1, 2};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
     unsigned visits[5] = {0};
     weir_group *group = make_group(5, weir_chooser_two_choices());
 
     print_message("WEIR_SEED=%#llx\n", (unsigned long long)weir__random_process_seed());
-    load(group, &gate, &tally, pending);
+    load(group, &gate, &counter, pending);
     for (int i = 0; i < 2000; i++)
         visits[next_index(group)]++;
     assert_int_equal(visits[1], 0);
@@ -356,7 +357,7 @@ TEST(chooser, two_choices_of_one_is_that_one)
 struct submitter {
     weir__thread thread;
     weir_group *group;
-    struct tally *tally;
+    struct call_counter *counter;
 };
 
 static void submit_often(void *arg)
@@ -364,7 +365,7 @@ static void submit_often(void *arg)
     struct submitter *submitter = arg;
 
     for (int i = 0; i < 2000; i++)
-        if (weir_group_execute(submitter->group, tally_task, submitter->tally) < 0)
+        if (weir_group_execute(submitter->group, call_counter_task, submitter->counter) < 0)
             return; /* the count will show it */
 }
 
@@ -375,12 +376,12 @@ TEST(chooser, all_of_them_serve_several_threads_at_once)
 
     for (size_t i = 0; i < sizeof(choosers) / sizeof(choosers[0]); i++) {
         struct submitter submitters[3];
-        struct tally tally = {0};
+        struct call_counter counter = {0};
         weir_group *group = make_group(3, choosers[i]);
 
         for (int j = 0; j < 3; j++) {
             submitters[j].group = group;
-            submitters[j].tally = &tally;
+            submitters[j].counter = &counter;
             assert_int_equal(weir__thread_start(&submitters[j].thread, "submitter", submit_often,
                                                 &submitters[j]),
                              0);
@@ -388,6 +389,6 @@ TEST(chooser, all_of_them_serve_several_threads_at_once)
         for (int j = 0; j < 3; j++)
             weir__thread_join(&submitters[j].thread);
         weir_group_release(group);
-        assert_int_equal(atomic_load(&tally.run), 6000);
+        assert_int_equal(atomic_load(&counter.run), 6000);
     }
 }

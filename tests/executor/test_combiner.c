@@ -214,7 +214,7 @@ TEST(combiner, is_for_its_executors_thread_only)
     struct trio trio = trio_open();
     struct stranger stranger = {.trio = &trio};
 
-    errand_elsewhere(use_from_elsewhere, &stranger);
+    run_on_other_thread(use_from_elsewhere, &stranger);
     assert_int_equal(stranger.add_err, WEIR_EWRONGTHREAD);
     assert_int_equal(stranger.finish_err, WEIR_EWRONGTHREAD);
     assert_int_equal(weir_combiner_finish(trio.combiner, trio.all), 0);
@@ -240,13 +240,13 @@ TEST(combiner, refuses_bad_arguments)
 TEST(combiner, that_finds_no_memory_for_a_promise_works_without_it)
 {
     struct trio trio = trio_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     weir_combiner *none = NULL;
 
     test_memory_fail_at(1);
     assert_int_equal(weir_combiner_create(trio.stepper.executor, &none), -ENOMEM);
     assert_null(none);
-    listen_letter(trio.parts[0], &letters, 'a'); /* takes the room for the first listener */
+    call_order_listen(trio.parts[0], &letters, 'a'); /* takes the room for the first listener */
     test_memory_fail_at(1);
     assert_int_equal(weir_combiner_add(trio.combiner, trio.parts[0]), -ENOMEM);
     assert_int_equal(weir_combiner_add(trio.combiner, trio.parts[1]), 0);
@@ -284,7 +284,7 @@ static void combine_crowd(weir_executor *executors[2], int results[CROWD], int e
 
 TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
 {
-    struct solo first = solo_open(NULL), second = solo_open(NULL);
+    struct single_executor first = single_executor_open(NULL), second = single_executor_open(NULL);
     weir_executor *executors[2] = {first.executor, second.executor};
     int results[CROWD] = {0};
 
@@ -294,8 +294,8 @@ TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
         combine_crowd(executors, results, -EIO);
         results[round] = 0;
     }
-    solo_close(&first);
-    solo_close(&second);
+    single_executor_close(&first);
+    single_executor_close(&second);
 }
 
 /* What it waits for may be the executor's last words. */

@@ -8,7 +8,7 @@
 
 #include <weir/group.h>
 
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/test.h"
 
 static _Atomic int calls;
@@ -33,7 +33,7 @@ static void end_group(void)
     assert_int_equal(weir_group_await_termination(group, WEIR_NEVER), 0);
 }
 
-TEST(ending, hooks_run_when_the_last_member_of_a_group_has_ended)
+TEST(end_hooks, hooks_run_when_the_last_member_of_a_group_has_ended)
 {
     weir__end_hook_add(on_ending);
     calls = 0;
@@ -49,7 +49,7 @@ TEST(ending, hooks_run_when_the_last_member_of_a_group_has_ended)
     assert_int_equal(calls, 1);
 }
 
-TEST(ending, hooks_run_for_a_group_that_never_had_a_thread)
+TEST(end_hooks, hooks_run_for_a_group_that_never_had_a_thread)
 {
     weir__end_hook_add(on_ending);
     calls = 0;

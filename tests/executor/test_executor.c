@@ -19,7 +19,7 @@ struct whereabouts {
     weir_executor *executor;
     weir_executor *current;
     bool in_executor;
-    struct tally told;
+    struct call_counter told;
 };
 
 static void look_around(void *arg, int status)
@@ -28,52 +28,52 @@ static void look_around(void *arg, int status)
 
     whereabouts->current = weir_executor_current();
     whereabouts->in_executor = weir_in_executor(whereabouts->executor);
-    tally_task(&whereabouts->told, status);
+    call_counter_task(&whereabouts->told, status);
 }
 
 TEST(executor, runs_a_task_on_its_own_thread)
 {
-    struct solo solo = solo_open(NULL);
-    struct whereabouts whereabouts = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct whereabouts whereabouts = {.executor = single.executor};
 
     assert_null(weir_executor_current());
-    assert_false(weir_in_executor(solo.executor));
-    assert_int_equal(weir_execute(solo.executor, look_around, &whereabouts), 0);
-    assert_true(tally_await(&whereabouts.told, 1));
+    assert_false(weir_in_executor(single.executor));
+    assert_int_equal(weir_execute(single.executor, look_around, &whereabouts), 0);
+    assert_true(call_counter_await(&whereabouts.told, 1));
     assert_int_equal(whereabouts.told.run, 1);
-    assert_ptr_equal(whereabouts.current, solo.executor);
+    assert_ptr_equal(whereabouts.current, single.executor);
     assert_true(whereabouts.in_executor);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, refuses_a_task_without_a_function_or_an_executor_and_changes_nothing)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     weir_task task;
 
-    weir_task_init(&task, NULL, &tally);
-    assert_int_equal(weir_execute(solo.executor, NULL, &tally), -EINVAL);
-    assert_int_equal(weir_execute(NULL, tally_task, &tally), -EINVAL);
-    assert_int_equal(weir_execute_lazy(solo.executor, NULL, &tally), -EINVAL);
-    assert_int_equal(weir_execute_task(solo.executor, NULL), -EINVAL);
-    assert_int_equal(weir_execute_task(solo.executor, &task), -EINVAL);
-    assert_int_equal(weir_execute_task_lazy(solo.executor, &task), -EINVAL);
-    assert_int_equal(weir_execute_after_turn(solo.executor, NULL, &tally), -EINVAL);
-    assert_int_equal(weir_execute_after_turn(NULL, tally_task, &tally), -EINVAL);
-    assert_int_equal(weir_execute_after_turn(weir_executor_immediate(), tally_task, &tally),
-                     -ENOTSUP);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
-    assert_int_equal(weir_executor_pending(solo.executor), 0);
-    solo_close(&solo);
-    assert_int_equal(tally.calls, 0);
+    weir_task_init(&task, NULL, &counter);
+    assert_int_equal(weir_execute(single.executor, NULL, &counter), -EINVAL);
+    assert_int_equal(weir_execute(NULL, call_counter_task, &counter), -EINVAL);
+    assert_int_equal(weir_execute_lazy(single.executor, NULL, &counter), -EINVAL);
+    assert_int_equal(weir_execute_task(single.executor, NULL), -EINVAL);
+    assert_int_equal(weir_execute_task(single.executor, &task), -EINVAL);
+    assert_int_equal(weir_execute_task_lazy(single.executor, &task), -EINVAL);
+    assert_int_equal(weir_execute_after_turn(single.executor, NULL, &counter), -EINVAL);
+    assert_int_equal(weir_execute_after_turn(NULL, call_counter_task, &counter), -EINVAL);
+    assert_int_equal(
+        weir_execute_after_turn(weir_executor_immediate(), call_counter_task, &counter), -ENOTSUP);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_pending(single.executor), 0);
+    single_executor_close(&single);
+    assert_int_equal(counter.calls, 0);
 }
 
 struct again {
     weir_task task;
     weir_executor *executor;
     int left;
-    struct tally runs;
+    struct call_counter runs;
 };
 
 static void submit_again(void *arg, int status)
@@ -82,44 +82,44 @@ static void submit_again(void *arg, int status)
 
     if (status == 0 && --again->left > 0)
         (void)weir_execute_task(again->executor, &again->task);
-    tally_task(&again->runs, status);
+    call_counter_task(&again->runs, status);
 }
 
 TEST(executor, takes_a_task_of_the_users_memory_again_from_its_own_function)
 {
-    struct solo solo = solo_open(NULL);
-    struct again again = {.executor = solo.executor, .left = 3};
+    struct single_executor single = single_executor_open(NULL);
+    struct again again = {.executor = single.executor, .left = 3};
     size_t allocations;
 
-    assert_int_equal(weir_execute(solo.executor, tally_task, &again.runs), 0);
-    assert_true(tally_await(&again.runs, 1));
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &again.runs), 0);
+    assert_true(call_counter_await(&again.runs, 1));
     allocations = test_memory_allocations();
     weir_task_init(&again.task, submit_again, &again);
-    assert_int_equal(weir_execute_task(solo.executor, &again.task), 0);
-    assert_true(tally_await(&again.runs, 4));
+    assert_int_equal(weir_execute_task(single.executor, &again.task), 0);
+    assert_true(call_counter_await(&again.runs, 4));
     assert_int_equal(test_memory_allocations(), allocations);
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(again.runs.run, 4);
 }
 
 struct own_end {
     weir_task task;
-    struct tally *runs;
+    struct call_counter *runs;
 };
 
 static void free_itself(void *arg, int status)
 {
     struct own_end *own_end = arg;
-    struct tally *runs = own_end->runs;
+    struct call_counter *runs = own_end->runs;
 
     free(own_end);
-    tally_task(runs, status);
+    call_counter_task(runs, status);
 }
 
 TEST(executor, does_not_touch_a_task_whose_function_was_called)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally runs = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter runs = {0};
 
     for (int i = 0; i < 100; i++) {
         struct own_end *own_end = malloc(sizeof(*own_end));
@@ -127,9 +127,9 @@ TEST(executor, does_not_touch_a_task_whose_function_was_called)
         assert_non_null(own_end);
         own_end->runs = &runs;
         weir_task_init(&own_end->task, free_itself, own_end);
-        assert_int_equal(weir_execute_task(solo.executor, &own_end->task), 0);
+        assert_int_equal(weir_execute_task(single.executor, &own_end->task), 0);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(runs.run, 100);
 }
 
@@ -182,17 +182,17 @@ static void submit_in_order(void *arg)
 TEST(executor, runs_the_tasks_of_each_thread_in_the_order_submitted)
 {
     static struct submitter submitters[SUBMITTERS];
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
 
     for (int i = 0; i < SUBMITTERS; i++) {
-        submitters[i].executor = solo.executor;
+        submitters[i].executor = single.executor;
         assert_int_equal(
             weir__thread_start(&submitters[i].thread, "submitter", submit_in_order, &submitters[i]),
             0);
     }
     for (int i = 0; i < SUBMITTERS; i++)
         weir__thread_join(&submitters[i].thread);
-    solo_close(&solo);
+    single_executor_close(&single);
     for (int i = 0; i < SUBMITTERS; i++) {
         assert_int_equal(submitters[i].refused, 0);
         assert_int_equal(submitters[i].next, TASKS_EACH);
@@ -203,7 +203,7 @@ TEST(executor, runs_the_tasks_of_each_thread_in_the_order_submitted)
 /* Submits b from the executor's thread, then d, each time after the test has done its part. */
 struct dialogue {
     weir_executor *executor;
-    struct letters letters;
+    struct call_order letters;
     struct gate first, second;
     int err;
 };
@@ -213,27 +213,27 @@ static void speak_twice(void *arg, int status)
     struct dialogue *dialogue = arg;
 
     gate_task(&dialogue->first, status);
-    dialogue->err |= letters_execute(&dialogue->letters, dialogue->executor, 'b');
+    dialogue->err |= call_order_execute(&dialogue->letters, dialogue->executor, 'b');
     gate_task(&dialogue->second, status);
-    dialogue->err |= letters_execute(&dialogue->letters, dialogue->executor, 'd');
+    dialogue->err |= call_order_execute(&dialogue->letters, dialogue->executor, 'd');
 }
 
 TEST(executor, lets_no_submission_of_its_own_thread_overtake_what_is_queued)
 {
-    struct solo solo = solo_open(NULL);
-    struct dialogue dialogue = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct dialogue dialogue = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(solo.executor, speak_twice, &dialogue), 0);
+    assert_int_equal(weir_execute(single.executor, speak_twice, &dialogue), 0);
     assert_true(gate_await_arrivals(&dialogue.first, 1));
-    assert_int_equal(letters_execute(&dialogue.letters, solo.executor, 'a'), 0);
+    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'a'), 0);
     gate_open(&dialogue.first);
     assert_true(gate_await_arrivals(&dialogue.second, 1));
-    assert_int_equal(letters_execute(&dialogue.letters, solo.executor, 'c'), 0);
+    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'c'), 0);
     gate_open(&dialogue.second);
-    assert_true(letters_await(&dialogue.letters, 4));
+    assert_true(call_order_await(&dialogue.letters, 4));
     assert_int_equal(dialogue.err, 0);
     assert_string_equal(dialogue.letters.text, "abcd");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- lazy tasks ---- */
@@ -241,35 +241,37 @@ TEST(executor, lets_no_submission_of_its_own_thread_overtake_what_is_queued)
 /* D 7 */
 TEST(executor, runs_lazy_tasks_when_something_else_wakes_it_and_before_that)
 {
-    struct solo solo = solo_open(NULL);
-    struct letters letters = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_order letters = {0};
     weir_task task;
 
-    assert_int_equal(letters_execute(&letters, solo.executor, 'a'), 0);
-    assert_true(letters_await(&letters, 1));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_int_equal(call_order_execute(&letters, single.executor, 'a'), 0);
+    assert_true(call_order_await(&letters, 1));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
 
-    weir_task_init(&task, letters_task, letters_arg(&letters, 'c'));
-    assert_int_equal(weir_execute_lazy(solo.executor, letters_task, letters_arg(&letters, 'b')), 0);
-    assert_int_equal(weir_execute_task_lazy(solo.executor, &task), 0);
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER)); /* still */
+    weir_task_init(&task, call_order_task, call_order_arg(&letters, 'c'));
+    assert_int_equal(
+        weir_execute_lazy(single.executor, call_order_task, call_order_arg(&letters, 'b')), 0);
+    assert_int_equal(weir_execute_task_lazy(single.executor, &task), 0);
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER)); /* still */
     assert_string_equal(letters.text, "a");
-    assert_int_equal(weir_executor_pending(solo.executor), 2);
+    assert_int_equal(weir_executor_pending(single.executor), 2);
 
-    assert_int_equal(letters_execute(&letters, solo.executor, 'd'), 0);
-    assert_true(letters_await(&letters, 4));
+    assert_int_equal(call_order_execute(&letters, single.executor, 'd'), 0);
+    assert_true(call_order_await(&letters, 4));
     assert_string_equal(letters.text, "abcd");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, started_by_a_lazy_task_runs_it)
 {
-    struct solo solo = solo_open(NULL);
-    struct letters letters = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_order letters = {0};
 
-    assert_int_equal(weir_execute_lazy(solo.executor, letters_task, letters_arg(&letters, 'a')), 0);
-    assert_true(letters_await(&letters, 1));
-    solo_close(&solo);
+    assert_int_equal(
+        weir_execute_lazy(single.executor, call_order_task, call_order_arg(&letters, 'a')), 0);
+    assert_true(call_order_await(&letters, 1));
+    single_executor_close(&single);
 }
 
 /* ---- tail tasks ---- */
@@ -279,68 +281,72 @@ static void submit_both_kinds(void *arg, int status)
 {
     struct dialogue *dialogue = arg;
     weir_executor *executor = dialogue->executor;
-    struct letters *letters = &dialogue->letters;
+    struct call_order *letters = &dialogue->letters;
 
     (void)status;
-    dialogue->err |= weir_execute_after_turn(executor, letters_task, letters_arg(letters, 'x'));
-    dialogue->err |= letters_execute(letters, executor, 'a');
-    dialogue->err |= weir_execute_after_turn(executor, letters_task, letters_arg(letters, 'y'));
-    dialogue->err |= letters_execute(letters, executor, 'b');
+    dialogue->err |=
+        weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'x'));
+    dialogue->err |= call_order_execute(letters, executor, 'a');
+    dialogue->err |=
+        weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'y'));
+    dialogue->err |= call_order_execute(letters, executor, 'b');
 }
 
 /* D 21 */
 TEST(executor, runs_tail_tasks_once_after_all_tasks_of_the_turn)
 {
-    struct solo solo = solo_open(NULL);
-    struct dialogue dialogue = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct dialogue dialogue = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(solo.executor, submit_both_kinds, &dialogue), 0);
-    assert_true(letters_await(&dialogue.letters, 4));
-    assert_int_equal(letters_execute(&dialogue.letters, solo.executor, 'c'), 0);
-    assert_true(letters_await(&dialogue.letters, 5));
+    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &dialogue), 0);
+    assert_true(call_order_await(&dialogue.letters, 4));
+    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'c'), 0);
+    assert_true(call_order_await(&dialogue.letters, 5));
     assert_int_equal(dialogue.err, 0);
     assert_string_equal(dialogue.letters.text, "abxyc");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* D 21 */
 TEST(executor, runs_the_tail_task_of_another_thread_after_the_tasks_queued_behind_it)
 {
-    struct solo solo = solo_open(NULL);
-    struct letters letters = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_order letters = {0};
     struct gate gate = {0};
 
-    gate_hold(&gate, solo.executor);
+    gate_hold(&gate, single.executor);
     assert_int_equal(
-        weir_execute_after_turn(solo.executor, letters_task, letters_arg(&letters, 'x')), 0);
-    assert_int_equal(letters_execute(&letters, solo.executor, 'a'), 0);
-    assert_int_equal(letters_execute(&letters, solo.executor, 'b'), 0);
+        weir_execute_after_turn(single.executor, call_order_task, call_order_arg(&letters, 'x')),
+        0);
+    assert_int_equal(call_order_execute(&letters, single.executor, 'a'), 0);
+    assert_int_equal(call_order_execute(&letters, single.executor, 'b'), 0);
     gate_open(&gate);
-    assert_true(letters_await(&letters, 3));
+    assert_true(call_order_await(&letters, 3));
     assert_string_equal(letters.text, "abx");
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_string_equal(letters.text, "abx");
 }
 
 TEST(executor, is_woken_by_a_tail_task)
 {
-    struct solo solo = solo_open(NULL);
-    struct letters letters = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_order letters = {0};
 
-    assert_int_equal(letters_execute(&letters, solo.executor, 'a'), 0);
-    assert_true(letters_await(&letters, 1));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_int_equal(call_order_execute(&letters, single.executor, 'a'), 0);
+    assert_true(call_order_await(&letters, 1));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
     assert_int_equal(
-        weir_execute_after_turn(solo.executor, letters_task, letters_arg(&letters, 'b')), 0);
-    assert_true(letters_await(&letters, 2));
-    solo_close(&solo);
+        weir_execute_after_turn(single.executor, call_order_task, call_order_arg(&letters, 'b')),
+        0);
+    assert_true(call_order_await(&letters, 2));
+    single_executor_close(&single);
 }
 
 /* Which turn it was, seen from within. */
 struct turns {
     weir_executor *executor;
     uint64_t first, second;
-    struct tally told;
+    struct call_counter told;
     int err;
 };
 
@@ -357,7 +363,7 @@ static void note_second_turn(void *arg, int status)
     struct turns *turns = arg;
 
     turns->second = turns_so_far(turns->executor);
-    tally_task(&turns->told, status);
+    call_counter_task(&turns->told, status);
 }
 
 static void note_first_turn(void *arg, int status)
@@ -366,36 +372,36 @@ static void note_first_turn(void *arg, int status)
 
     turns->first = turns_so_far(turns->executor);
     turns->err = weir_execute_after_turn(turns->executor, note_second_turn, turns);
-    tally_task(&turns->told, status);
+    call_counter_task(&turns->told, status);
 }
 
 TEST(executor, runs_the_tail_task_of_a_tail_task_in_the_next_turn)
 {
-    struct solo solo = solo_open(NULL);
-    struct turns turns = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct turns turns = {.executor = single.executor};
 
-    assert_int_equal(weir_execute_after_turn(solo.executor, note_first_turn, &turns), 0);
-    assert_true(tally_await(&turns.told, 2));
+    assert_int_equal(weir_execute_after_turn(single.executor, note_first_turn, &turns), 0);
+    assert_true(call_counter_await(&turns.told, 2));
     assert_int_equal(turns.err, 0);
     assert_int_equal(turns.second, turns.first + 1);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, counts_a_tail_task_of_whatever_thread_as_one_task)
 {
-    struct solo solo = solo_open(NULL);
-    struct dialogue dialogue = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct dialogue dialogue = {.executor = single.executor};
     struct gate gate = {0};
 
-    gate_hold(&gate, solo.executor);
-    assert_int_equal(
-        weir_execute_after_turn(solo.executor, letters_task, letters_arg(&dialogue.letters, 'z')),
-        0);
-    assert_int_equal(weir_execute(solo.executor, submit_both_kinds, &dialogue), 0);
-    assert_int_equal(weir_executor_pending(solo.executor), 2);
+    gate_hold(&gate, single.executor);
+    assert_int_equal(weir_execute_after_turn(single.executor, call_order_task,
+                                             call_order_arg(&dialogue.letters, 'z')),
+                     0);
+    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &dialogue), 0);
+    assert_int_equal(weir_executor_pending(single.executor), 2);
     gate_open(&gate);
-    assert_true(letters_await(&dialogue.letters, 5));
-    solo_end(&solo);
-    assert_int_equal(solo_stats(&solo).tasks_run, 7);
-    solo_close(&solo);
+    assert_true(call_order_await(&dialogue.letters, 5));
+    single_executor_end(&single);
+    assert_int_equal(single_executor_stats(&single).tasks_run, 7);
+    single_executor_close(&single);
 }

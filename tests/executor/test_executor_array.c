@@ -26,7 +26,7 @@ static void put(weir__executor_array *shelf, size_t index)
     weir__executor_array_append(shelf, thing(index));
 }
 
-TEST(shelf, is_empty_at_first)
+TEST(executor_array, is_empty_at_first)
 {
     weir__executor_array shelf;
 
@@ -39,7 +39,7 @@ TEST(shelf, is_empty_at_first)
 }
 
 /* Boards of odd lengths, too. */
-TEST(shelf, finds_what_stands_on_every_board)
+TEST(executor_array, finds_what_stands_on_every_board)
 {
     for (size_t first = 1; first <= 17; first += 4) {
         weir__executor_array shelf;
@@ -56,7 +56,7 @@ TEST(shelf, finds_what_stands_on_every_board)
     }
 }
 
-TEST(shelf, is_as_before_when_there_is_no_memory_for_a_board)
+TEST(executor_array, is_as_before_when_there_is_no_memory_for_a_board)
 {
     weir__executor_array shelf;
 
@@ -88,7 +88,7 @@ static void read_all_the_time(void *arg)
     } while (count < MANY);
 }
 
-TEST(shelf, is_read_while_it_grows)
+TEST(executor_array, is_read_while_it_grows)
 {
     weir__executor_array shelf;
     struct reading reading = {.shelf = &shelf};

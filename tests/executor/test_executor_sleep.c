@@ -14,76 +14,76 @@
 
 TEST(executor, is_woken_at_most_once_by_a_thousand_tasks)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     struct gate gate = {0};
     uint64_t made;
 
-    gate_hold(&gate, solo.executor);
-    made = solo_stats(&solo).wakeups_made;
+    gate_hold(&gate, single.executor);
+    made = single_executor_stats(&single).wakeups_made;
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
-    assert_int_equal(solo_stats(&solo).wakeups_made, made);
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
+    assert_int_equal(single_executor_stats(&single).wakeups_made, made);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 1000));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_true(call_counter_await(&counter, 1000));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
 
-    assert_int_equal(solo_stats(&solo).wakeups_made, made);
-    assert_int_equal(solo_stats(&solo).wakeups_saved, 1001 - made);
-    solo_close(&solo);
+    assert_int_equal(single_executor_stats(&single).wakeups_made, made);
+    assert_int_equal(single_executor_stats(&single).wakeups_saved, 1001 - made);
+    single_executor_close(&single);
 }
 
 TEST(executor, that_sleeps_is_woken_by_one_call)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     uint64_t made;
 
-    assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
-    made = solo_stats(&solo).wakeups_made;
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
+    made = single_executor_stats(&single).wakeups_made;
     for (uint32_t i = 1; i <= 10; i++) {
-        assert_true(solo_await_sleep(&solo, WEIR_NEVER));
-        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
-        assert_int_equal(solo_stats(&solo).wakeups_made, made + i);
-        assert_true(tally_await(&tally, i + 1));
+        assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
+        assert_int_equal(single_executor_stats(&single).wakeups_made, made + i);
+        assert_true(call_counter_await(&counter, i + 1));
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, is_woken_by_an_earlier_timer_and_not_by_a_later_one)
 {
-    struct letters letters = {0};
+    struct call_order letters = {0};
     weir_promise *late;
-    struct solo solo = solo_open_at(0);
+    struct single_executor single = single_executor_open_at(0);
     uint64_t made;
 
-    assert_int_equal(
-        weir_schedule(solo.executor, weir_ms(20), NULL, letters_task, letters_arg(&letters, 'b')),
-        0);
-    assert_true(solo_await_sleep(&solo, weir_ms(20)));
-    made = solo_stats(&solo).wakeups_made;
+    assert_int_equal(weir_schedule(single.executor, weir_ms(20), NULL, call_order_task,
+                                   call_order_arg(&letters, 'b')),
+                     0);
+    assert_true(single_executor_await_sleep(&single, weir_ms(20)));
+    made = single_executor_stats(&single).wakeups_made;
 
-    assert_int_equal(
-        weir_schedule(solo.executor, weir_ms(30), &late, letters_task, letters_arg(&letters, 'c')),
-        0);
-    assert_int_equal(
-        weir_schedule(solo.executor, weir_ms(20), NULL, letters_task, letters_arg(&letters, 'd')),
-        0);
+    assert_int_equal(weir_schedule(single.executor, weir_ms(30), &late, call_order_task,
+                                   call_order_arg(&letters, 'c')),
+                     0);
+    assert_int_equal(weir_schedule(single.executor, weir_ms(20), NULL, call_order_task,
+                                   call_order_arg(&letters, 'd')),
+                     0);
     assert_int_equal(weir_promise_cancel(late), 0);
-    assert_int_equal(solo_stats(&solo).wakeups_made, made);
-    assert_true(solo_await_sleep(&solo, weir_ms(20))); /* still */
+    assert_int_equal(single_executor_stats(&single).wakeups_made, made);
+    assert_true(single_executor_await_sleep(&single, weir_ms(20))); /* still */
 
-    assert_int_equal(
-        weir_schedule(solo.executor, weir_ms(10), NULL, letters_task, letters_arg(&letters, 'a')),
-        0);
-    assert_int_equal(solo_stats(&solo).wakeups_made, made + 1);
-    assert_true(solo_await_sleep(&solo, weir_ms(10)));
-    assert_int_equal(weir_manual_clock_set(solo.clock, weir_ms(40)), 0);
-    assert_true(letters_await(&letters, 4));
+    assert_int_equal(weir_schedule(single.executor, weir_ms(10), NULL, call_order_task,
+                                   call_order_arg(&letters, 'a')),
+                     0);
+    assert_int_equal(single_executor_stats(&single).wakeups_made, made + 1);
+    assert_true(single_executor_await_sleep(&single, weir_ms(10)));
+    assert_int_equal(weir_manual_clock_set(single.clock, weir_ms(40)), 0);
+    assert_true(call_order_await(&letters, 4));
     assert_string_equal(letters.text, "Cabd"); /* the cancelled one when it was found */
     weir_promise_release(late);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* Submits one task at a time and waits for it, so that the executor is about to sleep each time. */
@@ -98,20 +98,21 @@ static void call_again_and_again(void *arg)
     struct caller *caller = arg;
 
     for (int i = 0; i < 2000 && caller->lost == 0; i++) {
-        struct tally tally = {0};
+        struct call_counter counter = {0};
 
-        if (weir_execute(caller->executor, tally_task, &tally) < 0 || !tally_await(&tally, 1))
+        if (weir_execute(caller->executor, call_counter_task, &counter) < 0 ||
+            !call_counter_await(&counter, 1))
             caller->lost++;
     }
 }
 
 TEST(executor, loses_no_wake_up)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct caller callers[2];
 
     for (int i = 0; i < 2; i++) {
-        callers[i] = (struct caller){.executor = solo.executor};
+        callers[i] = (struct caller){.executor = single.executor};
         assert_int_equal(
             weir__thread_start(&callers[i].thread, "caller", call_again_and_again, &callers[i]), 0);
     }
@@ -119,21 +120,22 @@ TEST(executor, loses_no_wake_up)
         weir__thread_join(&callers[i].thread);
         assert_int_equal(callers[i].lost, 0);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, sleeps_although_its_clock_is_at_its_end)
 {
-    struct tally due = {0}, never = {0};
-    struct solo solo = solo_open_at(1);
+    struct call_counter due = {0}, never = {0};
+    struct single_executor single = single_executor_open_at(1);
 
-    assert_int_equal(weir_schedule(solo.executor, weir_ms(1), NULL, tally_task, &due), 0);
-    assert_int_equal(weir_schedule(solo.executor, WEIR_NEVER, NULL, tally_task, &never), 0);
-    assert_int_equal(weir_manual_clock_advance(solo.clock, WEIR_NEVER), 0);
-    assert_true(tally_await(&due, 1));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
+    assert_int_equal(weir_schedule(single.executor, weir_ms(1), NULL, call_counter_task, &due), 0);
+    assert_int_equal(weir_schedule(single.executor, WEIR_NEVER, NULL, call_counter_task, &never),
+                     0);
+    assert_int_equal(weir_manual_clock_advance(single.clock, WEIR_NEVER), 0);
+    assert_true(call_counter_await(&due, 1));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
     assert_int_equal(never.calls, 0);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static int64_t ahead(const weir_clock *clock)
@@ -152,17 +154,18 @@ static int64_t behind(const weir_clock *clock)
 static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
 {
     weir_clock clock = {.now = now};
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.clock = &clock));
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.clock = &clock));
     weir_executor_stats stats;
     weir_promise *promise;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_schedule(solo.executor, weir_ms(20), &promise, tally_task, &tally), 0);
+    assert_int_equal(
+        weir_schedule(single.executor, weir_ms(20), &promise, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
-    stats = solo_stats(&solo);
+    stats = single_executor_stats(&single);
     assert_true(stats.turns < 100);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(executor, sleeps_by_whatever_clock_it_has)
@@ -174,16 +177,16 @@ TEST(executor, sleeps_by_whatever_clock_it_has)
 /* A clock that is moved while the thread goes to sleep: it sees that its time has come. */
 TEST(executor, misses_no_move_of_a_manual_clock)
 {
-    struct solo solo = solo_open_at(1);
+    struct single_executor single = single_executor_open_at(1);
 
     for (int i = 0; i < 2000; i++) {
-        struct tally tally = {0};
+        struct call_counter counter = {0};
 
-        assert_int_equal(weir_schedule(solo.executor, 1, NULL, tally_task, &tally), 0);
-        assert_int_equal(weir_manual_clock_advance(solo.clock, 1), 0);
-        assert_true(tally_await(&tally, 1));
+        assert_int_equal(weir_schedule(single.executor, 1, NULL, call_counter_task, &counter), 0);
+        assert_int_equal(weir_manual_clock_advance(single.clock, 1), 0);
+        assert_true(call_counter_await(&counter, 1));
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /*
@@ -193,13 +196,13 @@ TEST(executor, misses_no_move_of_a_manual_clock)
  */
 struct trap {
     weir_clock clock;
-    struct solo solo;
+    struct single_executor single;
     _Atomic int64_t now_ns;
     weir_clock_observer *observer;
     void (*spring)(void *trap); /* on another thread */
     _Atomic bool set;
     weir_timer timer;
-    struct tally sprung;
+    struct call_counter sprung;
 };
 
 static int64_t look_into_trap(const weir_clock *clock)
@@ -208,7 +211,7 @@ static int64_t look_into_trap(const weir_clock *clock)
     int64_t now_ns = atomic_load(&trap->now_ns);
     weir__thread thread;
 
-    if (atomic_load(&trap->set) && weir_in_executor(trap->solo.executor)) {
+    if (atomic_load(&trap->set) && weir_in_executor(trap->single.executor)) {
         atomic_store(&trap->set, false);
         if (weir__thread_start(&thread, "spring", trap->spring, trap) < 0)
             abort();
@@ -231,8 +234,8 @@ static void set_trap(void *arg, int status)
     (void)status;
     atomic_store(&trap->set, true);
     trap->timer.fn = fire_never;
-    trap->timer.executor = trap->solo.executor;
-    weir__timers_start_after(&trap->solo.executor->timers, &trap->timer.node, weir_seconds(1));
+    trap->timer.executor = trap->single.executor;
+    weir__timers_start_after(&trap->single.executor->timers, &trap->timer.node, weir_seconds(1));
 }
 
 static void subscribe(weir_clock *clock, weir_clock_observer *observer)
@@ -254,14 +257,14 @@ static void open_trap(struct trap *trap, void (*spring)(void *trap))
         .now_ns = 1,
     };
     weir_timer_init(&trap->timer);
-    trap->solo = solo_open(WEIR_GROUP_OPTIONS(.clock = &trap->clock));
+    trap->single = single_executor_open(WEIR_GROUP_OPTIONS(.clock = &trap->clock));
 }
 
 static void submit_a_task(void *arg)
 {
     struct trap *trap = arg;
 
-    (void)weir_execute(trap->solo.executor, tally_task, &trap->sprung);
+    (void)weir_execute(trap->single.executor, call_counter_task, &trap->sprung);
 }
 
 TEST(executor, that_is_about_to_sleep_sees_a_task)
@@ -269,16 +272,16 @@ TEST(executor, that_is_about_to_sleep_sees_a_task)
     struct trap trap;
 
     open_trap(&trap, submit_a_task);
-    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
-    assert_true(tally_await(&trap.sprung, 1));
-    solo_close(&trap.solo);
+    assert_int_equal(weir_execute_after_turn(trap.single.executor, set_trap, &trap), 0);
+    assert_true(call_counter_await(&trap.sprung, 1));
+    single_executor_close(&trap.single);
 }
 
 static void shut_down(void *arg)
 {
     struct trap *trap = arg;
 
-    (void)weir_executor_shutdown(trap->solo.executor, 0, weir_seconds(1));
+    (void)weir_executor_shutdown(trap->single.executor, 0, weir_seconds(1));
 }
 
 TEST(executor, that_is_about_to_sleep_sees_a_change_of_its_state)
@@ -286,9 +289,9 @@ TEST(executor, that_is_about_to_sleep_sees_a_change_of_its_state)
     struct trap trap;
 
     open_trap(&trap, shut_down);
-    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
-    assert_int_equal(weir_executor_await_termination(trap.solo.executor, PATIENCE_NS), 0);
-    solo_close(&trap.solo);
+    assert_int_equal(weir_execute_after_turn(trap.single.executor, set_trap, &trap), 0);
+    assert_int_equal(weir_executor_await_termination(trap.single.executor, PATIENCE_NS), 0);
+    single_executor_close(&trap.single);
 }
 
 static void move_clock(void *arg)
@@ -304,10 +307,10 @@ TEST(executor, that_is_about_to_sleep_sees_a_move_of_its_clock)
     struct trap trap;
 
     open_trap(&trap, move_clock);
-    assert_int_equal(weir_schedule(trap.solo.executor, weir_ms(1), NULL, tally_task, &trap.sprung),
-                     0);
-    assert_int_equal(weir_execute_after_turn(trap.solo.executor, set_trap, &trap), 0);
-    assert_true(tally_await(&trap.sprung, 1));
+    assert_int_equal(
+        weir_schedule(trap.single.executor, weir_ms(1), NULL, call_counter_task, &trap.sprung), 0);
+    assert_int_equal(weir_execute_after_turn(trap.single.executor, set_trap, &trap), 0);
+    assert_true(call_counter_await(&trap.sprung, 1));
     assert_int_equal(trap.sprung.run, 1);
-    solo_close(&trap.solo);
+    single_executor_close(&trap.single);
 }

@@ -68,31 +68,31 @@ static void work_and_rest(struct stepper *stepper, int64_t work_ns, int64_t rest
     assert_int_equal(weir_manual_clock_advance(stepper->clock, rest_ns), 0);
 }
 
-TEST(figures, begin_with_nothing)
+TEST(executor_stats, begin_with_nothing)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor_stats stats = read_stats(solo.executor), nothing = {0};
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor_stats stats = read_stats(single.executor), nothing = {0};
 
     nothing.state = WEIR_EXECUTOR_NOT_STARTED;
     assert_memory_equal(&stats, &nothing, sizeof(stats));
-    assert_int_equal(weir_executor_pending(solo.executor), 0);
-    assert_true(weir_executor_utilisation(solo.executor) == 0.0);
-    solo_close(&solo);
+    assert_int_equal(weir_executor_pending(single.executor), 0);
+    assert_true(weir_executor_utilisation(single.executor) == 0.0);
+    single_executor_close(&single);
 }
 
-TEST(figures, tell_the_state)
+TEST(executor_stats, tell_the_state)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor *executor = weir_executor_retain(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor *executor = weir_executor_retain(single.executor);
 
     execute(executor, 1);
     assert_int_equal(read_stats(executor).state, WEIR_EXECUTOR_STARTED);
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(read_stats(executor).state, WEIR_EXECUTOR_TERMINATED);
     weir_executor_release(executor);
 }
 
-TEST(figures, count_what_is_pending)
+TEST(executor_stats, count_what_is_pending)
 {
     struct stepper stepper = stepper_open();
 
@@ -121,7 +121,7 @@ static void look_inside(void *arg, int status)
     inside->pending[1] = weir_executor_pending(inside->executor);
 }
 
-TEST(figures, count_what_is_pending_as_a_task_sees_it)
+TEST(executor_stats, count_what_is_pending_as_a_task_sees_it)
 {
     struct stepper stepper = stepper_open();
     struct inside inside = {.executor = stepper.executor};
@@ -134,7 +134,7 @@ TEST(figures, count_what_is_pending_as_a_task_sees_it)
     stepper_close(&stepper);
 }
 
-TEST(figures, count_tail_tasks_as_tasks)
+TEST(executor_stats, count_tail_tasks_as_tasks)
 {
     struct stepper stepper = stepper_open();
 
@@ -151,7 +151,7 @@ static void ring(weir_timer *timer)
     (void)timer;
 }
 
-TEST(figures, count_what_was_run)
+TEST(executor_stats, count_what_was_run)
 {
     struct stepper stepper = stepper_open();
     weir_timer timer = {.fn = NULL};
@@ -168,14 +168,14 @@ TEST(figures, count_what_was_run)
     stepper_close(&stepper);
 }
 
-TEST(figures, count_what_was_cancelled_apart_from_what_was_run)
+TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
 {
     struct stepper stepper = stepper_open();
     weir_executor *executor = stepper.executor;
     weir_promise *once, *repeated;
     weir_timer timer = {.fn = NULL};
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_schedule(executor, 10, &once, do_nothing, NULL), 0);
     assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 10, &repeated, do_nothing, NULL), 0);
     execute(executor, 3);
@@ -204,7 +204,7 @@ static void cancel_errand(void *arg)
     (void)weir_promise_cancel(arg);
 }
 
-TEST(figures, count_a_task_that_was_cancelled_when_it_was_due)
+TEST(executor_stats, count_a_task_that_was_cancelled_when_it_was_due)
 {
     struct stepper stepper = stepper_open();
     weir_promise *once, *repeated;
@@ -213,8 +213,8 @@ TEST(figures, count_a_task_that_was_cancelled_when_it_was_due)
     assert_int_equal(
         weir_schedule_at_fixed_rate(stepper.executor, 10, 10, &repeated, do_nothing, NULL), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
-    errand_elsewhere(cancel_errand, once);
-    errand_elsewhere(cancel_errand, repeated);
+    run_on_other_thread(cancel_errand, once);
+    run_on_other_thread(cancel_errand, repeated);
     stepper_run(&stepper); /* and the two tasks that were to take the timers out */
     assert_int_equal(read_stats(stepper.executor).tasks_run, 2);
     assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 2);
@@ -223,7 +223,7 @@ TEST(figures, count_a_task_that_was_cancelled_when_it_was_due)
     stepper_close(&stepper);
 }
 
-TEST(figures, count_the_timers_that_run)
+TEST(executor_stats, count_the_timers_that_run)
 {
     struct stepper stepper = stepper_open();
     weir_timer timers[3] = {{.fn = NULL}};
@@ -240,7 +240,7 @@ TEST(figures, count_the_timers_that_run)
     stepper_close(&stepper);
 }
 
-TEST(figures, count_turns)
+TEST(executor_stats, count_turns)
 {
     struct stepper stepper = stepper_open();
 
@@ -253,7 +253,7 @@ TEST(figures, count_turns)
 
 /* ---- samples ---- */
 
-TEST(figures, sample_how_long_tasks_wait)
+TEST(executor_stats, sample_how_long_tasks_wait)
 {
     struct stepper stepper = stepper_open();
     weir_histogram_summary latency;
@@ -270,7 +270,7 @@ TEST(figures, sample_how_long_tasks_wait)
     stepper_close(&stepper);
 }
 
-TEST(figures, sample_how_long_tasks_run)
+TEST(executor_stats, sample_how_long_tasks_run)
 {
     struct stepper stepper = stepper_open();
     struct toil toil = {&stepper, 700};
@@ -287,7 +287,7 @@ TEST(figures, sample_how_long_tasks_run)
     stepper_close(&stepper);
 }
 
-TEST(figures, sample_about_one_task_in_64)
+TEST(executor_stats, sample_about_one_task_in_64)
 {
     struct stepper stepper = stepper_open();
 
@@ -299,7 +299,7 @@ TEST(figures, sample_about_one_task_in_64)
 
 /* ---- time awake ---- */
 
-TEST(figures, measure_the_time_awake)
+TEST(executor_stats, measure_the_time_awake)
 {
     struct stepper stepper = stepper_open();
 
@@ -318,7 +318,7 @@ static void read_active(void *arg, int status)
     inside->pending[0] = (uint64_t)read_stats(inside->executor).active_ns;
 }
 
-TEST(figures, measure_the_time_awake_while_it_passes)
+TEST(executor_stats, measure_the_time_awake_while_it_passes)
 {
     struct stepper stepper = stepper_open();
     struct toil toil = {&stepper, 700};
@@ -340,7 +340,7 @@ static void assert_utilisation(const struct stepper *stepper, double low, double
     assert_true(utilisation == read_stats(stepper->executor).utilisation);
 }
 
-TEST(figures, tell_the_utilisation_of_the_last_second_or_so)
+TEST(executor_stats, tell_the_utilisation_of_the_last_second_or_so)
 {
     struct stepper stepper = stepper_open();
 
@@ -359,7 +359,7 @@ TEST(figures, tell_the_utilisation_of_the_last_second_or_so)
     stepper_close(&stepper);
 }
 
-TEST(figures, tell_the_utilisation_from_the_beginning)
+TEST(executor_stats, tell_the_utilisation_from_the_beginning)
 {
     struct stepper stepper = stepper_open();
 
@@ -373,7 +373,7 @@ TEST(figures, tell_the_utilisation_from_the_beginning)
     stepper_close(&stepper);
 }
 
-TEST(figures, forget_a_long_sleep_when_they_tell_the_utilisation)
+TEST(executor_stats, forget_a_long_sleep_when_they_tell_the_utilisation)
 {
     struct stepper stepper = stepper_open();
 
@@ -388,53 +388,53 @@ TEST(figures, forget_a_long_sleep_when_they_tell_the_utilisation)
 }
 
 /* D 36 */
-TEST(figures, tell_no_utilisation_of_a_suspended_executor)
+TEST(executor_stats, tell_no_utilisation_of_a_suspended_executor)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
 
-    execute(solo.executor, 1000);
-    assert_int_equal(weir_executor_suspend(solo.executor), 0);
-    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
-    assert_true(weir_executor_utilisation(solo.executor) == 0.0);
-    assert_true(solo_stats(&solo).utilisation == 0.0);
-    assert_true(solo_stats(&solo).active_ns > 0);
-    solo_close(&solo);
+    execute(single.executor, 1000);
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
+    assert_true(weir_executor_utilisation(single.executor) == 0.0);
+    assert_true(single_executor_stats(&single).utilisation == 0.0);
+    assert_true(single_executor_stats(&single).active_ns > 0);
+    single_executor_close(&single);
 }
 
 /* ---- wake-ups ---- */
 
-TEST(figures, count_wake_ups_made_and_saved)
+TEST(executor_stats, count_wake_ups_made_and_saved)
 {
     weir_manual_clock *clock;
     struct gate gate = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_executor_stats before, after;
-    struct solo solo;
+    struct single_executor single;
 
     assert_int_equal(weir_manual_clock_create(1, &clock), 0); /* so that nothing else wakes it */
-    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
-    assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0); /* starts it */
-    assert_true(tally_await(&tally, 1));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
-    before = solo_stats(&solo);
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0); /* starts it */
+    assert_true(call_counter_await(&counter, 1));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+    before = single_executor_stats(&single);
     assert_int_equal(before.wakeups_made + before.wakeups_saved, 1);
 
-    assert_int_equal(weir_execute(solo.executor, gate_task, &gate), 0); /* wakes it */
+    assert_int_equal(weir_execute(single.executor, gate_task, &gate), 0); /* wakes it */
     assert_true(gate_await_arrivals(&gate, 1));
     for (int i = 0; i < 2 * PROBE_EVERY; i++) /* it is awake */
-        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 1 + 2 * PROBE_EVERY));
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
-    after = solo_stats(&solo);
+    assert_true(call_counter_await(&counter, 1 + 2 * PROBE_EVERY));
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+    after = single_executor_stats(&single);
     assert_int_equal(after.wakeups_made - before.wakeups_made, 1);
     assert_int_equal(after.wakeups_saved - before.wakeups_saved, 2 * PROBE_EVERY);
     assert_int_equal(after.tasks_run - before.tasks_run, 1 + 2 * PROBE_EVERY);
 
-    assert_int_equal(weir_execute_lazy(solo.executor, tally_task, &tally), 0);
-    assert_int_equal(solo_stats(&solo).wakeups_made, after.wakeups_made);
-    assert_int_equal(solo_stats(&solo).pending, 1);
-    solo_close(&solo);
+    assert_int_equal(weir_execute_lazy(single.executor, call_counter_task, &counter), 0);
+    assert_int_equal(single_executor_stats(&single).wakeups_made, after.wakeups_made);
+    assert_int_equal(single_executor_stats(&single).pending, 1);
+    single_executor_close(&single);
     weir_manual_clock_release(clock);
 }
 
@@ -451,7 +451,7 @@ static weir_metric_value read_metric(const weir_executor *executor, const char *
     return value;
 }
 
-TEST(figures, are_in_the_metric_registry)
+TEST(executor_stats, are_in_the_metric_registry)
 {
     struct stepper stepper = stepper_open();
     weir_executor *executor = stepper.executor;
@@ -489,7 +489,7 @@ static size_t count_metrics(void)
     return count;
 }
 
-TEST(figures, leave_the_metric_registry_with_their_executor)
+TEST(executor_stats, leave_the_metric_registry_with_their_executor)
 {
     size_t before = count_metrics();
     struct stepper first = stepper_open(), second = stepper_open(); /* of the same name */
@@ -501,7 +501,7 @@ TEST(figures, leave_the_metric_registry_with_their_executor)
     assert_int_equal(count_metrics(), before);
 }
 
-TEST(figures, that_find_no_memory_leave_nothing_behind)
+TEST(executor_stats, that_find_no_memory_leave_nothing_behind)
 {
     weir_executor *executor = NULL;
     size_t before = count_metrics();
@@ -525,7 +525,7 @@ TEST(figures, that_find_no_memory_leave_nothing_behind)
     assert_int_equal(count_metrics(), before);
 }
 
-TEST(figures, whose_name_is_taken_leave_nothing_behind)
+TEST(executor_stats, whose_name_is_taken_leave_nothing_behind)
 {
     struct stepper stepper = stepper_open();
     weir_executor *executor = NULL;
@@ -607,31 +607,31 @@ static void schedule_nothing(void *arg)
 static void burst(weir_executor *executor)
 {
     execute(executor, BURST);
-    errand_on(executor, schedule_nothing, executor);
+    run_on_executor(executor, schedule_nothing, executor);
     schedule_nothing(executor);
-    errand_on(executor, schedule_nothing, executor); /* nothing is left for the next one */
+    run_on_executor(executor, schedule_nothing, executor); /* nothing is left for the next one */
 }
 
-TEST(figures, may_be_read_by_any_thread_at_any_time)
+TEST(executor_stats, may_be_read_by_any_thread_at_any_time)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct reader readers[2];
     weir__thread threads[2];
 
     for (int i = 0; i < 2; i++) {
-        readers[i] = (struct reader){.executor = solo.executor, .pending_max = BURST_PENDING_MAX};
+        readers[i] = (struct reader){.executor = single.executor, .pending_max = BURST_PENDING_MAX};
         assert_int_equal(weir__thread_start(&threads[i], "reader", read_everything, &readers[i]),
                          0);
     }
     do {
-        burst(solo.executor);
+        burst(single.executor);
     } while (atomic_load(&readers[0].reads) < 200 || atomic_load(&readers[1].reads) < 200);
     for (int i = 0; i < 2; i++) {
         atomic_store(&readers[i].over, true);
         weir__thread_join(&threads[i]);
         assert_int_equal(readers[i].faults, 0);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- the number of pending tasks is never above the truth ---- */
@@ -655,23 +655,23 @@ static void do_no_errand(void *arg)
 }
 
 /* The readers do nothing else, so most of their preemptions fall into the middle of a read. */
-TEST(figures, of_pending_tasks_are_not_too_high_after_a_reader_was_preempted)
+TEST(executor_stats, of_pending_tasks_are_not_too_high_after_a_reader_was_preempted)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct reader readers[READERS];
     weir__thread threads[READERS];
 
     for (int i = 0; i < READERS; i++) {
         readers[i] =
-            (struct reader){.executor = solo.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
+            (struct reader){.executor = single.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
         assert_int_equal(weir__thread_start(&threads[i], "reader", watch_pending, &readers[i]), 0);
     }
     for (int i = 0; i < ROUND_TRIPS; i++)
-        errand_on(solo.executor, do_no_errand, NULL);
+        run_on_executor(single.executor, do_no_errand, NULL);
     for (int i = 0; i < READERS; i++) {
         atomic_store(&readers[i].over, true);
         weir__thread_join(&threads[i]);
         assert_int_equal(readers[i].faults, 0);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }

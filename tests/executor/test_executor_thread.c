@@ -36,7 +36,7 @@ static weir__executor_thread *start(const weir_thread_factory *factory, struct j
     return worker;
 }
 
-TEST(worker, runs_its_function_on_a_named_thread)
+TEST(executor_thread, runs_its_function_on_a_named_thread)
 {
     struct job job = {0};
     weir__executor_thread *worker = start(NULL, &job);
@@ -46,7 +46,7 @@ TEST(worker, runs_its_function_on_a_named_thread)
     weir__executor_thread_wait(worker);
 }
 
-TEST(worker, says_whether_it_has_ended)
+TEST(executor_thread, says_whether_it_has_ended)
 {
     struct job job = {0};
     weir__executor_thread *worker = start(NULL, &job);
@@ -59,52 +59,52 @@ TEST(worker, says_whether_it_has_ended)
 }
 
 /* Both orders: the thread that is left frees the worker, or finds that it has been freed. */
-TEST(worker, abandoned_before_its_end_frees_itself)
+TEST(executor_thread, abandoned_before_its_end_frees_itself)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct job job = {0};
     weir__executor_thread *worker;
 
-    workshop_open(&workshop);
-    worker = start(&workshop.factory, &job);
+    thread_factory_open(&fixture);
+    worker = start(&fixture.factory, &job);
     weir__executor_thread_abandon(worker);
     gate_open(&job.gate);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
     assert_int_equal(test_memory_live(), 0);
 }
 
-TEST(worker, abandoned_after_its_end_is_freed)
+TEST(executor_thread, abandoned_after_its_end_is_freed)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct job job = {0};
     weir__executor_thread *worker;
 
-    workshop_open(&workshop);
-    worker = start(&workshop.factory, &job);
+    thread_factory_open(&fixture);
+    worker = start(&fixture.factory, &job);
     gate_open(&job.gate);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
     assert_int_equal(test_memory_live(), 1);
     weir__executor_thread_abandon(worker);
     assert_int_equal(test_memory_live(), 0);
 }
 
-TEST(worker, abandoned_at_its_end_is_freed_once)
+TEST(executor_thread, abandoned_at_its_end_is_freed_once)
 {
     for (int round = 0; round < 64; round++) {
-        struct workshop workshop;
+        struct thread_factory_fixture fixture;
         struct job job = {0};
         weir__executor_thread *worker;
 
-        workshop_open(&workshop);
-        worker = start(&workshop.factory, &job);
+        thread_factory_open(&fixture);
+        worker = start(&fixture.factory, &job);
         gate_open(&job.gate);
         weir__executor_thread_abandon(worker);
-        workshop_close(&workshop);
+        thread_factory_close(&fixture);
         assert_int_equal(test_memory_live(), 0);
     }
 }
 
-TEST(worker, waited_for_touches_no_memory_any_more)
+TEST(executor_thread, waited_for_touches_no_memory_any_more)
 {
     for (int round = 0; round < 64; round++) {
         struct job job = {0};
@@ -131,7 +131,7 @@ static void work_with_a_key(void *ended)
     (void)pthread_setspecific(key, ended);
 }
 
-TEST(worker, waited_for_has_left_its_thread)
+TEST(executor_thread, waited_for_has_left_its_thread)
 {
     assert_int_equal(pthread_key_create(&key, note_end), 0);
     for (int round = 0; round < 16; round++) {
@@ -146,53 +146,53 @@ TEST(worker, waited_for_has_left_its_thread)
     assert_int_equal(pthread_key_delete(key), 0);
 }
 
-TEST(worker, that_does_not_end_in_time_is_abandoned)
+TEST(executor_thread, that_does_not_end_in_time_is_abandoned)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct job job = {0};
     weir__executor_thread *worker;
 
-    workshop_open(&workshop);
-    worker = start(&workshop.factory, &job);
+    thread_factory_open(&fixture);
+    worker = start(&fixture.factory, &job);
     assert_false(weir__executor_thread_wait_until(worker, weir__monotonic_now() + weir_ms(1)));
     gate_open(&job.gate);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
     assert_int_equal(test_memory_live(), 0);
 }
 
-TEST(worker, takes_its_thread_from_a_factory)
+TEST(executor_thread, takes_its_thread_from_a_factory)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct job job = {0};
     weir__executor_thread *worker;
 
-    workshop_open(&workshop);
-    worker = start(&workshop.factory, &job);
-    assert_int_equal(workshop.started, 1);
-    assert_string_equal(workshop.threads[0].name, "worker-1");
+    thread_factory_open(&fixture);
+    worker = start(&fixture.factory, &job);
+    assert_int_equal(fixture.started, 1);
+    assert_string_equal(fixture.threads[0].name, "worker-1");
     gate_open(&job.gate);
     weir__executor_thread_wait(worker);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
-TEST(worker, does_not_start_when_the_factory_refuses)
+TEST(executor_thread, does_not_start_when_the_factory_refuses)
 {
     weir__executor_thread *worker = NULL;
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct job job = {0};
 
-    workshop_open(&workshop);
-    workshop.answer = -EPERM;
-    assert_int_equal(weir__executor_thread_start(&workshop.factory, "w", work, &job, &worker),
+    thread_factory_open(&fixture);
+    fixture.answer = -EPERM;
+    assert_int_equal(weir__executor_thread_start(&fixture.factory, "w", work, &job, &worker),
                      -EPERM);
-    workshop.answer = 1; /* it should have been negative */
-    assert_int_equal(weir__executor_thread_start(&workshop.factory, "w", work, &job, &worker),
+    fixture.answer = 1; /* it should have been negative */
+    assert_int_equal(weir__executor_thread_start(&fixture.factory, "w", work, &job, &worker),
                      -EAGAIN);
     assert_null(worker);
     assert_int_equal(job.gate.arrivals.calls, 0);
 }
 
-TEST(worker, does_not_start_without_memory)
+TEST(executor_thread, does_not_start_without_memory)
 {
     weir__executor_thread *worker = NULL;
     struct job job = {0};

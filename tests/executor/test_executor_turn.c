@@ -26,7 +26,7 @@ struct work {
     int done;
     int done_before_tail; /* the end of the turn */
     int left;
-    struct tally ended;
+    struct call_counter ended;
 };
 
 static void work_a_millisecond(void *arg, int status)
@@ -36,7 +36,7 @@ static void work_a_millisecond(void *arg, int status)
     (void)status;
     (void)weir_manual_clock_advance(work->clock, weir_ms(1));
     if (++work->done == work->left)
-        tally_add(&work->ended);
+        call_counter_add(&work->ended);
 }
 
 static void note_end_of_turn(void *arg, int status)
@@ -44,7 +44,7 @@ static void note_end_of_turn(void *arg, int status)
     struct work *work = arg;
 
     work->done_before_tail = work->done;
-    tally_task(&work->ended, status);
+    call_counter_task(&work->ended, status);
 }
 
 /* The first task of the turn: it is counted in the batch. */
@@ -61,16 +61,16 @@ static void submit_work(void *arg, int status)
 static int tasks_of_a_turn(int64_t task_cap_ns)
 {
     struct work work = {.left = 1000};
-    struct solo solo;
+    struct single_executor single;
 
     assert_int_equal(weir_manual_clock_create(1, &work.clock), 0);
-    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(work.clock),
-                                        .task_cap_ns = task_cap_ns));
-    work.executor = solo.executor;
-    assert_int_equal(weir_execute(solo.executor, submit_work, &work), 0);
-    assert_true(tally_await(&work.ended, 2));
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(work.clock),
+                                                     .task_cap_ns = task_cap_ns));
+    work.executor = single.executor;
+    assert_int_equal(weir_execute(single.executor, submit_work, &work), 0);
+    assert_true(call_counter_await(&work.ended, 2));
     assert_int_equal(work.done, 1000);
-    solo_close(&solo);
+    single_executor_close(&single);
     weir_manual_clock_release(work.clock);
     return work.done_before_tail;
 }
@@ -96,10 +96,10 @@ TEST(executor, without_a_cap_ends_the_turn_when_nothing_is_left)
 
 static void stop_treadmill(void *arg, int status)
 {
-    struct treadmill *treadmill = arg;
+    struct busy_task *busy = arg;
 
     (void)status;
-    atomic_store(&treadmill->stop, true);
+    atomic_store(&busy->stop, true);
 }
 
 /* D 9 */
@@ -109,50 +109,52 @@ TEST(executor, fires_a_timer_although_the_queue_is_never_empty)
 
     for (int i = 0; i < 2; i++) {
         weir_manual_clock *clock;
-        struct treadmill treadmill = {0};
-        struct solo solo;
+        struct busy_task busy = {0};
+        struct single_executor single;
 
         assert_int_equal(weir_manual_clock_create(1, &clock), 0);
-        solo = solo_open(
+        single = single_executor_open(
             WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock), .task_cap_ns = caps[i]));
-        treadmill.executor = solo.executor;
-        assert_int_equal(weir_execute(solo.executor, treadmill_task, &treadmill), 0);
-        assert_int_equal(weir_schedule(solo.executor, weir_ms(1), NULL, stop_treadmill, &treadmill),
+        busy.executor = single.executor;
+        assert_int_equal(weir_execute(single.executor, busy_task_run, &busy), 0);
+        assert_int_equal(weir_schedule(single.executor, weir_ms(1), NULL, stop_treadmill, &busy),
                          0);
         assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1)), 0);
-        assert_true(tally_await(&treadmill.stopped, 1));
-        solo_close(&solo);
+        assert_true(call_counter_await(&busy.stopped, 1));
+        single_executor_close(&single);
         weir_manual_clock_release(clock);
     }
 }
 
 TEST(executor, runs_due_timers_before_the_tasks_of_a_turn)
 {
-    struct letters letters = {0};
-    struct solo solo = solo_open_at(1);
+    struct call_order letters = {0};
+    struct single_executor single = single_executor_open_at(1);
 
     assert_int_equal(
-        weir_schedule(solo.executor, 10, NULL, letters_task, letters_arg(&letters, 'b')), 0);
+        weir_schedule(single.executor, 10, NULL, call_order_task, call_order_arg(&letters, 'b')),
+        0);
     assert_int_equal(
-        weir_schedule(solo.executor, 9, NULL, letters_task, letters_arg(&letters, 'a')), 0);
-    assert_true(solo_await_sleep(&solo, 10));
-    assert_int_equal(weir_execute_lazy(solo.executor, letters_task, letters_arg(&letters, 'c')), 0);
-    assert_int_equal(weir_manual_clock_set(solo.clock, 11), 0);
-    assert_true(letters_await(&letters, 3));
+        weir_schedule(single.executor, 9, NULL, call_order_task, call_order_arg(&letters, 'a')), 0);
+    assert_true(single_executor_await_sleep(&single, 10));
+    assert_int_equal(
+        weir_execute_lazy(single.executor, call_order_task, call_order_arg(&letters, 'c')), 0);
+    assert_int_equal(weir_manual_clock_set(single.clock, 11), 0);
+    assert_true(call_order_await(&letters, 3));
     assert_string_equal(letters.text, "abc");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- the bound of the queue ---- */
 
 /* How many of `tries` tasks an executor takes that is at the gate. */
-static int count_accepted(struct solo *solo, struct tally *tally, int tries)
+static int count_accepted(struct single_executor *single, struct call_counter *counter, int tries)
 {
     int accepted = 0, err;
 
     for (int i = 0; i < tries; i++) {
-        err = i % 2 == 0 ? weir_execute(solo->executor, tally_task, tally)
-                         : weir_execute_lazy(solo->executor, tally_task, tally);
+        err = i % 2 == 0 ? weir_execute(single->executor, call_counter_task, counter)
+                         : weir_execute_lazy(single->executor, call_counter_task, counter);
         if (err == 0)
             accepted++;
         else
@@ -163,20 +165,21 @@ static int count_accepted(struct solo *solo, struct tally *tally, int tries)
 
 static void check_bound(int64_t max_pending, int expected)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = max_pending));
-    struct tally tally = {0};
+    struct single_executor single =
+        single_executor_open(WEIR_GROUP_OPTIONS(.max_pending = max_pending));
+    struct call_counter counter = {0};
 
     for (int round = 0; round < 2; round++) {
         struct gate gate = {0};
 
-        gate_hold(&gate, solo.executor);
-        assert_int_equal(count_accepted(&solo, &tally, expected + 10), expected);
-        assert_int_equal(weir_executor_pending(solo.executor), expected);
+        gate_hold(&gate, single.executor);
+        assert_int_equal(count_accepted(&single, &counter, expected + 10), expected);
+        assert_int_equal(weir_executor_pending(single.executor), expected);
         gate_open(&gate);
-        assert_true(tally_await(&tally, (uint32_t)(expected * (round + 1))));
+        assert_true(call_counter_await(&counter, (uint32_t)(expected * (round + 1))));
     }
-    solo_close(&solo);
-    assert_int_equal(tally.run, 2 * expected);
+    single_executor_close(&single);
+    assert_int_equal(counter.run, 2 * expected);
 }
 
 TEST(executor, with_a_bound_takes_exactly_as_many_tasks)
@@ -195,7 +198,7 @@ TEST(executor, raises_a_bound_to_16_and_no_further)
 /* Fills the queue from the executor's own thread, with tasks and with tail tasks. */
 struct filler {
     weir_executor *executor;
-    struct tally tally;
+    struct call_counter counter;
     int accepted;
     int tail_accepted;
     struct gate gate;
@@ -206,9 +209,10 @@ static void fill(void *arg, int status)
     struct filler *filler = arg;
 
     for (int i = 0; i < 30; i++)
-        filler->accepted += weir_execute(filler->executor, tally_task, &filler->tally) == 0;
+        filler->accepted +=
+            weir_execute(filler->executor, call_counter_task, &filler->counter) == 0;
     filler->tail_accepted =
-        weir_execute_after_turn(filler->executor, tally_task, &filler->tally) == 0;
+        weir_execute_after_turn(filler->executor, call_counter_task, &filler->counter) == 0;
     gate_task(&filler->gate, status);
 }
 
@@ -218,47 +222,49 @@ static void fill_tail(void *arg, int status)
 
     for (int i = 0; i < 30; i++)
         filler->tail_accepted +=
-            weir_execute_after_turn(filler->executor, tally_task, &filler->tally) == 0;
+            weir_execute_after_turn(filler->executor, call_counter_task, &filler->counter) == 0;
     gate_task(&filler->gate, status);
 }
 
 TEST(executor, bounds_the_submissions_of_its_own_thread_too)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
-    struct filler filler = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
+    struct filler filler = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(solo.executor, fill, &filler), 0);
+    assert_int_equal(weir_execute(single.executor, fill, &filler), 0);
     assert_true(gate_await_arrivals(&filler.gate, 1));
     assert_int_equal(filler.accepted, 20);
     assert_int_equal(filler.tail_accepted, 0);
-    assert_int_equal(weir_execute(solo.executor, tally_task, &filler.tally), WEIR_EFULL);
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &filler.counter), WEIR_EFULL);
     gate_open(&filler.gate);
-    assert_true(tally_await(&filler.tally, 20));
-    solo_close(&solo);
+    assert_true(call_counter_await(&filler.counter, 20));
+    single_executor_close(&single);
 }
 
 TEST(executor, bounds_tail_tasks_with_the_others)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
-    struct filler filler = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.max_pending = 20));
+    struct filler filler = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(solo.executor, fill_tail, &filler), 0);
+    assert_int_equal(weir_execute(single.executor, fill_tail, &filler), 0);
     assert_true(gate_await_arrivals(&filler.gate, 1));
     assert_int_equal(filler.tail_accepted, 20);
-    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &filler.tally), WEIR_EFULL);
+    assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &filler.counter),
+                     WEIR_EFULL);
     gate_open(&filler.gate);
-    assert_true(tally_await(&filler.tally, 20));
+    assert_true(call_counter_await(&filler.counter, 20));
 
     for (int i = 0; i < 16; i++) /* and there is room again */
-        assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &filler.tally), 0);
-    assert_true(tally_await(&filler.tally, 36));
-    solo_close(&solo);
+        assert_int_equal(
+            weir_execute_after_turn(single.executor, call_counter_task, &filler.counter), 0);
+    assert_true(call_counter_await(&filler.counter, 36));
+    single_executor_close(&single);
 }
 
 struct crowd {
     weir__thread thread;
-    struct solo *solo;
-    struct tally *tally;
+    struct single_executor *single;
+    struct call_counter *counter;
     int accepted;
 };
 
@@ -267,20 +273,21 @@ static void crowd_in(void *arg)
     struct crowd *crowd = arg;
 
     for (int i = 0; i < 500; i++)
-        crowd->accepted += weir_execute(crowd->solo->executor, tally_task, crowd->tally) == 0;
+        crowd->accepted +=
+            weir_execute(crowd->single->executor, call_counter_task, crowd->counter) == 0;
 }
 
 TEST(executor, does_not_exceed_its_bound_when_several_threads_fill_it)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 1000));
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.max_pending = 1000));
     struct crowd crowds[SUBMITTERS];
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
     int accepted = 0;
 
-    gate_hold(&gate, solo.executor);
+    gate_hold(&gate, single.executor);
     for (int i = 0; i < SUBMITTERS; i++) {
-        crowds[i] = (struct crowd){.solo = &solo, .tally = &tally};
+        crowds[i] = (struct crowd){.single = &single, .counter = &counter};
         assert_int_equal(weir__thread_start(&crowds[i].thread, "crowd", crowd_in, &crowds[i]), 0);
     }
     for (int i = 0; i < SUBMITTERS; i++) {
@@ -289,6 +296,6 @@ TEST(executor, does_not_exceed_its_bound_when_several_threads_fill_it)
     }
     assert_int_equal(accepted, 1000);
     gate_open(&gate);
-    solo_close(&solo);
-    assert_int_equal(tally.run, 1000);
+    single_executor_close(&single);
+    assert_int_equal(counter.run, 1000);
 }

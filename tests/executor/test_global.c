@@ -39,7 +39,7 @@ TEST(global, is_always_the_same_and_always_there)
 }
 
 struct visit {
-    struct tally tally;
+    struct call_counter counter;
     weir_executor *current;
     bool is_inside;
     int wait;
@@ -53,7 +53,7 @@ static void on_visit(void *arg, int status)
     visit->current = weir_executor_current();
     visit->is_inside = weir_in_executor(weir_executor_global());
     visit->wait = weir_promise_await(visit->promise, PATIENCE_NS);
-    tally_task(&visit->tally, status);
+    call_counter_task(&visit->counter, status);
 }
 
 TEST(global, runs_tasks_on_a_thread_of_its_own)
@@ -64,7 +64,7 @@ TEST(global, runs_tasks_on_a_thread_of_its_own)
     assert_int_equal(weir_promise_create(NULL, &visit.promise), 0);
     assert_ptr_equal(weir_promise_executor(visit.promise), weir_executor_global());
     assert_int_equal(weir_execute(weir_executor_global(), on_visit, &visit), 0);
-    assert_true(tally_await(&visit.tally, 1));
+    assert_true(call_counter_await(&visit.counter, 1));
     assert_ptr_equal(visit.current, weir_executor_global());
     assert_true(visit.is_inside);
     assert_int_equal(visit.wait, -EDEADLK);
@@ -76,39 +76,40 @@ TEST(global, runs_tasks_on_a_thread_of_its_own)
 
 TEST(global, runs_timers)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise;
     int64_t start_ns = weir__monotonic_now();
 
     assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_ms(2), &promise, tally_task, &tally), 0);
+        weir_schedule(weir_executor_global(), weir_ms(2), &promise, call_counter_task, &counter),
+        0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(2));
-    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(atomic_load(&counter.run), 1);
     weir_promise_release(promise);
 }
 
 TEST(global, cannot_be_ended)
 {
     weir_executor *global = weir_executor_global();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(global, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(global, call_counter_task, &counter), 0);
     assert_int_equal(weir_executor_shutdown(global, 0, 0), -EPERM);
     assert_int_equal(weir_executor_await_termination(global, 0), -EPERM);
     assert_null(weir_executor_termination(global));
-    assert_int_equal(weir_executor_add_shutdown_hook(global, tally_task, &tally), -EPERM);
-    assert_int_equal(weir_execute(global, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 2));
-    assert_int_equal(atomic_load(&tally.run), 2);
+    assert_int_equal(weir_executor_add_shutdown_hook(global, call_counter_task, &counter), -EPERM);
+    assert_int_equal(weir_execute(global, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 2));
+    assert_int_equal(atomic_load(&counter.run), 2);
     assert_true(weir_executor_state(global) < WEIR_EXECUTOR_SHUTTING_DOWN);
 }
 
 /* ---- its thread ---- */
 
 struct life {
-    struct tally ran;
-    struct tally ended;
+    struct call_counter ran;
+    struct call_counter ended;
     _Atomic int64_t ran_ns;
     _Atomic int64_t ended_ns;
     _Atomic int64_t thread_id;
@@ -120,7 +121,7 @@ static void on_thread_exit(void *arg)
     struct life *life = arg;
 
     atomic_store(&life->ended_ns, weir__monotonic_now());
-    tally_add(&life->ended);
+    call_counter_add(&life->ended);
 }
 
 static void on_live(void *arg, int status)
@@ -131,7 +132,7 @@ static void on_live(void *arg, int status)
     atomic_store(&life->state, weir_executor_state(weir_executor_global()));
     (void)weir_thread_on_exit(on_thread_exit, life);
     atomic_store(&life->ran_ns, weir__monotonic_now());
-    tally_task(&life->ran, status);
+    call_counter_task(&life->ran, status);
 }
 
 /* C.10: the one test that waits for real time to pass. */
@@ -142,11 +143,11 @@ TEST(global, ends_its_thread_after_a_second_of_idleness_and_starts_another)
 
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_execute(weir_executor_global(), on_live, &lives[i]), 0);
-        assert_true(tally_await(&lives[i].ran, 1));
+        assert_true(call_counter_await(&lives[i].ran, 1));
         assert_int_equal(atomic_load(&lives[i].state), WEIR_EXECUTOR_STARTED);
         if (i == 1)
             (void)weir_executor_suspend(weir_executor_global()); /* one second is enough */
-        assert_true(tally_await(&lives[i].ended, 1));
+        assert_true(call_counter_await(&lives[i].ended, 1));
     }
     idle_ns = atomic_load(&lives[0].ended_ns) - atomic_load(&lives[0].ran_ns);
     assert_true(idle_ns >= weir_seconds(1));
@@ -159,9 +160,9 @@ TEST(global, comes_back_on_a_new_thread)
 
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_execute(weir_executor_global(), on_live, &lives[i]), 0);
-        assert_true(tally_await(&lives[i].ran, 1));
+        assert_true(call_counter_await(&lives[i].ran, 1));
         assert_int_equal(weir_executor_suspend(weir_executor_global()), 0);
-        assert_true(tally_await(&lives[i].ended, 1));
+        assert_true(call_counter_await(&lives[i].ended, 1));
         assert_true(await_state(WEIR_EXECUTOR_SUSPENDED));
     }
     assert_int_equal(atomic_load(&lives[0].ran.calls), 1);
@@ -170,21 +171,22 @@ TEST(global, comes_back_on_a_new_thread)
 TEST(global, keeps_its_thread_while_a_timer_runs)
 {
     struct life life = {0};
-    struct tally timer = {0};
+    struct call_counter timer = {0};
     weir_promise *promise;
 
-    assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_seconds(3600), &promise, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), &promise,
+                                   call_counter_task, &timer),
+                     0);
     assert_int_equal(weir_execute(weir_executor_global(), on_live, &life), 0);
-    assert_true(tally_await(&life.ran, 1));
+    assert_true(call_counter_await(&life.ran, 1));
     assert_int_equal(weir_executor_suspend(weir_executor_global()), 0);
-    assert_int_equal(weir_execute(weir_executor_global(), tally_task, &life.ran), 0);
-    assert_true(tally_await(&life.ran, 2));
+    assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &life.ran), 0);
+    assert_true(call_counter_await(&life.ran, 2));
     assert_int_equal(weir_executor_state(weir_executor_global()), WEIR_EXECUTOR_SUSPENDING);
     assert_int_equal(atomic_load(&life.ended.calls), 0);
 
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_true(tally_await(&life.ended, 1));
+    assert_true(call_counter_await(&life.ended, 1));
     assert_int_equal(atomic_load(&timer.cancelled), 1);
     weir_promise_release(promise);
 }
@@ -197,7 +199,7 @@ TEST(global, keeps_its_thread_while_a_timer_runs)
 struct race {
     _Atomic bool over;
     _Atomic unsigned out_of_order;
-    struct tally ran;
+    struct call_counter ran;
 };
 
 struct submitter {
@@ -217,7 +219,7 @@ static void on_numbered(void *arg, int status)
 
     if (submitter->next++ != numbered->number)
         atomic_fetch_add(&submitter->race->out_of_order, 1);
-    tally_task(&submitter->race->ran, status);
+    call_counter_task(&submitter->race->ran, status);
 }
 
 static void submit_numbered(void *arg)
@@ -260,7 +262,7 @@ TEST(global, loses_no_task_that_comes_while_its_thread_ends)
     }
     for (int i = 0; i < SUBMITTERS; i++)
         weir__thread_join(&submitters[i].thread);
-    assert_true(tally_await(&race.ran, SUBMITTERS * TASKS_EACH));
+    assert_true(call_counter_await(&race.ran, SUBMITTERS * TASKS_EACH));
     atomic_store(&race.over, true);
     weir__thread_join(&suspender);
     assert_int_equal(atomic_load(&race.ran.run), SUBMITTERS * TASKS_EACH);
@@ -270,14 +272,14 @@ TEST(global, loses_no_task_that_comes_while_its_thread_ends)
 /* Each round the task meets the thread at another step of its end. */
 TEST(global, starts_exactly_one_thread_for_a_task_that_comes_while_it_ends)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     for (uint32_t i = 0; i < 500; i++) {
         assert_int_equal(weir_executor_suspend(weir_executor_global()), 0);
         for (uint32_t j = 0; j < i % 7; j++)
             weir__thread_yield();
-        assert_int_equal(weir_execute(weir_executor_global(), tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i + 1));
+        assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i + 1));
     }
-    assert_int_equal(atomic_load(&tally.run), 500);
+    assert_int_equal(atomic_load(&counter.run), 500);
 }

@@ -21,7 +21,7 @@
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
@@ -72,15 +72,15 @@ TEST(group, ignores_an_environment_that_says_no_count)
     static const char *const wrong[] = {"",   "0",          "-1",   "x",
                                         "3x", "2147483648", "1e99", "99999999999999999999"};
 
-    messages_catch();
+    log_capture_start();
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group;
 
         setenv("WEIR_LOOP_THREADS", wrong[i], 1);
         group = make_group(WEIR_GROUP_OPTIONS(PLAIN));
         assert_int_equal(weir_group_count(group), 2 * weir__cpu_count());
-        assert_int_equal(messages_count(WEIR_LOG_WARN), i + 1);
-        assert_true(messages_last_contains("WEIR_LOOP_THREADS"));
+        assert_int_equal(log_capture_count(WEIR_LOG_WARN), i + 1);
+        assert_true(log_capture_last_contains("WEIR_LOOP_THREADS"));
         weir_group_release(group);
     }
     unsetenv("WEIR_LOOP_THREADS");
@@ -121,7 +121,7 @@ TEST(group, refuses_bad_options)
         &(const weir_group_options){.size = 0, PLAIN},
     };
 
-    messages_catch();
+    log_capture_start();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group = NULL;
 
@@ -169,15 +169,15 @@ TEST(group, without_memory_is_not_made)
 /* A 2 */
 TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
 {
-    struct tally *destroyed = doomed_open();
+    struct call_counter *destroyed = counted_executor_open();
     uint32_t ended_before = 0, most = 0;
     weir_group *group = NULL;
     int err;
 
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
-        err =
-            weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group);
+        err = weir__group_create(&counted_executor_type, NULL,
+                                 WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group);
         if (!test_memory_failed())
             break;
         assert_int_equal(err, -ENOMEM);
@@ -199,7 +199,7 @@ struct own_chooser {
     int inits;
     int nexts;
     int deinits;
-    struct tally tasks;
+    struct call_counter tasks;
     int init_err;
 };
 
@@ -215,7 +215,7 @@ static int own_init(void *state, weir_group *group, const void *options)
     assert_int_equal(turn[0] + turn[1], 0);
     assert_int_equal(weir_group_count(group), 3);
     for (size_t i = 0; own.init_err < 0 && i < 3; i++)
-        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &own.tasks), 0);
+        assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, &own.tasks), 0);
     turn[1] = 7;
     return own.init_err;
 }
@@ -268,19 +268,19 @@ TEST(group, asks_a_chooser_of_the_callers_own)
 
 TEST(group, ends_its_members_when_the_chooser_fails)
 {
-    struct tally *destroyed = doomed_open();
+    struct call_counter *destroyed = counted_executor_open();
     weir_group *group = NULL;
 
     own = (struct own_chooser){.init_err = -EIO};
     assert_int_equal(weir__group_create(
-                         &doomed_type, NULL,
+                         &counted_executor_type, NULL,
                          WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .chooser = &own_chooser), &group),
                      -EIO);
     assert_null(group);
     assert_int_equal(own.deinits, 0);
     /* They had been started, and were waited for. */
     assert_int_equal(atomic_load(&own.tasks.run), 3);
-    assert_true(tally_await(destroyed, 3));
+    assert_true(call_counter_await(destroyed, 3));
 }
 
 TEST(group, takes_a_chooser_that_needs_nothing)
@@ -297,7 +297,7 @@ TEST(group, takes_a_chooser_that_needs_nothing)
 /* ---- what goes to the next one ---- */
 
 struct visit {
-    struct tally tally;
+    struct call_counter counter;
     _Atomic(weir_executor *) where;
 };
 
@@ -307,7 +307,7 @@ static void on_visit(void *arg, int status)
 
     if (status == 0)
         atomic_store(&visit->where, weir_executor_current());
-    tally_task(&visit->tally, status);
+    call_counter_task(&visit->counter, status);
 }
 
 static int work_visit(void *arg, int status, void **ret_value)
@@ -335,7 +335,7 @@ TEST(group, runs_scheduled_and_submitted_work_on_the_next_member)
     assert_int_equal(weir_promise_sync(submitted, PATIENCE_NS), 0);
     assert_ptr_equal(weir_promise_value(submitted), &visits[1]);
     for (size_t i = 0; i < 5; i++) {
-        assert_true(tally_await(&visits[i].tally, i < 3 ? 1 : 3));
+        assert_true(call_counter_await(&visits[i].counter, i < 3 ? 1 : 3));
         assert_ptr_equal(atomic_load(&visits[i].where), weir_group_at(group, i));
     }
     assert_int_equal(weir_promise_cancel(periodic[0]), 0);
@@ -350,25 +350,29 @@ TEST(group, passes_on_what_its_member_refuses)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_promise *promise = NULL;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     assert_int_equal(weir_group_execute(group, NULL, NULL), -EINVAL);
     assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -EINVAL);
     assert_int_equal(weir_group_schedule(group, 0, &promise, NULL, NULL), -EINVAL);
-    assert_int_equal(weir_group_schedule_at_fixed_rate(group, 0, 0, &promise, tally_task, &tally),
-                     -EINVAL);
-    assert_int_equal(weir_group_schedule_at_fixed_rate(group, -1, 1, &promise, tally_task, &tally),
-                     -EINVAL);
     assert_int_equal(
-        weir_group_schedule_with_fixed_delay(group, 0, -1, &promise, tally_task, &tally), -EINVAL);
+        weir_group_schedule_at_fixed_rate(group, 0, 0, &promise, call_counter_task, &counter),
+        -EINVAL);
+    assert_int_equal(
+        weir_group_schedule_at_fixed_rate(group, -1, 1, &promise, call_counter_task, &counter),
+        -EINVAL);
+    assert_int_equal(
+        weir_group_schedule_with_fixed_delay(group, 0, -1, &promise, call_counter_task, &counter),
+        -EINVAL);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
 
     assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), WEIR_EREJECTED);
     assert_int_equal(weir_group_submit(group, &promise, work_visit, NULL), WEIR_EREJECTED);
-    assert_int_equal(weir_group_schedule(group, 0, &promise, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_group_schedule(group, 0, &promise, call_counter_task, &counter),
+                     WEIR_EREJECTED);
     assert_null(promise);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     weir_group_release(group);
 }
 
@@ -380,13 +384,13 @@ static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg,
     (void)executor;
     (void)fn;
     (void)arg;
-    tally_add(user_data);
+    call_counter_add(user_data);
     return reason;
 }
 
 TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
 {
-    struct tally ran = {0}, rejected = {0};
+    struct call_counter ran = {0}, rejected = {0};
     struct gate gate = {0};
     weir_group *group =
         make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .max_pending = 20,
@@ -397,8 +401,9 @@ TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
     assert_true(gate_await_arrivals(&gate, 2));
     for (size_t i = 0; i < 2; i++) {
         for (int j = 0; j < 20; j++)
-            assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &ran), 0);
-        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &ran), WEIR_EFULL);
+            assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, &ran), 0);
+        assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, &ran),
+                         WEIR_EFULL);
         assert_int_equal(atomic_load(&rejected.calls), i + 1);
     }
     gate_open(&gate);
@@ -408,7 +413,7 @@ TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
 
 TEST(group, gives_its_clock_to_each_member)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_manual_clock *clock;
     weir_group *group;
 
@@ -416,13 +421,13 @@ TEST(group, gives_its_clock_to_each_member)
     group = make_group(
         WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .clock = weir_manual_clock_clock(clock)));
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_group_schedule(group, weir_seconds(3600), NULL, tally_task, &tally),
-                         0);
+        assert_int_equal(
+            weir_group_schedule(group, weir_seconds(3600), NULL, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(3600) - 1), 0);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(weir_manual_clock_advance(clock, 1), 0);
-    assert_true(tally_await(&tally, 3));
-    assert_int_equal(atomic_load(&tally.run), 3);
+    assert_true(call_counter_await(&counter, 3));
+    assert_int_equal(atomic_load(&counter.run), 3);
     end_group(group);
     weir_manual_clock_release(clock);
 }
@@ -497,11 +502,11 @@ TEST(group, a_thread_that_cannot_be_pinned_runs_anyway)
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(
         PLAIN, .threads = 1, .pin = true, .cpus = (const int[]){CPU_SETSIZE}, .cpu_count = 1));
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_executor_thread(weir_group_at(group, 0), &thread), 0);
     assert_int_equal(thread.cpu, -1);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_true(messages_last_contains("weir-1: cannot be pinned to CPU 1024"));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_true(log_capture_last_contains("weir-1: cannot be pinned to CPU 1024"));
     end_group(group);
 }
 
@@ -510,71 +515,69 @@ TEST(group, a_thread_that_cannot_be_pinned_runs_anyway)
 /* A 5 */
 TEST(group, takes_its_threads_from_a_factory)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_thread_properties thread;
     weir_group *group;
 
-    workshop_open(&workshop);
-    group =
-        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .thread_factory = &workshop.factory));
-    assert_int_equal(atomic_load(&workshop.asked), 0);
+    thread_factory_open(&fixture);
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .thread_factory = &fixture.factory));
+    assert_int_equal(atomic_load(&fixture.asked), 0);
     assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
     assert_int_equal(weir_executor_thread(weir_group_at(group, 1), &thread), 0);
-    assert_int_equal(atomic_load(&workshop.started), 1);
-    assert_string_equal(workshop.threads[0].name, "weir-2");
+    assert_int_equal(atomic_load(&fixture.started), 1);
+    assert_string_equal(fixture.threads[0].name, "weir-2");
     assert_int_equal(weir_executor_thread(weir_group_at(group, 0), &thread), 0);
-    assert_int_equal(atomic_load(&workshop.started), 2);
-    assert_string_equal(workshop.threads[1].name, "weir-1");
+    assert_int_equal(atomic_load(&fixture.started), 2);
+    assert_string_equal(fixture.threads[1].name, "weir-1");
     end_group(group);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* D 4 */
 TEST(group, reports_that_no_thread_can_be_had_and_goes_on_when_one_can)
 {
-    struct tally tally = {0};
-    struct workshop workshop;
+    struct call_counter counter = {0};
+    struct thread_factory_fixture fixture;
     weir_group *group;
 
-    messages_catch();
-    workshop_open(&workshop);
-    group =
-        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .thread_factory = &workshop.factory));
-    atomic_store(&workshop.answer, -EPERM);
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EPERM);
-    atomic_store(&workshop.answer, EBUSY); /* it should have been negative */
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EAGAIN);
+    log_capture_start();
+    thread_factory_open(&fixture);
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .thread_factory = &fixture.factory));
+    atomic_store(&fixture.answer, -EPERM);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), -EPERM);
+    atomic_store(&fixture.answer, EBUSY); /* it should have been negative */
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), -EAGAIN);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 2);
-    assert_int_equal(atomic_load(&workshop.asked), 2);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 2);
+    assert_int_equal(atomic_load(&fixture.asked), 2);
 
-    atomic_store(&workshop.answer, 0);
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    atomic_store(&fixture.answer, 0);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     end_group(group);
-    workshop_close(&workshop);
-    assert_int_equal(atomic_load(&tally.calls), 1);
+    thread_factory_close(&fixture);
+    assert_int_equal(atomic_load(&counter.calls), 1);
 }
 
 TEST(group, whose_factory_is_dead_still_ends)
 {
     static const weir_thread_factory dead = {.start = start_nothing};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &dead));
 
-    messages_catch();
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), -EAGAIN);
+    log_capture_start();
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), -EAGAIN);
     end_group(group);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
 }
 
 TEST(group, starts_only_the_threads_that_have_work)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
 
-    assert_int_equal(weir_execute(weir_group_at(group, 1), tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(weir_group_at(group, 1), call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     assert_int_equal(weir_executor_state(weir_group_at(group, 0)), WEIR_EXECUTOR_NOT_STARTED);
     assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_STARTED);
     assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_NOT_STARTED);
@@ -594,14 +597,14 @@ static int refuse_the_third(weir_executor *executor)
 /* A 2: what a kind's creation says is what the group's says; a ring may be refused. */
 TEST(group, of_a_kind_that_is_refused_is_not_made)
 {
-    struct tally *destroyed = doomed_open();
+    struct call_counter *destroyed = counted_executor_open();
     weir_group *group = NULL;
 
     creations = 0;
-    doomed_type.create = refuse_the_third;
-    assert_int_equal(
-        weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group),
-        -EPERM);
+    counted_executor_type.create = refuse_the_third;
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 4), &group),
+                     -EPERM);
     assert_null(group);
     assert_int_equal(creations, 3);
     assert_int_equal(atomic_load(&destroyed->calls), 2); /* not the refused one */

@@ -23,13 +23,13 @@
 /* A 2 */
 TEST(group, terminates_after_its_last_member)
 {
-    struct tally started = {0};
+    struct call_counter started = {0};
     struct gate gate = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
 
-    assert_int_equal(weir_execute(weir_group_at(group, 0), tally_task, &started), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 0), call_counter_task, &started), 0);
     assert_int_equal(weir_execute(weir_group_at(group, 1), gate_task, &gate), 0);
-    assert_true(tally_await(&started, 1));
+    assert_true(call_counter_await(&started, 1));
     assert_true(gate_await_arrivals(&gate, 1));
 
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
@@ -49,32 +49,31 @@ TEST(group, terminates_after_its_last_member)
 /* B 4 */
 TEST(group, that_never_started_starts_no_thread_to_stop)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_group *group;
 
-    workshop_open(&workshop);
-    group =
-        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory));
+    thread_factory_open(&fixture);
+    group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &fixture.factory));
     assert_int_equal(weir_group_shutdown(group, weir_seconds(2), weir_seconds(15)), 0);
     assert_true(weir_promise_is_done(weir_group_termination(group)));
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
     weir_group_release(group);
-    assert_int_equal(atomic_load(&workshop.asked), 0);
+    assert_int_equal(atomic_load(&fixture.asked), 0);
 }
 
 TEST(group, released_before_it_started_starts_no_thread)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
 
-    workshop_open(&workshop);
+    thread_factory_open(&fixture);
     weir_group_release(
-        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &workshop.factory)));
-    assert_int_equal(atomic_load(&workshop.asked), 0);
+        make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4, .thread_factory = &fixture.factory)));
+    assert_int_equal(atomic_load(&fixture.asked), 0);
 }
 
 TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
 
     assert_int_equal(weir_group_shutdown(group, -1, 1), -EINVAL);
@@ -82,15 +81,15 @@ TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
     assert_int_equal(weir_group_shutdown(group, 2, 1), -EINVAL);
     assert_int_equal(weir_group_shutdown(NULL, 0, 0), -EINVAL);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     end_group(group);
 }
 
 /* A 16 */
 TEST(group, is_shut_down_by_the_first_call)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_manual_clock *clock;
     weir_group *group;
 
@@ -98,14 +97,14 @@ TEST(group, is_shut_down_by_the_first_call)
     group = make_group(
         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .clock = weir_manual_clock_clock(clock)));
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 2));
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 2));
     assert_int_equal(weir_group_shutdown(group, weir_seconds(10), weir_seconds(60)), 0);
     assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 4));
-    assert_int_equal(atomic_load(&tally.run), 4);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 4));
+    assert_int_equal(atomic_load(&counter.run), 4);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
 
     assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
@@ -116,12 +115,12 @@ TEST(group, is_shut_down_by_the_first_call)
 
 TEST(group, says_the_least_advanced_state_of_its_members)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
 
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
     assert_int_equal(weir_executor_shutdown(weir_group_at(group, 1), 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), 0);
@@ -137,18 +136,19 @@ static int cannot_begin(weir_executor *executor)
 /* D 10 */
 TEST(group, fails_its_termination_with_the_error_of_a_member)
 {
-    struct tally ran = {0}, cancelled = {0};
+    struct call_counter ran = {0}, cancelled = {0};
     static weir__executor_type type; /* may be used until the last reference has gone */
     weir_group *group;
 
-    messages_catch();
+    log_capture_start();
     type = weir__plain_type;
     type.begin = cannot_begin;
     assert_int_equal(
         weir__group_create(&type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
-    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
-    (void)weir_group_execute(group, tally_task, &cancelled); /* or refused, if it comes too late */
-    assert_int_equal(weir_group_execute(group, tally_task, &ran), 0);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &ran), 0);
+    (void)weir_group_execute(group, call_counter_task,
+                             &cancelled); /* or refused, if it comes too late */
+    assert_int_equal(weir_group_execute(group, call_counter_task, &ran), 0);
     assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), -EIO);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
 
@@ -160,7 +160,7 @@ TEST(group, fails_its_termination_with_the_error_of_a_member)
 }
 
 struct waiting {
-    struct tally done;
+    struct call_counter done;
     weir_group *group;
     _Atomic int result;
 };
@@ -171,7 +171,7 @@ static void on_waiting(void *arg, int status)
 
     if (status == 0)
         atomic_store(&waiting->result, weir_group_await_termination(waiting->group, PATIENCE_NS));
-    tally_task(&waiting->done, status);
+    call_counter_task(&waiting->done, status);
 }
 
 /* A 17 */
@@ -182,12 +182,12 @@ TEST(group, cannot_be_waited_for_by_its_own_threads)
     struct waiting here = {.group = group}, there = {.group = group};
 
     assert_int_equal(weir_execute(weir_group_at(group, 1), on_waiting, &here), 0);
-    assert_true(tally_await(&here.done, 1));
+    assert_true(call_counter_await(&here.done, 1));
     assert_int_equal(atomic_load(&here.result), -EDEADLK);
 
     assert_int_equal(weir_group_execute(other, on_waiting, &there), 0);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(&there.done, 1));
+    assert_true(call_counter_await(&there.done, 1));
     assert_int_equal(atomic_load(&there.result), 0);
     end_group(other);
     weir_group_release(group);
@@ -202,13 +202,14 @@ TEST(group, is_released_when_there_is_none)
 
 TEST(group, released_while_it_runs_runs_what_was_submitted_first)
 {
-    struct tally tasks = {0}, timer = {0};
+    struct call_counter tasks = {0}, timer = {0};
     weir_promise *termination;
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4));
 
     for (int i = 0; i < 4000; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tasks), 0);
-    assert_int_equal(weir_group_schedule(group, weir_seconds(3600), NULL, tally_task, &timer), 0);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &tasks), 0);
+    assert_int_equal(
+        weir_group_schedule(group, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
     termination = weir_promise_retain(weir_group_termination(group));
     weir_group_release(group);
     assert_int_equal(atomic_load(&tasks.run), 4000);
@@ -220,27 +221,27 @@ TEST(group, released_while_it_runs_runs_what_was_submitted_first)
 
 TEST(group, lives_as_long_as_somebody_keeps_it)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
 
     assert_ptr_equal(weir_group_retain(group), group);
     weir_group_release(group);
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     weir_group_release(group);
 }
 
 TEST(group, outlived_by_a_kept_executor_that_refuses)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_executor_stats stats;
     weir_executor *member;
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
 
     member = weir_executor_retain(weir_group_at(group, 0));
-    assert_int_equal(weir_execute(member, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(member, call_counter_task, &counter), 0);
     weir_group_release(group);
-    assert_int_equal(weir_execute(member, tally_task, &tally), WEIR_EREJECTED);
+    assert_int_equal(weir_execute(member, call_counter_task, &counter), WEIR_EREJECTED);
     assert_int_equal(weir_executor_state(member), WEIR_EXECUTOR_TERMINATED);
     assert_string_equal(weir_executor_name(member), "weir-1");
     assert_int_equal(weir_executor_await_termination(member, 0), 0);
@@ -257,44 +258,44 @@ static void on_release(void *arg, int status)
 
 TEST(group, can_be_released_for_good_by_its_own_thread)
 {
-    struct tally *destroyed = doomed_open();
-    struct workshop workshop;
-    struct tally later = {0};
+    struct call_counter *destroyed = counted_executor_open();
+    struct thread_factory_fixture fixture;
+    struct call_counter later = {0};
     weir_promise *termination;
     weir_group *group;
 
-    workshop_open(&workshop);
-    assert_int_equal(weir__group_create(&doomed_type, NULL,
+    thread_factory_open(&fixture);
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 3,
-                                                           .thread_factory = &workshop.factory),
+                                                           .thread_factory = &fixture.factory),
                                         &group),
                      0);
     termination = weir_promise_retain(weir_group_termination(group));
     weir_group_retain(group);
     assert_int_equal(weir_execute(weir_group_at(group, 1), on_release, group), 0);
-    assert_int_equal(weir_execute(weir_group_at(group, 1), tally_task, &later), 0);
+    assert_int_equal(weir_execute(weir_group_at(group, 1), call_counter_task, &later), 0);
     weir_group_release(group);
     assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
-    assert_true(tally_await(destroyed, 3));
+    assert_true(call_counter_await(destroyed, 3));
     assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but nothing is lost */
     weir_promise_release(termination);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* The first member is gone for good when the test asks whether it may wait for the second. */
 TEST(group, can_be_waited_for_after_its_release)
 {
-    struct tally *destroyed = doomed_open();
-    struct workshop workshop;
+    struct call_counter *destroyed = counted_executor_open();
+    struct thread_factory_fixture fixture;
     struct gate gate = {0};
     weir_promise *termination;
     weir_executor *member;
     weir_group *group;
 
-    workshop_open(&workshop);
-    assert_int_equal(weir__group_create(&doomed_type, NULL,
+    thread_factory_open(&fixture);
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
-                                                           .thread_factory = &workshop.factory),
+                                                           .thread_factory = &fixture.factory),
                                         &group),
                      0);
     termination = weir_promise_retain(weir_group_termination(group));
@@ -302,13 +303,13 @@ TEST(group, can_be_waited_for_after_its_release)
     member = weir_executor_retain(weir_group_at(group, 0));
     assert_int_equal(weir_execute(member, on_release, group), 0);
     weir_executor_release(member);
-    assert_true(tally_await(destroyed, 1));
+    assert_true(call_counter_await(destroyed, 1));
     assert_int_equal(weir_promise_sync(termination, weir_us(1)), -ETIMEDOUT);
     gate_open(&gate);
     assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
-    assert_true(tally_await(destroyed, 2));
+    assert_true(call_counter_await(destroyed, 2));
     weir_promise_release(termination);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 static void on_terminated(weir_promise *termination, void *user_data)
@@ -319,26 +320,27 @@ static void on_terminated(weir_promise *termination, void *user_data)
 
 TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
 {
-    struct tally *destroyed = doomed_open();
-    struct tally tally = {0};
+    struct call_counter *destroyed = counted_executor_open();
+    struct call_counter counter = {0};
     weir_group *group;
 
-    assert_int_equal(
-        weir__group_create(&doomed_type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
+                                        WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group),
+                     0);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_group_execute(group, tally_task, &tally), 0);
+        assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_add_listener(weir_group_termination(group), on_terminated, group),
                      0);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(destroyed, 3));
-    assert_int_equal(atomic_load(&tally.run), 2);
+    assert_true(call_counter_await(destroyed, 3));
+    assert_int_equal(atomic_load(&counter.run), 2);
 }
 
 /* The last value of a thread may be the last owner of the group that the thread belongs to. */
 struct keeper {
     weir_group *group;
     weir_local *local;
-    struct tally kept;
+    struct call_counter kept;
 };
 
 static void on_removed(void *value)
@@ -351,60 +353,60 @@ static void on_keep(void *arg, int status)
     struct keeper *keeper = arg;
 
     (void)weir_local_set(keeper->local, keeper);
-    tally_task(&keeper->kept, status);
+    call_counter_task(&keeper->kept, status);
 }
 
 TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
 {
-    struct tally *destroyed = doomed_open();
-    struct workshop workshop;
+    struct call_counter *destroyed = counted_executor_open();
+    struct thread_factory_fixture fixture;
     struct keeper keeper = {0};
     int64_t started_ns = weir__monotonic_now();
 
-    workshop_open(&workshop);
+    thread_factory_open(&fixture);
     assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
-    assert_int_equal(weir__group_create(&doomed_type, NULL,
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
-                                                           .thread_factory = &workshop.factory),
+                                                           .thread_factory = &fixture.factory),
                                         &keeper.group),
                      0);
     assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
-    assert_true(tally_await(&keeper.kept, 1));
+    assert_true(call_counter_await(&keeper.kept, 1));
     assert_int_equal(weir_group_shutdown(keeper.group, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(destroyed, 2));
+    assert_true(call_counter_await(destroyed, 2));
     assert_true(weir__monotonic_now() - started_ns < PATIENCE_NS / 2);
     weir_local_release(keeper.local);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 TEST(group, can_be_released_for_good_by_a_thread_local_of_a_suspended_thread)
 {
-    struct tally *destroyed = doomed_open();
-    struct workshop workshop;
+    struct call_counter *destroyed = counted_executor_open();
+    struct thread_factory_fixture fixture;
     struct keeper keeper = {0};
     weir_executor *member;
 
-    workshop_open(&workshop);
+    thread_factory_open(&fixture);
     assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
-    assert_int_equal(weir__group_create(&doomed_type, NULL,
+    assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
-                                                           .thread_factory = &workshop.factory),
+                                                           .thread_factory = &fixture.factory),
                                         &keeper.group),
                      0);
     assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
-    assert_true(tally_await(&keeper.kept, 1));
+    assert_true(call_counter_await(&keeper.kept, 1));
     member = weir_executor_retain(weir_group_at(keeper.group, 0));
     assert_int_equal(weir_executor_suspend(member), 0);
     weir_executor_release(member);
-    assert_true(tally_await(destroyed, 2));
+    assert_true(call_counter_await(destroyed, 2));
     weir_local_release(keeper.local);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 struct holder {
     weir_group *group;
     weir__thread thread;
-    struct tally *tally;
+    struct call_counter *counter;
     _Atomic unsigned *accepted;
 };
 
@@ -415,7 +417,7 @@ static void hold_and_submit(void *arg)
     for (int i = 0; i < 500; i++) {
         weir_group *group = weir_group_retain(holder->group);
 
-        if (weir_group_execute(group, tally_task, holder->tally) == 0)
+        if (weir_group_execute(group, call_counter_task, holder->counter) == 0)
             atomic_fetch_add(holder->accepted, 1);
         weir_group_release(group);
     }
@@ -425,13 +427,13 @@ static void hold_and_submit(void *arg)
 TEST(group, is_kept_and_released_by_many_threads)
 {
     struct holder holders[4];
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     _Atomic unsigned accepted = 0;
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
 
     for (int i = 0; i < 4; i++) {
         holders[i].group = weir_group_retain(group);
-        holders[i].tally = &tally;
+        holders[i].counter = &counter;
         holders[i].accepted = &accepted;
         assert_int_equal(
             weir__thread_start(&holders[i].thread, "holder", hold_and_submit, &holders[i]), 0);
@@ -440,13 +442,13 @@ TEST(group, is_kept_and_released_by_many_threads)
     for (int i = 0; i < 4; i++)
         weir__thread_join(&holders[i].thread);
     assert_int_equal(atomic_load(&accepted), 2000);
-    assert_int_equal(atomic_load(&tally.run), 2000);
+    assert_int_equal(atomic_load(&counter.run), 2000);
 }
 
 /* Tasks that keep their group and submit their successors, until it is shut down. */
 struct relay {
     weir_group *group;
-    struct tally *ended;
+    struct call_counter *ended;
 };
 
 static void on_relay(void *arg, int status)
@@ -455,17 +457,17 @@ static void on_relay(void *arg, int status)
     weir_group *group = weir_group_retain(relay->group);
 
     if (status < 0 || weir_group_execute(group, on_relay, relay) < 0)
-        tally_add(relay->ended);
+        call_counter_add(relay->ended);
     weir_group_release(group);
 }
 
 TEST(group, is_shut_down_while_its_tasks_use_it)
 {
-    struct tally ended = {0};
+    struct call_counter ended = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
     struct relay relay = {group, &ended};
 
-    messages_catch(); /* relays that are under way at the deadline are cancelled */
+    log_capture_start(); /* relays that are under way at the deadline are cancelled */
     for (int i = 0; i < 8; i++)
         assert_int_equal(weir_group_execute(group, on_relay, &relay), 0);
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5)), 0);

@@ -116,21 +116,22 @@ TEST(group_growing, gives_away_first_what_came_back_last)
 TEST(group_growing, has_no_next_one)
 {
     weir_group *group = make_growing(NULL);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise = NULL;
 
     assert_null(weir_group_next(group));
-    assert_int_equal(weir_group_execute(group, tally_task, &tally), -ENOTSUP);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &counter), -ENOTSUP);
     assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -ENOTSUP);
-    assert_int_equal(weir_group_schedule(group, 0, &promise, tally_task, &tally), -ENOTSUP);
-    assert_int_equal(
-        weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &promise, tally_task, &tally),
-        -ENOTSUP);
-    assert_int_equal(
-        weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &promise, tally_task, &tally),
-        -ENOTSUP);
+    assert_int_equal(weir_group_schedule(group, 0, &promise, call_counter_task, &counter),
+                     -ENOTSUP);
+    assert_int_equal(weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &promise,
+                                                       call_counter_task, &counter),
+                     -ENOTSUP);
+    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &promise,
+                                                          call_counter_task, &counter),
+                     -ENOTSUP);
     assert_null(promise);
-    assert_int_equal(tally.calls, 0);
+    assert_int_equal(counter.calls, 0);
     end_group(group);
 }
 
@@ -139,7 +140,7 @@ TEST(group_growing, chooses_by_itself)
     weir_group *group = NULL;
     weir_autoscale_options autoscale;
 
-    messages_catch();
+    log_capture_start();
     autoscale = *WEIR_AUTOSCALE_OPTIONS();
     assert_int_equal(weir__group_create_growing(
                          &weir__plain_type, NULL, 0,
@@ -195,7 +196,7 @@ TEST(group_growing, counts_one_that_is_held_directly)
 struct guest {
     weir__member member;
     weir_executor *executor;
-    struct tally told; /* of the end */
+    struct call_counter told; /* of the end */
 };
 
 static void on_shut_down(weir__member *member)
@@ -203,7 +204,7 @@ static void on_shut_down(weir__member *member)
     struct guest *guest = WEIR_CONTAINER_OF(member, struct guest, member);
 
     weir__member_part(member);
-    tally_add(&guest->told);
+    call_counter_add(&guest->told);
 }
 
 static const weir__member_type guest_type = {.shut_down = on_shut_down};
@@ -224,12 +225,12 @@ static void part(void *arg)
 static void come(struct guest *guest, weir_executor *executor)
 {
     guest->executor = executor;
-    errand_on(executor, join, guest);
+    run_on_executor(executor, join, guest);
 }
 
 static void go(struct guest *guest)
 {
-    errand_on(guest->executor, part, guest);
+    run_on_executor(guest->executor, part, guest);
 }
 
 TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
@@ -345,7 +346,7 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
     go(&guest);
     assert_true(await_sleep(&idling, weir_seconds(60)));
     advance(&idling, 59);
-    errand_on(idling.executor, nothing, NULL); /* it begins to idle anew */
+    run_on_executor(idling.executor, nothing, NULL); /* it begins to idle anew */
     assert_true(await_sleep(&idling, weir_seconds(59 + 60)));
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
@@ -371,7 +372,7 @@ TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
     weir__executor_unlease(idling.executor);
     assert_true(await_sleep(&idling, WEIR_NEVER));
     advance(&idling, 600);
-    errand_on(idling.executor, nothing, NULL);
+    run_on_executor(idling.executor, nothing, NULL);
     assert_true(await_sleep(&idling, WEIR_NEVER));
     go(&guest);
     assert_true(await_sleep(&idling, weir_seconds(600 + 60))); /* from the last member's end on */
@@ -447,7 +448,7 @@ TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
 
     next = take(idling.group);
     assert_ptr_not_equal(next, first);
-    errand_on(next, nothing, NULL);
+    run_on_executor(next, nothing, NULL);
     assert_in_use(idling.group, 2, 0);
     weir__executor_unlease(next);
     weir__executor_unlease(first);
@@ -467,7 +468,7 @@ TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
     assert_true(await_threads(idling.group, 0));
     assert_int_equal(weir_executor_state(kept), WEIR_EXECUTOR_SUSPENDED);
     assert_in_use(idling.group, 1, 1);
-    errand_on(kept, nothing, NULL); /* it has a thread again */
+    run_on_executor(kept, nothing, NULL); /* it has a thread again */
     weir_executor_release(kept);
     assert_ptr_equal(take(idling.group), kept);
     weir__executor_unlease(kept);
@@ -484,15 +485,15 @@ TEST(group_growing, keeps_an_idle_executor_that_is_held)
     idling_open(&idling);
     first = idling.executor;
     held = take(idling.group);
-    errand_on(first, nothing, NULL);
-    errand_on(held, nothing, NULL);
+    run_on_executor(first, nothing, NULL);
+    run_on_executor(held, nothing, NULL);
     assert_true(await_sleep(&idling, weir_seconds(60)));
     idling.executor = held;
     assert_true(await_sleep(&idling, weir_seconds(60)));
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
     assert_in_use(idling.group, 2, 0);
-    errand_on(held, nothing, NULL);
+    run_on_executor(held, nothing, NULL);
     assert_in_use(idling.group, 2, 0);
     weir__executor_unlease(held);
     weir__executor_unlease(first);
@@ -509,7 +510,7 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
     a = take(idling.group);
     b = take(idling.group);
     c = take(idling.group);
-    errand_on(a, nothing, NULL);
+    run_on_executor(a, nothing, NULL);
     idling.executor = a;
     assert_true(await_sleep(&idling, weir_seconds(60)));
     weir__executor_unlease(a);
@@ -528,7 +529,7 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
 
 struct rush {
     weir_group *group;
-    struct tally ran;
+    struct call_counter ran;
     _Atomic unsigned taken;
     _Atomic unsigned failed;
 };
@@ -544,7 +545,7 @@ static void take_and_use(void *arg)
         weir_executor *executor = NULL;
 
         if (weir__group_take(rush->group, &executor) < 0 ||
-            weir_execute(executor, tally_task, &rush->ran) < 0)
+            weir_execute(executor, call_counter_task, &rush->ran) < 0)
             atomic_fetch_add(&rush->failed, 1);
         atomic_fetch_add(&rush->taken, 1);
         if (executor != NULL)
@@ -573,7 +574,7 @@ TEST(group_growing, loses_no_task_while_executors_retire)
     for (int i = 0; i < RUSH_THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(rush.failed, 0);
-    assert_true(tally_await(&rush.ran, RUSH_THREADS * RUSH_ROUNDS));
+    assert_true(call_counter_await(&rush.ran, RUSH_THREADS * RUSH_ROUNDS));
     assert_int_equal(rush.ran.cancelled, 0);
     weir__executor_unlease(idling.executor);
     idling_close(&idling);
@@ -614,19 +615,19 @@ TEST(group_growing, gives_nothing_away_when_it_shuts_down)
 
 TEST(group_growing, ends_without_starting_threads)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_group *group;
     weir_executor *a, *b;
 
-    workshop_open(&workshop);
-    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    thread_factory_open(&fixture);
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
     a = take(group);
     b = take(group);
     weir__executor_unlease(a);
     end_group(group);
-    assert_int_equal(workshop.asked, 0);
+    assert_int_equal(fixture.asked, 0);
     (void)b; /* held to the end, which is no reason not to end */
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* Its executors may be ended one by one: it goes on with others. */
@@ -641,19 +642,20 @@ TEST(group_growing, does_not_end_with_its_executors)
     assert_false(weir_promise_is_done(weir_group_termination(group)));
     second = take(group);
     assert_ptr_not_equal(second, first);
-    errand_on(second, nothing, NULL);
+    run_on_executor(second, nothing, NULL);
     weir__executor_unlease(second);
     end_group(group);
 }
 
 TEST(group_growing, survives_an_executor_that_is_kept_for_longer)
 {
-    struct tally *destroyed = doomed_open();
+    struct call_counter *destroyed = counted_executor_open();
     weir_executor *kept = NULL;
     weir_group *group = NULL;
 
-    assert_int_equal(
-        weir__group_create_growing(&doomed_type, NULL, 0, WEIR_GROUP_OPTIONS(PLAIN), &group), 0);
+    assert_int_equal(weir__group_create_growing(&counted_executor_type, NULL, 0,
+                                                WEIR_GROUP_OPTIONS(PLAIN), &group),
+                     0);
     kept = weir_executor_retain(take(group));
     weir_group_release(group);
     assert_int_equal(destroyed->calls, 0);
@@ -672,21 +674,21 @@ static void release(void *group)
 /* Nobody waits for that thread but who has made it; what the group had goes after its last word. */
 TEST(group_growing, may_be_released_on_a_thread_of_its_own)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_promise *termination;
     weir_executor *executor;
     weir_group *group;
 
-    workshop_open(&workshop);
-    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    thread_factory_open(&fixture);
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
     termination = weir_promise_retain(weir_group_termination(group));
     executor = weir_executor_retain(take(group));
     weir__executor_unlease(executor);
-    errand_on(executor, release, group);
+    run_on_executor(executor, release, group);
     assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
     weir_promise_release(termination);
     weir_executor_release(executor);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* ---- when something is refused ---- */
@@ -738,31 +740,31 @@ TEST(group_growing, is_as_before_when_it_cannot_grow)
 
 TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
 {
-    struct workshop workshop;
-    struct tally tally = {0};
+    struct thread_factory_fixture fixture;
+    struct call_counter counter = {0};
     weir_executor *executor;
     weir_group *group;
 
-    messages_catch();
-    workshop_open(&workshop);
-    workshop.answer = -EAGAIN;
-    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &workshop.factory));
+    log_capture_start();
+    thread_factory_open(&fixture);
+    fixture.answer = -EAGAIN;
+    group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
     executor = take(group);
-    assert_int_equal(weir_execute(executor, tally_task, &tally), -EAGAIN);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), -EAGAIN);
     weir__executor_unlease(executor);
-    workshop.answer = 0;
+    fixture.answer = 0;
     assert_ptr_equal(take(group), executor);
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     weir__executor_unlease(executor);
     end_group(group);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* What the options pointed to may be gone when the second executor is made. */
 TEST(group_growing, remembers_what_it_was_told)
 {
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     weir_thread_factory factory;
     char name[] = "lasting";
     int cpus[] = {weir__cpu_nth(0)};
@@ -770,8 +772,8 @@ TEST(group_growing, remembers_what_it_was_told)
     weir_executor *first, *second;
     weir_group *group;
 
-    workshop_open(&workshop);
-    factory = workshop.factory;
+    thread_factory_open(&fixture);
+    factory = fixture.factory;
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .name = name, .thread_factory = &factory,
                                             .pin = true, .cpus = cpus, .cpu_count = 1));
     memset(name, 'x', sizeof(name) - 1);
@@ -782,11 +784,11 @@ TEST(group_growing, remembers_what_it_was_told)
     assert_int_equal(weir_executor_thread(second, &thread), 0);
     assert_string_equal(thread.name, "lasting-2");
     assert_int_equal(thread.cpu, weir__cpu_nth(0));
-    assert_int_equal(workshop.started, 1);
+    assert_int_equal(fixture.started, 1);
     weir__executor_unlease(first);
     weir__executor_unlease(second);
     end_group(group);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
 }
 
 /* ---- many at once ---- */
@@ -858,12 +860,12 @@ static void come_until_rejected(void *arg)
 {
     struct crowd *crowd = arg;
     weir_executor *executor;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     uint32_t submitted = 0;
 
     while (weir__group_take(crowd->group, &executor) == 0) {
-        submitted += weir_execute(executor, tally_task, &tally) == 0;
-        (void)tally_await(&tally, submitted); /* run, or cancelled */
+        submitted += weir_execute(executor, call_counter_task, &counter) == 0;
+        (void)call_counter_await(&counter, submitted); /* run, or cancelled */
         weir__executor_unlease(executor);
     }
 }

@@ -32,17 +32,17 @@ TEST(immediate, is_always_the_same_and_always_there)
 
 TEST(immediate, runs_a_task_before_the_submission_returns)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_task task;
 
-    assert_int_equal(weir_execute(weir_executor_immediate(), tally_task, &tally), 0);
-    assert_int_equal(atomic_load(&tally.run), 1);
-    assert_int_equal(weir_execute_lazy(weir_executor_immediate(), tally_task, &tally), 0);
-    assert_int_equal(atomic_load(&tally.run), 2);
-    weir_task_init(&task, tally_task, &tally);
+    assert_int_equal(weir_execute(weir_executor_immediate(), call_counter_task, &counter), 0);
+    assert_int_equal(atomic_load(&counter.run), 1);
+    assert_int_equal(weir_execute_lazy(weir_executor_immediate(), call_counter_task, &counter), 0);
+    assert_int_equal(atomic_load(&counter.run), 2);
+    weir_task_init(&task, call_counter_task, &counter);
     assert_int_equal(weir_execute_task(weir_executor_immediate(), &task), 0);
     assert_int_equal(weir_execute_task_lazy(weir_executor_immediate(), &task), 0);
-    assert_int_equal(atomic_load(&tally.run), 4);
+    assert_int_equal(atomic_load(&counter.run), 4);
 }
 
 static int work_answer(void *arg, int status, void **ret_value)
@@ -85,7 +85,7 @@ TEST(immediate, is_on_every_thread)
     bool is_inside = false;
 
     assert_true(weir_in_executor(weir_executor_immediate()));
-    errand_elsewhere(look_around, &is_inside);
+    run_on_other_thread(look_around, &is_inside);
     assert_true(is_inside);
 }
 
@@ -131,12 +131,12 @@ static void note_current_of_immediate(void *arg)
 
 TEST(immediate, is_the_current_executor_on_the_thread_of_another)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.name = "solo"));
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "single"));
     weir_executor *seen = NULL;
 
-    errand_on(solo.executor, note_current_of_immediate, &seen);
+    run_on_executor(single.executor, note_current_of_immediate, &seen);
     assert_ptr_equal(seen, weir_executor_immediate());
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(immediate, is_not_the_current_executor_while_its_task_drives_another)
@@ -154,7 +154,7 @@ TEST(immediate, is_not_the_current_executor_while_its_task_drives_another)
 /* ---- tasks within tasks ---- */
 
 struct nest {
-    struct letters letters;
+    struct call_order letters;
     bool in_task;
 };
 
@@ -162,7 +162,7 @@ static void write_inner(void *arg, int status)
 {
     struct nest *nest = arg;
 
-    letters_write(&nest->letters, status == 0 && !nest->in_task ? 'i' : 'x');
+    call_order_write(&nest->letters, status == 0 && !nest->in_task ? 'i' : 'x');
 }
 
 static void write_outer(void *arg, int status)
@@ -171,11 +171,11 @@ static void write_outer(void *arg, int status)
 
     (void)status;
     nest->in_task = true;
-    letters_write(&nest->letters, 'a');
+    call_order_write(&nest->letters, 'a');
     (void)weir_execute(weir_executor_immediate(), write_inner, nest);
-    letters_write(&nest->letters, 'b');
+    call_order_write(&nest->letters, 'b');
     (void)weir_execute(weir_executor_immediate(), write_inner, nest);
-    letters_write(&nest->letters, 'c');
+    call_order_write(&nest->letters, 'c');
     nest->in_task = false;
 }
 
@@ -227,36 +227,39 @@ static void on_timer(weir_timer *timer)
 TEST(immediate, has_no_timers_and_no_turns)
 {
     weir_executor *executor = weir_executor_immediate();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise = NULL;
     weir_timer timer = {0};
 
-    assert_int_equal(weir_schedule(executor, 0, &promise, tally_task, &tally), -ENOTSUP);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 1, &promise, tally_task, &tally),
-                     -ENOTSUP);
-    assert_int_equal(weir_schedule_with_fixed_delay(executor, 0, 1, &promise, tally_task, &tally),
-                     -ENOTSUP);
+    assert_int_equal(weir_schedule(executor, 0, &promise, call_counter_task, &counter), -ENOTSUP);
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(executor, 0, 1, &promise, call_counter_task, &counter),
+        -ENOTSUP);
+    assert_int_equal(
+        weir_schedule_with_fixed_delay(executor, 0, 1, &promise, call_counter_task, &counter),
+        -ENOTSUP);
     assert_int_equal(weir_timer_start(executor, &timer, 1, on_timer), -ENOTSUP);
-    assert_int_equal(weir_execute_after_turn(executor, tally_task, &tally), -ENOTSUP);
+    assert_int_equal(weir_execute_after_turn(executor, call_counter_task, &counter), -ENOTSUP);
     assert_null(promise);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
 }
 
 TEST(immediate, cannot_be_ended)
 {
     weir_executor *executor = weir_executor_immediate();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_thread_properties thread;
 
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), -EPERM);
     assert_int_equal(weir_executor_await_termination(executor, 0), -EPERM);
     assert_null(weir_executor_termination(executor));
     assert_int_equal(weir_executor_suspend(executor), -ENOTSUP);
-    assert_int_equal(weir_executor_add_shutdown_hook(executor, tally_task, &tally), -EPERM);
+    assert_int_equal(weir_executor_add_shutdown_hook(executor, call_counter_task, &counter),
+                     -EPERM);
     assert_int_equal(weir_executor_thread(executor, &thread), -ENOTSUP);
     assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
-    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
+    assert_int_equal(atomic_load(&counter.run), 1);
 }
 
 TEST(immediate, refuses_bad_arguments)
@@ -328,20 +331,20 @@ TEST(immediate, runs_each_task_on_the_thread_that_submitted_it_and_counts_it)
 
 static void on_done(weir_promise *promise, void *user_data)
 {
-    tally_task(user_data, weir_promise_result(promise));
+    call_counter_task(user_data, weir_promise_result(promise));
 }
 
 TEST(immediate, calls_listeners_on_whatever_thread_completes)
 {
     weir_promise *promise;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    assert_int_equal(weir_promise_add_listener(promise, on_done, &tally), 0);
+    assert_int_equal(weir_promise_add_listener(promise, on_done, &counter), 0);
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
-    assert_int_equal(atomic_load(&tally.run), 1);
-    assert_int_equal(weir_promise_add_listener(promise, on_done, &tally), 0);
-    assert_int_equal(atomic_load(&tally.run), 2);
+    assert_int_equal(atomic_load(&counter.run), 1);
+    assert_int_equal(weir_promise_add_listener(promise, on_done, &counter), 0);
+    assert_int_equal(atomic_load(&counter.run), 2);
     weir_promise_release(promise);
 }
 
@@ -356,7 +359,7 @@ TEST(immediate, does_not_keep_anybody_from_waiting)
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
     assert_int_equal(weir_promise_await(promise, weir_us(1)), -ETIMEDOUT);
-    errand_elsewhere(complete, promise);
+    run_on_other_thread(complete, promise);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     weir_promise_release(promise);
 }

@@ -17,9 +17,9 @@
 
 #include "executor/executor.h"
 #include "support/executor/call_order.h"
+#include "support/executor/fake_loop.h"
 #include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/loop.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/submit_stress.h"
@@ -28,30 +28,30 @@
 
 /* ---- its thread ---- */
 
-TEST(life, begins_without_a_thread_and_starts_one_with_the_first_task)
+TEST(lifecycle, begins_without_a_thread_and_starts_one_with_the_first_task)
 {
-    struct workshop workshop;
-    struct solo solo;
+    struct thread_factory_fixture fixture;
+    struct single_executor single;
 
-    workshop_open(&workshop);
-    solo = solo_open(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory));
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
-    assert_int_equal(workshop.started, 0);
-    solo_run_one(&solo);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_STARTED);
+    thread_factory_open(&fixture);
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(fixture.started, 0);
+    single_executor_run_one(&single);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
     for (int i = 0; i < 10; i++)
-        solo_run_one(&solo);
-    assert_int_equal(workshop.started, 1);
-    assert_string_equal(workshop.threads[0].name, weir_executor_name(solo.executor));
-    solo_close(&solo);
-    workshop_close(&workshop);
+        single_executor_run_one(&single);
+    assert_int_equal(fixture.started, 1);
+    assert_string_equal(fixture.threads[0].name, weir_executor_name(single.executor));
+    single_executor_close(&single);
+    thread_factory_close(&fixture);
 }
 
 struct starter {
     weir__thread thread;
     weir_executor *executor;
     _Atomic bool *go;
-    struct tally tally;
+    struct call_counter counter;
     int err;
 };
 
@@ -61,21 +61,21 @@ static void start_together(void *arg)
 
     while (!atomic_load(starter->go))
         weir__thread_yield();
-    starter->err = weir_execute(starter->executor, tally_task, &starter->tally);
+    starter->err = weir_execute(starter->executor, call_counter_task, &starter->counter);
 }
 
-TEST(life, starts_one_thread_however_many_submit_the_first_task)
+TEST(lifecycle, starts_one_thread_however_many_submit_the_first_task)
 {
     for (int round = 0; round < 50; round++) {
         struct starter starters[4];
-        struct workshop workshop;
+        struct thread_factory_fixture fixture;
         _Atomic bool go = false;
-        struct solo solo;
+        struct single_executor single;
 
-        workshop_open(&workshop);
-        solo = solo_open(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory));
+        thread_factory_open(&fixture);
+        single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
         for (int i = 0; i < 4; i++) {
-            starters[i] = (struct starter){.executor = solo.executor, .go = &go};
+            starters[i] = (struct starter){.executor = single.executor, .go = &go};
             assert_int_equal(
                 weir__thread_start(&starters[i].thread, "starter", start_together, &starters[i]),
                 0);
@@ -84,11 +84,11 @@ TEST(life, starts_one_thread_however_many_submit_the_first_task)
         for (int i = 0; i < 4; i++) {
             weir__thread_join(&starters[i].thread);
             assert_int_equal(starters[i].err, 0);
-            assert_true(tally_await(&starters[i].tally, 1));
+            assert_true(call_counter_await(&starters[i].counter, 1));
         }
-        assert_int_equal(workshop.started, 1);
-        solo_close(&solo);
-        workshop_close(&workshop);
+        assert_int_equal(fixture.started, 1);
+        single_executor_close(&single);
+        thread_factory_close(&fixture);
     }
 }
 
@@ -114,64 +114,66 @@ static void portray_itself(void *arg)
 }
 
 /* D 5 */
-TEST(life, telling_its_thread_starts_the_thread_and_matches_it)
+TEST(lifecycle, telling_its_thread_starts_the_thread_and_matches_it)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.name = "mill"));
-    struct self_portrait portrait = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "mill"));
+    struct self_portrait portrait = {.executor = single.executor};
     weir_thread_properties properties;
 
-    assert_int_equal(weir_executor_thread(solo.executor, &properties), 0);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(weir_executor_thread(single.executor, &properties), 0);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
     assert_string_equal(properties.name, "mill-1");
     assert_int_equal(properties.cpu, -1);
     assert_int_not_equal(properties.id, weir__thread_id());
 
-    errand_on(solo.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, portray_itself, &portrait);
     assert_string_equal(portrait.name, "mill-1");
-    assert_string_equal(weir_executor_name(solo.executor), "mill-1");
+    assert_string_equal(weir_executor_name(single.executor), "mill-1");
     assert_int_equal(portrait.id, properties.id);
     assert_int_equal(portrait.err, 0); /* asked on its own thread */
     assert_int_equal(portrait.properties.id, properties.id);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
-TEST(life, its_thread_has_all_signals_blocked)
+TEST(lifecycle, its_thread_has_all_signals_blocked)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
-    struct solo solo = solo_open(NULL);
-    struct self_portrait portrait = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct self_portrait portrait = {.executor = single.executor};
 
-    errand_on(solo.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, portray_itself, &portrait);
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         assert_int_equal(sigismember(&portrait.blocked, signals[i]), 1);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
-TEST(life, a_pinned_thread_runs_on_its_cpu_only)
+TEST(lifecycle, a_pinned_thread_runs_on_its_cpu_only)
 {
     int cpu = weir__cpu_nth(weir__cpu_count() - 1);
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.pin = true, .cpus = &cpu, .cpu_count = 1));
-    struct self_portrait portrait = {.executor = solo.executor};
+    struct single_executor single =
+        single_executor_open(WEIR_GROUP_OPTIONS(.pin = true, .cpus = &cpu, .cpu_count = 1));
+    struct self_portrait portrait = {.executor = single.executor};
 
-    errand_on(solo.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, portray_itself, &portrait);
     assert_int_equal(portrait.properties.cpu, cpu);
     assert_int_equal(CPU_COUNT(&portrait.cpus), 1);
     assert_true(CPU_ISSET(cpu, &portrait.cpus));
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
-TEST(life, a_thread_that_cannot_be_pinned_runs_anywhere_and_says_so)
+TEST(lifecycle, a_thread_that_cannot_be_pinned_runs_anywhere_and_says_so)
 {
     int cpu = CPU_SETSIZE - 1;
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.pin = true, .cpus = &cpu, .cpu_count = 1));
+    struct single_executor single =
+        single_executor_open(WEIR_GROUP_OPTIONS(.pin = true, .cpus = &cpu, .cpu_count = 1));
     weir_thread_properties properties;
 
-    messages_catch();
-    assert_int_equal(weir_executor_thread(solo.executor, &properties), 0);
+    log_capture_start();
+    assert_int_equal(weir_executor_thread(single.executor, &properties), 0);
     assert_int_equal(properties.cpu, -1);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_true(messages_last_contains("weir-1"));
-    solo_close(&solo);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_true(log_capture_last_contains("weir-1"));
+    single_executor_close(&single);
 }
 
 static int take_over(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
@@ -184,22 +186,23 @@ static int take_over(weir_executor *executor, weir_task_fn *fn, void *arg, int r
     return 0;
 }
 
-TEST(life, a_full_queue_and_its_policy_do_not_hide_the_thread)
+TEST(lifecycle, a_full_queue_and_its_policy_do_not_hide_the_thread)
 {
-    struct solo solo = solo_open(WEIR_GROUP_OPTIONS(.max_pending = 16, .rejected = take_over));
+    struct single_executor single =
+        single_executor_open(WEIR_GROUP_OPTIONS(.max_pending = 16, .rejected = take_over));
     weir_thread_properties properties;
     struct gate gate = {0}, more = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    gate_hold(&gate, solo.executor);
-    assert_int_equal(weir_execute(solo.executor, gate_task, &more), 0);
+    gate_hold(&gate, single.executor);
+    assert_int_equal(weir_execute(single.executor, gate_task, &more), 0);
     for (int i = 0; i < 15; i++)
-        assert_int_equal(weir_execute_lazy(solo.executor, tally_task, &tally), 0);
+        assert_int_equal(weir_execute_lazy(single.executor, call_counter_task, &counter), 0);
     gate_open(&gate);
     gate_open(&more);
-    assert_int_equal(weir_executor_thread(solo.executor, &properties), 0);
+    assert_int_equal(weir_executor_thread(single.executor, &properties), 0);
     assert_int_not_equal(properties.id, weir__thread_id());
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void ask_about_another(void *arg)
@@ -209,23 +212,23 @@ static void ask_about_another(void *arg)
     portrait->err = weir_executor_thread(portrait->executor, &portrait->properties);
 }
 
-TEST(life, refuses_to_tell_its_thread_where_it_has_none_and_where_nobody_may_wait)
+TEST(lifecycle, refuses_to_tell_its_thread_where_it_has_none_and_where_nobody_may_wait)
 {
-    struct solo solo = solo_open(NULL);
-    struct self_portrait portrait = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct self_portrait portrait = {.executor = single.executor};
     weir_thread_properties properties;
-    weir_executor *loop = loop_open();
+    weir_executor *loop = fake_loop_open();
 
-    errand_on(loop, ask_about_another, &portrait);
+    run_on_executor(loop, ask_about_another, &portrait);
     assert_int_equal(portrait.err, -EDEADLK);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
     assert_int_equal(weir_executor_thread(NULL, &properties), -EINVAL);
-    assert_int_equal(weir_executor_thread(solo.executor, NULL), -EINVAL);
+    assert_int_equal(weir_executor_thread(single.executor, NULL), -EINVAL);
     assert_int_equal(weir_executor_thread(weir_executor_immediate(), &properties), -ENOTSUP);
-    solo_end(&solo);
-    assert_int_equal(weir_executor_thread(solo.executor, &properties), WEIR_EREJECTED);
-    solo_close(&solo);
-    loop_close(loop);
+    single_executor_end(&single);
+    assert_int_equal(weir_executor_thread(single.executor, &properties), WEIR_EREJECTED);
+    single_executor_close(&single);
+    fake_loop_close(loop);
 }
 
 /* The question is cancelled with the other tasks. */
@@ -243,79 +246,80 @@ static void ask(void *arg)
     question->err = weir_executor_thread(question->executor, &properties);
 }
 
-TEST(life, does_not_tell_its_thread_when_its_time_is_up)
+TEST(lifecycle, does_not_tell_its_thread_when_its_time_is_up)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
-    struct solo solo = solo_open_at(0);
-    struct question question = {.executor = solo.executor};
+    struct single_executor single = single_executor_open_at(0);
+    struct question question = {.executor = single.executor};
 
-    messages_catch();
-    gate_hold(&gate, solo.executor);
+    log_capture_start();
+    gate_hold(&gate, single.executor);
     for (int i = 0; i < 100; i++) /* more than the rest of the batch */
-        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
     assert_int_equal(weir__thread_start(&question.thread, "asker", ask, &question), 0);
-    while (weir_executor_pending(solo.executor) <= 100)
+    while (weir_executor_pending(single.executor) <= 100)
         weir__thread_yield();
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, weir_seconds(1)), 0);
-    assert_int_equal(weir_manual_clock_set(solo.clock, weir_seconds(1)), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, weir_seconds(1)), 0);
+    assert_int_equal(weir_manual_clock_set(single.clock, weir_seconds(1)), 0);
     gate_open(&gate);
     weir__thread_join(&question.thread);
     assert_int_equal(question.err, WEIR_EREJECTED);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* D 4; B 4: it never started, so it ends well without. */
-TEST(life, refuses_every_task_while_no_thread_can_be_had)
+TEST(lifecycle, refuses_every_task_while_no_thread_can_be_had)
 {
-    struct workshop workshop;
-    struct tally tally = {0};
+    struct thread_factory_fixture fixture;
+    struct call_counter counter = {0};
     weir_promise *promise;
-    struct solo solo;
+    struct single_executor single;
     weir_task task;
 
-    messages_catch();
-    workshop_open(&workshop);
-    workshop.answer = -EPERM;
-    solo = solo_open(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory));
-    weir_task_init(&task, tally_task, &tally);
+    log_capture_start();
+    thread_factory_open(&fixture);
+    fixture.answer = -EPERM;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    weir_task_init(&task, call_counter_task, &counter);
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(weir_execute(solo.executor, tally_task, &tally), -EPERM);
-        assert_int_equal(weir_execute_task(solo.executor, &task), -EPERM);
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), -EPERM);
+        assert_int_equal(weir_execute_task(single.executor, &task), -EPERM);
     }
-    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &tally), -EPERM);
-    assert_int_equal(weir_schedule(solo.executor, 1, &promise, tally_task, &tally), -EPERM);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
-    assert_int_equal(weir_executor_pending(solo.executor), 0);
-    assert_true(messages_last_contains("weir-1"));
-    solo_close(&solo);
-    assert_int_equal(tally.calls, 0);
-    assert_int_equal(workshop.started, 0);
+    assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter), -EPERM);
+    assert_int_equal(weir_schedule(single.executor, 1, &promise, call_counter_task, &counter),
+                     -EPERM);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_pending(single.executor), 0);
+    assert_true(log_capture_last_contains("weir-1"));
+    single_executor_close(&single);
+    assert_int_equal(counter.calls, 0);
+    assert_int_equal(fixture.started, 0);
 }
 
-TEST(life, takes_tasks_again_when_a_thread_can_be_had_again)
+TEST(lifecycle, takes_tasks_again_when_a_thread_can_be_had_again)
 {
-    struct workshop workshop;
-    struct tally tally = {0};
-    struct solo solo;
+    struct thread_factory_fixture fixture;
+    struct call_counter counter = {0};
+    struct single_executor single;
 
-    messages_catch();
-    workshop_open(&workshop);
-    workshop.answer = 1; /* not an error number */
-    solo = solo_open(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory));
-    assert_int_equal(weir_execute(solo.executor, tally_task, &tally), -EAGAIN);
-    workshop.answer = 0;
-    solo_run_one(&solo);
-    solo_close(&solo);
-    workshop_close(&workshop);
-    assert_int_equal(tally.calls, 0);
+    log_capture_start();
+    thread_factory_open(&fixture);
+    fixture.answer = 1; /* not an error number */
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), -EAGAIN);
+    fixture.answer = 0;
+    single_executor_run_one(&single);
+    single_executor_close(&single);
+    thread_factory_close(&fixture);
+    assert_int_equal(counter.calls, 0);
 }
 
 /* A log function may submit, also when it is told that this is not possible. */
 static void submit_message(void *user_data, enum weir_log_level level, const char *subsystem,
                            const char *object, const char *message)
 {
-    struct solo *solo = user_data;
+    struct single_executor *single = user_data;
     static _Thread_local bool submitting;
 
     (void)level;
@@ -325,24 +329,24 @@ static void submit_message(void *user_data, enum weir_log_level level, const cha
     if (submitting)
         return;
     submitting = true;
-    (void)weir_execute(solo->executor, tally_task, NULL);
+    (void)weir_execute(single->executor, call_counter_task, NULL);
     submitting = false;
 }
 
-TEST(life, logs_without_holding_a_lock)
+TEST(lifecycle, logs_without_holding_a_lock)
 {
-    struct workshop workshop;
-    struct tally tally = {0};
-    struct solo solo;
+    struct thread_factory_fixture fixture;
+    struct call_counter counter = {0};
+    struct single_executor single;
 
-    workshop_open(&workshop);
-    workshop.answer = -EPERM;
-    solo = solo_open(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory));
-    weir_log_set(submit_message, &solo);
-    assert_int_equal(weir_execute(solo.executor, tally_task, &tally), -EPERM);
+    thread_factory_open(&fixture);
+    fixture.answer = -EPERM;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    weir_log_set(submit_message, &single);
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), -EPERM);
     weir_log_set(NULL, NULL);
-    assert_int_equal(workshop.asked, 2);
-    solo_close(&solo);
+    assert_int_equal(fixture.asked, 2);
+    single_executor_close(&single);
 }
 
 /* ---- the locals of its thread ---- */
@@ -352,7 +356,7 @@ struct keepsake {
     weir_executor *executor;
     weir_promise *termination;
     bool terminated; /* when it was removed */
-    struct tally removed;
+    struct call_counter removed;
 };
 
 static void set_keepsake(void *arg)
@@ -370,44 +374,44 @@ static void remove_keepsake(void *value)
     if (keepsake->termination != NULL)
         keepsake->terminated = weir_promise_is_done(keepsake->termination);
     if (keepsake->executor != NULL)
-        (void)weir_execute(keepsake->executor, tally_task, &keepsake->removed);
+        (void)weir_execute(keepsake->executor, call_counter_task, &keepsake->removed);
     else
-        tally_add(&keepsake->removed);
+        call_counter_add(&keepsake->removed);
 }
 
-TEST(life, a_suspended_thread_removes_its_locals)
+TEST(lifecycle, a_suspended_thread_removes_its_locals)
 {
-    struct solo solo = solo_open(NULL);
-    struct keepsake keepsake = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct keepsake keepsake = {.executor = single.executor};
 
     assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
-    errand_on(solo.executor, set_keepsake, &keepsake);
-    assert_int_equal(weir_executor_suspend(solo.executor), 0);
-    assert_true(tally_await(&keepsake.removed, 1)); /* by a task, on a new thread */
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_STARTED);
-    solo_close(&solo);
+    run_on_executor(single.executor, set_keepsake, &keepsake);
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    assert_true(call_counter_await(&keepsake.removed, 1)); /* by a task, on a new thread */
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
+    single_executor_close(&single);
     assert_int_equal(keepsake.removed.run, 1);
     weir_local_release(keepsake.local);
 }
 
-TEST(life, terminates_after_its_thread_has_removed_its_locals)
+TEST(lifecycle, terminates_after_its_thread_has_removed_its_locals)
 {
-    struct solo solo = solo_open(NULL);
-    struct keepsake keepsake = {.termination = weir_executor_termination(solo.executor)};
+    struct single_executor single = single_executor_open(NULL);
+    struct keepsake keepsake = {.termination = weir_executor_termination(single.executor)};
 
     assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
-    errand_on(solo.executor, set_keepsake, &keepsake);
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
+    run_on_executor(single.executor, set_keepsake, &keepsake);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
     assert_int_equal(keepsake.removed.calls, 1);
     assert_false(keepsake.terminated);
-    solo_close(&solo);
+    single_executor_close(&single);
     weir_local_release(keepsake.local);
 }
 
 /* ---- a kind that cannot run ---- */
 
-static struct tally kind_ends;
+static struct call_counter kind_ends;
 
 /* Not before the task that started it is in the queue: a closed one would refuse it. */
 static int fail_to_begin(weir_executor *executor)
@@ -420,7 +424,7 @@ static int fail_to_begin(weir_executor *executor)
 static void count_end(weir_executor *executor)
 {
     (void)executor;
-    tally_add(&kind_ends);
+    call_counter_add(&kind_ends);
 }
 
 /* A type is a constant: the executor may outlive the test a little. */
@@ -443,58 +447,59 @@ static weir_executor *create_of_kind(const weir__executor_type *type,
     return executor;
 }
 
-static struct tally kinds_destroyed;
+static struct call_counter kinds_destroyed;
 
 static void count_destruction(weir_executor *executor)
 {
     (void)executor;
-    tally_add(&kinds_destroyed);
+    call_counter_add(&kinds_destroyed);
 }
 
 /* Nobody waits for its thread, which then has the last reference. */
-TEST(life, its_thread_frees_it_if_nobody_else_does)
+TEST(lifecycle, its_thread_frees_it_if_nobody_else_does)
 {
     static weir__executor_type type;
-    struct workshop workshop;
+    struct thread_factory_fixture fixture;
     struct gate gate = {0};
-    struct solo solo = {0};
+    struct single_executor single = {0};
 
     memset(&kinds_destroyed, 0, sizeof(kinds_destroyed));
     type = weir__plain_type;
     type.destroy = count_destruction;
-    workshop_open(&workshop);
-    solo.executor = create_of_kind(&type, &workshop.factory);
-    gate_hold(&gate, solo.executor);
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, WEIR_NEVER), 0);
-    weir_executor_release(solo.executor);
+    thread_factory_open(&fixture);
+    single.executor = create_of_kind(&type, &fixture.factory);
+    gate_hold(&gate, single.executor);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, WEIR_NEVER), 0);
+    weir_executor_release(single.executor);
     gate_open(&gate);
-    workshop_close(&workshop);
+    thread_factory_close(&fixture);
     assert_int_equal(kinds_destroyed.calls, 1);
 }
 
 /* D 10 */
-TEST(life, ends_with_the_error_with_which_its_kind_failed_to_begin)
+TEST(lifecycle, ends_with_the_error_with_which_its_kind_failed_to_begin)
 {
     static weir__executor_type type;
-    struct letters letters = {0};
+    struct call_order letters = {0};
     weir_executor *executor;
 
-    messages_catch();
+    log_capture_start();
     memset(&kind_ends, 0, sizeof(kind_ends));
     type = weir__plain_type;
     type.begin = fail_to_begin;
     type.end = count_end;
     executor = create_of_kind(&type, NULL);
     assert_int_equal(
-        weir_executor_add_shutdown_hook(executor, letters_task, letters_arg(&letters, 'h')), 0);
-    assert_int_equal(letters_execute(&letters, executor, 'a'), 0);
+        weir_executor_add_shutdown_hook(executor, call_order_task, call_order_arg(&letters, 'h')),
+        0);
+    assert_int_equal(call_order_execute(&letters, executor, 'a'), 0);
     assert_int_equal(weir_executor_await_termination(executor, PATIENCE_NS), -EIO);
     assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_TERMINATED);
-    assert_int_equal(letters_execute(&letters, executor, 'b'), WEIR_EREJECTED);
+    assert_int_equal(call_order_execute(&letters, executor, 'b'), WEIR_EREJECTED);
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
     assert_string_equal(letters.text, "hA");
     assert_int_equal(kind_ends.calls, 0);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
     weir__executor_join(executor);
     weir_executor_release(executor);
 }
@@ -505,57 +510,58 @@ static uint64_t one_handle(const weir_executor *executor)
     return 1;
 }
 
-TEST(life, its_kind_ends_with_each_of_its_threads)
+TEST(lifecycle, its_kind_ends_with_each_of_its_threads)
 {
     static weir__executor_type type;
-    struct solo solo = {0};
+    struct single_executor single = {0};
 
     memset(&kind_ends, 0, sizeof(kind_ends));
     type = weir__plain_type;
     type.end = count_end;
-    solo.executor = create_of_kind(&type, NULL);
-    solo_run_one(&solo);
-    solo_suspend(&solo);
+    single.executor = create_of_kind(&type, NULL);
+    single_executor_run_one(&single);
+    single_executor_suspend(&single);
     assert_int_equal(kind_ends.calls, 1);
-    solo_run_one(&solo);
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
+    single_executor_run_one(&single);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
     assert_int_equal(kind_ends.calls, 2);
-    weir__executor_join(solo.executor);
-    weir_executor_release(solo.executor);
+    weir__executor_join(single.executor);
+    weir_executor_release(single.executor);
 }
 
 /* D 37, as far as it needs no channels */
-TEST(life, a_handle_keeps_it_from_suspension)
+TEST(lifecycle, a_handle_keeps_it_from_suspension)
 {
     static weir__executor_type type;
-    struct solo solo = {0};
+    struct single_executor single = {0};
 
     type = weir__plain_type;
     type.handles = one_handle;
-    solo.executor = create_of_kind(&type, NULL);
-    solo_run_one(&solo);
-    assert_int_equal(weir_executor_suspend(solo.executor), 0);
-    solo_run_one(&solo);
-    assert_true(solo_await_sleep(&solo, WEIR_NEVER));
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_SUSPENDING);
-    assert_int_equal(weir_executor_shutdown(solo.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(solo.executor, PATIENCE_NS), 0);
-    weir__executor_join(solo.executor);
-    weir_executor_release(solo.executor);
+    single.executor = create_of_kind(&type, NULL);
+    single_executor_run_one(&single);
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    single_executor_run_one(&single);
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SUSPENDING);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    weir__executor_join(single.executor);
+    weir_executor_release(single.executor);
 }
 
 /* An executor that nobody shut down: only one without a thread can come to that. */
-TEST(life, released_for_good_it_cancels_what_it_was_given)
+TEST(lifecycle, released_for_good_it_cancels_what_it_was_given)
 {
-    struct letters letters = {0};
+    struct call_order letters = {0};
     weir_executor *manual;
 
     assert_int_equal(weir_manual_create(NULL, &manual), 0);
     assert_int_equal(
-        weir_executor_add_shutdown_hook(manual, letters_task, letters_arg(&letters, 'h')), 0);
-    assert_int_equal(letters_execute(&letters, manual, 'a'), 0);
-    assert_int_equal(weir_execute_after_turn(manual, letters_task, letters_arg(&letters, 'b')), 0);
+        weir_executor_add_shutdown_hook(manual, call_order_task, call_order_arg(&letters, 'h')), 0);
+    assert_int_equal(call_order_execute(&letters, manual, 'a'), 0);
+    assert_int_equal(
+        weir_execute_after_turn(manual, call_order_task, call_order_arg(&letters, 'b')), 0);
     weir_executor_release(manual);
     assert_string_equal(letters.text, "hAB"); /* hooks always run: B 4 */
 }
@@ -563,12 +569,12 @@ TEST(life, released_for_good_it_cancels_what_it_was_given)
 /* ---- everything at once ---- */
 
 /* D 8; ./dev soak executor does more of it */
-TEST(life, each_task_of_a_storm_is_run_cancelled_or_refused_exactly_once)
+TEST(lifecycle, each_task_of_a_storm_is_run_cancelled_or_refused_exactly_once)
 {
-    messages_catch();
+    log_capture_start();
     for (uint64_t seed = 1; seed <= 24; seed++) {
-        struct storm storm = {.seed = seed, .tasks = 20000};
-        const char *fault = storm_rage(&storm);
+        struct submit_stress stress = {.seed = seed, .tasks = 20000};
+        const char *fault = submit_stress_run(&stress);
 
         if (fault != NULL)
             fail_msg("seed %llu: %s", (unsigned long long)seed, fault);

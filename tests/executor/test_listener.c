@@ -11,9 +11,9 @@
 #include <weir/promise.h>
 
 #include "os/thread.h"
+#include "support/executor/fake_loop.h"
 #include "support/executor/gate.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/loop.h"
 #include "support/executor/promises.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
@@ -28,11 +28,11 @@ TEST(listener, runs_in_order_inside_a_completion_on_the_executor)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
-    listen_letter(promise, &letters, 'a');
-    listen_letter(promise, &letters, 'b');
-    listen_letter(promise, &letters, 'c');
+    call_order_listen(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'b');
+    call_order_listen(promise, &letters, 'c');
     assert_string_equal(letters.text, "");
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_string_equal(letters.text, "abc");
@@ -50,11 +50,11 @@ TEST(listener, of_a_promise_that_completes_elsewhere_runs_as_a_task)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
-    listen_letter(promise, &letters, 'a');
-    listen_letter(promise, &letters, 'b');
-    errand_elsewhere(succeed_errand, promise);
+    call_order_listen(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'b');
+    run_on_other_thread(succeed_errand, promise);
     assert_true(weir_promise_is_done(promise));
     assert_string_equal(letters.text, "");
     assert_int_equal(stepper_run(&stepper), 1);
@@ -65,17 +65,17 @@ TEST(listener, of_a_promise_that_completes_elsewhere_runs_as_a_task)
 
 TEST(listener, runs_on_the_promises_executor)
 {
-    struct solo solo = solo_open(NULL);
-    weir_promise *promise = new_promise(solo.executor);
-    struct witness witness = {0};
+    struct single_executor single = single_executor_open(NULL);
+    weir_promise *promise = new_promise(single.executor);
+    struct completion_record record = {0};
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &witness), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
     assert_int_equal(weir_promise_fail(promise, -EIO, NULL), 0);
-    assert_true(tally_await(&witness.calls, 1));
-    assert_ptr_equal(witness.current, solo.executor);
-    assert_int_equal(witness.result, -EIO);
+    assert_true(call_counter_await(&record.calls, 1));
+    assert_ptr_equal(record.current, single.executor);
+    assert_int_equal(record.result, -EIO);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* D 28 */
@@ -83,14 +83,15 @@ TEST(listener, that_comes_late_is_posted)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
-    listen_letter(promise, &letters, 'a');
-    listen_letter(promise, &letters, 'b');
+    call_order_listen(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'b');
     assert_string_equal(letters.text, "");
-    assert_int_equal(weir_execute(stepper.executor, letters_task, letters_arg(&letters, 'c')), 0);
-    listen_letter(promise, &letters, 'd');
+    assert_int_equal(weir_execute(stepper.executor, call_order_task, call_order_arg(&letters, 'c')),
+                     0);
+    call_order_listen(promise, &letters, 'd');
     stepper_run(&stepper);
     assert_string_equal(letters.text, "abdc");
     weir_promise_release(promise);
@@ -101,10 +102,10 @@ TEST(listener, of_a_promise_that_was_created_complete_is_posted)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise;
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
     assert_int_equal(weir_promise_create_completed(stepper.executor, -EIO, NULL, &promise), 0);
-    listen_letter(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'a');
     assert_string_equal(letters.text, "");
     stepper_run(&stepper);
     assert_string_equal(letters.text, "a");
@@ -113,7 +114,7 @@ TEST(listener, of_a_promise_that_was_created_complete_is_posted)
 }
 
 struct nested_add {
-    struct letters *letters;
+    struct call_order *letters;
     weir_executor *executor;
 };
 
@@ -121,11 +122,11 @@ static void add_and_execute(weir_promise *promise, void *user_data)
 {
     struct nested_add *nested = user_data;
 
-    letters_write(nested->letters, 'c');
-    listen_letter(promise, nested->letters, 'd');
+    call_order_write(nested->letters, 'c');
+    call_order_listen(promise, nested->letters, 'd');
     assert_int_equal(
-        weir_execute(nested->executor, letters_task, letters_arg(nested->letters, 't')), 0);
-    listen_letter(promise, nested->letters, 'e');
+        weir_execute(nested->executor, call_order_task, call_order_arg(nested->letters, 't')), 0);
+    call_order_listen(promise, nested->letters, 'e');
 }
 
 /* D 27, D 28 */
@@ -133,12 +134,12 @@ TEST(listener, that_a_listener_adds_runs_after_all_others_and_before_later_tasks
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct nested_add nested = {&letters, stepper.executor};
 
-    listen_letter(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'a');
     assert_int_equal(weir_promise_add_listener(promise, add_and_execute, &nested), 0);
-    listen_letter(promise, &letters, 'b');
+    call_order_listen(promise, &letters, 'b');
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_string_equal(letters.text, "acb");
     stepper_run(&stepper);
@@ -150,14 +151,14 @@ TEST(listener, that_a_listener_adds_runs_after_all_others_and_before_later_tasks
 TEST(listener, that_a_listener_adds_on_the_immediate_executor_runs_right_after_the_others)
 {
     weir_promise *promise = new_promise(weir_executor_immediate());
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct nested_add nested = {&letters, weir_executor_immediate()};
 
     assert_int_equal(weir_promise_add_listener(promise, add_and_execute, &nested), 0);
-    listen_letter(promise, &letters, 'b');
+    call_order_listen(promise, &letters, 'b');
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_string_equal(letters.text, "ctbde");
-    listen_letter(promise, &letters, 'f');
+    call_order_listen(promise, &letters, 'f');
     assert_string_equal(letters.text, "ctbdef");
     weir_promise_release(promise);
 }
@@ -204,11 +205,11 @@ TEST(listener, needs_no_memory_if_it_is_the_first)
 {
     weir_promise *promise = new_promise(weir_executor_immediate());
     size_t allocations = test_memory_allocations();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_tally, &tally), 0);
+    assert_int_equal(weir_promise_add_listener(promise, count_completion, &counter), 0);
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
-    assert_int_equal(tally.calls, 1);
+    assert_int_equal(counter.calls, 1);
     assert_int_equal(test_memory_allocations(), allocations);
     weir_promise_release(promise);
 }
@@ -222,10 +223,10 @@ static void release_it(weir_promise *promise, void *user_data)
 TEST(listener, may_release_the_last_reference)
 {
     weir_promise *promise = new_promise(weir_executor_immediate());
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
     assert_int_equal(weir_promise_add_listener(promise, release_it, NULL), 0);
-    listen_letter(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'a');
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_string_equal(letters.text, "a");
 
@@ -237,18 +238,18 @@ TEST(listener, may_release_the_last_reference)
 /* B 5 */
 TEST(listener, whose_executor_has_ended_runs_on_the_global_one)
 {
-    struct solo solo = solo_open(NULL);
-    weir_promise *promise = new_promise(solo.executor);
-    struct witness early = {0}, late = {0};
+    struct single_executor single = single_executor_open(NULL);
+    weir_promise *promise = new_promise(single.executor);
+    struct completion_record early = {0}, late = {0};
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &early), 0);
-    solo_close(&solo);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &early), 0);
+    single_executor_close(&single);
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
-    assert_true(tally_await(&early.calls, 1));
+    assert_true(call_counter_await(&early.calls, 1));
     assert_ptr_equal(early.current, weir_executor_global());
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &late), 0);
-    assert_true(tally_await(&late.calls, 1));
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &late), 0);
+    assert_true(call_counter_await(&late.calls, 1));
     assert_ptr_equal(late.current, weir_executor_global());
     weir_promise_release(promise);
 }
@@ -257,12 +258,13 @@ TEST(listener, runs_though_its_executor_cancels_what_it_has_queued)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
-    listen_letter(promise, &letters, 'a');
-    assert_int_equal(weir_execute(stepper.executor, letters_task, letters_arg(&letters, 'b')), 0);
+    call_order_listen(promise, &letters, 'a');
+    assert_int_equal(weir_execute(stepper.executor, call_order_task, call_order_arg(&letters, 'b')),
+                     0);
     assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
     (void)weir_manual_run_once(stepper.executor, 0, -1);
     assert_string_equal(letters.text, "aB");
@@ -272,10 +274,10 @@ TEST(listener, runs_though_its_executor_cancels_what_it_has_queued)
 
 static weir_executor *ended_executor(void)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor *executor = weir_executor_retain(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor *executor = weir_executor_retain(single.executor);
 
-    solo_close(&solo);
+    single_executor_close(&single);
     return executor;
 }
 
@@ -283,15 +285,15 @@ TEST(listener, runs_where_the_promise_completes_if_no_executor_takes_it)
 {
     weir_executor *ended = ended_executor();
     weir_promise *promise = new_promise(ended);
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
-    messages_catch();
-    listen_letter(promise, &letters, 'a');
+    log_capture_start();
+    call_order_listen(promise, &letters, 'a');
     test_memory_fail_at(1); /* the global executor's thread cannot start */
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_true(test_memory_failed());
     assert_string_equal(letters.text, "a");
-    assert_true(messages_count(WEIR_LOG_ERROR) > 0);
+    assert_true(log_capture_count(WEIR_LOG_ERROR) > 0);
     weir_promise_release(promise);
     weir_executor_release(ended);
 }
@@ -305,7 +307,7 @@ struct chain {
     unsigned done;
     unsigned depth;
     unsigned depth_max;
-    struct tally end;
+    struct call_counter end;
 };
 
 static void complete_next(weir_promise *promise, void *user_data)
@@ -319,7 +321,7 @@ static void complete_next(weir_promise *promise, void *user_data)
     if (next < chain->length)
         (void)weir_promise_succeed(chain->promises[next], NULL);
     else
-        tally_add(&chain->end);
+        call_counter_add(&chain->end);
     chain->depth--;
 }
 
@@ -366,26 +368,26 @@ TEST(listener, nests_eight_deep_and_is_posted_beyond)
 TEST(listener, chains_do_not_grow_the_stack_of_a_loop)
 {
     static struct chain chain;
-    weir_executor *loop = loop_open();
+    weir_executor *loop = fake_loop_open();
 
     chain_open(&chain, loop, CHAIN_LENGTH);
-    errand_on(loop, start_chain, &chain);
-    assert_true(tally_await(&chain.end, 1));
+    run_on_executor(loop, start_chain, &chain);
+    assert_true(call_counter_await(&chain.end, 1));
     assert_true(chain.depth_max <= 8);
     chain_close(&chain);
-    loop_close(loop);
+    fake_loop_close(loop);
 }
 
 /* D 26 */
 TEST(listener, chains_that_start_elsewhere_do_not_grow_the_stack_of_a_loop)
 {
     static struct chain chain;
-    weir_executor *loop = loop_open();
+    weir_executor *loop = fake_loop_open();
 
     chain_open(&chain, loop, CHAIN_LENGTH);
     start_chain(&chain);
-    assert_true(tally_await(&chain.end, 1));
-    loop_close(loop);
+    assert_true(call_counter_await(&chain.end, 1));
+    fake_loop_close(loop);
     assert_true(chain.depth_max <= 8);
     chain_close(&chain);
 }
@@ -421,7 +423,7 @@ struct crowd {
     _Atomic unsigned faults; /* out of order, or two at a time */
     unsigned heard[ADDERS];
     struct added added[ADDERS][ADDS];
-    struct tally calls;
+    struct call_counter calls;
     _Atomic unsigned next_adder;
 };
 
@@ -434,7 +436,7 @@ static void hear_crowd(weir_promise *promise, void *user_data)
         crowd->heard[added->adder]++ != added->number)
         atomic_fetch_add(&crowd->faults, 1);
     atomic_store(&crowd->inside, false);
-    tally_add(&crowd->calls);
+    call_counter_add(&crowd->calls);
 }
 
 static void gather(struct crowd *crowd)
@@ -476,12 +478,12 @@ static void race_listeners(weir_executor *executor, weir_executor *completer)
     for (unsigned i = 0; i < ADDERS; i++)
         assert_int_equal(weir__thread_start(&threads[i], "adder", add_to_crowd, &crowd), 0);
     if (completer != NULL)
-        errand_on(completer, complete_crowd, &crowd);
+        run_on_executor(completer, complete_crowd, &crowd);
     else
         complete_crowd(&crowd);
     for (unsigned i = 0; i < ADDERS; i++)
         weir__thread_join(&threads[i]);
-    assert_true(tally_await(&crowd.calls, ADDERS * ADDS));
+    assert_true(call_counter_await(&crowd.calls, ADDERS * ADDS));
     assert_int_equal(crowd.faults, 0);
     weir_promise_release(crowd.promise);
 }
@@ -489,17 +491,17 @@ static void race_listeners(weir_executor *executor, weir_executor *completer)
 /* D 27 */
 TEST(listener, runs_once_in_order_and_alone_whoever_adds_it)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_executor *ended = ended_executor();
 
     for (int i = 0; i < 20; i++) {
-        race_listeners(solo.executor, solo.executor);
-        race_listeners(solo.executor, NULL);
+        race_listeners(single.executor, single.executor);
+        race_listeners(single.executor, NULL);
         race_listeners(weir_executor_immediate(), NULL);
         race_listeners(ended, NULL);
     }
     weir_executor_release(ended);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void wait_at_gate(weir_promise *promise, void *user_data)
@@ -511,21 +513,22 @@ static void wait_at_gate(weir_promise *promise, void *user_data)
 /* D 28 */
 TEST(listener, that_comes_late_runs_before_later_tasks_though_others_run_at_the_moment)
 {
-    struct solo solo = solo_open(NULL);
-    weir_promise *promise = new_promise(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_promise *promise = new_promise(single.executor);
     struct gate gate = {0};
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
     assert_int_equal(weir_promise_add_listener(promise, wait_at_gate, &gate), 0);
-    listen_letter(promise, &letters, 'a');
+    call_order_listen(promise, &letters, 'a');
     assert_int_equal(weir_promise_succeed(promise, NULL), 0);
     assert_true(gate_await_arrivals(&gate, 1));
-    listen_letter(promise, &letters, 'b');
-    assert_int_equal(weir_execute(solo.executor, letters_task, letters_arg(&letters, 'c')), 0);
-    listen_letter(promise, &letters, 'd');
+    call_order_listen(promise, &letters, 'b');
+    assert_int_equal(weir_execute(single.executor, call_order_task, call_order_arg(&letters, 'c')),
+                     0);
+    call_order_listen(promise, &letters, 'd');
     gate_open(&gate);
-    assert_true(letters_await(&letters, 4));
+    assert_true(call_order_await(&letters, 4));
     assert_string_equal(letters.text, "abdc");
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }

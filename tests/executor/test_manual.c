@@ -113,16 +113,16 @@ static void attempt_all(void *arg)
 /* D 38 */
 TEST(manual, is_run_by_its_owner_only)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct attempt attempt = {.executor = make_manual(NULL)};
 
-    assert_int_equal(weir_execute(attempt.executor, tally_task, &tally), 0);
-    errand_elsewhere(attempt_all, &attempt);
+    assert_int_equal(weir_execute(attempt.executor, call_counter_task, &counter), 0);
+    run_on_other_thread(attempt_all, &attempt);
     assert_int_equal(attempt.run, WEIR_EWRONGTHREAD);
     assert_int_equal(attempt.own, -EALREADY);
     assert_false(attempt.is_inside);
     assert_true(attempt.timeout_ns == WEIR_NEVER);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(run_now(attempt.executor), 1);
     weir_executor_release(attempt.executor);
 }
@@ -131,29 +131,29 @@ TEST(manual, is_run_by_its_owner_only)
 TEST(manual, without_an_owner_is_not_run)
 {
     struct attempt attempt = {.executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true))};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(attempt.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(attempt.executor, call_counter_task, &counter), 0);
     assert_false(weir_in_executor(attempt.executor));
     assert_int_equal(run_now(attempt.executor), WEIR_ENOOWNER);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
 
-    errand_elsewhere(attempt_all, &attempt);
+    run_on_other_thread(attempt_all, &attempt);
     assert_int_equal(attempt.run, WEIR_ENOOWNER);
     assert_int_equal(attempt.own, 0);
     assert_true(attempt.is_inside);
     assert_int_equal(run_now(attempt.executor), WEIR_EWRONGTHREAD);
     weir_executor_release(attempt.executor);
-    assert_int_equal(atomic_load(&tally.cancelled), 1);
+    assert_int_equal(atomic_load(&counter.cancelled), 1);
 }
 
 /* D 39 */
 TEST(manual, is_owned_once)
 {
     weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true));
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_own(executor), 0);
     assert_int_equal(weir_manual_own(executor), -EALREADY);
     assert_int_equal(run_now(executor), 1);
@@ -185,33 +185,34 @@ TEST(manual, has_no_thread_to_name_or_to_suspend)
 /* D 40 */
 TEST(manual, does_not_wait_unless_told_to)
 {
-    struct sleeper sleeper;
-    struct tally timer = {0};
+    struct manual_fixture fixture;
+    struct call_counter timer = {0};
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
+    manual_fixture_open(&fixture);
+    assert_int_equal(
+        weir_schedule(fixture.executor, weir_seconds(1), NULL, call_counter_task, &timer), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, weir_ms(1)), 0);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
-    sleeper_close(&sleeper);
+        assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, weir_ms(1)), 0);
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, -1), 0);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, refuses_a_negative_wait)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_run_once(executor, -1, 0), -EINVAL);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(run_now(executor), 1);
     weir_executor_release(executor);
 }
 
 struct submission {
     weir_executor *executor;
-    struct tally *tally;
+    struct call_counter *counter;
     weir__thread thread;
 };
 
@@ -222,23 +223,23 @@ static void submit_to_waiting(void *arg)
 
     while (atomic_load(&submission->executor->next_wakeup) == WEIR__AWAKE)
         weir__thread_yield();
-    (void)weir_execute(submission->executor, tally_task, submission->tally);
+    (void)weir_execute(submission->executor, call_counter_task, submission->counter);
 }
 
 /* D 40 */
 TEST(manual, waits_until_it_is_woken)
 {
-    struct tally tally = {0};
-    struct submission submission = {make_manual(NULL), &tally, {0}};
+    struct call_counter counter = {0};
+    struct submission submission = {make_manual(NULL), &counter, {0}};
 
-    assert_int_equal(weir_execute(submission.executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(submission.executor, call_counter_task, &counter), 0);
     assert_int_equal(run_now(submission.executor), 1);
     atomic_store(&submission.executor->next_wakeup, WEIR__AWAKE); /* until it waits again */
     assert_int_equal(
         weir__thread_start(&submission.thread, "submitter", submit_to_waiting, &submission), 0);
     assert_int_equal(weir_manual_run_once(submission.executor, WEIR_NEVER, 0), 1);
     weir__thread_join(&submission.thread);
-    assert_int_equal(atomic_load(&tally.run), 2);
+    assert_int_equal(atomic_load(&counter.run), 2);
     weir_executor_release(submission.executor);
 }
 
@@ -256,10 +257,10 @@ TEST(manual, waits_no_longer_than_told)
 TEST(manual, does_not_end_its_wait_for_a_wake_up_of_the_last_run)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     int64_t start_ns;
 
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
     assert_int_equal(run_now(executor), 1);
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_manual_run_once(executor, weir_ms(3), 0), 0);
@@ -270,10 +271,10 @@ TEST(manual, does_not_end_its_wait_for_a_wake_up_of_the_last_run)
 TEST(manual, waits_no_longer_than_until_its_next_timer)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally timer = {0};
+    struct call_counter timer = {0};
     int64_t start_ns = weir__monotonic_now();
 
-    assert_int_equal(weir_schedule(executor, weir_ms(3), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(executor, weir_ms(3), NULL, call_counter_task, &timer), 0);
     assert_int_equal(weir_manual_run_once(executor, WEIR_NEVER, 0), 1);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(3));
     assert_int_equal(atomic_load(&timer.run), 1);
@@ -282,27 +283,27 @@ TEST(manual, waits_no_longer_than_until_its_next_timer)
 
 static void advance_when_waiting(void *arg)
 {
-    struct sleeper *sleeper = arg;
+    struct manual_fixture *fixture = arg;
 
-    while (atomic_load(&sleeper->executor->next_wakeup) == WEIR__AWAKE)
+    while (atomic_load(&fixture->executor->next_wakeup) == WEIR__AWAKE)
         weir__thread_yield();
-    (void)weir_manual_clock_advance(sleeper->clock, weir_seconds(60));
+    (void)weir_manual_clock_advance(fixture->clock, weir_seconds(60));
 }
 
 TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
 {
-    struct sleeper sleeper;
-    struct tally timer = {0};
+    struct manual_fixture fixture;
+    struct call_counter timer = {0};
     weir__thread mover;
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(60), NULL, tally_task, &timer),
-                     0);
-    atomic_store(&sleeper.executor->next_wakeup, WEIR__AWAKE);
-    assert_int_equal(weir__thread_start(&mover, "mover", advance_when_waiting, &sleeper), 0);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, WEIR_NEVER, 0), 1);
+    manual_fixture_open(&fixture);
+    assert_int_equal(
+        weir_schedule(fixture.executor, weir_seconds(60), NULL, call_counter_task, &timer), 0);
+    atomic_store(&fixture.executor->next_wakeup, WEIR__AWAKE);
+    assert_int_equal(weir__thread_start(&mover, "mover", advance_when_waiting, &fixture), 0);
+    assert_int_equal(weir_manual_run_once(fixture.executor, WEIR_NEVER, 0), 1);
     weir__thread_join(&mover);
-    sleeper_close(&sleeper);
+    manual_fixture_close(&fixture);
 }
 
 struct marker {
@@ -413,17 +414,17 @@ TEST(manual, without_a_budget_runs_until_nothing_is_left)
 TEST(manual, with_a_negative_budget_runs_nothing)
 {
     struct stepper stepper = stepper_open();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
-    assert_int_equal(weir_execute_after_turn(stepper.executor, tally_task, &tally), 0);
-    assert_int_equal(weir_schedule(stepper.executor, 0, NULL, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_execute_after_turn(stepper.executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 0, NULL, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, -1), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, INT64_MIN), 0);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), 0);
     (void)run_now(stepper.executor);
-    assert_int_equal(atomic_load(&tally.run), 3);
+    assert_int_equal(atomic_load(&counter.run), 3);
     stepper_close(&stepper);
 }
 
@@ -433,7 +434,8 @@ TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
     struct stepper stepper = stepper_open();
 
     for (int i = 0; i < 7; i++)
-        assert_int_equal(weir_execute(stepper.executor, sleeper_slow_task, stepper.clock), 0);
+        assert_int_equal(weir_execute(stepper.executor, manual_fixture_slow_task, stepper.clock),
+                         0);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, 1), 1);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3)), 1);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, weir_ms(3) + 1), 2);
@@ -446,17 +448,18 @@ TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
 TEST(manual, tells_how_many_tasks_timers_and_tail_tasks_it_ran)
 {
     struct stepper stepper = stepper_open();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
-    assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(1), NULL, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(1), NULL, call_counter_task, &counter),
+                     0);
     assert_int_equal(run_now(stepper.executor), 2);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(1)), 0);
     assert_int_equal(run_now(stepper.executor), 1);
     assert_int_equal(run_now(stepper.executor), 0);
     for (int i = 0; i < 200; i++)
-        assert_int_equal(weir_execute(stepper.executor, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
     assert_int_equal(run_now(stepper.executor), 200); /* whatever is measured besides */
     stepper_close(&stepper);
 }
@@ -484,14 +487,14 @@ TEST(manual, runs_tail_tasks_at_the_end_of_the_run)
 
 TEST(manual, has_a_bounded_queue_if_asked)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.max_pending = 1));
 
     for (int i = 0; i < 16; i++)
-        assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
-    assert_int_equal(weir_execute(executor, tally_task, &tally), WEIR_EFULL);
+        assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), WEIR_EFULL);
     assert_int_equal(run_now(executor), 16);
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
     assert_int_equal(run_now(executor), 1);
     weir_executor_release(executor);
 }
@@ -546,128 +549,132 @@ TEST(manual, runs_timers_that_its_owner_starts_between_runs)
 
 TEST(manual, is_run_until_it_has_ended)
 {
-    struct sleeper sleeper;
-    struct tally before = {0}, during = {0}, timer = {0}, hook = {0};
+    struct manual_fixture fixture;
+    struct call_counter before = {0}, during = {0}, timer = {0}, hook = {0};
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_executor_add_shutdown_hook(sleeper.executor, tally_task, &hook), 0);
-    assert_int_equal(weir_schedule(sleeper.executor, weir_seconds(1), NULL, tally_task, &timer), 0);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &before), 0);
-    assert_int_equal(weir_executor_shutdown(sleeper.executor, weir_ms(250), weir_seconds(5)), 0);
-    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
+    manual_fixture_open(&fixture);
+    assert_int_equal(weir_executor_add_shutdown_hook(fixture.executor, call_counter_task, &hook),
+                     0);
+    assert_int_equal(
+        weir_schedule(fixture.executor, weir_seconds(1), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &before), 0);
+    assert_int_equal(weir_executor_shutdown(fixture.executor, weir_ms(250), weir_seconds(5)), 0);
+    assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
+    assert_int_equal(weir_manual_timeout(fixture.executor), 0);
 
-    (void)sleeper_run(&sleeper);
+    (void)manual_fixture_run(&fixture);
     assert_int_equal(atomic_load(&before.run), 1);
     assert_int_equal(atomic_load(&timer.cancelled), 1);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(100));
+    assert_int_equal(weir_manual_timeout(fixture.executor), weir_ms(100));
 
     /* Tasks are still accepted, and the quiet period begins anew with each. */
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), 0);
-    (void)sleeper_run(&sleeper);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(200)), 0);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &during), 0);
+    (void)manual_fixture_run(&fixture);
     assert_int_equal(atomic_load(&during.run), 1);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(200)), 0);
-    assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), weir_ms(50));
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(200)), 0);
+    assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
+    assert_int_equal(weir_manual_timeout(fixture.executor), weir_ms(50));
     assert_int_equal(atomic_load(&hook.calls), 0);
 
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(50)), 0);
-    assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(50)), 0);
+    assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(atomic_load(&hook.run), 1);
-    assert_int_equal(weir_executor_await_termination(sleeper.executor, 0), 0);
-    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
-    assert_true(weir_manual_timeout(sleeper.executor) == WEIR_NEVER);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &during), WEIR_EREJECTED);
-    sleeper_close(&sleeper);
+    assert_int_equal(weir_executor_await_termination(fixture.executor, 0), 0);
+    assert_int_equal(manual_fixture_run(&fixture), WEIR_ETERMINATED);
+    assert_true(weir_manual_timeout(fixture.executor) == WEIR_NEVER);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &during), WEIR_EREJECTED);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, asks_to_be_run_when_it_is_shut_down)
 {
-    struct sleeper sleeper;
+    struct manual_fixture fixture;
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, 0), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
-    assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), 0); /* its end is still to be heard */
-    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
-    assert_true(weir_manual_timeout(sleeper.executor) == WEIR_NEVER);
-    sleeper_close(&sleeper);
+    manual_fixture_open(&fixture);
+    assert_int_equal(weir_executor_shutdown(fixture.executor, 0, 0), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(weir_manual_timeout(fixture.executor), 0);
+    assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_manual_timeout(fixture.executor), 0); /* its end is still to be heard */
+    assert_int_equal(manual_fixture_run(&fixture), WEIR_ETERMINATED);
+    assert_true(weir_manual_timeout(fixture.executor) == WEIR_NEVER);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, cancels_what_is_left_when_its_time_is_up)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
 
-    messages_catch();
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_executor_shutdown(sleeper.executor, weir_seconds(1), weir_seconds(2)), 0);
-    assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(2)), 0);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 1); /* calls it, to cancel it */
-    assert_int_equal(atomic_load(&tally.cancelled), 1);
-    assert_int_equal(weir_executor_state(sleeper.executor), WEIR_EXECUTOR_TERMINATED);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    sleeper_close(&sleeper);
+    log_capture_start();
+    manual_fixture_open(&fixture);
+    assert_int_equal(weir_executor_shutdown(fixture.executor, weir_seconds(1), weir_seconds(2)), 0);
+    assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &counter), 0);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_seconds(2)), 0);
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, -1), 1); /* calls it, to cancel it */
+    assert_int_equal(atomic_load(&counter.cancelled), 1);
+    assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_TERMINATED);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, counts_no_time_after_its_end)
 {
-    struct sleeper sleeper;
+    struct manual_fixture fixture;
     weir_executor_stats stats;
     int64_t active_ns;
 
-    sleeper_open(&sleeper);
+    manual_fixture_open(&fixture);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
-    assert_int_equal(weir_executor_shutdown(sleeper.executor, 0, weir_seconds(1)), 0);
-    (void)sleeper_run(&sleeper);
-    assert_int_equal(sleeper_run(&sleeper), WEIR_ETERMINATED);
-    weir_executor_read_stats(sleeper.executor, &stats);
+        assert_int_equal(weir_execute(fixture.executor, manual_fixture_slow_task, fixture.clock),
+                         0);
+    assert_int_equal(weir_executor_shutdown(fixture.executor, 0, weir_seconds(1)), 0);
+    (void)manual_fixture_run(&fixture);
+    assert_int_equal(manual_fixture_run(&fixture), WEIR_ETERMINATED);
+    weir_executor_read_stats(fixture.executor, &stats);
     active_ns = stats.active_ns;
     assert_int_equal(active_ns, weir_ms(6));
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_seconds(10)), 0);
-    weir_executor_read_stats(sleeper.executor, &stats);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_seconds(10)), 0);
+    weir_executor_read_stats(fixture.executor, &stats);
     assert_int_equal(stats.active_ns, active_ns);
-    sleeper_close(&sleeper);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, counts_the_time_of_its_runs_as_active)
 {
-    struct sleeper sleeper;
+    struct manual_fixture fixture;
     weir_executor_stats stats;
 
-    sleeper_open(&sleeper);
+    manual_fixture_open(&fixture);
     for (int i = 0; i < 500; i++) {
-        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
-        assert_int_equal(sleeper_run(&sleeper), 1);
-        assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(7)), 0);
+        assert_int_equal(weir_execute(fixture.executor, manual_fixture_slow_task, fixture.clock),
+                         0);
+        assert_int_equal(manual_fixture_run(&fixture), 1);
+        assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(7)), 0);
     }
-    weir_executor_read_stats(sleeper.executor, &stats);
+    weir_executor_read_stats(fixture.executor, &stats);
     assert_int_equal(stats.active_ns, weir_ms(1500));
     assert_true(stats.utilisation > 0.29 && stats.utilisation < 0.31);
     assert_int_equal(stats.tasks_run, 500);
     assert_int_equal(stats.pending, 0);
-    sleeper_close(&sleeper);
+    manual_fixture_close(&fixture);
 }
 
 static void on_termination(weir_promise *promise, void *user_data)
 {
-    tally_task(user_data, weir_promise_result(promise));
+    call_counter_task(user_data, weir_promise_result(promise));
 }
 
 TEST(manual, released_for_good_runs_its_hooks)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally hook = {0};
+    struct call_counter hook = {0};
 
-    assert_int_equal(weir_executor_add_shutdown_hook(executor, tally_task, &hook), 0);
+    assert_int_equal(weir_executor_add_shutdown_hook(executor, call_counter_task, &hook), 0);
     weir_executor_release(executor);
     assert_int_equal(atomic_load(&hook.run), 1);
 }
@@ -675,19 +682,19 @@ TEST(manual, released_for_good_runs_its_hooks)
 TEST(manual, released_for_good_cancels_what_was_queued)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally task = {0}, tail = {0}, scheduled = {0}, later = {0}, ended = {0};
+    struct call_counter task = {0}, tail = {0}, scheduled = {0}, later = {0}, ended = {0};
     weir_promise *termination = weir_promise_retain(weir_executor_termination(executor)), *promise;
     struct alarm alarm = {0};
 
     assert_int_equal(weir_promise_add_listener(termination, on_termination, &ended), 0);
-    assert_int_equal(weir_execute(executor, tally_task, &task), 0);
-    assert_int_equal(weir_execute_lazy(executor, tally_task, &task), 0);
-    assert_int_equal(weir_execute_after_turn(executor, tally_task, &tail), 0);
-    assert_int_equal(weir_schedule(executor, weir_seconds(60), &promise, tally_task, &scheduled),
-                     0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &task), 0);
+    assert_int_equal(weir_execute_lazy(executor, call_counter_task, &task), 0);
+    assert_int_equal(weir_execute_after_turn(executor, call_counter_task, &tail), 0);
+    assert_int_equal(
+        weir_schedule(executor, weir_seconds(60), &promise, call_counter_task, &scheduled), 0);
     assert_int_equal(weir_timer_start(executor, &alarm.timer, weir_seconds(60), on_fired), 0);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, weir_ms(1), NULL, tally_task, &later),
-                     0);
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(executor, 0, weir_ms(1), NULL, call_counter_task, &later), 0);
     assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
     weir_promise_release(promise);
     weir_executor_release(executor);
@@ -701,7 +708,7 @@ TEST(manual, released_for_good_cancels_what_was_queued)
     assert_false(weir_timer_is_running(&alarm.timer));
     assert_int_equal(weir_promise_result(termination), WEIR_EABANDONED);
     weir_promise_release(termination);
-    assert_true(tally_await(&ended, 1));
+    assert_true(call_counter_await(&ended, 1));
 }
 
 static void release_executor(void *executor)
@@ -712,11 +719,11 @@ static void release_executor(void *executor)
 TEST(manual, released_for_good_elsewhere_cancels_what_was_queued)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(executor, tally_task, &tally), 0);
-    errand_elsewhere(release_executor, executor);
-    assert_int_equal(atomic_load(&tally.cancelled), 1);
+    assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
+    run_on_other_thread(release_executor, executor);
+    assert_int_equal(atomic_load(&counter.cancelled), 1);
 }
 
 static void on_release(void *arg, int status)
@@ -730,17 +737,17 @@ static void on_tail_submit(void *arg, int status)
     struct submission *submission = arg;
 
     if (status == 0)
-        (void)weir_execute(submission->executor, tally_task, submission->tally);
+        (void)weir_execute(submission->executor, call_counter_task, submission->counter);
 }
 
 TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)
 {
     weir_executor *executor = make_manual(NULL);
-    struct tally before = {0}, after = {0};
+    struct call_counter before = {0}, after = {0};
     struct submission submission = {executor, &after, {0}};
 
     assert_int_equal(weir_execute(executor, on_release, executor), 0);
-    assert_int_equal(weir_execute(executor, tally_task, &before), 0);
+    assert_int_equal(weir_execute(executor, call_counter_task, &before), 0);
     assert_int_equal(weir_execute_after_turn(executor, on_tail_submit, &submission), 0);
     assert_true(run_now(executor) > 2);
     assert_int_equal(atomic_load(&before.run), 1);
@@ -749,7 +756,7 @@ TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)
 
 struct tail_end {
     weir_executor *executor;
-    struct tally *tally;
+    struct call_counter *counter;
     int accepted;
 };
 
@@ -757,17 +764,17 @@ static void on_cancelled_submit(void *arg, int status)
 {
     struct tail_end *tail_end = arg;
 
-    tally_task(tail_end->tally, status);
-    tail_end->accepted = weir_execute(tail_end->executor, tally_task, tail_end->tally);
+    call_counter_task(tail_end->counter, status);
+    tail_end->accepted = weir_execute(tail_end->executor, call_counter_task, tail_end->counter);
 }
 
 TEST(manual, released_for_good_takes_nothing_from_what_it_cancels)
 {
-    struct tally tally = {0};
-    struct tail_end tail_end = {make_manual(NULL), &tally, 0};
+    struct call_counter counter = {0};
+    struct tail_end tail_end = {make_manual(NULL), &counter, 0};
 
     assert_int_equal(weir_execute(tail_end.executor, on_cancelled_submit, &tail_end), 0);
     weir_executor_release(tail_end.executor);
     assert_int_equal(tail_end.accepted, WEIR_EREJECTED);
-    assert_int_equal(atomic_load(&tally.calls), 1);
+    assert_int_equal(atomic_load(&counter.calls), 1);
 }

@@ -22,157 +22,161 @@
 /* What another thread does to a sleeping executor. */
 struct outside {
     weir_executor *executor;
-    struct tally *tally;
+    struct call_counter *counter;
     int64_t delay_ns;
 };
 
 static void count_wakeup(void *user_data)
 {
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
 static void submit_one(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_execute(outside->executor, tally_task, outside->tally);
+    (void)weir_execute(outside->executor, call_counter_task, outside->counter);
 }
 
 static void submit_lazily(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_execute_lazy(outside->executor, tally_task, outside->tally);
+    (void)weir_execute_lazy(outside->executor, call_counter_task, outside->counter);
 }
 
 TEST(manual, asks_to_be_run_once_per_sleep)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
     struct outside outside;
 
-    sleeper_open(&sleeper);
-    outside = (struct outside){sleeper.executor, &tally, 0};
-    errand_elsewhere(submit_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    errand_elsewhere(submit_one, &outside);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(sleeper_run(&sleeper), 3);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1); /* nothing was left */
+    manual_fixture_open(&fixture);
+    outside = (struct outside){fixture.executor, &counter, 0};
+    run_on_other_thread(submit_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    run_on_other_thread(submit_one, &outside);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &counter), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(manual_fixture_run(&fixture), 3);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1); /* nothing was left */
 
-    errand_elsewhere(submit_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 2);
-    assert_int_equal(sleeper_run(&sleeper), 1);
-    sleeper_close(&sleeper);
+    run_on_other_thread(submit_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 2);
+    assert_int_equal(manual_fixture_run(&fixture), 1);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_execute(sleeper.executor, tally_task, &tally), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_timeout(sleeper.executor), 0);
-    assert_int_equal(sleeper_run(&sleeper), 1);
-    sleeper_close(&sleeper);
+    manual_fixture_open(&fixture);
+    assert_int_equal(weir_execute(fixture.executor, call_counter_task, &counter), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(weir_manual_timeout(fixture.executor), 0);
+    assert_int_equal(manual_fixture_run(&fixture), 1);
+    manual_fixture_close(&fixture);
 }
 
 /* D 7 */
 TEST(manual, does_not_ask_for_a_lazy_task)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
     struct outside outside;
 
-    sleeper_open(&sleeper);
-    outside = (struct outside){sleeper.executor, &tally, 0};
-    errand_elsewhere(submit_lazily, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 0);
-    errand_elsewhere(submit_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(sleeper_run(&sleeper), 2);
-    sleeper_close(&sleeper);
+    manual_fixture_open(&fixture);
+    outside = (struct outside){fixture.executor, &counter, 0};
+    run_on_other_thread(submit_lazily, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 0);
+    run_on_other_thread(submit_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(manual_fixture_run(&fixture), 2);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, asks_again_if_a_run_leaves_work)
 {
-    struct sleeper sleeper;
+    struct manual_fixture fixture;
 
-    sleeper_open(&sleeper);
+    manual_fixture_open(&fixture);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_execute(sleeper.executor, sleeper_slow_task, sleeper.clock), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, 1), 1);
-    assert_int_equal(sleeper_wakeups(&sleeper), 2);
-    assert_int_equal(weir_manual_run_once(sleeper.executor, 0, -1), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 3);
-    assert_int_equal(sleeper_run(&sleeper), 2);
-    assert_int_equal(sleeper_wakeups(&sleeper), 3);
-    sleeper_close(&sleeper);
+        assert_int_equal(weir_execute(fixture.executor, manual_fixture_slow_task, fixture.clock),
+                         0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, 1), 1);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 2);
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, -1), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 3);
+    assert_int_equal(manual_fixture_run(&fixture), 2);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 3);
+    manual_fixture_close(&fixture);
 }
 
 static void schedule_one(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, tally_task, outside->tally);
+    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, call_counter_task,
+                        outside->counter);
 }
 
 /* A 15, B 3 */
 TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
     struct outside outside;
 
-    sleeper_open(&sleeper);
-    outside = (struct outside){sleeper.executor, &tally, weir_seconds(10)};
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(sleeper_run(&sleeper), 1); /* the task that files it */
-    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(10));
+    manual_fixture_open(&fixture);
+    outside = (struct outside){fixture.executor, &counter, weir_seconds(10)};
+    run_on_other_thread(schedule_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(manual_fixture_run(&fixture), 1); /* the task that files it */
+    assert_true(weir_manual_timeout(fixture.executor) == weir_seconds(10));
 
     outside.delay_ns = weir_seconds(20);
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
+    run_on_other_thread(schedule_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
     outside.delay_ns = weir_seconds(5);
-    errand_elsewhere(schedule_one, &outside);
-    assert_int_equal(sleeper_wakeups(&sleeper), 2);
-    assert_int_equal(sleeper_run(&sleeper), 2);
-    assert_true(weir_manual_timeout(sleeper.executor) == weir_seconds(5));
-    sleeper_close(&sleeper);
-    assert_int_equal(atomic_load(&tally.cancelled), 3);
+    run_on_other_thread(schedule_one, &outside);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 2);
+    assert_int_equal(manual_fixture_run(&fixture), 2);
+    assert_true(weir_manual_timeout(fixture.executor) == weir_seconds(5));
+    manual_fixture_close(&fixture);
+    assert_int_equal(atomic_load(&counter.cancelled), 3);
 }
 
 TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
 {
-    struct sleeper sleeper;
-    struct tally tally = {0};
+    struct manual_fixture fixture;
+    struct call_counter counter = {0};
 
-    sleeper_open(&sleeper);
-    assert_int_equal(weir_schedule(sleeper.executor, weir_ms(5), NULL, tally_task, &tally), 0);
-    assert_int_equal(sleeper_run(&sleeper), 0);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5) - 1), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 0);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, 1), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(weir_manual_clock_advance(sleeper.clock, weir_ms(5)), 0);
-    assert_int_equal(sleeper_wakeups(&sleeper), 1);
-    assert_int_equal(sleeper_run(&sleeper), 1);
-    sleeper_close(&sleeper);
+    manual_fixture_open(&fixture);
+    assert_int_equal(weir_schedule(fixture.executor, weir_ms(5), NULL, call_counter_task, &counter),
+                     0);
+    assert_int_equal(manual_fixture_run(&fixture), 0);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(5) - 1), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 0);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, 1), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(5)), 0);
+    assert_int_equal(manual_fixture_wakeups(&fixture), 1);
+    assert_int_equal(manual_fixture_run(&fixture), 1);
+    manual_fixture_close(&fixture);
 }
 
 TEST(manual, says_how_long_its_owner_may_wait)
 {
     struct stepper stepper = stepper_open();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *timer;
 
     assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(
+        weir_schedule(stepper.executor, weir_ms(5), &timer, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
     assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(2)), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(3));
@@ -182,7 +186,8 @@ TEST(manual, says_how_long_its_owner_may_wait)
     assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
 
     weir_promise_release(timer);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(5), &timer, tally_task, &tally), 0);
+    assert_int_equal(
+        weir_schedule(stepper.executor, weir_ms(5), &timer, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_cancel(timer), 0);
     assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
     weir_promise_release(timer);
@@ -202,7 +207,7 @@ static int64_t read_into_ambush(const weir_clock *clock)
     (void)clock;
     if (ambush.armed) {
         ambush.armed = false;
-        errand_elsewhere(submit_one, &ambush.outside);
+        run_on_other_thread(submit_one, &ambush.outside);
     }
     return weir__monotonic_now();
 }
@@ -232,7 +237,7 @@ static void start_timer_and_arm(void *arg, int status)
 TEST(manual, looks_once_more_before_it_sleeps)
 {
     static weir_clock clock = {.now = read_into_ambush};
-    struct tally tally = {0}, asked = {0};
+    struct call_counter counter = {0}, asked = {0};
     weir_timer timer = {0};
     weir_executor *executor;
 
@@ -240,12 +245,12 @@ TEST(manual, looks_once_more_before_it_sleeps)
                                                             .wakeup_data = &asked),
                                         &executor),
                      0);
-    ambush.outside = (struct outside){executor, &tally, 0};
+    ambush.outside = (struct outside){executor, &counter, 0};
     assert_int_equal(weir_execute_after_turn(executor, start_timer_and_arm, &timer), 0);
     assert_int_equal(atomic_load(&asked.calls), 1);
     (void)weir_manual_run_once(executor, 0, 0);
     assert_false(ambush.armed);
-    assert_int_equal(atomic_load(&tally.calls), 0); /* it came too late for this run */
+    assert_int_equal(atomic_load(&counter.calls), 0); /* it came too late for this run */
     assert_int_equal(atomic_load(&asked.calls), 2);
     assert_int_equal(weir_manual_run_once(executor, 0, 0), 1);
     assert_int_equal(weir_timer_stop(&timer), 0);

@@ -16,9 +16,9 @@
 
 #include "executor/executor.h"
 #include "support/executor/call_order.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/executor/single_executor.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -44,13 +44,13 @@ static unsigned fail_each_allocation(void (*play)(void))
     bool failed;
     unsigned n = 0;
 
-    messages_catch(); /* some of it is logged */
+    log_capture_start(); /* some of it is logged */
     do {
         test_memory_fail_at(++n);
         play();
         failed = test_memory_failed();
         test_memory_fail_at(0);
-        global_settle();
+        global_executor_stop();
         weir_locals_remove_all();
         assert_int_equal(test_memory_live(), 0);
     } while (failed);
@@ -68,9 +68,9 @@ static weir_group *create_group(const weir_group_options *options)
     return group;
 }
 
-static void await_tally(struct tally *tally, uint32_t calls)
+static void await_tally(struct call_counter *counter, uint32_t calls)
 {
-    assert_true(tally_await(tally, calls));
+    assert_true(call_counter_await(counter, calls));
 }
 
 static void end_group(weir_group *group)
@@ -83,7 +83,7 @@ static void end_group(weir_group *group)
 static void hear(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
 /* ---- tasks ---- */
@@ -93,25 +93,25 @@ static void play_tasks(void)
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
     weir_executor *executor = weir_group_next(group);
     weir_thread_properties thread;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise;
     weir_task task;
 
-    SURVIVE(weir_execute_after_turn(executor, tally_task, &tally)); /* starts the thread */
-    SURVIVE(weir_execute(executor, tally_task, &tally));
-    SURVIVE(weir_execute_lazy(executor, tally_task, &tally));
-    SURVIVE(weir_execute_after_turn(executor, tally_task, &tally));
-    SURVIVE(weir_execute(weir_group_next(group), tally_task, &tally)); /* another one */
-    SURVIVE(weir_submit(executor, &promise, tally_call, &tally));
-    weir_task_init(&task, tally_task, &tally);
+    SURVIVE(weir_execute_after_turn(executor, call_counter_task, &counter)); /* starts the thread */
+    SURVIVE(weir_execute(executor, call_counter_task, &counter));
+    SURVIVE(weir_execute_lazy(executor, call_counter_task, &counter));
+    SURVIVE(weir_execute_after_turn(executor, call_counter_task, &counter));
+    SURVIVE(weir_execute(weir_group_next(group), call_counter_task, &counter)); /* another one */
+    SURVIVE(weir_submit(executor, &promise, call_counter_work, &counter));
+    weir_task_init(&task, call_counter_task, &counter);
     assert_int_equal(weir_execute_task(executor, &task), 0);
     SURVIVE(weir_executor_thread(executor, &thread));
-    await_tally(&tally, 7);
+    await_tally(&counter, 7);
     assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
     assert_int_equal(weir_promise_result(promise), 0);
     weir_promise_release(promise);
     end_group(group);
-    assert_int_equal(tally.run, 7);
+    assert_int_equal(counter.run, 7);
 }
 
 TEST(out_of_memory, tasks_are_refused_and_the_next_ones_run)
@@ -122,7 +122,7 @@ TEST(out_of_memory, tasks_are_refused_and_the_next_ones_run)
 /* From within a task: the pool of the executor's own thread. */
 struct offspring {
     weir_executor *executor;
-    struct tally tally;
+    struct call_counter counter;
     int errs[3];
 };
 
@@ -130,12 +130,12 @@ static void have_offspring(void *arg, int status)
 {
     struct offspring *offspring = arg;
     weir_executor *executor = offspring->executor;
-    struct tally *tally = &offspring->tally;
+    struct call_counter *counter = &offspring->counter;
 
-    offspring->errs[0] = weir_execute(executor, tally_task, tally);
-    offspring->errs[1] = weir_execute_after_turn(executor, tally_task, tally);
-    offspring->errs[2] = weir_schedule(executor, 0, NULL, tally_task, tally);
-    tally_task(tally, status);
+    offspring->errs[0] = weir_execute(executor, call_counter_task, counter);
+    offspring->errs[1] = weir_execute_after_turn(executor, call_counter_task, counter);
+    offspring->errs[2] = weir_schedule(executor, 0, NULL, call_counter_task, counter);
+    call_counter_task(counter, status);
 }
 
 static void play_offspring(void)
@@ -145,14 +145,14 @@ static void play_offspring(void)
     unsigned refused = 0;
 
     SURVIVE(weir_execute(offspring.executor, have_offspring, &offspring));
-    await_tally(&offspring.tally, 1);
+    await_tally(&offspring.counter, 1);
     end_group(group);
     for (int i = 0; i < 3; i++) {
         refused += offspring.errs[i] == -ENOMEM;
         assert_true(offspring.errs[i] == 0 || offspring.errs[i] == -ENOMEM);
     }
     assert_true(refused <= 1);
-    assert_int_equal(offspring.tally.calls, 4 - refused);
+    assert_int_equal(offspring.counter.calls, 4 - refused);
 }
 
 TEST(out_of_memory, tasks_within_tasks_are_refused_too)
@@ -166,15 +166,15 @@ static void play_schedules(void)
 {
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
     weir_executor *executor = weir_group_next(group);
-    struct tally once = {0}, again = {0};
+    struct call_counter once = {0}, again = {0};
     weir_promise *promises[4];
 
-    SURVIVE(weir_schedule(executor, 0, &promises[0], tally_task, &once));
-    SURVIVE(
-        weir_schedule_at_fixed_rate(executor, 0, weir_us(10), &promises[1], tally_task, &again));
-    SURVIVE(
-        weir_schedule_with_fixed_delay(executor, 0, weir_us(10), &promises[2], tally_task, &again));
-    SURVIVE(weir_schedule(executor, AN_HOUR_NS, &promises[3], tally_task, &once));
+    SURVIVE(weir_schedule(executor, 0, &promises[0], call_counter_task, &once));
+    SURVIVE(weir_schedule_at_fixed_rate(executor, 0, weir_us(10), &promises[1], call_counter_task,
+                                        &again));
+    SURVIVE(weir_schedule_with_fixed_delay(executor, 0, weir_us(10), &promises[2],
+                                           call_counter_task, &again));
+    SURVIVE(weir_schedule(executor, AN_HOUR_NS, &promises[3], call_counter_task, &once));
     await_tally(&again, 10);
     for (int i = 1; i < 4; i++)
         assert_int_equal(weir_promise_cancel(promises[i]), 0);
@@ -196,19 +196,19 @@ TEST(out_of_memory, schedules_are_refused_and_the_next_ones_run)
 static void play_life(void)
 {
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.max_pending = 16));
-    struct solo solo = {.group = group, .executor = weir_group_at(group, 0)};
-    weir_executor *executor = solo.executor;
-    struct tally tasks = {0}, hooks = {0}, ends = {0};
+    struct single_executor single = {.group = group, .executor = weir_group_at(group, 0)};
+    weir_executor *executor = single.executor;
+    struct call_counter tasks = {0}, hooks = {0}, ends = {0};
 
-    SURVIVE(weir_executor_add_shutdown_hook(executor, tally_task, &hooks));
-    SURVIVE(weir_executor_add_shutdown_hook(weir_group_at(group, 1), tally_task, &hooks));
+    SURVIVE(weir_executor_add_shutdown_hook(executor, call_counter_task, &hooks));
+    SURVIVE(weir_executor_add_shutdown_hook(weir_group_at(group, 1), call_counter_task, &hooks));
     SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
     SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
-    SURVIVE(weir_execute(executor, tally_task, &tasks));
+    SURVIVE(weir_execute(executor, call_counter_task, &tasks));
     await_tally(&tasks, 1);
     assert_int_equal(weir_executor_suspend(executor), 0);
-    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
-    SURVIVE(weir_execute(executor, tally_task, &tasks)); /* a new thread */
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
+    SURVIVE(weir_execute(executor, call_counter_task, &tasks)); /* a new thread */
     await_tally(&tasks, 2);
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0); /* the watch is given up */
     assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
@@ -229,7 +229,7 @@ TEST(out_of_memory, an_executor_starts_again_and_ends)
 static void play_promises(void)
 {
     weir_promise *source, *target, *failed, *complete;
-    struct tally heard = {0};
+    struct call_counter heard = {0};
 
     SURVIVE(weir_promise_create(NULL, &source));
     SURVIVE(weir_promise_create(weir_executor_immediate(), &target));
@@ -266,19 +266,19 @@ struct stage {
     weir_promise *parts[2];
     weir_promise *whole;
     weir_timer timer;
-    struct letters letters;
+    struct call_order letters;
 };
 
 static void fire(weir_timer *timer)
 {
-    letters_write(&WEIR_CONTAINER_OF(timer, struct stage, timer)->letters, 't');
+    call_order_write(&WEIR_CONTAINER_OF(timer, struct stage, timer)->letters, 't');
 }
 
 /* A task of a manual executor: it runs on the test's thread, and may assert. */
 static void act(void *arg, int status)
 {
     struct stage *stage = arg;
-    struct letters *letters = &stage->letters;
+    struct call_order *letters = &stage->letters;
     weir_executor *executor = stage->executor;
 
     assert_int_equal(status, 0);
@@ -289,11 +289,11 @@ static void act(void *arg, int status)
     }
     SURVIVE(weir_promise_create(executor, &stage->whole));
     SURVIVE(weir_combiner_finish(stage->combiner, stage->whole));
-    SURVIVE(weir_execute(executor, letters_task, letters_arg(letters, 'a')));
-    SURVIVE(weir_execute_after_turn(executor, letters_task, letters_arg(letters, 'z')));
-    SURVIVE(weir_schedule(executor, 0, NULL, letters_task, letters_arg(letters, 's')));
+    SURVIVE(weir_execute(executor, call_order_task, call_order_arg(letters, 'a')));
+    SURVIVE(weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'z')));
+    SURVIVE(weir_schedule(executor, 0, NULL, call_order_task, call_order_arg(letters, 's')));
     assert_int_equal(weir_timer_start(executor, &stage->timer, 0, fire), 0);
-    SURVIVE(weir_execute(weir_executor_immediate(), letters_task, letters_arg(letters, 'i')));
+    SURVIVE(weir_execute(weir_executor_immediate(), call_order_task, call_order_arg(letters, 'i')));
 }
 
 static void play_manual(void)
@@ -369,10 +369,10 @@ static void play_groups(void)
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         weir_group *group = create_group(all[i]);
-        struct tally tally = {0};
+        struct call_counter counter = {0};
 
-        SURVIVE(weir_group_execute(group, tally_task, &tally));
-        await_tally(&tally, 1);
+        SURVIVE(weir_group_execute(group, call_counter_task, &counter));
+        await_tally(&counter, 1);
         end_group(group);
     }
 }
@@ -387,15 +387,15 @@ TEST(out_of_memory, a_group_is_made_whole_or_not_at_all)
 static void play_global(void)
 {
     weir_executor *executor = weir_executor_global();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise;
 
-    SURVIVE(weir_execute(executor, tally_task, &tally));
-    SURVIVE(weir_submit(executor, &promise, tally_call, &tally));
-    SURVIVE(weir_schedule(executor, 0, NULL, tally_task, &tally));
-    await_tally(&tally, 3);
+    SURVIVE(weir_execute(executor, call_counter_task, &counter));
+    SURVIVE(weir_submit(executor, &promise, call_counter_work, &counter));
+    SURVIVE(weir_schedule(executor, 0, NULL, call_counter_task, &counter));
+    await_tally(&counter, 3);
     weir_promise_release(promise);
-    assert_int_equal(tally.run, 3);
+    assert_int_equal(counter.run, 3);
 }
 
 TEST(out_of_memory, the_global_executor_comes_back)

@@ -12,7 +12,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 #include "support/child.h"
-#include "support/executor/loop.h"
+#include "support/executor/fake_loop.h"
 #include "support/executor/promises.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
@@ -45,10 +45,10 @@ TEST(promise, without_an_executor_notifies_on_the_global_one)
 
 TEST(promise, keeps_its_executor)
 {
-    struct solo solo = solo_open(NULL);
-    weir_promise *promise = new_promise(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_promise *promise = new_promise(single.executor);
 
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(weir_executor_state(weir_promise_executor(promise)), WEIR_EXECUTOR_TERMINATED);
     weir_promise_release(promise);
 }
@@ -246,7 +246,7 @@ TEST(promise, can_be_created_complete)
 TEST(promise, says_when_there_is_no_memory)
 {
     weir_promise *promise = NULL;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     test_memory_fail_at(1);
     assert_int_equal(weir_promise_create(NULL, &promise), -ENOMEM);
@@ -255,29 +255,30 @@ TEST(promise, says_when_there_is_no_memory)
     assert_null(promise);
 
     promise = new_promise(weir_executor_immediate());
-    assert_int_equal(weir_promise_add_listener(promise, hear_tally, &tally), 0);
+    assert_int_equal(weir_promise_add_listener(promise, count_completion, &counter), 0);
     test_memory_fail_at(1);
-    assert_int_equal(weir_promise_add_listener(promise, hear_tally, &tally), -ENOMEM);
+    assert_int_equal(weir_promise_add_listener(promise, count_completion, &counter), -ENOMEM);
     test_memory_fail_at(1);
     assert_int_equal(weir_promise_fail(promise, -EIO, "a sentence that cannot be copied"), 0);
     assert_true(test_memory_failed());
     assert_string_equal(weir_promise_detail(promise), weir_error_text(-EIO));
-    assert_int_equal(tally.calls, 1);
+    assert_int_equal(counter.calls, 1);
     weir_promise_release(promise);
 }
 
 /* D 24 */
 TEST(promise, without_listeners_never_touches_its_executor)
 {
-    struct solo solo = solo_open(NULL);
-    weir_promise *succeeded = new_promise(solo.executor), *cancelled = new_promise(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_promise *succeeded = new_promise(single.executor),
+                 *cancelled = new_promise(single.executor);
 
     assert_int_equal(weir_promise_succeed(succeeded, NULL), 0);
     assert_int_equal(weir_promise_cancel(cancelled), 0);
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_NOT_STARTED);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
     weir_promise_release(succeeded);
     weir_promise_release(cancelled);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 #define RIVALS 4
@@ -402,14 +403,14 @@ struct waiting {
     weir_promise *promise;
     int64_t timeout_ns;
     int err;
-    struct tally begun;
+    struct call_counter begun;
 };
 
 static void wait_errand(void *arg)
 {
     struct waiting *waiting = arg;
 
-    tally_add(&waiting->begun);
+    call_counter_add(&waiting->begun);
     waiting->err = weir_promise_sync(waiting->promise, waiting->timeout_ns);
 }
 
@@ -422,7 +423,7 @@ TEST(promise, wakes_everybody_who_waits)
     for (int i = 0; i < 3; i++) {
         waiting[i] = (struct waiting){promise, i == 0 ? WEIR_NEVER : PATIENCE_NS, 0, {0}};
         assert_int_equal(weir__thread_start(&threads[i], "waiting", wait_errand, &waiting[i]), 0);
-        assert_true(tally_await(&waiting[i].begun, 1));
+        assert_true(call_counter_await(&waiting[i].begun, 1));
     }
     assert_true(weir_promise_set_uncancellable(promise));
     assert_int_equal(weir_promise_fail(promise, -EIO, NULL), 0);
@@ -437,35 +438,35 @@ static int wait_on(weir_executor *executor, weir_promise *promise)
 {
     struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
 
-    errand_on(executor, wait_errand, &waiting);
+    run_on_executor(executor, wait_errand, &waiting);
     return waiting.err;
 }
 
 TEST(promise, is_not_waited_for_on_its_own_executor)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct stepper stepper = stepper_open();
-    weir_promise *own = new_promise(solo.executor), *global = new_promise(NULL),
+    weir_promise *own = new_promise(single.executor), *global = new_promise(NULL),
                  *manual = new_promise(stepper.executor);
 
-    assert_int_equal(wait_on(solo.executor, own), -EDEADLK);
+    assert_int_equal(wait_on(single.executor, own), -EDEADLK);
     assert_int_equal(wait_on(weir_executor_global(), global), -EDEADLK);
     assert_int_equal(weir_promise_await(manual, PATIENCE_NS), -EDEADLK);
     assert_false(weir_promise_is_done(own));
 
     assert_int_equal(weir_promise_succeed(own, NULL), 0);
-    assert_int_equal(wait_on(solo.executor, own), 0);
+    assert_int_equal(wait_on(single.executor, own), 0);
     weir_promise_release(own);
     weir_promise_release(global);
     weir_promise_release(manual);
     stepper_close(&stepper);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* B 15 */
 TEST(promise, is_not_waited_for_on_any_event_loop)
 {
-    weir_executor *loop = loop_open(), *other_loop = loop_open();
+    weir_executor *loop = fake_loop_open(), *other_loop = fake_loop_open();
     weir_promise *promises[] = {new_promise(loop), new_promise(other_loop), new_promise(NULL),
                                 new_promise(weir_executor_immediate())};
 
@@ -475,8 +476,8 @@ TEST(promise, is_not_waited_for_on_any_event_loop)
         assert_int_equal(wait_on(loop, promises[i]), 0);
         weir_promise_release(promises[i]);
     }
-    loop_close(loop);
-    loop_close(other_loop);
+    fake_loop_close(loop);
+    fake_loop_close(other_loop);
 }
 
 static int succeed_after_all(void *arg, int status, void **ret_value)
@@ -490,17 +491,17 @@ static int succeed_after_all(void *arg, int status, void **ret_value)
 
 TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_thread)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_promise *promises[] = {new_promise(NULL), new_promise(weir_executor_immediate())};
 
     for (int i = 0; i < 2; i++) {
         weir_promise_retain(promises[i]); /* who completes it may be last */
         assert_int_equal(weir_submit(weir_executor_global(), NULL, succeed_after_all, promises[i]),
                          0);
-        assert_int_equal(wait_on(solo.executor, promises[i]), 0);
+        assert_int_equal(wait_on(single.executor, promises[i]), 0);
         weir_promise_release(promises[i]);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void wait_inside(void *arg, int status)
@@ -524,14 +525,14 @@ static void drive_and_wait(void *arg)
 /* B 15 */
 TEST(promise, is_not_waited_for_further_in_on_an_event_loop)
 {
-    weir_executor *loop = loop_open();
+    weir_executor *loop = fake_loop_open();
     weir_promise *promise = new_promise(NULL);
     struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
 
-    errand_on(loop, drive_and_wait, &waiting);
+    run_on_executor(loop, drive_and_wait, &waiting);
     assert_int_equal(waiting.err, -EDEADLK);
     weir_promise_release(promise);
-    loop_close(loop);
+    fake_loop_close(loop);
 }
 
 static bool is_guarded(const void *arg)
@@ -541,17 +542,17 @@ static bool is_guarded(const void *arg)
 
 TEST(promise, with_a_guard_asks_that_instead)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_promise *promise = new_promise(NULL);
     bool guarded = true;
 
     weir__promise_set_guard(promise, is_guarded, &guarded);
     assert_int_equal(weir_promise_await(promise, PATIENCE_NS), -EDEADLK);
-    assert_int_equal(wait_on(solo.executor, promise), -EDEADLK);
+    assert_int_equal(wait_on(single.executor, promise), -EDEADLK);
     guarded = false;
     assert_int_equal(weir_promise_await(promise, 0), -ETIMEDOUT);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void ask_to_wait(void *arg)
@@ -561,17 +562,17 @@ static void ask_to_wait(void *arg)
 
 TEST(promise, says_who_may_wait_for_anything)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor *loop = loop_open();
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor *loop = fake_loop_open();
     int answer = 1;
 
     assert_int_equal(weir__promise_may_wait(NULL), 0);
-    errand_on(solo.executor, ask_to_wait, &answer);
+    run_on_executor(single.executor, ask_to_wait, &answer);
     assert_int_equal(answer, 0);
-    errand_on(loop, ask_to_wait, &answer);
+    run_on_executor(loop, ask_to_wait, &answer);
     assert_int_equal(answer, -EDEADLK);
-    loop_close(loop);
-    solo_close(&solo);
+    fake_loop_close(loop);
+    single_executor_close(&single);
 }
 
 #define WAKE_UPS 4096
@@ -622,16 +623,16 @@ static void complete_borrowed(void *arg, int status)
 
 TEST(promise, may_be_released_by_who_waited_as_soon_as_it_is_complete)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
 
     for (int i = 0; i < LOANS; i++) {
         weir_promise *promise = new_promise(NULL);
 
-        assert_int_equal(weir_execute(solo.executor, complete_borrowed, promise), 0);
+        assert_int_equal(weir_execute(single.executor, complete_borrowed, promise), 0);
         assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
         weir_promise_release(promise);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void release_own(weir_promise *promise, void *user_data)
@@ -650,18 +651,18 @@ static int do_nothing(void *arg, int status, void **ret_value)
 
 TEST(promise, may_be_released_by_a_listener_as_soon_as_that_is_added)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     _Atomic int released = 0;
 
     for (int i = 0; i < LOANS; i++) {
         weir_promise *promise;
 
-        assert_int_equal(weir_submit(solo.executor, &promise, do_nothing, NULL), 0);
+        assert_int_equal(weir_submit(single.executor, &promise, do_nothing, NULL), 0);
         assert_int_equal(weir_promise_add_listener(promise, release_own, &released), 0);
         while (atomic_load(&released) <= i)
             weir__thread_yield();
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- abandoned ones ---- */
@@ -670,15 +671,15 @@ TEST(promise, that_nobody_will_complete_fails)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct witness witness = {0};
+    struct completion_record record = {0};
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &witness), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
     weir_promise_retain(promise);
     weir_promise_release(promise);
-    assert_int_equal(witness.calls.calls, 0);
+    assert_int_equal(record.calls.calls, 0);
     weir_promise_release(promise);
-    assert_int_equal(witness.calls.calls, 1);
-    assert_int_equal(witness.result, WEIR_EABANDONED);
+    assert_int_equal(record.calls.calls, 1);
+    assert_int_equal(record.result, WEIR_EABANDONED);
     stepper_close(&stepper);
 }
 
@@ -691,16 +692,16 @@ TEST(promise, that_is_abandoned_elsewhere_fails_on_its_executor)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
-    struct witness witness = {0};
+    struct completion_record record = {0};
 
-    assert_int_equal(weir_promise_add_listener(promise, hear_witness, &witness), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
     assert_true(weir_promise_set_uncancellable(promise));
-    errand_elsewhere(abandon, promise);
-    assert_int_equal(witness.calls.calls, 0);
+    run_on_other_thread(abandon, promise);
+    assert_int_equal(record.calls.calls, 0);
     stepper_run(&stepper);
-    assert_int_equal(witness.calls.calls, 1);
-    assert_ptr_equal(witness.current, stepper.executor);
-    assert_int_equal(witness.result, WEIR_EABANDONED);
+    assert_int_equal(record.calls.calls, 1);
+    assert_ptr_equal(record.current, stepper.executor);
+    assert_int_equal(record.result, WEIR_EABANDONED);
     stepper_close(&stepper);
 }
 

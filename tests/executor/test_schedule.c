@@ -72,15 +72,15 @@ TEST(schedule, runs_though_nobody_wants_the_promise)
 TEST(schedule, runs_in_the_order_of_deadlines_then_of_submission)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     static const struct {
         char letter;
         int64_t delay_ns;
     } tasks[] = {{'c', 20}, {'a', 10}, {'d', 20}, {'b', 10}, {'e', 30}};
 
     for (int i = 0; i < 5; i++)
-        assert_int_equal(weir_schedule(stepper.executor, tasks[i].delay_ns, NULL, letters_task,
-                                       letters_arg(&letters, tasks[i].letter)),
+        assert_int_equal(weir_schedule(stepper.executor, tasks[i].delay_ns, NULL, call_order_task,
+                                       call_order_arg(&letters, tasks[i].letter)),
                          0);
     stepper_advance(&stepper, 30);
     assert_string_equal(letters.text, "abcde");
@@ -89,7 +89,7 @@ TEST(schedule, runs_in_the_order_of_deadlines_then_of_submission)
 
 struct outside {
     weir_executor *executor;
-    struct letters letters;
+    struct call_order letters;
     int err;
 };
 
@@ -99,8 +99,8 @@ static void schedule_from_outside(void *arg)
     static const char order[] = "badc"; /* of submission; deadlines go by pairs */
 
     for (int i = 0; i < 4 && outside->err == 0; i++)
-        outside->err = weir_schedule(outside->executor, i < 2 ? 10 : 20, NULL, letters_task,
-                                     letters_arg(&outside->letters, order[i]));
+        outside->err = weir_schedule(outside->executor, i < 2 ? 10 : 20, NULL, call_order_task,
+                                     call_order_arg(&outside->letters, order[i]));
 }
 
 TEST(schedule, from_another_thread_keeps_the_order_too)
@@ -108,7 +108,7 @@ TEST(schedule, from_another_thread_keeps_the_order_too)
     struct stepper stepper = stepper_open();
     struct outside outside = {.executor = stepper.executor};
 
-    errand_elsewhere(schedule_from_outside, &outside);
+    run_on_other_thread(schedule_from_outside, &outside);
     assert_int_equal(outside.err, 0);
     stepper_advance(&stepper, 9);
     assert_string_equal(outside.letters.text, "");
@@ -122,7 +122,7 @@ TEST(schedule, counts_from_the_submission_however_late_the_executor_hears_of_it)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    errand_elsewhere(job_schedule, &job);
+    run_on_other_thread(job_schedule, &job);
     stepper_advance(&stepper, 25); /* is filed, and long due */
     assert_job_ran(&job, 1, 0);
     assert_int_equal(job.at_ns[0], 25);
@@ -133,20 +133,21 @@ TEST(schedule, counts_from_the_submission_however_late_the_executor_hears_of_it)
 /* D 12 */
 TEST(schedule, never_runs_early)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_promise *promise;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     for (int i = 0; i < 10; i++) {
         int64_t deadline_ns = weir__monotonic_now() + weir_ms(2);
 
-        assert_int_equal(weir_schedule(solo.executor, weir_ms(2), &promise, tally_task, &tally), 0);
+        assert_int_equal(
+            weir_schedule(single.executor, weir_ms(2), &promise, call_counter_task, &counter), 0);
         assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
         assert_true(weir__monotonic_now() >= deadline_ns);
         weir_promise_release(promise);
     }
-    assert_int_equal(tally.run, 10);
-    solo_close(&solo);
+    assert_int_equal(counter.run, 10);
+    single_executor_close(&single);
 }
 
 TEST(schedule, that_overflows_never_runs)
@@ -170,13 +171,14 @@ TEST(schedule, that_overflows_never_runs)
 
 TEST(schedule, works_on_the_global_executor)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_promise *promise;
 
     assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_us(100), &promise, tally_task, &tally), 0);
+        weir_schedule(weir_executor_global(), weir_us(100), &promise, call_counter_task, &counter),
+        0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
-    assert_int_equal(tally.run, 1);
+    assert_int_equal(counter.run, 1);
     weir_promise_release(promise);
 }
 
@@ -337,20 +339,21 @@ TEST(schedule, says_when_there_is_no_memory)
 
 TEST(schedule, that_finds_no_thread_is_refused)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     weir_promise *promise = NULL;
 
-    messages_catch();
+    log_capture_start();
     test_memory_fail_at(2); /* after the promise, the thread's */
-    assert_int_equal(weir_schedule(solo.executor, 0, &promise, tally_task, &tally), -ENOMEM);
+    assert_int_equal(weir_schedule(single.executor, 0, &promise, call_counter_task, &counter),
+                     -ENOMEM);
     assert_true(test_memory_failed());
     assert_null(promise);
-    assert_int_equal(tally.calls, 0);
-    assert_int_equal(weir_schedule(solo.executor, 0, &promise, tally_task, &tally), 0);
+    assert_int_equal(counter.calls, 0);
+    assert_int_equal(weir_schedule(single.executor, 0, &promise, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- many ---- */

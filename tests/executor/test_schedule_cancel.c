@@ -46,7 +46,7 @@ TEST(schedule, may_be_cancelled_by_another_thread)
     weir_promise *promise;
 
     assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
-    errand_elsewhere(cancel_promise, promise);
+    run_on_other_thread(cancel_promise, promise);
     assert_true(weir_promise_is_cancelled(promise));
     assert_job_ran(&job, 0, 0);
     stepper_run(&stepper);
@@ -65,7 +65,7 @@ TEST(schedule, that_is_due_when_another_thread_cancels_it_does_not_run)
 
     assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
-    errand_elsewhere(cancel_promise, promise);
+    run_on_other_thread(cancel_promise, promise);
     stepper_run(&stepper); /* it fires before its removal comes up */
     assert_job_ran(&job, 0, 1);
     weir_promise_release(promise);
@@ -77,15 +77,15 @@ TEST(schedule, may_be_cancelled_before_the_executor_has_heard_of_it)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    errand_elsewhere(job_schedule, &job);
+    run_on_other_thread(job_schedule, &job);
     assert_int_equal(weir_promise_cancel(job.promise), 0);
     assert_job_ran(&job, 0, 1);
     stepper_advance(&stepper, 10);
     weir_promise_release(job.promise);
 
     job.cancellations = 0;
-    errand_elsewhere(job_schedule, &job);
-    errand_elsewhere(cancel_promise, job.promise);
+    run_on_other_thread(job_schedule, &job);
+    run_on_other_thread(cancel_promise, job.promise);
     stepper_advance(&stepper, 10);
     assert_job_ran(&job, 0, 1);
     weir_promise_release(job.promise);
@@ -144,7 +144,7 @@ TEST(schedule, that_repeats_stops_when_it_is_cancelled)
     stepper_advance(&stepper, 10);
     stepper_advance(&stepper, 10);
     assert_int_equal(weir_promise_cancel(here.promise), 0);
-    errand_elsewhere(cancel_promise, elsewhere.promise);
+    run_on_other_thread(cancel_promise, elsewhere.promise);
     stepper_run(&stepper);
     assert_job_ran(&here, 2, 1);
     assert_job_ran(&elsewhere, 2, 1);
@@ -212,7 +212,7 @@ TEST(schedule, that_repeats_ends_when_another_thread_completes_its_promise)
     assert_int_equal(
         weir_schedule_at_fixed_rate(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
     stepper_run(&stepper);
-    errand_elsewhere(fail_elsewhere, job.promise);
+    run_on_other_thread(fail_elsewhere, job.promise);
     stepper_advance(&stepper, 10);
     assert_job_ran(&job, 1, 1);
     weir_promise_release(job.promise);
@@ -221,11 +221,11 @@ TEST(schedule, that_repeats_ends_when_another_thread_completes_its_promise)
 
 TEST(schedule, that_repeats_may_be_cancelled_while_it_runs)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct gate gate = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule_at_fixed_rate(solo.executor, 0, 1, &promise, gate_task, &gate),
+    assert_int_equal(weir_schedule_at_fixed_rate(single.executor, 0, 1, &promise, gate_task, &gate),
                      0);
     assert_true(gate_await_arrivals(&gate, 1));
     assert_int_equal(weir_promise_cancel(promise), 0);
@@ -234,7 +234,7 @@ TEST(schedule, that_repeats_may_be_cancelled_while_it_runs)
     assert_int_equal(gate.arrivals.run, 1);
     assert_int_equal(gate.arrivals.cancelled, 1);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(gate.arrivals.calls, 2);
 }
 
@@ -244,24 +244,24 @@ TEST(schedule, that_repeats_may_be_cancelled_while_it_runs)
 
 TEST(schedule, is_run_or_cancelled_once_when_both_race)
 {
-    static struct tally tallies[RACES];
+    static struct call_counter tallies[RACES];
     static weir_promise *promises[RACES];
     static bool cancelled[RACES];
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir__random random;
 
     memset(tallies, 0, sizeof(tallies));
     weir__random_init(&random, 12);
     for (int i = 0; i < RACES; i++) {
-        assert_int_equal(weir_schedule(solo.executor,
+        assert_int_equal(weir_schedule(single.executor,
                                        weir_us((int64_t)weir__random_below(&random, 50)),
-                                       &promises[i], tally_task, &tallies[i]),
+                                       &promises[i], call_counter_task, &tallies[i]),
                          0);
         if (i % 2 == 0)
             weir__thread_yield();
         cancelled[i] = weir_promise_cancel(promises[i]) == 0;
     }
-    solo_close(&solo);
+    single_executor_close(&single);
     for (int i = 0; i < RACES; i++) {
         assert_int_equal(tallies[i].run, !cancelled[i]);
         assert_int_equal(tallies[i].cancelled, cancelled[i]);
@@ -275,7 +275,7 @@ struct repeated {
     weir_promise *promise;
     unsigned cancellations;
     unsigned faults;
-    struct tally runs;
+    struct call_counter runs;
 };
 
 static void run_repeatedly(void *arg, int status)
@@ -286,26 +286,26 @@ static void run_repeatedly(void *arg, int status)
         repeated->faults++;
     if (status < 0)
         repeated->cancellations++;
-    tally_add(&repeated->runs);
+    call_counter_add(&repeated->runs);
 }
 
 TEST(schedule, that_repeats_is_cancelled_once_whenever_that_happens)
 {
     enum { TASKS = 200 };
     static struct repeated tasks[TASKS];
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
 
     memset(tasks, 0, sizeof(tasks));
     for (int i = 0; i < TASKS; i++)
-        assert_int_equal(weir_schedule_at_fixed_rate(solo.executor, 0, weir_us(20),
+        assert_int_equal(weir_schedule_at_fixed_rate(single.executor, 0, weir_us(20),
                                                      &tasks[i].promise, run_repeatedly, &tasks[i]),
                          0);
     for (int i = 0; i < TASKS; i++) {
-        assert_true(tally_await(&tasks[i].runs, 2));
+        assert_true(call_counter_await(&tasks[i].runs, 2));
         assert_int_equal(weir_promise_cancel(tasks[i].promise), 0);
         weir_promise_release(tasks[i].promise);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
     for (int i = 0; i < TASKS; i++) {
         assert_int_equal(tasks[i].cancellations, 1);
         assert_int_equal(tasks[i].faults, 0);

@@ -21,91 +21,91 @@
 
 /* ---- waking and sleeping ---- */
 
-static void schedule_letter(struct solo *solo, int64_t delay_ns, struct letters *letters,
-                            char letter)
+static void schedule_letter(struct single_executor *single, int64_t delay_ns,
+                            struct call_order *letters, char letter)
 {
-    assert_int_equal(
-        weir_schedule(solo->executor, delay_ns, NULL, letters_task, letters_arg(letters, letter)),
-        0);
+    assert_int_equal(weir_schedule(single->executor, delay_ns, NULL, call_order_task,
+                                   call_order_arg(letters, letter)),
+                     0);
 }
 
 /* B 3 */
 TEST(schedule, wakes_a_sleeping_executor_only_for_an_earlier_deadline)
 {
-    struct solo solo = solo_open_at(START_NS);
-    struct letters letters = {0};
+    struct single_executor single = single_executor_open_at(START_NS);
+    struct call_order letters = {0};
     uint64_t wakeups;
 
-    schedule_letter(&solo, 200, &letters, 'b');
-    assert_true(solo_await_sleep(&solo, START_NS + 200));
-    wakeups = solo_stats(&solo).wakeups_made;
+    schedule_letter(&single, 200, &letters, 'b');
+    assert_true(single_executor_await_sleep(&single, START_NS + 200));
+    wakeups = single_executor_stats(&single).wakeups_made;
 
-    schedule_letter(&solo, 300, &letters, 'c');
-    schedule_letter(&solo, 200, &letters, 'd');
-    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups);
-    assert_true(solo_await_sleep(&solo, START_NS + 200));
+    schedule_letter(&single, 300, &letters, 'c');
+    schedule_letter(&single, 200, &letters, 'd');
+    assert_int_equal(single_executor_stats(&single).wakeups_made, wakeups);
+    assert_true(single_executor_await_sleep(&single, START_NS + 200));
 
-    schedule_letter(&solo, 100, &letters, 'a');
-    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups + 1);
-    assert_true(solo_await_sleep(&solo, START_NS + 100));
-    assert_int_equal(weir_manual_clock_advance(solo.clock, 300), 0);
-    assert_true(letters_await(&letters, 4));
+    schedule_letter(&single, 100, &letters, 'a');
+    assert_int_equal(single_executor_stats(&single).wakeups_made, wakeups + 1);
+    assert_true(single_executor_await_sleep(&single, START_NS + 100));
+    assert_int_equal(weir_manual_clock_advance(single.clock, 300), 0);
+    assert_true(call_order_await(&letters, 4));
     assert_string_equal(letters.text, "abdc");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(schedule, wakes_nobody_when_it_is_cancelled)
 {
-    struct solo solo = solo_open_at(START_NS);
-    struct tally tally = {0}, task = {0};
+    struct single_executor single = single_executor_open_at(START_NS);
+    struct call_counter counter = {0}, task = {0};
     weir_promise *promise;
     uint64_t wakeups;
 
-    assert_int_equal(weir_schedule(solo.executor, 200, &promise, tally_task, &tally), 0);
-    assert_true(solo_await_sleep(&solo, START_NS + 200));
-    wakeups = solo_stats(&solo).wakeups_made;
+    assert_int_equal(weir_schedule(single.executor, 200, &promise, call_counter_task, &counter), 0);
+    assert_true(single_executor_await_sleep(&single, START_NS + 200));
+    wakeups = single_executor_stats(&single).wakeups_made;
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_int_equal(solo_stats(&solo).wakeups_made, wakeups);
-    assert_int_equal(tally.calls, 0);
+    assert_int_equal(single_executor_stats(&single).wakeups_made, wakeups);
+    assert_int_equal(counter.calls, 0);
 
-    assert_int_equal(weir_execute(solo.executor, tally_task, &task), 0);
-    assert_true(tally_await(&task, 1));
-    assert_int_equal(tally.cancelled, 1); /* that was ahead of the task */
+    assert_int_equal(weir_execute(single.executor, call_counter_task, &task), 0);
+    assert_true(call_counter_await(&task, 1));
+    assert_int_equal(counter.cancelled, 1); /* that was ahead of the task */
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* D 3 */
 TEST(schedule, that_is_cancelled_lets_its_executor_be_suspended)
 {
-    struct solo solo = solo_open_at(START_NS);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open_at(START_NS);
+    struct call_counter counter = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(solo.executor, 200, &promise, tally_task, &tally), 0);
-    assert_true(solo_await_sleep(&solo, START_NS + 200));
-    assert_int_equal(weir_executor_suspend(solo.executor), 0);
-    assert_true(solo_await_sleep(&solo, START_NS + 200));
-    assert_int_equal(weir_executor_state(solo.executor), WEIR_EXECUTOR_SUSPENDING);
+    assert_int_equal(weir_schedule(single.executor, 200, &promise, call_counter_task, &counter), 0);
+    assert_true(single_executor_await_sleep(&single, START_NS + 200));
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    assert_true(single_executor_await_sleep(&single, START_NS + 200));
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SUSPENDING);
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_true(solo_await_state(&solo, WEIR_EXECUTOR_SUSPENDED));
-    assert_int_equal(tally.cancelled, 1);
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
+    assert_int_equal(counter.cancelled, 1);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(schedule, brings_a_suspended_executor_back)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_executor_suspend(solo.executor), 0);
-    assert_int_equal(weir_schedule(solo.executor, 1, &promise, tally_task, &tally), 0);
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    assert_int_equal(weir_schedule(single.executor, 1, &promise, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
-    assert_int_equal(tally.run, 1);
+    assert_int_equal(counter.run, 1);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* ---- the end of the executor ---- */
@@ -140,8 +140,8 @@ TEST(schedule, that_the_executor_has_not_heard_of_is_cancelled_with_its_queue)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    messages_catch();
-    errand_elsewhere(job_schedule, &job);
+    log_capture_start();
+    run_on_other_thread(job_schedule, &job);
     assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
     (void)weir_manual_run_once(stepper.executor, 0, -1);
     assert_job_ran(&job, 0, 1);
@@ -155,10 +155,10 @@ TEST(schedule, that_was_cancelled_is_not_cancelled_again_with_its_executor)
     struct stepper stepper = stepper_open();
     struct job filed = {.stepper = &stepper}, unfiled = {.stepper = &stepper};
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_schedule(stepper.executor, 10, &filed.promise, job_task, &filed), 0);
-    errand_elsewhere(cancel_promise, filed.promise);
-    errand_elsewhere(job_schedule, &unfiled);
+    run_on_other_thread(cancel_promise, filed.promise);
+    run_on_other_thread(job_schedule, &unfiled);
     assert_int_equal(weir_promise_cancel(unfiled.promise), 0);
     assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
     (void)weir_manual_run_once(stepper.executor, 0, -1);
@@ -192,19 +192,22 @@ TEST(schedule, that_comes_back_when_it_is_cancelled_does_not_hold_up_the_end)
 
 TEST(schedule, after_the_end_is_refused)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor *ended = weir_executor_retain(solo.executor);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor *ended = weir_executor_retain(single.executor);
+    struct call_counter counter = {0};
     weir_promise *promise = NULL;
 
-    solo_close(&solo);
-    assert_int_equal(weir_schedule(ended, 0, &promise, tally_task, &tally), WEIR_EREJECTED);
-    assert_int_equal(weir_schedule_at_fixed_rate(ended, 0, 1, &promise, tally_task, &tally),
+    single_executor_close(&single);
+    assert_int_equal(weir_schedule(ended, 0, &promise, call_counter_task, &counter),
                      WEIR_EREJECTED);
-    assert_int_equal(weir_schedule_with_fixed_delay(ended, 0, 1, &promise, tally_task, &tally),
-                     WEIR_EREJECTED);
+    assert_int_equal(
+        weir_schedule_at_fixed_rate(ended, 0, 1, &promise, call_counter_task, &counter),
+        WEIR_EREJECTED);
+    assert_int_equal(
+        weir_schedule_with_fixed_delay(ended, 0, 1, &promise, call_counter_task, &counter),
+        WEIR_EREJECTED);
     assert_null(promise);
-    assert_int_equal(tally.calls, 0);
+    assert_int_equal(counter.calls, 0);
     weir_executor_release(ended);
 }
 

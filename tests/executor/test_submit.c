@@ -43,18 +43,18 @@ static int do_work(void *arg, int status, void **ret_value)
 
 TEST(submit, gives_the_value_of_the_work)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct work work = {.value = &work};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(solo.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(single.executor, &promise, do_work, &work), 0);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     assert_ptr_equal(weir_promise_value(promise), &work);
-    assert_ptr_equal(weir_promise_executor(promise), solo.executor);
-    assert_ptr_equal(work.current, solo.executor);
+    assert_ptr_equal(weir_promise_executor(promise), single.executor);
+    assert_ptr_equal(work.current, single.executor);
     assert_int_equal(work.runs, 1);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(submit, has_no_value_unless_the_work_sets_one)
@@ -136,17 +136,17 @@ static int pass_gate(void *arg, int status, void **ret_value)
 
 TEST(submit, cannot_be_cancelled_once_the_work_has_begun)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     struct gate gate = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(solo.executor, &promise, pass_gate, &gate), 0);
+    assert_int_equal(weir_submit(single.executor, &promise, pass_gate, &gate), 0);
     assert_true(gate_await_arrivals(&gate, 1));
     assert_int_equal(weir_promise_cancel(promise), -EBUSY);
     gate_open(&gate);
     assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
     weir_promise_release(promise);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(submit, to_an_executor_that_ends_is_cancelled)
@@ -155,7 +155,7 @@ TEST(submit, to_an_executor_that_ends_is_cancelled)
     struct work work = {0};
     weir_promise *promise, *uncancellable;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
     assert_int_equal(weir_submit(stepper.executor, &uncancellable, do_work, &work), 0);
     assert_true(weir_promise_set_uncancellable(uncancellable));
@@ -172,12 +172,12 @@ TEST(submit, to_an_executor_that_ends_is_cancelled)
 
 TEST(submit, that_is_refused_never_calls_the_work)
 {
-    struct solo solo = solo_open(NULL);
-    weir_executor *ended = weir_executor_retain(solo.executor);
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor *ended = weir_executor_retain(single.executor);
     struct work work = {0};
     weir_promise *promise = NULL;
 
-    solo_close(&solo);
+    single_executor_close(&single);
     assert_int_equal(weir_submit(ended, &promise, do_work, &work), WEIR_EREJECTED);
     assert_null(promise);
     assert_int_equal(work.runs + work.cancellations, 0);
@@ -266,18 +266,18 @@ static void abandon(void *arg)
 
 TEST(submit, is_run_or_cancelled_once_when_both_race)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     weir_promise *promise;
     bool cancelled;
 
     for (int i = 0; i < RACES; i++) {
         struct work work = {0};
 
-        assert_int_equal(weir_submit(solo.executor, &promise, do_work, &work), 0);
+        assert_int_equal(weir_submit(single.executor, &promise, do_work, &work), 0);
         cancelled = weir_promise_cancel(promise) == 0;
-        errand_on(solo.executor, abandon, promise); /* comes after the work */
+        run_on_executor(single.executor, abandon, promise); /* comes after the work */
         assert_int_equal(work.runs, !cancelled);
         assert_int_equal(work.cancellations, cancelled);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }

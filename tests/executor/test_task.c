@@ -149,22 +149,22 @@ TEST(task, is_not_there_when_there_is_no_memory_and_is_afterwards)
 
 TEST(task, is_refused_for_want_of_memory_without_a_trace)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     int err;
 
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
-        err = weir_execute(solo.executor, tally_task, &tally);
+        err = weir_execute(single.executor, call_counter_task, &counter);
         if (err == 0)
             break;
         assert_int_equal(err, -ENOMEM);
         assert_true(test_memory_failed());
-        assert_int_equal(weir_executor_pending(solo.executor), 0);
+        assert_int_equal(weir_executor_pending(single.executor), 0);
     }
     test_memory_fail_at(0);
-    solo_close(&solo);
-    assert_int_equal(tally.run, 1);
+    single_executor_close(&single);
+    assert_int_equal(counter.run, 1);
 }
 
 /* A tail task of another thread takes two: the pool has one, and there is no memory for the other.
@@ -172,50 +172,51 @@ TEST(task, is_refused_for_want_of_memory_without_a_trace)
 TEST(task, refuses_a_tail_task_that_cannot_be_brought)
 {
     weir_task **tasks = malloc(POOL_MAX * sizeof(*tasks));
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
 
     assert_non_null(tasks);
     for (int i = 0; i < POOL_MAX - 1; i++)
         tasks[i] = take();
     test_memory_fail_at(1);
-    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &tally), -ENOMEM);
+    assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter),
+                     -ENOMEM);
     test_memory_fail_at(0);
     for (int i = 0; i < POOL_MAX - 1; i++)
         weir__task_untake(tasks[i]);
-    assert_int_equal(weir_execute_after_turn(solo.executor, tally_task, &tally), 0);
-    solo_close(&solo);
-    assert_int_equal(tally.run, 1);
+    assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter), 0);
+    single_executor_close(&single);
+    assert_int_equal(counter.run, 1);
     free(tasks);
 }
 
 /* ---- several threads ---- */
 
 /* All of them are out at once. */
-static void execute_hundred(struct solo *solo)
+static void execute_hundred(struct single_executor *single)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct gate gate = {0};
 
-    assert_int_equal(weir_execute(solo->executor, gate_task, &gate), 0);
+    assert_int_equal(weir_execute(single->executor, gate_task, &gate), 0);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(weir_execute(solo->executor, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(single->executor, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 100));
-    assert_true(solo_await_sleep(solo, WEIR_NEVER)); /* it has given them back */
+    assert_true(call_counter_await(&counter, 100));
+    assert_true(single_executor_await_sleep(single, WEIR_NEVER)); /* it has given them back */
 }
 
 TEST(task, comes_back_from_the_executor_that_ran_it)
 {
-    struct solo solo = solo_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
     size_t allocations;
 
-    execute_hundred(&solo);
+    execute_hundred(&single);
     allocations = test_memory_allocations();
     for (int i = 0; i < 30; i++)
-        execute_hundred(&solo);
+        execute_hundred(&single);
     assert_int_equal(test_memory_allocations(), allocations);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 struct chain_reaction {
@@ -223,7 +224,7 @@ struct chain_reaction {
     int left;
     size_t allocations;
     size_t growth;
-    struct tally over;
+    struct call_counter over;
 };
 
 static void react(void *arg, int status)
@@ -232,7 +233,7 @@ static void react(void *arg, int status)
 
     if (reaction->left-- == 0) {
         reaction->growth = test_memory_allocations() - reaction->allocations;
-        tally_task(&reaction->over, status);
+        call_counter_task(&reaction->over, status);
         return;
     }
     (void)weir_execute(reaction->executor, react, reaction);
@@ -242,19 +243,19 @@ static void react(void *arg, int status)
 
 TEST(task, submitted_by_the_executors_own_thread_needs_no_memory)
 {
-    struct solo solo = solo_open(NULL);
-    struct chain_reaction reaction = {.executor = solo.executor, .left = 10000};
+    struct single_executor single = single_executor_open(NULL);
+    struct chain_reaction reaction = {.executor = single.executor, .left = 10000};
 
-    assert_int_equal(weir_execute(solo.executor, react, &reaction), 0);
-    assert_true(tally_await(&reaction.over, 1));
+    assert_int_equal(weir_execute(single.executor, react, &reaction), 0);
+    assert_true(call_counter_await(&reaction.over, 1));
     assert_int_equal(reaction.growth, 0);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 struct submitter {
     weir__thread thread;
     weir_executor *executor;
-    struct tally *tally;
+    struct call_counter *counter;
     int count;
     int refused;
 };
@@ -264,51 +265,52 @@ static void submit(void *arg)
     struct submitter *submitter = arg;
 
     for (int i = 0; i < submitter->count; i++)
-        submitter->refused += weir_execute(submitter->executor, tally_task, submitter->tally) < 0;
+        submitter->refused +=
+            weir_execute(submitter->executor, call_counter_task, submitter->counter) < 0;
 }
 
 TEST(task, outlives_the_thread_that_submitted_it)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     struct gate gate = {0};
-    struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 200};
+    struct submitter submitter = {.executor = single.executor, .counter = &counter, .count = 200};
 
-    gate_hold(&gate, solo.executor);
-    errand_elsewhere(submit, &submitter);
+    gate_hold(&gate, single.executor);
+    run_on_other_thread(submit, &submitter);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 200));
+    assert_true(call_counter_await(&counter, 200));
     assert_int_equal(submitter.refused, 0);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /* More threads than the executor has chains to bring tasks back in. */
 TEST(task, of_many_threads_in_one_batch_comes_back)
 {
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     struct gate gate = {0};
-    struct submitter submitter = {.executor = solo.executor, .tally = &tally, .count = 3};
+    struct submitter submitter = {.executor = single.executor, .counter = &counter, .count = 3};
 
-    gate_hold(&gate, solo.executor);
+    gate_hold(&gate, single.executor);
     for (int i = 0; i < 2 * WEIR__TASK_RETURNS; i++)
-        errand_elsewhere(submit, &submitter);
+        run_on_other_thread(submit, &submitter);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 2 * WEIR__TASK_RETURNS * 3));
+    assert_true(call_counter_await(&counter, 2 * WEIR__TASK_RETURNS * 3));
     assert_int_equal(submitter.refused, 0);
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 TEST(task, comes_back_to_each_of_many_threads)
 {
     struct submitter submitters[2 * WEIR__TASK_RETURNS];
-    struct solo solo = solo_open(NULL);
-    struct tally tally = {0};
+    struct single_executor single = single_executor_open(NULL);
+    struct call_counter counter = {0};
     const int count = 2 * WEIR__TASK_RETURNS;
 
     for (int i = 0; i < count; i++) {
         submitters[i] =
-            (struct submitter){.executor = solo.executor, .tally = &tally, .count = 5000};
+            (struct submitter){.executor = single.executor, .counter = &counter, .count = 5000};
         assert_int_equal(
             weir__thread_start(&submitters[i].thread, "submitter", submit, &submitters[i]), 0);
     }
@@ -316,8 +318,8 @@ TEST(task, comes_back_to_each_of_many_threads)
         weir__thread_join(&submitters[i].thread);
         assert_int_equal(submitters[i].refused, 0);
     }
-    assert_true(tally_await(&tally, (uint32_t)count * 5000));
-    solo_close(&solo);
+    assert_true(call_counter_await(&counter, (uint32_t)count * 5000));
+    single_executor_close(&single);
 }
 
 /* A thread that takes tasks and ends, while another gives them back. */

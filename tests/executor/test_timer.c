@@ -19,11 +19,11 @@
 /* A timer that writes its letter. */
 struct bell {
     weir_timer timer;
-    struct letters *letters;
+    struct call_order *letters;
     char letter;
 };
 
-static struct bell bell_open(struct letters *letters, char letter)
+static struct bell bell_open(struct call_order *letters, char letter)
 {
     struct bell bell = {.letters = letters, .letter = letter};
 
@@ -35,7 +35,7 @@ static void ring(weir_timer *timer)
 {
     struct bell *bell = WEIR_CONTAINER_OF(timer, struct bell, timer);
 
-    letters_write(bell->letters, bell->letter);
+    call_order_write(bell->letters, bell->letter);
 }
 
 static void start(struct stepper *stepper, struct bell *bell, int64_t delay_ns)
@@ -52,7 +52,7 @@ TEST(timer, is_no_more_than_a_line_of_the_cache_and_has_room_for_later)
 TEST(timer, fires_once_at_its_deadline_and_not_before)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     assert_false(weir_timer_is_running(&bell.timer));
@@ -69,7 +69,7 @@ TEST(timer, fires_once_at_its_deadline_and_not_before)
 TEST(timer, without_delay_fires_in_the_next_turn)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell zero = bell_open(&letters, 'a'), negative = bell_open(&letters, 'b');
 
     start(&stepper, &zero, 0);
@@ -83,7 +83,7 @@ TEST(timer, without_delay_fires_in_the_next_turn)
 TEST(timer, fires_in_the_order_of_deadlines_then_of_starts)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell a = bell_open(&letters, 'a'), b = bell_open(&letters, 'b'),
                 c = bell_open(&letters, 'c'), d = bell_open(&letters, 'd');
 
@@ -99,7 +99,7 @@ TEST(timer, fires_in_the_order_of_deadlines_then_of_starts)
 TEST(timer, that_starts_again_comes_after_those_of_the_same_deadline)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell a = bell_open(&letters, 'a'), b = bell_open(&letters, 'b');
 
     start(&stepper, &a, weir_ms(1));
@@ -113,7 +113,7 @@ TEST(timer, that_starts_again_comes_after_those_of_the_same_deadline)
 TEST(timer, runs_only_from_its_last_start)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell later = bell_open(&letters, 'a'), earlier = bell_open(&letters, 'b');
 
     start(&stepper, &later, weir_ms(5));
@@ -132,7 +132,7 @@ TEST(timer, runs_only_from_its_last_start)
 TEST(timer, may_be_restarted_after_it_fired)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     start(&stepper, &bell, 1);
@@ -146,7 +146,7 @@ TEST(timer, may_be_restarted_after_it_fired)
 TEST(timer, that_is_stopped_does_not_fire)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     start(&stepper, &bell, 1000);
@@ -162,7 +162,7 @@ TEST(timer, that_is_stopped_does_not_fire)
 
 TEST(timer, that_was_never_started_may_be_stopped)
 {
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     assert_int_equal(weir_timer_stop(&bell.timer), 0);
@@ -188,7 +188,7 @@ static void meddle(weir_timer *timer)
 TEST(timer, may_start_itself_and_stop_another_that_is_due_too)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
     struct meddler meddler = {.victim = &bell.timer};
 
@@ -222,7 +222,7 @@ TEST(timer, is_the_callers_again_when_it_fires)
 TEST(timer, needs_no_memory)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
     size_t allocations = test_memory_allocations();
 
@@ -239,7 +239,7 @@ TEST(timer, needs_no_memory)
 TEST(timer, that_overflows_never_fires)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell never = bell_open(&letters, 'a'), almost = bell_open(&letters, 'b');
 
     start(&stepper, &never, WEIR_NEVER);
@@ -271,12 +271,12 @@ static void use_from_elsewhere(void *arg)
 TEST(timer, is_for_its_executors_thread_only)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
     struct stranger stranger = {.stepper = &stepper, .bell = &bell};
 
     start(&stepper, &bell, 1000);
-    errand_elsewhere(use_from_elsewhere, &stranger);
+    run_on_other_thread(use_from_elsewhere, &stranger);
     assert_int_equal(stranger.start_err, WEIR_EWRONGTHREAD);
     assert_int_equal(stranger.restart_err, WEIR_EWRONGTHREAD);
     assert_int_equal(stranger.stop_err, WEIR_EWRONGTHREAD);
@@ -288,7 +288,7 @@ TEST(timer, is_for_its_executors_thread_only)
 TEST(timer, runs_on_one_executor_at_a_time)
 {
     struct stepper first = stepper_open(), second = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     start(&first, &bell, 10);
@@ -304,7 +304,7 @@ TEST(timer, runs_on_one_executor_at_a_time)
 TEST(timer, refuses_bad_arguments)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = bell_open(&letters, 'a');
 
     assert_int_equal(weir_timer_start(NULL, &bell.timer, 1, ring), -EINVAL);
@@ -321,7 +321,7 @@ TEST(timer, refuses_bad_arguments)
 TEST(timer, is_stopped_when_its_executor_shuts_down)
 {
     struct stepper stepper = stepper_open();
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell due = bell_open(&letters, 'a'), later = bell_open(&letters, 'b');
 
     weir_executor_retain(stepper.executor);
@@ -345,7 +345,7 @@ struct punctual {
     int64_t deadline_ns;
     int64_t fired_ns;
     weir_executor *current;
-    struct tally fired;
+    struct call_counter fired;
 };
 
 static void on_time(weir_timer *timer)
@@ -354,7 +354,7 @@ static void on_time(weir_timer *timer)
 
     punctual->fired_ns = weir__monotonic_now();
     punctual->current = weir_executor_current();
-    tally_add(&punctual->fired);
+    call_counter_add(&punctual->fired);
 }
 
 static void start_punctual(void *arg)
@@ -367,16 +367,16 @@ static void start_punctual(void *arg)
 
 TEST(timer, fires_on_its_executors_thread_and_never_early)
 {
-    struct solo solo = solo_open(NULL);
-    struct punctual punctual = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct punctual punctual = {.executor = single.executor};
 
     for (uint32_t i = 1; i <= 10; i++) {
-        errand_on(solo.executor, start_punctual, &punctual);
-        assert_true(tally_await(&punctual.fired, i));
+        run_on_executor(single.executor, start_punctual, &punctual);
+        assert_true(call_counter_await(&punctual.fired, i));
         assert_true(punctual.fired_ns >= punctual.deadline_ns);
-        assert_ptr_equal(punctual.current, solo.executor);
+        assert_ptr_equal(punctual.current, single.executor);
     }
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 /*
@@ -387,7 +387,7 @@ TEST(timer, fires_on_its_executors_thread_and_never_early)
 
 struct batch {
     weir_executor *executor;
-    struct letters letters;
+    struct call_order letters;
     struct bell bells[5];
     int64_t started_ns;
     int64_t fired_ns;
@@ -428,15 +428,15 @@ static void start_batch(void *arg)
 
 TEST(timer, that_runs_for_long_is_neither_early_nor_out_of_order)
 {
-    struct solo solo = solo_open(NULL);
-    struct batch batch = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct batch batch = {.executor = single.executor};
 
-    errand_on(solo.executor, start_batch, &batch);
+    run_on_executor(single.executor, start_batch, &batch);
     assert_int_equal(batch.errs, 0);
-    assert_true(letters_await(&batch.letters, 4));
+    assert_true(call_order_await(&batch.letters, 4));
     assert_true(batch.fired_ns - batch.started_ns >= LONG_NS + weir_ms(1)); /* the last one */
     assert_string_equal(batch.letters.text, "cade");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void change_batch(void *arg)
@@ -463,15 +463,15 @@ static void look_at_batch(void *arg)
 
 TEST(timer, may_be_restarted_to_run_for_long_or_short_in_the_same_task)
 {
-    struct solo solo = solo_open(NULL);
-    struct batch batch = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct batch batch = {.executor = single.executor};
 
-    errand_on(solo.executor, change_batch, &batch);
-    assert_true(letters_await(&batch.letters, 2));
-    errand_on(solo.executor, look_at_batch, &batch);
+    run_on_executor(single.executor, change_batch, &batch);
+    assert_true(call_order_await(&batch.letters, 2));
+    run_on_executor(single.executor, look_at_batch, &batch);
     assert_int_equal(batch.errs, 0);
     assert_string_equal(batch.letters.text, "ac");
-    solo_close(&solo);
+    single_executor_close(&single);
 }
 
 static void start_and_shut_down(void *arg)
@@ -485,11 +485,11 @@ static void start_and_shut_down(void *arg)
 
 TEST(timer, does_not_hold_up_the_end_of_a_thread)
 {
-    struct solo solo = solo_open(NULL);
-    struct batch batch = {.executor = solo.executor};
+    struct single_executor single = single_executor_open(NULL);
+    struct batch batch = {.executor = single.executor};
 
-    errand_on(solo.executor, start_and_shut_down, &batch);
-    solo_close(&solo);
+    run_on_executor(single.executor, start_and_shut_down, &batch);
+    single_executor_close(&single);
     assert_int_equal(batch.errs, 0);
     assert_false(weir_timer_is_running(&batch.bells[0].timer));
     assert_string_equal(batch.letters.text, "");

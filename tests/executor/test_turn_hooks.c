@@ -13,7 +13,7 @@
 #include <weir/timer.h>
 
 #include "os/futex.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/test.h"
 
 static _Atomic uint32_t ends;    /* calls at the end of a turn, */

@@ -50,8 +50,8 @@ static weir_channel *start(weir_group *loops)
 
 /* What a client hears: datagrams and errors. */
 struct heard {
-    struct tally datagrams;
-    struct tally errors;
+    struct call_counter datagrams;
+    struct call_counter errors;
     size_t bytes;
     int err;
 };
@@ -68,7 +68,7 @@ static void hear(weir_ctx *ctx, weir_msg *msg)
 
     heard->bytes += buf != NULL ? weir_buf_readable(buf) : 0;
     if (from->length > 0)
-        tally_add(&heard->datagrams);
+        call_counter_add(&heard->datagrams);
     weir_msg_release(msg);
 }
 
@@ -78,7 +78,7 @@ static void hear_error(weir_ctx *ctx, int err, const char *detail)
 
     (void)detail;
     heard->err = err;
-    tally_add(&heard->errors);
+    call_counter_add(&heard->errors);
 }
 
 static int hear_init(void *state, const void *options)
@@ -133,7 +133,7 @@ TEST(datagrams, come_back)
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     say(client, "hello");
-    assert_true(tally_await(&heard.datagrams, 1));
+    assert_true(call_counter_await(&heard.datagrams, 1));
     assert_int_equal(heard.bytes, 5);
     hang_up(client);
     assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
@@ -150,7 +150,7 @@ TEST(datagrams, that_nobody_receives_are_an_error_and_no_end)
 
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     say(client, "anybody?");
-    assert_true(tally_await(&heard.errors, 1));
+    assert_true(call_counter_await(&heard.errors, 1));
     assert_int_equal(heard.err, -ECONNREFUSED);
     assert_true(weir_channel_is_active(client));
     hang_up(client);
@@ -182,7 +182,7 @@ TEST(datagrams, are_cut_into_segments)
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     assert_int_equal(send_to(client, NULL, sized_msg(2500), 1000, NULL), 0);
-    assert_true(tally_await(&heard.datagrams, 3));
+    assert_true(call_counter_await(&heard.datagrams, 3));
     assert_int_equal(heard.bytes, 2500);
     hang_up(client);
     assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);

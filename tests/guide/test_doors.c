@@ -8,7 +8,7 @@
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 
-static struct tally left;
+static struct call_counter left;
 
 /* doc:begin who */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -31,7 +31,7 @@ static const weir_handler who = {.name = "who", .read = on_read};
 static void on_removed(weir_ctx *ctx)
 {
     (void)ctx;
-    tally_add(&left);
+    call_counter_add(&left);
 }
 
 static const weir_handler teller = {.name = "teller", .removed = on_removed};
@@ -135,7 +135,8 @@ TEST(guide_doors, let_in_whom_they_know_and_as_many_as_there_is_room_for)
     visitor_hear_end(visitors[2]);
     visitor_leave(visitors[2]);
     visitor_leave(visitors[0]);
-    assert_true(tally_await(&left, 2)); /* the one that was refused, and the one that has left */
+    assert_true(
+        call_counter_await(&left, 2)); /* the one that was refused, and the one that has left */
     assert_int_equal(weir_metric_read("front.channels", &value), 0);
     assert_int_equal(value.value, 2);
     visitor_leave(visitors[1]);

@@ -9,7 +9,7 @@
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 
-static struct tally joined;
+static struct call_counter joined;
 
 /* doc:begin room */
 static weir_channel_group *room; /* made in main by weir_channel_group_create(NULL, &room) */
@@ -34,7 +34,7 @@ static const weir_handler chat = {.name = "chat", .active = on_active, .read = o
 static void tell_active(weir_ctx *ctx)
 {
     (void)ctx;
-    tally_add(&joined);
+    call_counter_add(&joined);
 }
 
 static const weir_handler teller = {.name = "teller", .active = tell_active};
@@ -88,7 +88,7 @@ static weir_channel *open_room(weir_group *loops)
     const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
     weir_channel *server = NULL;
 
-    joined = (struct tally){0};
+    joined = (struct call_counter){0};
     assert_int_equal(weir_channel_group_create(NULL, &room), 0);
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
@@ -112,7 +112,7 @@ TEST(groups, a_word_goes_to_all_others)
     weir_channel *server = open_room(loops);
     int ada = visitor_come(server), bob = visitor_come(server), cy = visitor_come(server);
 
-    assert_true(tally_await(&joined, 3));
+    assert_true(call_counter_await(&joined, 3));
     say_to_who_has_paid("nobody has");
     visitor_say(ada, "hello\n");
     visitor_hear(bob, "hello\n");
@@ -130,7 +130,7 @@ TEST(groups, all_are_closed_at_once)
     int ada = visitor_come(server), bob = visitor_come(server);
     size_t count = 0;
 
-    assert_true(tally_await(&joined, 2));
+    assert_true(call_counter_await(&joined, 2));
     visitor_leave(bob);
     assert_int_equal(close_everybody(&count), 0);
     assert_in_range(count, 1, 2); /* bob may have left before */

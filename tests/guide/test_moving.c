@@ -102,23 +102,23 @@ TEST(moving, an_echo_comes_back)
 static void on_wake(void *arg, int status)
 {
     if (status == 0)
-        tally_add(arg); /* on the loop */
+        call_counter_add(arg); /* on the loop */
 }
 
-static int wake(weir_executor *loop, struct tally *tally)
+static int wake(weir_executor *loop, struct call_counter *counter)
 {
-    return weir_execute(loop, on_wake, tally); /* each call runs: none is swallowed by another */
+    return weir_execute(loop, on_wake, counter); /* each call runs: none is swallowed by another */
 }
 /* doc:end */
 
 TEST(moving, every_wake_counts)
 {
     weir_group *loops = make_loops(1);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(wake(weir_group_next(loops), &tally), 0);
-    assert_int_equal(wake(weir_group_next(loops), &tally), 0);
-    assert_true(tally_await(&tally, 2));
+    assert_int_equal(wake(weir_group_next(loops), &counter), 0);
+    assert_int_equal(wake(weir_group_next(loops), &counter), 0);
+    assert_true(call_counter_await(&counter, 2));
     end_group(loops);
 }
 

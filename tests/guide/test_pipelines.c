@@ -181,7 +181,7 @@ TEST(pipelines, tell_the_tail_of_errors_that_nobody_wants)
 {
     weir_embedded *embedded = embed(&guard, NULL);
 
-    messages_catch();
+    log_capture_start();
     weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EIO, "the disk is gone");
     assert_int_equal(weir_embedded_take_error(embedded), -EIO);
     weir_embedded_release(embedded);

@@ -108,7 +108,7 @@ static void visit(void)
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "hello");
-    assert_true(tally_await(&service.opened, 1));
+    assert_true(call_counter_await(&service.opened, 1));
     visitor_leave(visitor);
 }
 

@@ -13,7 +13,7 @@
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 
-static struct tally asked;
+static struct call_counter asked;
 
 /* doc:begin draining */
 struct worker {
@@ -53,7 +53,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
     self->busy = true;
     (void)weir_ctx_timer_start(ctx, &self->timer, weir_ms(100), on_answer);
-    tally_add(&asked);
+    call_counter_add(&asked);
 }
 
 static const weir_handler worker = {
@@ -92,7 +92,7 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
     int err;
 
     visitor_say(visitor, "do it");
-    assert_true(tally_await(&asked, 1));
+    assert_true(call_counter_await(&asked, 1));
     /* doc:begin stop */
     err = weir_server_stop(server, 0, weir_seconds(10)); /* quiet, and at the longest */
     if (err == -ETIMEDOUT)
@@ -185,7 +185,7 @@ TEST(shutdown, runs_hooks_and_ends_threads)
 
     assert_int_equal(
         weir_executor_add_shutdown_hook(weir_group_at(group, 0), close_database, &closed), 0);
-    assert_int_equal(weir_group_execute(group, tally_task, &asked), 0);
+    assert_int_equal(weir_group_execute(group, call_counter_task, &asked), 0);
     assert_int_equal(end_by_hand(group), 0);
     assert_true(closed);
 }

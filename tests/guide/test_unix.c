@@ -153,7 +153,7 @@ TEST(unix, passes_a_descriptor)
 
 /* ---- packets ---- */
 
-static struct tally packets;
+static struct call_counter packets;
 static size_t longest;
 
 static void hear_packet(weir_ctx *ctx, weir_msg *msg)
@@ -163,7 +163,7 @@ static void hear_packet(weir_ctx *ctx, weir_msg *msg)
     (void)ctx;
     longest = size > longest ? size : longest;
     weir_msg_release(msg);
-    tally_add(&packets);
+    call_counter_add(&packets);
 }
 
 static const weir_handler hearer = {.name = "hearer", .read = hear_packet};
@@ -195,7 +195,7 @@ TEST(unix, keeps_packets_apart)
     assert_int_equal(err, 0);
     weir_channel_write(client, text_msg("one"), NULL);
     weir_channel_write_and_flush(client, text_msg("three"), NULL);
-    assert_true(tally_await(&packets, 2));
+    assert_true(call_counter_await(&packets, 2));
     weir_channel_abort(client, NULL);
     weir_channel_release(client);
     stop(server, loops);

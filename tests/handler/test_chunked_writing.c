@@ -566,14 +566,14 @@ TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
     struct rig rig;
 
     close_at_once(&rig, &script);
-    messages_catch();
+    log_capture_start();
     make_room_later(&rig, 50);
     stepper_advance(&rig.stepper, weir_ms(99));
     assert_diary(&rig.diary, "");
     stepper_advance(&rig.stepper, weir_ms(1));
     assert_diary(&rig.diary, "c=ETIMEDOUT");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains("no chunk was sent for 100 ms after the close");
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains("no chunk was sent for 100 ms after the close");
     rig_close(&rig);
 }
 
@@ -584,7 +584,7 @@ TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
     struct rig rig;
 
     open_rig(&rig);
-    messages_catch();
+    log_capture_start();
     rig.wire->options.silent = false; /* there is a reset, and no end of the stream */
     put(&rig, chunks_of(&script), "c");
     put(&rig, text_msg("x"), "x");

@@ -241,7 +241,7 @@ TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
     weir_counters_stats figures;
     struct all all = {0};
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_counters_create(NULL, &all.counters), 0);
     assert_int_equal(weir_timing_create(NULL, &all.timing), 0);
     line_prepare(line, &(const struct line_options){.add = add_all, .arg = &all});

@@ -177,13 +177,13 @@ TEST(ip_filter, logs_refusals_below_the_default_level_and_limits_them)
     for (int i = 0; i < 60; i++) {
         if (i % 30 == 0) {
             weir_log_set_level(i == 0 ? WEIR_LOG_WARN : WEIR_LOG_INFO);
-            messages_catch();
+            log_capture_start();
         }
         weir_embedded_release(visit(&diary, "10.1.2.3:55", filter));
-        assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+        assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     }
-    assert_int_equal(messages_count(WEIR_LOG_INFO), 10);
-    assert_messages_last_contains("10.1.2.3:55: is refused");
+    assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);
+    assert_log_contains("10.1.2.3:55: is refused");
     diary_close(&diary);
     weir_ip_filter_release(filter);
 }

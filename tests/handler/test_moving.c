@@ -53,7 +53,7 @@ struct source {
     weir_channel *channel;
     unsigned made;
     _Atomic unsigned strayed; /* it was asked or told elsewhere than on the channel's loop */
-    struct tally closed;
+    struct call_counter closed;
 };
 
 static void look_around(struct source *source)
@@ -75,7 +75,7 @@ static int next_piece(void *source_, weir_msg **ret_chunk)
 
 static void close_source(void *source)
 {
-    tally_add(&((struct source *)source)->closed);
+    call_counter_add(&((struct source *)source)->closed);
 }
 
 static void on_progress(int64_t sent, int64_t length, void *source)
@@ -112,7 +112,7 @@ TEST_EACH_LINE(moving, brings_chunks_along)
     read_all(line);
     assert_int_equal(line_result(written), 0);
     assert_int_equal(line_result(shut), 0);
-    assert_true(tally_await(&source.closed, 1));
+    assert_true(call_counter_await(&source.closed, 1));
     assert_int_equal(source.strayed, 0);
     line_close(line);
 }
@@ -128,7 +128,7 @@ TEST_EACH_LINE(moving, ends_chunks_with_the_loop_that_they_have_come_to)
     move(&line->client, &line->far);
     assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
     (void)line_result(written); /* the server ends there, too, and may throw all of them away */
-    assert_true(tally_await(&source.closed, 1));
+    assert_true(call_counter_await(&source.closed, 1));
     line_close(line);
 }
 

@@ -106,7 +106,7 @@ TEST_EACH_LINE(never_reading, costs_little_more_than_the_high_mark)
     assert_int_equal(weir_buf_wrap_static(frames, sizeof(frames), &all), 0);
     in_use_before = in_use_most = 0;
     weir_channel_write_and_flush(line->client.channel, frame(), NULL);
-    assert_true(tally_await(&line->server.completes, 1));
+    assert_true(call_counter_await(&line->server.completes, 1));
     sent = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, weir_buf_msg(all), sent);
     assert_int_equal(weir_promise_await(sent, weir_ms(50)), -ETIMEDOUT); /* nor does it ever end */

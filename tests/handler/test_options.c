@@ -22,19 +22,24 @@ TEST(options, of_handlers_that_make_no_sense_are_named)
 
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     pipeline = weir_embedded_pipeline(embedded);
-    assert_nonsense(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.reader_ns = -2)), "reader_ns is -2");
-    assert_nonsense(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.writer_ns = -3)), "writer_ns is -3");
-    assert_nonsense(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.both_ns = -4)), "both_ns is -4");
-    assert_nonsense(weir_read_timeout_add(pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = -2)),
-                    "read-timeout -: options make no sense: timeout_ns is -2");
-    assert_nonsense(weir_write_timeout_add(pipeline, WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = -2)),
-                    "write-timeout -: options make no sense: timeout_ns is -2");
-    assert_nonsense(
+    assert_options_rejected(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.reader_ns = -2)),
+                            "reader_ns is -2");
+    assert_options_rejected(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.writer_ns = -3)),
+                            "writer_ns is -3");
+    assert_options_rejected(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.both_ns = -4)),
+                            "both_ns is -4");
+    assert_options_rejected(
+        weir_read_timeout_add(pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = -2)),
+        "read-timeout -: options make no sense: timeout_ns is -2");
+    assert_options_rejected(
+        weir_write_timeout_add(pipeline, WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = -2)),
+        "write-timeout -: options make no sense: timeout_ns is -2");
+    assert_options_rejected(
         weir_flush_consolidation_add(pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = -1)),
         "limit is -1");
-    assert_nonsense(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_OFF)),
-                    "level is 5, and cannot be more than 4");
-    assert_nonsense(weir_traffic_shaping_add(pipeline, NULL), "there is no traffic");
+    assert_options_rejected(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_OFF)),
+                            "level is 5, and cannot be more than 4");
+    assert_options_rejected(weir_traffic_shaping_add(pipeline, NULL), "there is no traffic");
     weir_embedded_release(embedded);
 }
 
@@ -46,24 +51,27 @@ TEST(options, of_what_handlers_share_are_named)
     weir_ip_filter *filter = NULL;
     weir_pcap *pcap = NULL;
 
-    assert_nonsense(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.read_rate = -5), &traffic),
-                    "read_rate is -5");
-    assert_nonsense(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.burst_ns = -2), &traffic),
-                    "burst_ns is -2, and cannot be less than -1");
-    assert_nonsense(weir_ip_filter_create(
-                        WEIR_IP_FILTER_OPTIONS(.rules = &no_subnet, .rule_count = 1), &filter),
-                    "ip-filter 10.0.0.0/33: options make no sense: it is no subnet");
-    assert_nonsense(weir_ip_filter_create(
-                        WEIR_IP_FILTER_OPTIONS(.rules = &no_verdict, .rule_count = 1), &filter),
-                    "verdict is 7");
-    assert_nonsense(
+    assert_options_rejected(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.read_rate = -5), &traffic),
+                            "read_rate is -5");
+    assert_options_rejected(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.burst_ns = -2), &traffic),
+                            "burst_ns is -2, and cannot be less than -1");
+    assert_options_rejected(
+        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_subnet, .rule_count = 1),
+                              &filter),
+        "ip-filter 10.0.0.0/33: options make no sense: it is no subnet");
+    assert_options_rejected(
+        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_verdict, .rule_count = 1),
+                              &filter),
+        "verdict is 7");
+    assert_options_rejected(
         weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.others = (enum weir_ip_verdict)2), &filter),
         "others is 2");
-    assert_nonsense(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rule_count = 3), &filter),
-                    "rule_count is 3, and there are no rules");
-    assert_nonsense(weir_pcap_create(NULL, &pcap), "there is no path");
-    assert_nonsense(weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/x", .max_bytes = 1), &pcap),
-                    "pcap /tmp/x: options make no sense: max_bytes is 1");
+    assert_options_rejected(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rule_count = 3), &filter),
+                            "rule_count is 3, and there are no rules");
+    assert_options_rejected(weir_pcap_create(NULL, &pcap), "there is no path");
+    assert_options_rejected(
+        weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/x", .max_bytes = 1), &pcap),
+        "pcap /tmp/x: options make no sense: max_bytes is 1");
 }
 
 TEST(options, of_proxy_headers_are_named)
@@ -73,14 +81,16 @@ TEST(options, of_proxy_headers_are_named)
 
     assert_int_equal(weir_address_parse("192.0.2.1:1", &ipv4), 0);
     assert_int_equal(weir_address_parse("[2001:db8::1]:1", &ipv6), 0);
-    assert_nonsense(weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.version = 3), &header),
-                    "version is 3");
-    assert_nonsense(weir_proxy_header_create(
-                        WEIR_PROXY_HEADER_OPTIONS(.source = &ipv4, .destination = &ipv6), &header),
-                    "source and destination are of one family");
-    assert_nonsense(weir_proxy_header_create(
-                        WEIR_PROXY_HEADER_OPTIONS(.version = 1, .checksum = true), &header),
-                    "version 1");
-    assert_nonsense(weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.checksum = true), &header),
-                    "without addresses");
+    assert_options_rejected(
+        weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.version = 3), &header), "version is 3");
+    assert_options_rejected(
+        weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.source = &ipv4, .destination = &ipv6),
+                                 &header),
+        "source and destination are of one family");
+    assert_options_rejected(weir_proxy_header_create(
+                                WEIR_PROXY_HEADER_OPTIONS(.version = 1, .checksum = true), &header),
+                            "version 1");
+    assert_options_rejected(
+        weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.checksum = true), &header),
+        "without addresses");
 }

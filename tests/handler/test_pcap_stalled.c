@@ -121,7 +121,7 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     weir_pcap_stats stats;
 
     memset(text, 'x', TEXT_SIZE);
-    messages_catch();
+    log_capture_start();
     stalled_open(&stalled);
     line_open(line, NULL);
     line->server.on_read = line_discard;
@@ -134,7 +134,7 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     assert_in_range(stats.dropped, 1, TEXTS - 50);
     assert_int_equal(stats.left_out, stats.dropped);
     assert_int_equal(stats.error, 0);
-    assert_in_range(messages_count(WEIR_LOG_WARN), 1, 10);
+    assert_in_range(log_capture_count(WEIR_LOG_WARN), 1, 10);
 
     stalled_go_on(&stalled);
     line_close(line);
@@ -177,7 +177,7 @@ TEST(pcap_stalled, is_read_by_tshark_when_it_has_gone_on)
     int copy;
 
     capture_needs_tshark();
-    messages_catch();
+    log_capture_start();
     stalled_open(&stalled);
     embedded = open_channel(stalled.pcap);
     receive_texts(embedded, TEXTS);
@@ -218,14 +218,14 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     weir_pcap_stats stats;
     weir_embedded *embedded;
 
-    messages_catch();
+    log_capture_start();
     stalled_open(&stalled);
     embedded = open_channel(stalled.pcap);
     receive_texts(embedded, TEXTS);
     weir_embedded_release(embedded);
     weir_pcap_read_stats(stalled.pcap, &stats);
     atomic_store(&weir__background_grace_ns, 100 * PATIENCE_NS); /* would be too long for a loop */
-    errand_on(host->loop, release_pcap, stalled.pcap);
+    run_on_executor(host->loop, release_pcap, stalled.pcap);
     assert_false(weir__background_writers_await(0));
     stalled_go_on(&stalled);
     assert_int_equal(stalled_count(&stalled), stats.packets);

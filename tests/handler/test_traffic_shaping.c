@@ -349,7 +349,7 @@ TEST(traffic_shaping, forgets_a_write_that_there_was_no_memory_for)
                   WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
     assert_int_equal(weir_traffic_shaping_add(rig.pipeline, traffic), 0);
     rig_start(&rig);
-    messages_catch();
+    log_capture_start();
     transmit(&rig, "0123456789", NULL);
     transmit(&rig, "y", NULL);
     for (int i = 0; i < 100; i++)

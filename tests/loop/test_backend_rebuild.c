@@ -229,7 +229,7 @@ static int rebuild_in_vain(struct driver *driver)
     rlim_t limit = descriptors_forbid();
     int err;
 
-    messages_catch();
+    log_capture_start();
     descriptors_limit(3);
     err = weir__io_rebuild(driver->io);
     descriptors_limit(limit);

@@ -19,7 +19,7 @@
 
 #include "os/system.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
 #include "support/loop/host.h"
@@ -27,7 +27,7 @@
 #include "support/memory.h"
 
 struct ending {
-    struct tally told;
+    struct call_counter told;
     weir_child_exit exit;
     weir_executor *where;
 };
@@ -39,7 +39,7 @@ static void on_exited(weir_child *child, const weir_child_exit *exit, void *user
     (void)child;
     ending->exit = *exit;
     ending->where = weir_executor_current();
-    tally_add(&ending->told);
+    call_counter_add(&ending->told);
 }
 
 #define SHELL(script)                                          \
@@ -74,7 +74,7 @@ TEST_EACH_LOOP(child, tells_on_the_loop_what_it_returned)
     weir_child *child =
         spawn(host->loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exit 7"), TOLD(&ending)));
 
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.err, 0);
     assert_int_equal(ending.exit.status, 7);
     assert_int_equal(ending.exit.signal, 0);
@@ -94,7 +94,7 @@ TEST_EACH_LOOP(child, tells_which_signal_has_killed_it)
     host_turn(host, 3);
     assert_int_equal(ending.told.calls, 0);
     assert_int_equal(weir_child_signal(child, SIGTERM), 0);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.err, 0);
     assert_int_equal(ending.exit.status, -1);
     assert_int_equal(ending.exit.signal, SIGTERM);
@@ -110,7 +110,7 @@ TEST_EACH_LOOP(child, is_heard_of_though_nobody_holds_it)
                                       WEIR_CHILD_OPTIONS(.argv = SHELL("exit 0"), TOLD(&ending)),
                                       NULL),
                      0);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.status, 0);
 }
 
@@ -121,7 +121,7 @@ TEST_EACH_LOOP(child, goes_on_when_its_loop_has_shut_down)
         spawn(host->loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exec sleep 100"), TOLD(&ending)));
 
     host_end(host);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.err, WEIR_ECANCELED);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
     assert_int_equal(waitpid(weir_child_pid(child), NULL, 0), weir_child_pid(child));
@@ -157,7 +157,7 @@ TEST_EACH_LOOP(child, that_was_started_elsewhere_is_watched)
     assert_int_equal(weir_child_watch(host->loop, pid, on_exited, &ending, &child), 0);
     assert_int_equal(weir_child_pid(child), pid);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.signal, SIGKILL);
     weir_child_release(child);
 }
@@ -184,7 +184,7 @@ TEST_EACH_LOOP(child, of_somebody_else_is_only_known_to_have_ended)
     assert_int_equal(read(ends[0], &pid, sizeof(pid)), sizeof(pid));
     assert_int_equal(weir_child_watch(host->loop, pid, on_exited, &ending, &child), 0);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.err, -ECHILD);
     assert_int_equal(ending.exit.status, -1);
     weir_child_release(child);
@@ -226,7 +226,7 @@ static void run_script(struct host *host, weir_child_options options, char *ret_
         length += (size_t)count;
     ret_text[length] = '\0';
     (void)close(ends[0]);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.status, 0);
 }
 
@@ -294,7 +294,7 @@ TEST_EACH_LOOP(child, gets_default_signals_none_of_them_blocked)
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     assert_true(signal(SIGTERM, SIG_DFL) != SIG_ERR);
     assert_int_equal(weir_child_signal(child, SIGTERM), 0);
-    assert_true(tally_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.told, 1));
     assert_int_equal(ending.exit.signal, SIGTERM);
     weir_child_release(child);
 }
@@ -335,12 +335,12 @@ TEST_EACH_LOOP(child, is_told_of_listeners_as_systemd_does)
 
 TEST_EACH_LOOP(child, that_cannot_run_is_an_error_in_words)
 {
-    messages_catch();
+    log_capture_start();
     assert_int_equal(
         try_to_spawn(host->loop,
                      WEIR_CHILD_OPTIONS(.argv = (char *[]){(char[]){"/no/such/program"}, NULL})),
         -ENOENT);
-    assert_true(messages_last_contains("cannot be started"));
+    assert_true(log_capture_last_contains("cannot be started"));
     assert_int_equal(
         try_to_spawn(host->loop,
                      WEIR_CHILD_OPTIONS(.argv = (char *[]){(char[]){"no-such-program"}, NULL})),
@@ -368,7 +368,7 @@ TEST_EACH_LOOP(child, that_makes_no_sense_is_refused)
     assert_int_equal(try_to_spawn(NULL, WEIR_CHILD_OPTIONS(.argv = SHELL("exit"))), -EINVAL);
     assert_int_equal(
         try_to_spawn(weir_executor_global(), WEIR_CHILD_OPTIONS(.argv = SHELL("exit"))), -EINVAL);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(try_to_spawn(host->loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exit"),
                                                                  .extra_env = SHELL("no name"))),
                      -EINVAL);
@@ -388,7 +388,7 @@ static int start_and_wait(struct host *host, bool *ret_memory_failed)
                                WEIR_CHILD_OPTIONS(.argv = SHELL("exit 0"), TOLD(&ending)), NULL);
 
     if (err == 0) {
-        assert_true(tally_await(&ending.told, 1));
+        assert_true(call_counter_await(&ending.told, 1));
     }
     *ret_memory_failed = test_memory_failed();
     test_memory_fail_at(0);
@@ -403,7 +403,7 @@ TEST_EACH_LOOP(child, survives_each_allocation_that_fails)
 {
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++) {
         int err;
 
@@ -435,13 +435,13 @@ TEST(child, survives_each_call_that_fails)
     size_t descriptors = descriptors_open();
     struct host host;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     host_open(&host, BACKEND_EPOLL);
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
         fail_each(&host, calls[i]);
     host_close(&host);
-    global_settle();
+    global_executor_stop();
     faults_remove();
     assert_int_equal(descriptors_open(), descriptors);
 }

@@ -12,7 +12,7 @@
 
 #include "loop/loop.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/suite.h"
@@ -44,7 +44,7 @@ struct fountain {
     weir_executor *loop;
     size_t count;
     struct spring springs[SPRINGS_MAX];
-    struct tally gone;
+    struct call_counter gone;
 };
 
 static struct spring *spring_of(weir__io_handle *handle)
@@ -87,7 +87,7 @@ static void on_ended(weir__io_handle *handle, int err)
 
 static void on_detached(weir__io_handle *handle)
 {
-    tally_add(&spring_of(handle)->fountain->gone);
+    call_counter_add(&spring_of(handle)->fountain->gone);
 }
 
 static const weir__io_owner spring_owner = {
@@ -138,15 +138,15 @@ static struct fountain *fountain_open(weir_executor *loop, size_t count)
         for (int j = 0; j < 4; j++)
             pour(spring, WINDOW);
     }
-    errand_on(loop, turn_on, fountain);
+    run_on_executor(loop, turn_on, fountain);
     return fountain;
 }
 
 /* Each spring has been read from: they do not starve each other, either. */
 static void fountain_close(struct fountain *fountain)
 {
-    errand_on(fountain->loop, turn_off, fountain);
-    assert_true(tally_await(&fountain->gone, (uint32_t)fountain->count));
+    run_on_executor(fountain->loop, turn_off, fountain);
+    assert_true(call_counter_await(&fountain->gone, (uint32_t)fountain->count));
     for (size_t i = 0; i < fountain->count; i++) {
         assert_true(fountain->springs[i].reads > 0);
         (void)close(fountain->springs[i].source);
@@ -158,7 +158,7 @@ static void fountain_close(struct fountain *fountain)
 struct mill {
     weir_executor *loop;
     _Atomic bool stopped;
-    struct tally still;
+    struct call_counter still;
 };
 
 static void grind(void *arg, int status)
@@ -166,7 +166,7 @@ static void grind(void *arg, int status)
     struct mill *mill = arg;
 
     if (status < 0 || atomic_load(&mill->stopped) || weir_execute(mill->loop, grind, mill) < 0)
-        tally_add(&mill->still);
+        call_counter_add(&mill->still);
 }
 
 static void mill_start(struct mill *mill, weir_executor *loop)
@@ -178,7 +178,7 @@ static void mill_start(struct mill *mill, weir_executor *loop)
 static void mill_stop(struct mill *mill)
 {
     atomic_store(&mill->stopped, true);
-    assert_true(tally_await(&mill->still, 1));
+    assert_true(call_counter_await(&mill->still, 1));
 }
 
 /* ---- how long it takes ---- */
@@ -216,7 +216,7 @@ static int64_t busy_ns(clockid_t clock)
 /* From the submission of a task until it runs. */
 struct stamp {
     int64_t run_ns;
-    struct tally tally;
+    struct call_counter counter;
 };
 
 static void stamp_it(void *arg, int status)
@@ -224,7 +224,7 @@ static void stamp_it(void *arg, int status)
     struct stamp *stamp = arg;
 
     stamp->run_ns = busy_ns(CLOCK_THREAD_CPUTIME_ID);
-    tally_task(&stamp->tally, status);
+    call_counter_task(&stamp->counter, status);
 }
 
 static int64_t task_latency(weir_executor *loop)
@@ -239,7 +239,7 @@ static int64_t task_latency(weir_executor *loop)
         weir__thread_sleep(APART_NS);
         begin_ns = busy_ns(clock);
         assert_int_equal(weir_execute(loop, stamp_it, &stamp), 0);
-        assert_true(tally_await(&stamp.tally, 1));
+        assert_true(call_counter_await(&stamp.counter, 1));
         times_ns[i] = stamp.run_ns - begin_ns;
     }
     return median_of(times_ns);
@@ -249,7 +249,7 @@ static int64_t task_latency(weir_executor *loop)
 struct echo {
     weir__io_handle handle;
     weir_executor *loop;
-    struct tally gone;
+    struct call_counter gone;
 };
 
 static void on_echo(weir__io_handle *handle, const weir__io_block *block, size_t length)
@@ -262,7 +262,7 @@ static void on_echo(weir__io_handle *handle, const weir__io_block *block, size_t
 
 static void on_echo_detached(weir__io_handle *handle)
 {
-    tally_add(&WEIR_CONTAINER_OF(handle, struct echo, handle)->gone);
+    call_counter_add(&WEIR_CONTAINER_OF(handle, struct echo, handle)->gone);
 }
 
 static const weir__io_owner echo_owner = {
@@ -295,7 +295,7 @@ static int64_t echo_latency(weir_executor *loop)
 
     socket_pair(PAIR_UNIX, pair);
     weir__io_handle_init(&echo.handle, pair[0], &echo_owner);
-    errand_on(loop, start_echo, &echo);
+    run_on_executor(loop, start_echo, &echo);
     for (int i = 0; i < ROUNDS; i++) {
         struct pollfd answer = {.fd = pair[1], .events = POLLIN};
         int64_t begin_ns = busy_ns(clock);
@@ -306,8 +306,8 @@ static int64_t echo_latency(weir_executor *loop)
         assert_int_equal(recv(pair[1], &byte, 1, 0), 1);
         times_ns[i] = busy_ns(clock) - begin_ns;
     }
-    errand_on(loop, close_echo, &echo);
-    assert_true(tally_await(&echo.gone, 1));
+    run_on_executor(loop, close_echo, &echo);
+    assert_true(call_counter_await(&echo.gone, 1));
     (void)close(pair[1]);
     return median_of(times_ns);
 }
@@ -330,7 +330,7 @@ static weir_group *make_loop(const struct backend *backend)
 static void end_loop(weir_group *group)
 {
     end_group(group);
-    global_settle();
+    global_executor_stop();
 }
 
 TEST_EACH_BACKEND(fairness, an_echo_answers_within_the_cap_beside_an_endless_task)

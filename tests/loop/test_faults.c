@@ -18,7 +18,7 @@
 
 #include "loop/loop.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
@@ -117,12 +117,12 @@ static void play_on_backend(struct play *play)
 struct stage {
     weir_executor *loop;
     struct workload *workload;
-    struct tally over;
+    struct call_counter over;
 };
 
 static void on_over_on_loop(void *arg)
 {
-    tally_add(arg);
+    call_counter_add(arg);
 }
 
 static void start_on_loop(void *arg, int status)
@@ -147,7 +147,7 @@ static void act_on_loop(struct play *play, int act, weir_executor *loop)
     if (err == -ENOMEM && test_memory_failed())
         err = weir_execute_task(loop, &task);
     assert_int_equal(err, 0);
-    while (!tally_await(&stage.over, 1))
+    while (!call_counter_await(&stage.over, 1))
         fail_if_late(play, act, begin_ns);
 }
 
@@ -174,7 +174,7 @@ static void play_on_loop(struct play *play)
                                              .uring_receive = play->backend->ring_receive),
                           &group);
     if (play->err < 0) {
-        assert_true(messages_count(WEIR_LOG_ERROR) > 0 || play->err == -ENOMEM);
+        assert_true(log_capture_count(WEIR_LOG_ERROR) > 0 || play->err == -ENOMEM);
         return;
     }
     loop = weir_group_at(group, 0);
@@ -221,7 +221,7 @@ static int play_once(const struct backend *backend, play_fn *play_it)
     struct play play = {.backend = backend};
     int err;
 
-    messages_catch();
+    log_capture_start();
     play_it(&play);
     faults_end();
     err = play.err;
@@ -230,9 +230,9 @@ static int play_once(const struct backend *backend, play_fn *play_it)
 
         err = err != 0 ? err : act_err;
     }
-    if (play.rebuilds > 0 && play_it == play_on_loop && messages_count(WEIR_LOG_ERROR) == 0)
+    if (play.rebuilds > 0 && play_it == play_on_loop && log_capture_count(WEIR_LOG_ERROR) == 0)
         fail_msg("%s: %s: there is nothing in the log", backend->name, plight);
-    global_settle();
+    global_executor_stop();
     weir_locals_remove_all();
     expect_the_same(backend, "blocks of memory", blocks, test_memory_live());
     expect_the_same(backend, "descriptors", descriptors, descriptors_open());
@@ -380,8 +380,8 @@ TEST_EACH_BACKEND(faults, of_each_allocation_are_told_or_survived_by_a_loop)
 /* ---- signals ---- */
 
 struct hearing {
-    struct tally received;
-    struct tally closed;
+    struct call_counter received;
+    struct call_counter closed;
 };
 
 static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
@@ -390,7 +390,7 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *us
 
     (void)signals;
     (void)signal;
-    tally_add(&hearing->received);
+    call_counter_add(&hearing->received);
 }
 
 static void on_closed(weir_signals *signals, int err, void *user_data)
@@ -399,7 +399,7 @@ static void on_closed(weir_signals *signals, int err, void *user_data)
 
     (void)signals;
     (void)err;
-    tally_add(&hearing->closed);
+    call_counter_add(&hearing->closed);
 }
 
 static int hear(weir_executor *loop, struct hearing *hearing, weir_signals **ret_signals)
@@ -426,9 +426,9 @@ TEST_EACH_LOOP(faults, of_signals_are_told_or_survived)
         assert_int_equal(hear(host->loop, &hearing, &signals), 0);
         faults_inject(FAULT_READ, 1, A_FEW, *err);
         assert_int_equal(kill(getpid(), SIGUSR1), 0);
-        assert_true(tally_await(&hearing.received, 1));
+        assert_true(call_counter_await(&hearing.received, 1));
         weir_signals_release(signals);
-        assert_true(tally_await(&hearing.closed, 1));
+        assert_true(call_counter_await(&hearing.closed, 1));
     }
     host_end(host);
     faults_remove();

@@ -32,7 +32,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_a_pipe_can_be_read)
     assert_int_equal(weir_fd_watch_descriptor(watch), ends[0]);
     for (uint32_t i = 1; i <= 3; i++) {
         pipe_feed(ends[1]);
-        assert_true(tally_await(&seen.ready, i));
+        assert_true(call_counter_await(&seen.ready, i));
         assert_int_equal(seen.events, WEIR_FD_READABLE);
         host_turn(host, 3);
         assert_int_equal(seen.ready.calls, i);
@@ -50,7 +50,7 @@ TEST_EACH_LOOP(fd_watch, tells_again_what_was_not_read)
     pipe_open(ends);
     watch = watch_reading(host->loop, ends[0], &seen);
     pipe_feed(ends[1]);
-    assert_true(tally_await(&seen.ready, 5));
+    assert_true(call_counter_await(&seen.ready, 5));
     watch_end(watch, &seen, 0);
     pipe_close(ends);
 }
@@ -124,7 +124,7 @@ TEST_EACH_LOOP(fd_watch, works_with_whatever_can_be_waited_for)
         watch = watch_reading(host->loop, ends[0], &seen);
         for (uint32_t round = 1; round <= 3; round++) {
             kinds[i].feed(ends[1]);
-            assert_true(tally_await(&seen.ready, round));
+            assert_true(call_counter_await(&seen.ready, round));
             assert_int_equal(seen.events, WEIR_FD_READABLE);
         }
         watch_end(watch, &seen, 0);
@@ -144,7 +144,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_there_is_room)
     host_turn(host, 3);
     assert_int_equal(seen.ready.calls, 0);
     (void)socket_drain(ends[1]);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     assert_int_equal(seen.events, WEIR_FD_WRITABLE);
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -162,7 +162,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_urgent_data)
     host_turn(host, 3);
     assert_int_equal(seen.ready.calls, 0);
     assert_int_equal(send(ends[1], "!", 1, MSG_OOB), 1);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     assert_int_equal(seen.events, WEIR_FD_PRIORITY);
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -179,7 +179,7 @@ TEST_EACH_LOOP(fd_watch, does_not_call_ordinary_bytes_urgent)
     for (uint32_t i = 1; i <= 3; i++) {
         host_turn(host, 1);
         send_byte(ends[1]);
-        assert_true(tally_await(&seen.ready, i));
+        assert_true(call_counter_await(&seen.ready, i));
         assert_int_equal(seen.events, WEIR_FD_READABLE);
     }
     watch_end(watch, &seen, 0);
@@ -195,7 +195,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_the_other_end_has_gone)
     pipe_open(ends);
     watch = watch_reading(host->loop, ends[0], &seen);
     (void)close(ends[1]);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     assert_int_equal(seen.events, WEIR_FD_HANGUP);
     host_turn(host, 3);
     assert_int_equal(seen.ready.calls, 1); /* though it cannot be masked out */
@@ -214,7 +214,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_the_end_of_sending_if_asked)
     watches[0] = watch_with(host->loop, ends[0], WEIR_FD_HANGUP, &asked);
     watches[1] = watch_with(host->loop, twin, WEIR_FD_PRIORITY, &unasked);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
-    assert_true(tally_await(&asked.ready, 1));
+    assert_true(call_counter_await(&asked.ready, 1));
     assert_int_equal(asked.events, WEIR_FD_HANGUP);
     host_turn(host, 3);
     assert_int_equal(unasked.ready.calls, 0);
@@ -235,7 +235,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_an_error_alone)
     host_turn(host, 3);
     assert_int_equal(seen.ready.calls, 0);
     (void)close(ends[0]);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     assert_int_equal(seen.events, WEIR_FD_ERROR);
     watch_end(watch, &seen, 0);
     (void)close(ends[1]);
@@ -256,14 +256,14 @@ TEST_EACH_LOOP(fd_watch, refuses_files_that_are_always_ready)
 {
     static const char *const names[] = {"/proc/self/exe", "/", "/dev/null"};
 
-    messages_catch();
+    log_capture_start();
     weir_log_set_level(WEIR_LOG_INFO);
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         int file = open(names[i], O_RDONLY | O_CLOEXEC);
 
         assert_true(file >= 0);
         assert_int_equal(try_to_watch(host->loop, file, WEIR_FD_WATCH_OPTIONS(READING)), -EPERM);
-        assert_true(messages_last_contains("always ready"));
+        assert_true(log_capture_last_contains("always ready"));
         (void)close(file);
     }
     weir_log_set_level(WEIR_LOG_WARN);
@@ -336,7 +336,7 @@ TEST_EACH_LOOP(fd_watch, may_change_its_events_when_told)
     socket_pair(PAIR_UNIX, ends);
     send_byte(ends[1]);
     watch = watch_reading(host->loop, ends[0], &seen);
-    assert_true(tally_await(&seen.ready, 3));
+    assert_true(call_counter_await(&seen.ready, 3));
     assert_int_equal(seen.events, WEIR_FD_WRITABLE);
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -355,7 +355,7 @@ TEST_EACH_LOOP(fd_watch, tells_nothing_while_it_is_paused)
     assert_int_equal(seen.ready.calls, 0);
     for (uint32_t i = 1; i <= 3; i++) {
         assert_int_equal(weir_fd_watch_set_events(watch, WEIR_FD_READABLE), 0);
-        assert_true(tally_await(&seen.ready, i));
+        assert_true(call_counter_await(&seen.ready, i));
         host_turn(host, 3);
         assert_int_equal(seen.ready.calls, i);
     }

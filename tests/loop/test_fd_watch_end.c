@@ -38,7 +38,7 @@ TEST_EACH_LOOP(fd_watch, may_be_closed_when_told)
     pipe_open(ends);
     pipe_feed(ends[1]);
     watch = watch_reading(host->loop, ends[0], &seen);
-    assert_true(tally_await(&seen.closed, 1));
+    assert_true(call_counter_await(&seen.closed, 1));
     host_turn(host, 3);
     assert_int_equal(seen.ready.calls, 1);
     watch_end(watch, &seen, 0);
@@ -93,7 +93,7 @@ TEST_EACH_LOOP(fd_watch, never_tells_the_end_from_inside_the_call)
 
     pipe_open(ends);
     closing.watch = watch_reading(host->loop, ends[0], &seen);
-    errand_on(host->loop, close_here, &closing);
+    run_on_executor(host->loop, close_here, &closing);
     assert_int_equal(closing.told_inside, 0);
     watch_end(closing.watch, &seen, 0);
     pipe_close(ends);
@@ -145,9 +145,9 @@ TEST_EACH_LOOP(fd_watch, is_closed_with_its_last_reference)
     weir_fd_watch_retain(watch);
     weir_fd_watch_release(watch);
     pipe_feed(ends[1]);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     weir_fd_watch_release(watch);
-    assert_true(tally_await(&seen.closed, 1));
+    assert_true(call_counter_await(&seen.closed, 1));
     assert_int_equal(seen.err, 0);
     weir_fd_watch_release(NULL);
     pipe_close(ends);
@@ -164,7 +164,7 @@ TEST_EACH_LOOP(fd_watch, may_be_its_callbacks_alone)
         0);
     host_turn(host, 3);
     pipe_feed(ends[1]);
-    assert_true(tally_await(&seen.closed, 1));
+    assert_true(call_counter_await(&seen.closed, 1));
     assert_int_equal(seen.ready.calls, 1);
     pipe_close(ends);
 }
@@ -175,7 +175,7 @@ static void close_soon(void *arg)
 {
     struct closing *closing = arg;
 
-    (void)tally_await(&closing->seen->ready, 50);
+    (void)call_counter_await(&closing->seen->ready, 50);
     for (int i = 0; i < 50; i++)
         (void)weir_fd_watch_set_events(closing->watch, i % 2 == 0 ? 0 : WEIR_FD_READABLE);
     weir_fd_watch_close(closing->watch);
@@ -193,7 +193,7 @@ TEST_EACH_LOOP(fd_watch, may_be_closed_by_any_thread_while_events_flow)
     closing.watch = watch_reading(host->loop, ends[0], &seen);
     for (int i = 0; i < 3; i++)
         assert_int_equal(weir__thread_start(&threads[i], "closer", close_soon, &closing), 0);
-    assert_true(tally_await(&seen.closed, 1));
+    assert_true(call_counter_await(&seen.closed, 1));
     pipe_close(ends);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&threads[i]);
@@ -214,9 +214,9 @@ static void open_and_close(void *arg)
                                  &watch) < 0)
             break;
         if (i % 2 == 0)
-            (void)tally_await(&seen.ready, 1);
+            (void)call_counter_await(&seen.ready, 1);
         weir_fd_watch_release(watch);
-        (void)tally_await(&seen.closed, 1);
+        (void)call_counter_await(&seen.closed, 1);
         (void)close(descriptor);
     }
 }
@@ -250,7 +250,7 @@ TEST_EACH_LOOP(fd_watch, is_one_of_a_thousand)
     for (int i = 0; i < MANY; i += 2)
         pipe_feed(ends[i][1]);
     for (int i = 0; i < MANY; i += 2)
-        assert_true(tally_await(&seen[i].ready, 1));
+        assert_true(call_counter_await(&seen[i].ready, 1));
     host_turn(host, 2);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(seen[i].ready.calls, i % 2 == 0 ? 1 : 0);
@@ -266,7 +266,7 @@ struct succession {
     weir_fd_watch *next_watch;
     int next_ends[2];
     int err;
-    struct tally done;
+    struct call_counter done;
 };
 
 static void on_closed_follow(weir_fd_watch *watch, int err, void *user_data)
@@ -280,7 +280,7 @@ static void on_closed_follow(weir_fd_watch *watch, int err, void *user_data)
         succession->err = weir_fd_watch_create(
             succession->loop, number, WEIR_FD_WATCH_OPTIONS(SEEN_READING(&succession->next)),
             &succession->next_watch);
-    tally_add(&succession->done);
+    call_counter_add(&succession->done);
 }
 
 static void on_ready_close(weir_fd_watch *watch, uint32_t events, void *user_data)
@@ -306,12 +306,12 @@ TEST_EACH_LOOP(fd_watch, leaves_its_number_to_the_next_at_once)
                                                                 .user_data = &succession),
                                           &watch),
                      0);
-    assert_true(tally_await(&succession.done, 1));
+    assert_true(call_counter_await(&succession.done, 1));
     assert_int_equal(succession.err, 0);
     host_turn(host, 3);
     assert_int_equal(succession.next.ready.calls, 0);
     pipe_feed(succession.next_ends[1]);
-    assert_true(tally_await(&succession.next.ready, 1));
+    assert_true(call_counter_await(&succession.next.ready, 1));
     watch_end(succession.next_watch, &succession.next, 0);
     weir_fd_watch_release(watch);
     pipe_close(ends);
@@ -352,7 +352,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_its_loop)
 
 TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_has_no_time)
 {
-    messages_catch(); /* tasks are cancelled */
+    log_capture_start(); /* tasks are cancelled */
     shut_down_with_watches(host, 0, 0);
 }
 
@@ -375,7 +375,7 @@ TEST_EACH_LOOP(fd_watch, keeps_its_loop_from_being_suspended)
     host_turn(host, 3);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
     pipe_feed(ends[1]);
-    assert_true(tally_await(&seen.ready, 1));
+    assert_true(call_counter_await(&seen.ready, 1));
     watch_end(watch, &seen, 0);
     while (weir_executor_state(host->loop) != WEIR_EXECUTOR_SUSPENDED)
         weir__thread_yield();
@@ -399,8 +399,8 @@ TEST_EACH_LOOP(fd_watch, goes_on_when_the_backend_begins_anew)
     watch = watch_reading(host->loop, ends[0], &seen);
     for (uint32_t i = 1; i <= 5; i++) {
         pipe_feed(ends[1]);
-        assert_true(tally_await(&seen.ready, i));
-        errand_on(host->loop, rebuild, host->loop);
+        assert_true(call_counter_await(&seen.ready, i));
+        run_on_executor(host->loop, rebuild, host->loop);
     }
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -430,9 +430,9 @@ TEST_EACH_LOOP(fd_watch, comes_back_when_the_backend_has_lost_it)
     watch = watch_reading(host->loop, ends[0], &seen);
     for (uint32_t i = 1; i <= 3; i++) {
         host_turn(host, 2);
-        errand_on(host->loop, fail_first_handle, &failure);
+        run_on_executor(host->loop, fail_first_handle, &failure);
         pipe_feed(ends[1]);
-        assert_true(tally_await(&seen.ready, i));
+        assert_true(call_counter_await(&seen.ready, i));
     }
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -445,14 +445,14 @@ TEST_EACH_LOOP(fd_watch, ends_with_the_error_of_its_descriptor)
     weir_fd_watch *watch;
     int ends[2];
 
-    messages_catch();
+    log_capture_start();
     pipe_open(ends);
     watch = watch_reading(host->loop, ends[0], &seen);
     host_turn(host, 2);
-    errand_on(host->loop, fail_first_handle, &failure);
+    run_on_executor(host->loop, fail_first_handle, &failure);
     assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watch), PATIENCE_NS), -EIO);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_true(messages_last_contains("no longer watched"));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_true(log_capture_last_contains("no longer watched"));
     watch_end(watch, &seen, -EIO);
     pipe_close(ends);
 }
@@ -465,14 +465,14 @@ TEST(fd_watch, cannot_be_doubled_on_epoll)
     int ends[2];
 
     host_open(&host, BACKEND_EPOLL);
-    messages_catch();
+    log_capture_start();
     pipe_open(ends);
     watches[0] = watch_reading(host.loop, ends[0], &first);
     watches[1] = watch_reading(host.loop, ends[0], &second);
     assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watches[1]), PATIENCE_NS), -EEXIST);
     assert_non_null(strstr(weir_promise_detail(weir_fd_watch_closed(watches[1])), "dup(2)"));
     pipe_feed(ends[1]);
-    assert_true(tally_await(&first.ready, 1));
+    assert_true(call_counter_await(&first.ready, 1));
     watch_end(watches[0], &first, 0);
     watch_end(watches[1], &second, -EEXIST);
     host_close(&host);
@@ -503,7 +503,7 @@ static void fail_each_allocation(struct host *host, bool on_loop)
 {
     int ends[2];
 
-    messages_catch();
+    log_capture_start();
     pipe_open(ends);
     pipe_feed(ends[1]);
     for (unsigned n = 1;; n++) {
@@ -514,11 +514,11 @@ static void fail_each_allocation(struct host *host, bool on_loop)
         host_turn(host, 1);
         test_memory_fail_at(n);
         if (on_loop)
-            errand_on(host->loop, try_here, &attempt);
+            run_on_executor(host->loop, try_here, &attempt);
         else
             try_here(&attempt);
         if (attempt.err == 0)
-            assert_true(tally_await(&attempt.seen.closed, 1));
+            assert_true(call_counter_await(&attempt.seen.closed, 1));
         failed = test_memory_failed();
         test_memory_fail_at(0);
         assert_int_equal(attempt.err < 0 ? attempt.err : attempt.seen.err, failed ? -ENOMEM : 0);

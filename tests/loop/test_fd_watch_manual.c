@@ -147,7 +147,7 @@ TEST_EACH_LOOP(fd_watch, of_a_sleeping_owner_may_be_closed_elsewhere)
     pipe_open(ends);
     watch = watch_reading(loop, ends[0], &seen);
     settle(loop);
-    errand_elsewhere(close_here, watch);
+    run_on_other_thread(close_here, watch);
     settle(loop);
     assert_int_equal(seen.closed.calls, 1);
     watch_end(watch, &seen, 0);

@@ -73,8 +73,8 @@ TEST(group_options, that_make_no_sense_are_named)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         weir_group *group = NULL;
 
-        assert_nonsense(weir_group_create(wrong[i].options, &group), wrong[i].words);
-        assert_messages_last_contains(wrong[i].who);
+        assert_options_rejected(weir_group_create(wrong[i].options, &group), wrong[i].words);
+        assert_log_contains(wrong[i].who);
         assert_null(group);
     }
 }
@@ -83,12 +83,15 @@ TEST(group_options, of_a_loop_by_hand_are_named_as_well)
 {
     weir_executor *loop = NULL;
 
-    assert_nonsense(weir_loop_create(WEIR_LOOP_OPTIONS(.name = "main", .max_pending = -1), &loop),
-                    "loop main: options make no sense: max_pending is -1");
-    assert_nonsense(weir_loop_create(WEIR_LOOP_OPTIONS(.io = WEIR_IO_BLOCKING), &loop), "io is 4");
-    assert_nonsense(weir_loop_create(WEIR_LOOP_OPTIONS(.task_cap_ns = -2), &loop), "task_cap_ns");
-    assert_nonsense(weir_manual_create(WEIR_MANUAL_OPTIONS(.max_pending = -1), &loop),
-                    "max_pending is -1");
+    assert_options_rejected(
+        weir_loop_create(WEIR_LOOP_OPTIONS(.name = "main", .max_pending = -1), &loop),
+        "loop main: options make no sense: max_pending is -1");
+    assert_options_rejected(weir_loop_create(WEIR_LOOP_OPTIONS(.io = WEIR_IO_BLOCKING), &loop),
+                            "io is 4");
+    assert_options_rejected(weir_loop_create(WEIR_LOOP_OPTIONS(.task_cap_ns = -2), &loop),
+                            "task_cap_ns");
+    assert_options_rejected(weir_manual_create(WEIR_MANUAL_OPTIONS(.max_pending = -1), &loop),
+                            "max_pending is -1");
     assert_null(loop);
 }
 
@@ -118,25 +121,28 @@ TEST(group_options, of_what_a_loop_watches_are_named)
 
     assert_int_equal(weir_loop_create(NULL, &loop), 0);
     assert_int_equal(weir_manual_create(NULL, &manual), 0);
-    assert_nonsense(weir_fd_watch_create(loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = NULL), &watch),
-                    "there is no `ready`");
-    assert_nonsense(weir_fd_watch_create(
-                        loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = on_ready, .events = 0x100), &watch),
-                    "there are no such events (0x100)");
-    assert_nonsense(
+    assert_options_rejected(
+        weir_fd_watch_create(loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = NULL), &watch),
+        "there is no `ready`");
+    assert_options_rejected(
+        weir_fd_watch_create(loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = on_ready, .events = 0x100),
+                             &watch),
+        "there are no such events (0x100)");
+    assert_options_rejected(
         weir_fd_watch_create(manual, 0, WEIR_FD_WATCH_OPTIONS(.ready = on_ready), &watch),
         "the executor is no event loop");
-    assert_nonsense(weir_signals_create(loop,
-                                        WEIR_SIGNALS_OPTIONS(.numbers = {9}, .received = on_signal),
-                                        &signals),
-                    "9 is no signal that can be waited for");
-    assert_nonsense(
+    assert_options_rejected(
+        weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.numbers = {9}, .received = on_signal),
+                            &signals),
+        "9 is no signal that can be waited for");
+    assert_options_rejected(
         weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.received = on_signal), &signals),
         "there is no signal");
-    assert_nonsense(weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.numbers = {10}), &signals),
-                    "there is no `received`");
-    assert_nonsense(weir_child_spawn(loop, WEIR_CHILD_OPTIONS(.argv = no_program), &child),
-                    "argv names no program");
+    assert_options_rejected(
+        weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.numbers = {10}), &signals),
+        "there is no `received`");
+    assert_options_rejected(weir_child_spawn(loop, WEIR_CHILD_OPTIONS(.argv = no_program), &child),
+                            "argv names no program");
     weir_executor_release(manual);
     weir_executor_release(loop);
 }

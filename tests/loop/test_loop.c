@@ -61,7 +61,7 @@ TEST_EACH_LOOP(loop, runs_tasks_on_a_thread_that_may_not_wait)
 {
     struct place place = {0};
 
-    errand_on(host->loop, look_round, &place);
+    run_on_executor(host->loop, look_round, &place);
     assert_ptr_equal(place.current, host->loop);
     assert_true(place.is_inside);
     assert_int_equal(place.waited, -EDEADLK);
@@ -85,7 +85,7 @@ TEST_EACH_LOOP(loop, hears_of_io)
     bell_hang(&bell, host->loop);
     for (uint32_t i = 1; i <= 100; i++) {
         bell_ring(&bell);
-        assert_true(tally_await(&bell.rung, i));
+        assert_true(call_counter_await(&bell.rung, i));
     }
     bell_take_down(&bell);
 }
@@ -94,31 +94,32 @@ TEST_EACH_LOOP(loop, hears_of_io)
 TEST_EACH_LOOP(loop, fires_timers_and_never_early)
 {
     int64_t start_ns = weir__monotonic_now();
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(5));
 }
 
 /* What the call-backs of a turn start runs in that turn. */
 struct order {
-    struct letters letters;
+    struct call_order letters;
     weir_timer timer;
 };
 
 static void on_timer(weir_timer *timer)
 {
-    letters_write(&WEIR_CONTAINER_OF(timer, struct order, timer)->letters, 't');
+    call_order_write(&WEIR_CONTAINER_OF(timer, struct order, timer)->letters, 't');
 }
 
 static void start_all(struct bell *bell)
 {
     struct order *order = bell->user_data;
 
-    letters_write(&order->letters, 'i');
-    (void)weir_execute(bell->loop, letters_task, letters_arg(&order->letters, 'a'));
-    (void)weir_execute_after_turn(bell->loop, letters_task, letters_arg(&order->letters, 'z'));
+    call_order_write(&order->letters, 'i');
+    (void)weir_execute(bell->loop, call_order_task, call_order_arg(&order->letters, 'a'));
+    (void)weir_execute_after_turn(bell->loop, call_order_task,
+                                  call_order_arg(&order->letters, 'z'));
     (void)weir_timer_start(bell->loop, &order->timer, 0, on_timer);
 }
 
@@ -129,7 +130,7 @@ TEST_EACH_LOOP(loop, does_io_then_timers_then_tasks_then_the_tail)
 
     bell_hang(&bell, host->loop);
     bell_ring(&bell);
-    assert_true(letters_await(&order.letters, 4));
+    assert_true(call_order_await(&order.letters, 4));
     assert_string_equal(order.letters.text, "itaz");
     bell_take_down(&bell);
 }
@@ -146,7 +147,7 @@ TEST_EACH_LOOP(loop, is_not_woken_for_a_thousand_tasks_while_it_does_io)
 {
     struct gate gate = {0};
     struct bell bell = {.on_ring = stand_at_gate, .user_data = &gate};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     uint64_t before;
 
     bell_hang(&bell, host->loop);
@@ -155,24 +156,24 @@ TEST_EACH_LOOP(loop, is_not_woken_for_a_thousand_tasks_while_it_does_io)
     bell_ring(&bell);
     assert_true(gate_await_arrivals(&gate, 1));
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 1000));
+    assert_true(call_counter_await(&counter, 1000));
     assert_int_equal(wakeups_of(host->loop), before);
     bell_take_down(&bell);
 }
 
 TEST_EACH_LOOP(loop, asleep_is_woken_once)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     uint64_t before;
 
-    errand_on(host->loop, look_round, &(struct place){0});
+    run_on_executor(host->loop, look_round, &(struct place){0});
     for (uint32_t i = 1; i <= 100; i++) {
         await_sleep(host->loop);
         before = wakeups_of(host->loop);
-        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i));
+        assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
         assert_int_equal(wakeups_of(host->loop), before + 1);
     }
 }
@@ -180,15 +181,17 @@ TEST_EACH_LOOP(loop, asleep_is_woken_once)
 /* B 1, B 3 */
 TEST_EACH_LOOP(loop, sleeps_on_while_nothing_earlier_comes)
 {
-    struct tally late = {0}, later = {0};
+    struct call_counter late = {0}, later = {0};
     weir_loop_stats before, after;
 
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, tally_task, &late), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, call_counter_task, &late),
+                     0);
     host_turn(host, 1);
     await_sleep(host->loop);
     assert_int_equal(weir_loop_read_stats(host->loop, &before), 0);
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(7200), NULL, tally_task, &later), 0);
-    assert_int_equal(weir_execute_lazy(host->loop, tally_task, &later), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(7200), NULL, call_counter_task, &later),
+                     0);
+    assert_int_equal(weir_execute_lazy(host->loop, call_counter_task, &later), 0);
     weir__thread_sleep(weir_ms(20));
     assert_int_equal(weir_loop_read_stats(host->loop, &after), 0);
     assert_int_equal(after.waits, before.waits);
@@ -203,7 +206,7 @@ TEST_EACH_LOOP(loop, sleeps_on_while_nothing_earlier_comes)
 struct mill {
     weir_executor *loop;
     _Atomic bool stopped;
-    struct tally ground;
+    struct call_counter ground;
 };
 
 static void grind(void *arg, int status)
@@ -212,7 +215,7 @@ static void grind(void *arg, int status)
 
     if (status == 0 && !atomic_load(&mill->stopped) && weir_execute(mill->loop, grind, mill) == 0)
         return;
-    tally_add(&mill->ground);
+    call_counter_add(&mill->ground);
 }
 
 /* Must hold 5 */
@@ -225,10 +228,10 @@ TEST_EACH_LOOP(loop, hears_of_io_although_its_tasks_never_end)
     assert_int_equal(weir_execute(host->loop, grind, &mill), 0);
     for (uint32_t i = 1; i <= 20; i++) {
         bell_ring(&bell);
-        assert_true(tally_await(&bell.rung, i));
+        assert_true(call_counter_await(&bell.rung, i));
     }
     atomic_store(&mill.stopped, true);
-    assert_true(tally_await(&mill.ground, 1));
+    assert_true(call_counter_await(&mill.ground, 1));
     bell_take_down(&bell);
 }
 
@@ -248,15 +251,15 @@ TEST_EACH_LOOP(loop, runs_tasks_although_its_io_never_ends)
     struct bell bells[3] = {{.on_ring = ring_again, .user_data = &mill},
                             {.on_ring = ring_again, .user_data = &mill},
                             {.on_ring = ring_again, .user_data = &mill}};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     for (int i = 0; i < 3; i++) {
         bell_hang(&bells[i], host->loop);
         bell_ring(&bells[i]);
     }
     for (uint32_t i = 1; i <= 20; i++) {
-        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i));
+        assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
     }
     atomic_store(&mill.stopped, true);
     for (int i = 0; i < 3; i++)
@@ -279,7 +282,7 @@ TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
     bell_hang(&bell, host->loop);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     await_sleep(host->loop);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
     bell_take_down(&bell);
@@ -302,13 +305,13 @@ TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
     static const weir__member_type type = {.shut_down = NULL};
     weir__member member = {.type = &type};
 
-    errand_on(host->loop, join, &member);
+    run_on_executor(host->loop, join, &member);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     host_turn(host, 2);
     await_sleep(host->loop);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
     assert_int_equal(weir__executor_handles(host->loop), 1);
-    errand_on(host->loop, part, &member);
+    run_on_executor(host->loop, part, &member);
     await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
 }
 
@@ -329,7 +332,7 @@ TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
         assert_int_equal(weir__loop_io(host->loop)->wake_descriptor, wake_descriptor);
         bell_hang(&bell, host->loop);
         bell_ring(&bell);
-        assert_true(tally_await(&bell.rung, 1));
+        assert_true(call_counter_await(&bell.rung, 1));
         bell_take_down(&bell);
     }
 }
@@ -339,5 +342,5 @@ TEST_EACH_LOOP(loop, that_never_ran_is_suspended_at_once)
 {
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDED);
-    errand_on(host->loop, look_round, &(struct place){0});
+    run_on_executor(host->loop, look_round, &(struct place){0});
 }

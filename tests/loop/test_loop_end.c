@@ -28,15 +28,15 @@ static void await_end(struct host *host)
 TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
 {
     struct gate gate = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     gate_hold(&gate, host->loop);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
     gate_open(&gate);
     await_end(host);
-    assert_int_equal(atomic_load(&tally.run), 1000);
+    assert_int_equal(atomic_load(&counter.run), 1000);
 }
 
 /* D 11 */
@@ -44,7 +44,7 @@ TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
 {
     assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_TERMINATED);
-    assert_int_equal(weir_execute(host->loop, tally_task, NULL), WEIR_EREJECTED);
+    assert_int_equal(weir_execute(host->loop, call_counter_task, NULL), WEIR_EREJECTED);
 }
 
 /* D 22 */
@@ -87,16 +87,17 @@ static void drop_bell(struct bell *bell)
 TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
 {
     struct bell bell = {.stubborn = true, .on_ring = drop_bell};
-    struct tally timer = {0}, late = {0}, task = {0};
+    struct call_counter timer = {0}, late = {0}, task = {0};
 
     bell_hang(&bell, host->loop);
-    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, tally_task, &timer), 0);
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, tally_task, &late), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, call_counter_task, &late),
+                     0);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(&bell.shut_down, 1));
-    assert_true(tally_await(&timer, 1));
-    assert_int_equal(weir_execute(host->loop, tally_task, &task), 0);
-    assert_true(tally_await(&task, 1));
+    assert_true(call_counter_await(&bell.shut_down, 1));
+    assert_true(call_counter_await(&timer, 1));
+    assert_int_equal(weir_execute(host->loop, call_counter_task, &task), 0);
+    assert_true(call_counter_await(&task, 1));
     assert_int_equal(atomic_load(&timer.run), 1);
     assert_int_equal(atomic_load(&late.calls), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SHUTTING_DOWN);
@@ -137,7 +138,7 @@ TEST_EACH_LOOP(loop_end, tells_who_comes_late)
 
     bell_hang(&bell, host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(&bell.shut_down, 1));
+    assert_true(call_counter_await(&bell.shut_down, 1));
     bell_ring(&bell);
     await_end(host);
     assert_int_equal(atomic_load(&late.shut_down.calls), 1);
@@ -156,7 +157,7 @@ TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)
     struct bell bell = {0};
 
     bell_hang(&bell, host->loop);
-    errand_on(host->loop, part, &bell.member);
+    run_on_executor(host->loop, part, &bell.member);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, weir_ms(10)), 0);
     (void)weir_executor_await_termination(host->loop, PATIENCE_NS);
     assert_int_equal(atomic_load(&bell.shut_down.calls), 0);
@@ -167,12 +168,13 @@ static void on_hook(void *arg, int status)
 {
     struct bell *bell = arg;
 
-    letters_write(bell->user_data, atomic_load(&bell->down.calls) == 1 && status == 0 ? 'h' : 'x');
+    call_order_write(bell->user_data,
+                     atomic_load(&bell->down.calls) == 1 && status == 0 ? 'h' : 'x');
 }
 
 TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
 {
-    struct letters letters = {0};
+    struct call_order letters = {0};
     struct bell bell = {.user_data = &letters};
 
     bell_hang(&bell, host->loop);
@@ -191,7 +193,7 @@ TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
 
     bell_hang(&bell, host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(20), PATIENCE_NS), 0);
-    assert_true(tally_await(&bell.shut_down, 1));
+    assert_true(call_counter_await(&bell.shut_down, 1));
     weir__thread_sleep(weir_ms(25));
     start_ns = weir__monotonic_now();
     bell_ring(&bell);
@@ -202,10 +204,10 @@ TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
 
 TEST_EACH_LOOP(loop_end, comes_to_a_suspended_loop)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     while (weir_executor_state(host->loop) != WEIR_EXECUTOR_SUSPENDED)
         weir__thread_yield();

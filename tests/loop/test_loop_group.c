@@ -38,7 +38,7 @@ static bool uring_can_be_had(void)
     weir_group *group = NULL;
     int err;
 
-    messages_catch();
+    log_capture_start();
     err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING, .threads = 1), &group);
     weir_group_release(group);
     return err == 0;
@@ -114,13 +114,13 @@ TEST(loop_group, is_refused_if_the_environment_names_no_backend)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(setenv("WEIR_IO", "kqueue", 1), 0);
     assert_int_equal(weir_group_create(NULL, &group), -EINVAL);
     assert_int_equal(unsetenv("WEIR_IO"), 0);
     assert_null(group);
-    assert_messages_last_contains("WEIR_IO is \"kqueue\"");
-    assert_messages_last_contains("expected auto, epoll, uring or poll");
+    assert_log_contains("WEIR_IO is \"kqueue\"");
+    assert_log_contains("expected auto, epoll, uring or poll");
 }
 
 TEST(loop_group, by_default_is_on_epoll_under_valgrind)
@@ -128,11 +128,11 @@ TEST(loop_group, by_default_is_on_epoll_under_valgrind)
     const char *preloaded = getenv("LD_PRELOAD");
     char before[1024];
 
-    messages_catch();
+    log_capture_start();
     (void)snprintf(before, sizeof(before), "%s", preloaded != NULL ? preloaded : "");
     assert_int_equal(setenv("LD_PRELOAD", "/x/vgpreload_core-amd64-linux.so:/x/other.so", 1), 0);
     assert_int_equal(backend_by_default(), WEIR_IO_EPOLL);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     if (preloaded != NULL)
         assert_int_equal(setenv("LD_PRELOAD", before, 1), 0);
     else
@@ -145,7 +145,7 @@ TEST(loop_group, takes_epoll_where_io_uring_is_refused)
 {
     weir_group *group;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     faults_inject(FAULT_RING_SETUP, 5, UINT64_C(1) << 32, EPERM); /* the third of four, probed */
     for (int i = 0; i < 2; i++) {
@@ -154,9 +154,9 @@ TEST(loop_group, takes_epoll_where_io_uring_is_refused)
             assert_int_equal(weir_loop_io(weir_group_at(group, member)), WEIR_IO_EPOLL);
         end_group(group);
     }
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 0);
-    assert_true(messages_last_contains("io_uring"));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 0);
+    assert_true(log_capture_last_contains("io_uring"));
     faults_remove();
 }
 
@@ -164,13 +164,13 @@ TEST(loop_group, that_asks_for_io_uring_hears_why_it_is_refused)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     faults_inject(FAULT_RING_SETUP, 1, 1, EPERM);
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING), &group), -EPERM);
     assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_true(messages_last_contains("io_uring cannot be had"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_true(log_capture_last_contains("io_uring cannot be had"));
     faults_remove();
 }
 #else
@@ -178,11 +178,11 @@ TEST(loop_group, that_asks_for_io_uring_hears_that_it_was_left_out)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_URING), &group), -ENOTSUP);
     assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_true(messages_last_contains("built without it"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_true(log_capture_last_contains("built without it"));
 }
 #endif
 
@@ -191,14 +191,14 @@ TEST(loop_group, is_not_made_if_a_backend_is_refused)
 {
     weir_group *group = NULL;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     faults_inject(FAULT_EPOLL_CREATE1, 3, 1, EMFILE);
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .threads = 4), &group), -EMFILE);
     assert_null(group);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_true(messages_last_contains("ulimit"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_true(log_capture_last_contains("ulimit"));
     faults_remove();
 }
 
@@ -218,7 +218,7 @@ TEST_EACH_LOOP(loop_group, is_not_made_without_memory)
     size_t live = test_memory_live();
     int err;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
         err = weir_group_create(&options, &group);
@@ -276,7 +276,7 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
     weir_autoscale_options scale;
     weir_group *group;
     struct bell bell = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     scale = *WEIR_AUTOSCALE_OPTIONS();
     scale.window_ns = weir_seconds(3600); /* the test is the monitor */
@@ -284,16 +284,16 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
     group =
         make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 3, .autoscale = &scale));
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(weir_execute(weir_group_at(group, i), tally_task, &tally), 0);
+        assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, &counter), 0);
     bell_hang(&bell, weir_group_at(group, 2)); /* the first that would go */
-    assert_true(tally_await(&tally, 3));
+    assert_true(call_counter_await(&counter, 3));
     while (suspended_in(group) < 2) {
         weir__thread_sleep(weir_ms(2));
         weir__autoscale_step(weir__group_chooser_state(group));
     }
     assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_STARTED);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     bell_take_down(&bell);
     end_group(group);
 }
@@ -303,7 +303,7 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
 struct traveller {
     weir_group *group;
     uint32_t hops;
-    struct tally *arrived;
+    struct call_counter *arrived;
 };
 
 static void hop(void *arg, int status)
@@ -313,20 +313,20 @@ static void hop(void *arg, int status)
     if (status == 0 && traveller->hops-- > 0 &&
         weir_group_execute(traveller->group, hop, traveller) == 0)
         return;
-    tally_task(traveller->arrived, status);
+    call_counter_task(traveller->arrived, status);
 }
 
 TEST_EACH_LOOP(loop_group, passes_tasks_from_loop_to_loop)
 {
     weir_group *group = make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 4));
-    struct tally arrived = {0};
+    struct call_counter arrived = {0};
     struct traveller travellers[8];
 
     for (int i = 0; i < 8; i++) {
         travellers[i] = (struct traveller){group, 500, &arrived};
         assert_int_equal(weir_group_execute(group, hop, &travellers[i]), 0);
     }
-    assert_true(tally_await(&arrived, 8));
+    assert_true(call_counter_await(&arrived, 8));
     assert_int_equal(atomic_load(&arrived.run), 8);
     end_group(group);
 }

@@ -87,7 +87,7 @@ TEST(manual_loop, refuses_bad_options)
     };
     weir_executor *loop = NULL;
 
-    messages_catch();
+    log_capture_start();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(weir_loop_create(wrong[i], &loop), -EINVAL);
     assert_null(loop);
@@ -100,7 +100,7 @@ TEST_EACH_LOOP(manual_loop, is_not_made_without_memory)
     size_t live = test_memory_live();
     int err;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1;; n++) {
         test_memory_fail_at(n);
         err = weir_loop_create(&options, &loop);
@@ -137,14 +137,14 @@ static void attempt_all(void *arg)
 TEST_EACH_LOOP(manual_loop, is_run_by_its_owner_only)
 {
     struct attempt attempt = {.loop = make_plain_loop(host)};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(attempt.loop, tally_task, &tally), 0);
-    errand_elsewhere(attempt_all, &attempt);
+    assert_int_equal(weir_execute(attempt.loop, call_counter_task, &counter), 0);
+    run_on_other_thread(attempt_all, &attempt);
     assert_int_equal(attempt.run, WEIR_EWRONGTHREAD);
     assert_int_equal(attempt.own, -EALREADY);
     assert_true(attempt.timeout_ns == WEIR_NEVER);
-    assert_int_equal(atomic_load(&tally.calls), 0);
+    assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(run_now(attempt.loop), 1);
     weir_executor_release(attempt.loop);
 }
@@ -176,11 +176,11 @@ TEST_EACH_LOOP(manual_loop, is_owned_once)
 {
     weir_loop_options options = {.owner_later = true};
     struct attempt attempt = {.loop = make_loop(host, &options)};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     assert_int_equal(run_now(attempt.loop), WEIR_ENOOWNER);
-    assert_int_equal(weir_execute(attempt.loop, tally_task, &tally), 0);
-    errand_elsewhere(own_and_use, &attempt);
+    assert_int_equal(weir_execute(attempt.loop, call_counter_task, &counter), 0);
+    run_on_other_thread(own_and_use, &attempt);
     assert_int_equal(attempt.own, 0);
     assert_int_equal(attempt.run, 1);
     assert_int_equal(weir_loop_own(attempt.loop), -EALREADY);
@@ -240,9 +240,9 @@ TEST_EACH_LOOP(manual_loop, is_current_while_it_runs)
 TEST_EACH_LOOP(manual_loop, does_not_wait_unless_told_to)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct tally timer = {0};
+    struct call_counter timer = {0};
 
-    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
     for (int i = 0; i < 10; i++)
         assert_true(run_now(loop) >= 0);
     assert_true(weir_loop_timeout(loop) > weir_seconds(3500));
@@ -254,9 +254,9 @@ TEST_EACH_LOOP(manual_loop, waits_until_its_next_timer)
 {
     weir_executor *loop = make_plain_loop(host);
     int64_t start_ns = weir__monotonic_now();
-    struct tally timer = {0};
+    struct call_counter timer = {0};
 
-    assert_int_equal(weir_schedule(loop, weir_ms(3), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_ms(3), NULL, call_counter_task, &timer), 0);
     assert_true(weir_loop_timeout(loop) <= weir_ms(3));
     while (atomic_load(&timer.calls) == 0)
         assert_true(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
@@ -276,7 +276,7 @@ TEST_EACH_LOOP(manual_loop, waits_no_longer_than_told)
 
 struct submission {
     weir_executor *loop;
-    struct tally *tally;
+    struct call_counter *counter;
     struct bell *bell;
     weir__thread thread;
 };
@@ -291,21 +291,21 @@ static void submit_to_waiting(void *arg)
     if (submission->bell != NULL)
         bell_ring(submission->bell);
     else
-        (void)weir_execute(submission->loop, tally_task, submission->tally);
+        (void)weir_execute(submission->loop, call_counter_task, submission->counter);
 }
 
 /* D 40 */
 TEST_EACH_LOOP(manual_loop, waits_until_it_is_woken)
 {
-    struct tally tally = {0};
-    struct submission submission = {.loop = make_plain_loop(host), .tally = &tally};
+    struct call_counter counter = {0};
+    struct submission submission = {.loop = make_plain_loop(host), .counter = &counter};
 
     atomic_store(&submission.loop->next_wakeup, WEIR__AWAKE); /* until it waits */
     assert_int_equal(
         weir__thread_start(&submission.thread, "submitter", submit_to_waiting, &submission), 0);
     assert_int_equal(weir_loop_run_once(submission.loop, WEIR_NEVER), 1);
     weir__thread_join(&submission.thread);
-    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_int_equal(atomic_load(&counter.run), 1);
     weir_executor_release(submission.loop);
 }
 
@@ -436,12 +436,12 @@ TEST_EACH_LOOP(manual_loop, says_of_how_many_descriptors_it_wants_to_hear)
 
 TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct bell bell = {0};
     weir_executor *loop = make_plain_loop(host);
 
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
         assert_true(is_readable(loop));
         assert_int_equal(weir_loop_timeout(loop), 0);
         assert_int_equal(run_now(loop), 1);
@@ -489,7 +489,7 @@ TEST_EACH_LOOP(manual_loop, hears_of_what_its_owner_began_between_two_runs)
 struct late {
     weir_executor *loop;
     struct bell *bell;
-    struct tally *tally;
+    struct call_counter *counter;
 };
 
 static void ring_late(void *arg)
@@ -500,7 +500,7 @@ static void ring_late(void *arg)
     if (late->bell != NULL)
         bell_ring(late->bell);
     else
-        (void)weir_execute(late->loop, tally_task, late->tally);
+        (void)weir_execute(late->loop, call_counter_task, late->counter);
 }
 
 /* Waits as another main loop does; returns how many descriptors have woken it. */
@@ -523,20 +523,20 @@ static int sleep_outside(weir_executor *loop, struct late *late)
 TEST_EACH_LOOP(manual_loop, wakes_who_sleeps_on_its_descriptors)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct bell bell = {0};
 
     bell_hang(&bell, loop);
     for (int i = 0; i < 3; i++) {
         while (run_now(loop) > 0)
             ;
-        assert_int_equal(sleep_outside(loop, &(struct late){.loop = loop, .tally = &tally}), 1);
+        assert_int_equal(sleep_outside(loop, &(struct late){.loop = loop, .counter = &counter}), 1);
         while (run_now(loop) > 0)
             ;
         assert_int_equal(sleep_outside(loop, &(struct late){.bell = &bell}), 1);
     }
     (void)run_now(loop);
-    assert_int_equal(tally.calls, 3);
+    assert_int_equal(counter.calls, 3);
     end_loop(loop);
     bell_forget(&bell);
 }
@@ -545,11 +545,11 @@ TEST_EACH_LOOP(manual_loop, wakes_who_sleeps_on_its_descriptors)
 TEST_EACH_LOOP(manual_loop, shows_what_it_has_left)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     int count;
 
     for (int i = 0; i < 100; i++)
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
     count = run_now(loop);
     assert_in_range(count, 60, 64); /* nothing was ready (A 20); a probe may be among them */
     assert_int_equal(weir_loop_timeout(loop), 0);
@@ -561,7 +561,7 @@ TEST_EACH_LOOP(manual_loop, shows_what_it_has_left)
 }
 
 /* Another main loop, that knows descriptors and a timeout. */
-static void embed(weir_executor *loop, const struct tally *until, uint32_t count)
+static void embed(weir_executor *loop, const struct call_counter *until, uint32_t count)
 {
     int64_t give_up_ns = weir__monotonic_now() + weir_seconds(20), wait_ns;
     struct timespec timeout;
@@ -586,7 +586,7 @@ static void embed(weir_executor *loop, const struct tally *until, uint32_t count
 struct storm {
     weir_executor *loop;
     struct bell *bell;
-    struct tally tally;
+    struct call_counter counter;
     weir__thread thread;
 };
 
@@ -595,8 +595,8 @@ static void rage(void *arg)
     struct storm *storm = arg;
 
     for (int i = 0; i < 300; i++) {
-        (void)weir_execute(storm->loop, tally_task, &storm->tally);
-        (void)weir_schedule(storm->loop, weir_us(i), NULL, tally_task, &storm->tally);
+        (void)weir_execute(storm->loop, call_counter_task, &storm->counter);
+        (void)weir_schedule(storm->loop, weir_us(i), NULL, call_counter_task, &storm->counter);
         bell_ring(storm->bell);
         if (i % 10 == 0)
             weir__thread_sleep(weir_us(100));
@@ -605,21 +605,21 @@ static void rage(void *arg)
 
 static void count_ring(struct bell *bell)
 {
-    tally_add(bell->user_data);
+    call_counter_add(bell->user_data);
 }
 
 TEST_EACH_LOOP(manual_loop, lives_inside_another_main_loop)
 {
     struct storm storm = {.loop = make_plain_loop(host)};
-    struct bell bell = {.on_ring = count_ring, .user_data = &storm.tally};
+    struct bell bell = {.on_ring = count_ring, .user_data = &storm.counter};
 
     bell_hang(&bell, storm.loop);
     (void)run_now(storm.loop);
     storm.bell = &bell;
     assert_int_equal(weir__thread_start(&storm.thread, "storm", rage, &storm), 0);
-    embed(storm.loop, &storm.tally, 900);
+    embed(storm.loop, &storm.counter, 900);
     weir__thread_join(&storm.thread);
-    assert_int_equal(atomic_load(&storm.tally.calls), 900);
+    assert_int_equal(atomic_load(&storm.counter.calls), 900);
     end_loop(storm.loop);
     bell_forget(&bell);
 }
@@ -636,7 +636,7 @@ static void take_io_time(struct bell *bell)
 static void take_a_ms(void *arg, int status)
 {
     (void)weir_manual_clock_advance(hand, weir_ms(1));
-    tally_task(arg, status);
+    call_counter_task(arg, status);
 }
 
 /* How many of 1000 tasks of 1 ms run in the turn of I/O that takes 100 ms. */
@@ -644,7 +644,7 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
 {
     const int64_t io_ns = weir_ms(100);
     struct bell bell = {.on_ring = take_io_time, .user_data = (void *)(uintptr_t)&io_ns};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_loop_options options = {.io_ratio = io_ratio, .task_cap_ns = cap_ns};
     weir_executor *loop;
     uint32_t count;
@@ -655,10 +655,10 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
     bell_hang(&bell, loop);
     (void)run_now(loop);
     for (int i = 0; i < 1000; i++)
-        assert_int_equal(weir_execute(loop, take_a_ms, &tally), 0);
+        assert_int_equal(weir_execute(loop, take_a_ms, &counter), 0);
     bell_ring(&bell);
     (void)run_now(loop);
-    count = atomic_load(&tally.run);
+    count = atomic_load(&counter.run);
     assert_int_equal(atomic_load(&bell.rung.calls), 1);
     end_loop(loop);
     bell_forget(&bell);
@@ -695,10 +695,10 @@ TEST_EACH_LOOP(manual_loop, is_run_until_it_has_ended)
 {
     weir_executor *loop = make_plain_loop(host);
     struct bell bell = {0};
-    struct tally timer = {0};
+    struct call_counter timer = {0};
 
     bell_hang(&bell, loop);
-    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, tally_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
     (void)run_now(loop);
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);
     assert_int_equal(weir_loop_timeout(loop), 0);
@@ -717,11 +717,11 @@ TEST_EACH_LOOP(manual_loop, released_for_good_lets_go_of_all)
 {
     weir_executor *loop = make_plain_loop(host);
     struct bell bell = {.stubborn = true};
-    struct tally task = {0};
+    struct call_counter task = {0};
 
     bell_hang(&bell, loop);
     (void)run_now(loop);
-    assert_int_equal(weir_execute(loop, tally_task, &task), 0);
+    assert_int_equal(weir_execute(loop, call_counter_task, &task), 0);
     weir_executor_release(loop);
     assert_int_equal(atomic_load(&task.cancelled), 1);
     assert_int_equal(atomic_load(&bell.down.calls), 1);

@@ -49,10 +49,10 @@ static void await_rebuilds(const struct host *host, uint64_t count)
 
 static void run_one(struct host *host)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(host->loop, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
 }
 
 /* A 21 */
@@ -60,21 +60,21 @@ TEST_EACH_LOOP(mend, a_wait_that_fails_is_followed_by_a_rebuild)
 {
     struct bell bell = {0};
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     bell_hang(&bell, host->loop);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     faults_inject(wait_of(host), 1, 1, EINVAL);
     run_one(host); /* ends the wait that is under way: the next one fails */
     await_rebuilds(host, 1);
     assert_int_equal(faults_injected(), 1);
     for (uint32_t i = 2; i <= 10; i++) {
         bell_ring(&bell);
-        assert_true(tally_await(&bell.rung, i));
+        assert_true(call_counter_await(&bell.rung, i));
     }
     assert_int_equal(atomic_load(&bell.failed.calls), 0);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
     bell_take_down(&bell);
     host_end(host);
     faults_remove();
@@ -97,21 +97,22 @@ TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
 {
     int64_t start_ns = weir__monotonic_now();
     struct bell bell = {0};
-    struct tally timers = {0};
+    struct call_counter timers = {0};
     uint64_t passed_ms;
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     bell_hang(&bell, host->loop);
     faults_inject(wait_of(host), 1, FOR_EVER, EINVAL);
     for (uint32_t i = 1; i <= 20; i++) {
         run_one(host);
-        assert_int_equal(weir_schedule(host->loop, weir_ms(1), NULL, tally_task, &timers), 0);
-        assert_true(tally_await(&timers, i));
+        assert_int_equal(weir_schedule(host->loop, weir_ms(1), NULL, call_counter_task, &timers),
+                         0);
+        assert_true(call_counter_await(&timers, i));
     }
     passed_ms = (uint64_t)(weir__monotonic_now() - start_ns) / weir_ms(1);
     assert_in_range(faults_injected(), 1, 400 + passed_ms); /* by poll(2) itself: one in a ms */
-    assert_in_range(messages_count(WEIR_LOG_ERROR), 1, 10 + passed_ms / 1000);
+    assert_in_range(log_capture_count(WEIR_LOG_ERROR), 1, 10 + passed_ms / 1000);
     faults_end();
     ring_or_lose(&bell);
     host_end(host);
@@ -137,11 +138,11 @@ TEST_EACH_LOOP(mend, goes_on_without_a_backend_until_there_is_one)
 
     if (weir_loop_io(host->loop) == WEIR_IO_POLL)
         return; /* it has nothing that could be refused */
-    messages_catch();
+    log_capture_start();
     faults_install();
     bell_hang(&bell, host->loop);
     faults_inject(object_of(host), 1, FOR_EVER, EMFILE);
-    errand_on(host->loop, fail_the_wait, host);
+    run_on_executor(host->loop, fail_the_wait, host);
     while (faults_injected() == 0)
         run_one(host);
     for (int i = 0; i < 10; i++)
@@ -149,8 +150,8 @@ TEST_EACH_LOOP(mend, goes_on_without_a_backend_until_there_is_one)
     bell_hang(&meanwhile, host->loop); /* handles may come */
     faults_end();
     bell_ring(&meanwhile);
-    assert_true(tally_await(&meanwhile.rung, 1));
-    assert_true(messages_last_contains("again"));
+    assert_true(call_counter_await(&meanwhile.rung, 1));
+    assert_true(log_capture_last_contains("again"));
     bell_take_down(&meanwhile);
     ring_or_lose(&bell);
     host_end(host);
@@ -163,7 +164,7 @@ TEST_EACH_LOOP(mend, comes_back_from_a_suspension_without_a_backend)
 
     if (weir_loop_io(host->loop) == WEIR_IO_POLL)
         return;
-    messages_catch();
+    log_capture_start();
     faults_install();
     run_one(host);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
@@ -174,7 +175,7 @@ TEST_EACH_LOOP(mend, comes_back_from_a_suspension_without_a_backend)
         run_one(host);
     bell_hang(&bell, host->loop);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     assert_int_equal(faults_injected(), 3);
     assert_int_equal(rebuilds_of(host), 1);
     bell_take_down(&bell);
@@ -259,14 +260,14 @@ TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_are_followed_by_a_rebuild)
 
     if (!has_calls_to_replace(host))
         return;
-    messages_catch();
+    log_capture_start();
     return_prematurely(host, 512);
     await_rebuilds(host, 1);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 1);
-    assert_true(messages_last_contains("for no reason"));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_true(log_capture_last_contains("for no reason"));
     bell_hang(&bell, host->loop);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     bell_take_down(&bell);
     assert_int_equal(rebuilds_of(host), 1);
     host_end(host);
@@ -293,7 +294,7 @@ TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_now_and_then_are_none_to_worry
 /* A manual loop's owner may have a profiler's timer, or children. */
 TEST_EACH_LOOP(mend, waits_that_signals_interrupt_are_none_to_worry_about)
 {
-    messages_catch();
+    log_capture_start();
     faults_install();
     run_one(host);
     faults_inject(wait_of(host), 1, 2000, EINTR);
@@ -302,7 +303,7 @@ TEST_EACH_LOOP(mend, waits_that_signals_interrupt_are_none_to_worry_about)
         weir__thread_yield();
     run_one(host);
     assert_int_equal(rebuilds_of(host), 0);
-    assert_int_equal(messages_count(WEIR_LOG_ERROR), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 0);
     host_end(host);
     faults_remove();
 }
@@ -314,7 +315,7 @@ TEST_EACH_LOOP(mend, waits_that_always_end_for_no_reason_do_not_take_all_the_tim
 
     if (weir_loop_io(host->loop) != WEIR_IO_EPOLL)
         return; /* poll(2) itself has to work: a loop that pauses waits in it */
-    messages_catch();
+    log_capture_start();
     return_prematurely(host, 512);
     start_ns = weir__monotonic_now();
     atomic_store(&premature_left, 1u << 31);

@@ -51,7 +51,7 @@ TEST_EACH_LOOP(loop_figures, count_events_handles_and_calls)
     assert_int_equal(stats_of(host->loop).handles, 3);
     for (uint32_t i = 1; i <= 10; i++) {
         bell_ring(&bells[0]);
-        assert_true(tally_await(&bells[0].rung, i));
+        assert_true(call_counter_await(&bells[0].rung, i));
     }
     host_turn(host, 1);
     stats = stats_of(host->loop);
@@ -78,14 +78,14 @@ static void take_io_time(struct bell *bell)
 static void take_task_time(void *arg, int status)
 {
     (void)weir_manual_clock_advance(hand, weir_ms(5));
-    tally_task(arg, status);
+    call_counter_task(arg, status);
 }
 
 /* By a clock that stands still: every nanosecond is somewhere. */
 TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
 {
     struct bell bell = {.on_ring = take_io_time};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_loop_options options = {.size = sizeof(options), .io = weir_loop_io(host->loop)};
     weir_executor *loop;
     weir_loop_stats stats;
@@ -98,8 +98,8 @@ TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(weir_manual_clock_advance(hand, weir_ms(100)), 0);
         bell_ring(&bell);
-        assert_int_equal(weir_execute(loop, take_task_time, &tally), 0);
-        while (atomic_load(&tally.calls) <= (uint32_t)i ||
+        assert_int_equal(weir_execute(loop, take_task_time, &counter), 0);
+        while (atomic_load(&counter.calls) <= (uint32_t)i ||
                atomic_load(&bell.rung.calls) <= (uint32_t)i)
             assert_true(weir_loop_run_once(loop, 0) >= 0);
     }
@@ -135,7 +135,7 @@ TEST_EACH_LOOP(loop_figures, are_in_the_metric_registry)
 
     bell_hang(&bell, host->loop);
     bell_ring(&bell);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     host_turn(host, 1);
     assert_int_equal(metric_of(host->loop, "handles"), 1);
     assert_true(metric_of(host->loop, "events") >= 1);

@@ -22,7 +22,7 @@ struct alarm {
 
 struct alarms {
     weir_executor *loop;
-    struct tally fired;
+    struct call_counter fired;
     struct alarm each[ALARMS];
 };
 
@@ -40,7 +40,7 @@ static int64_t draw_delay(weir__random *random)
 static void fire(struct alarm *alarm)
 {
     alarm->fired_ns = weir__monotonic_now();
-    tally_add(&set.fired);
+    call_counter_add(&set.fired);
 }
 
 static void on_schedule(void *arg, int status)
@@ -66,7 +66,7 @@ static void await_all(struct bell *bell)
 
     while (atomic_load(&set.fired.calls) < ALARMS) {
         bell_ring(bell);
-        assert_true(tally_await(&bell->rung, ++rung));
+        assert_true(call_counter_await(&bell->rung, ++rung));
     }
     for (int i = 0; i < ALARMS; i++)
         assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
@@ -109,7 +109,7 @@ TEST_EACH_LOOP(loop_timers, of_its_own_thread_are_never_early)
 
     begin(host->loop);
     bell_hang(&bell, host->loop);
-    errand_on(host->loop, start_timers, NULL);
+    run_on_executor(host->loop, start_timers, NULL);
     await_all(&bell);
     bell_take_down(&bell);
 }
@@ -118,8 +118,8 @@ TEST_EACH_LOOP(loop_timers, of_its_own_thread_are_never_early)
 TEST_EACH_LOOP(loop_timers, alone_are_never_early)
 {
     begin(host->loop);
-    errand_on(host->loop, start_timers, NULL);
-    assert_true(tally_await(&set.fired, ALARMS));
+    run_on_executor(host->loop, start_timers, NULL);
+    assert_true(call_counter_await(&set.fired, ALARMS));
     for (int i = 0; i < ALARMS; i++)
         assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
 }

@@ -7,7 +7,7 @@
 
 #include "loop/loop.h"
 #include "os/random.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/submit_stress.h"
 #include "support/loop/suite.h"
@@ -26,12 +26,12 @@ TEST_EACH_BACKEND(bustle, leaves_nothing_behind)
     };
     const char *fault;
 
-    messages_catch();
+    log_capture_start();
     fault = bustle_run(&bustle);
     if (fault != NULL)
         fail_msg("%s, seed %llu: %s", driver->backend->name, (unsigned long long)bustle.seed,
                  fault);
-    global_settle(); /* it may hold a loop that it was to watch over */
+    global_executor_stop(); /* it may hold a loop that it was to watch over */
     assert_true(bustle.rests > 0);
     assert_true(bustle.tasks > 0);
 }
@@ -74,30 +74,31 @@ static int make_busy_loop(const weir_group_options *options, weir_group **ret_gr
         return err;
     scene.loop = weir_group_at(*ret_group, 0);
     weir_task_init(&scene.task, start_workload, NULL);
-    scene.task.reserved = WEIR__TASK_SILENT; /* the storm counts what it has submitted itself */
+    scene.task.reserved = WEIR__TASK_SILENT; /* the stress counts what it has submitted itself */
     return weir__executor_post(scene.loop, &scene.task, WEIR__NOW);
 }
 
-TEST_EACH_BACKEND(storm, over_a_loop_with_io_meets_every_task_once)
+TEST_EACH_BACKEND(stress, over_a_loop_with_io_meets_every_task_once)
 {
     uint64_t seed = weir__random_process_seed();
 
-    messages_catch();
+    log_capture_start();
     scene.backend = driver->backend;
     for (unsigned i = 0; i < STORMS; i++) {
-        struct storm storm = {.seed = seed + i, .tasks = STORM_TASKS, .make_group = make_busy_loop};
+        struct submit_stress stress = {
+            .seed = seed + i, .tasks = STORM_TASKS, .make_group = make_busy_loop};
         const char *fault;
 
         scene.over = false;
         scene.workload = workload_open();
-        fault = storm_rage(&storm);
+        fault = submit_stress_run(&stress);
         if (fault == NULL)
             fault = workload_fault(scene.workload);
         if (fault != NULL)
-            fail_msg("%s, seed %llu: %s", scene.backend->name, (unsigned long long)storm.seed,
+            fail_msg("%s, seed %llu: %s", scene.backend->name, (unsigned long long)stress.seed,
                      fault);
         assert_true(scene.over);
         workload_close(scene.workload);
     }
-    global_settle();
+    global_executor_stop();
 }

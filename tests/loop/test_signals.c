@@ -28,8 +28,8 @@
 #define HEARD_MAX 128
 
 struct heard {
-    struct tally received;
-    struct tally closed;
+    struct call_counter received;
+    struct call_counter closed;
     _Atomic int err;
     weir_signal signals[HEARD_MAX];
     weir_executor *where;
@@ -46,7 +46,7 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *us
     heard->where = weir_executor_current();
     if (heard->release && count == 0)
         weir_signals_release(signals);
-    tally_add(&heard->received);
+    call_counter_add(&heard->received);
 }
 
 static void on_closed(weir_signals *signals, int err, void *user_data)
@@ -55,7 +55,7 @@ static void on_closed(weir_signals *signals, int err, void *user_data)
 
     (void)signals;
     atomic_store(&heard->err, err);
-    tally_add(&heard->closed);
+    call_counter_add(&heard->closed);
 }
 
 #define HEARD(heard) .received = on_signal, .closed = on_closed, .user_data = (heard)
@@ -71,7 +71,7 @@ static weir_signals *hear(weir_executor *loop, const weir_signals_options *optio
 static void stop_hearing(weir_signals *signals, struct heard *heard)
 {
     weir_signals_release(signals);
-    assert_true(tally_await(&heard->closed, 1));
+    assert_true(call_counter_await(&heard->closed, 1));
     assert_int_equal(heard->err, 0);
 }
 
@@ -118,7 +118,7 @@ TEST_EACH_LOOP(signals, are_told_on_the_loop)
 
     for (uint32_t i = 1; i <= 3; i++) {
         send_signal(SIGUSR1);
-        assert_true(tally_await(&heard.received, i));
+        assert_true(call_counter_await(&heard.received, i));
     }
     assert_int_equal(heard.signals[0].number, SIGUSR1);
     assert_int_equal(heard.signals[0].code, SI_USER);
@@ -139,8 +139,8 @@ TEST_EACH_LOOP(signals, of_several_kinds_are_told_together)
     send_signal(SIGUSR1);
     send_signal(SIGUSR2);
     send_signal(SIGHUP);
-    assert_true(tally_await(&heard.received, 2));
-    assert_true(tally_await(&other.received, 1));
+    assert_true(call_counter_await(&heard.received, 2));
+    assert_true(call_counter_await(&other.received, 1));
     assert_int_equal(heard.signals[0].number + heard.signals[1].number, SIGUSR1 + SIGUSR2);
     assert_int_equal(other.signals[0].number, SIGHUP);
     stop_hearing(signals, &heard);
@@ -155,7 +155,7 @@ TEST_EACH_LOOP(signals, that_came_before_are_told)
     block(SIG_BLOCK, SIGUSR1);
     send_signal(SIGUSR1);
     signals = hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
-    assert_true(tally_await(&heard.received, 1));
+    assert_true(call_counter_await(&heard.received, 1));
     stop_hearing(signals, &heard);
     block(SIG_UNBLOCK, SIGUSR1);
 }
@@ -172,7 +172,7 @@ TEST_EACH_LOOP(signals, that_queue_are_told_one_by_one_in_order)
     for (int i = 0; i < 100; i++)
         assert_int_equal(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = i}), 0);
     gate_open(&gate);
-    assert_true(tally_await(&heard.received, 100));
+    assert_true(call_counter_await(&heard.received, 100));
     for (int i = 0; i < 100; i++) {
         assert_int_equal(heard.signals[i].code, SI_QUEUE);
         assert_int_equal((int)heard.signals[i].value, i);
@@ -190,7 +190,7 @@ TEST_EACH_LOOP(signals, tell_of_a_child)
     assert_true(child >= 0);
     if (child == 0)
         _exit(7);
-    assert_true(tally_await(&heard.received, 1));
+    assert_true(call_counter_await(&heard.received, 1));
     assert_int_equal(heard.signals[0].pid, child);
     assert_int_equal(heard.signals[0].code, CLD_EXITED);
     assert_int_equal(heard.signals[0].status, 7);
@@ -240,9 +240,9 @@ TEST_EACH_LOOP(signals, are_heard_by_one_at_a_time)
     weir_signals_release(signals);
     signals = hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP, SIGUSR2}, HEARD(&next)));
     send_signal(SIGUSR2);
-    assert_true(tally_await(&next.received, 1));
+    assert_true(call_counter_await(&next.received, 1));
     stop_hearing(signals, &next);
-    assert_true(tally_await(&heard.closed, 1));
+    assert_true(call_counter_await(&heard.closed, 1));
     assert_int_equal(heard.received.calls, 0);
 }
 
@@ -259,7 +259,7 @@ TEST_EACH_LOOP(signals, are_blocked_as_long_as_they_are_heard)
     weir_signals_release(signals);
     assert_false(is_blocked(SIGUSR1));
     assert_true(is_blocked(SIGUSR2)); /* as it was before */
-    assert_true(tally_await(&heard.closed, 1));
+    assert_true(call_counter_await(&heard.closed, 1));
     block(SIG_UNBLOCK, SIGUSR2);
 }
 
@@ -274,8 +274,8 @@ TEST_EACH_LOOP(signals, stay_blocked_when_another_thread_ends_it)
     weir_signals *signals =
         hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
 
-    errand_elsewhere(release_here, signals);
-    assert_true(tally_await(&heard.closed, 1));
+    run_on_other_thread(release_here, signals);
+    assert_true(call_counter_await(&heard.closed, 1));
     assert_true(is_blocked(SIGUSR1));
     send_signal(SIGUSR1);
     assert_true(take_signal(SIGUSR1)); /* nobody else has read it */
@@ -292,7 +292,7 @@ TEST_EACH_LOOP(signals, that_were_not_told_stay_with_the_kernel)
     for (int i = 0; i < 3; i++)
         assert_int_equal(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = i}), 0);
     gate_open(&gate);
-    assert_true(tally_await(&heard.closed, 1));
+    assert_true(call_counter_await(&heard.closed, 1));
     assert_int_equal(heard.received.calls, 1);
     assert_true(take_signal(SIGRTMIN));
     assert_true(take_signal(SIGRTMIN));
@@ -332,14 +332,14 @@ TEST_EACH_LOOP(signals, are_free_when_their_loop_has_ended)
     struct host other;
 
     host_end(host);
-    assert_true(tally_await(&heard.closed, 1));
+    assert_true(call_counter_await(&heard.closed, 1));
     assert_int_equal(heard.err, WEIR_ECANCELED);
     host_open(&other, BACKEND_EPOLL);
     successor = hear(other.loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&next)));
     weir_signals_release(signals);
     assert_true(is_blocked(SIGUSR1)); /* the successor needs it */
     send_signal(SIGUSR1);
-    assert_true(tally_await(&next.received, 1));
+    assert_true(call_counter_await(&next.received, 1));
     stop_hearing(successor, &next);
     host_close(&other);
     block(SIG_UNBLOCK, SIGUSR1);
@@ -360,7 +360,7 @@ TEST_EACH_LOOP(signals, are_refused_by_a_loop_that_has_ended)
 
 TEST_EACH_LOOP(signals, leave_nothing_when_there_is_no_memory)
 {
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1;; n++) {
         struct heard heard = {0};
         weir_signals *signals = NULL;
@@ -373,7 +373,7 @@ TEST_EACH_LOOP(signals, leave_nothing_when_there_is_no_memory)
             host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)), &signals);
         if (err == 0) {
             weir_signals_release(signals);
-            assert_true(tally_await(&heard.closed, 1));
+            assert_true(call_counter_await(&heard.closed, 1));
             err = heard.err;
         }
         failed = test_memory_failed();
@@ -417,7 +417,7 @@ TEST_EACH_LOOP(signals, may_be_released_before_they_are_returned)
         block(SIG_BLOCK, SIGUSR1);
         send_signal(SIGUSR1);
         (void)hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
-        assert_true(tally_await(&heard.closed, 1));
+        assert_true(call_counter_await(&heard.closed, 1));
         assert_int_equal(heard.received.calls, 1);
         block(SIG_UNBLOCK, SIGUSR1);
     }

@@ -172,17 +172,17 @@ static weir_loop_stats stats_of(const weir_executor *loop)
 /* Tasks, timers and I/O all come through, whatever the strategy. */
 static void exercise(weir_executor *loop)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     struct bell bell = {0};
 
     bell_hang(&bell, loop);
     for (uint32_t i = 1; i <= 50; i++) {
         bell_ring(&bell);
-        assert_true(tally_await(&bell.rung, i));
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, 2 * i - 1));
-        assert_int_equal(weir_schedule(loop, weir_us(20), NULL, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, 2 * i));
+        assert_true(call_counter_await(&bell.rung, i));
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, 2 * i - 1));
+        assert_int_equal(weir_schedule(loop, weir_us(20), NULL, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, 2 * i));
     }
     bell_take_down(&bell);
 }
@@ -267,16 +267,16 @@ TEST_EACH_LOOP(strategy, of_ones_own_is_asked_once_a_turn)
     weir_group *group = make_loops(host, &options);
     weir_executor *loop = weir_group_at(group, 0);
     struct gate gate = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     exercise(loop);
     atomic_store(&own.answer, WEIR_WAIT_POLL);
     exercise(loop);
     assert_int_equal(weir_execute(loop, gate_task, &gate), 0);
     for (int i = 0; i < 200; i++) /* more than a turn's */
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_true(tally_await(&tally, 200));
+    assert_true(call_counter_await(&counter, 200));
     assert_true(atomic_load(&own.with_work) > 0);
     assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);
@@ -292,22 +292,22 @@ TEST_EACH_LOOP(strategy, of_ones_own_may_leave_out_io)
     weir_group *group = make_loops(host, &options);
     weir_executor *loop = weir_group_at(group, 0);
     struct bell bell = {0};
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     bell_hang(&bell, loop);
     atomic_store(&own.answer, WEIR_WAIT_CONTINUE);
     for (uint32_t i = 1; i <= 3; i++) { /* the turn that goes on looks for the last time */
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i));
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
     }
     bell_ring(&bell);
     for (uint32_t i = 4; i <= 100; i++) {
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, i));
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
     }
     assert_int_equal(atomic_load(&bell.rung.calls), 0);
     atomic_store(&own.answer, WEIR_WAIT_SELECT);
-    assert_true(tally_await(&bell.rung, 1));
+    assert_true(call_counter_await(&bell.rung, 1));
     atomic_store(&own.answer, WEIR_WAIT_CONTINUE); /* which a shutdown does not heed */
     assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);

@@ -66,7 +66,7 @@ TEST_EACH_BACKEND(suspend, another_thread_may_take_over)
 {
     for (int i = 0; i < 5; i++) {
         weir__io_suspend(driver->io);
-        errand_elsewhere(begin_and_live, driver);
+        run_on_other_thread(begin_and_live, driver);
         assert_string_equal(driver->complaint, "");
     }
     weir__io_suspend(driver->io);

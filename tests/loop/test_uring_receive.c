@@ -93,8 +93,8 @@ static void receive_without_ring(struct driver *driver)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
-    assert_true(messages_count(WEIR_LOG_WARN) == 1);
-    assert_true(messages_last_contains("receives by poll"));
+    assert_true(log_capture_count(WEIR_LOG_WARN) == 1);
+    assert_true(log_capture_last_contains("receives by poll"));
     peer_receive_start(peer, false);
     exchange(driver, peer, 100);
     assert_true(by_poll(peer));
@@ -104,7 +104,7 @@ TEST(uring_receive, by_poll_if_the_kernel_has_no_buffer_rings)
 {
     uring_seam_restore();
     weir__uring_system.register_buffers = refuse_buffers;
-    messages_catch();
+    log_capture_start();
     suite_run(BACKEND_URING_RING, receive_without_ring);
     uring_seam_restore();
 }
@@ -208,7 +208,7 @@ static void detach_without_ring(struct driver *driver)
     struct peer *peer = open_stopped(driver);
 
     weir__uring_system.setup = refuse_ring;
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir__io_rebuild(driver->io), -EMFILE);
     peer_detach(peer);
     driver_until(driver, peer->detaches == 1);

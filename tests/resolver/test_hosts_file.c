@@ -114,7 +114,7 @@ TEST(hosts, keeps_what_it_has_when_a_file_cannot_be_read)
     weir_address found[MAX];
     weir__hosts hosts;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(close(mkstemp(path)), 0);
     weir__hosts_init(&hosts, path);
     write_file(path, "192.0.2.1 x\n", 1000);
@@ -122,7 +122,7 @@ TEST(hosts, keeps_what_it_has_when_a_file_cannot_be_read)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0); /* opened, but not read */
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 1);
-    assert_true(messages_last_contains("cannot be read"));
+    assert_true(log_capture_last_contains("cannot be read"));
     assert_int_equal(rmdir(path), 0);
     weir__hosts_forget(&hosts);
 }
@@ -133,7 +133,7 @@ TEST(hosts, does_without_a_file_when_there_is_no_memory)
     weir_address found[MAX];
     weir__hosts hosts;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(close(mkstemp(path)), 0);
     write_file(path, "192.0.2.1 x\n", 1000);
     weir__hosts_init(&hosts, path);

@@ -21,49 +21,49 @@
 #include "support/executor/promises.h"
 #include "support/executor/single_executor.h"
 #include "support/memory.h"
-#include "support/resolver/names.h"
+#include "support/resolver/fake_dns.h"
 #include "support/test.h"
 
 /* ---- what needs no looking up ---- */
 
 TEST(resolver, answers_numbers_at_once)
 {
-    weir_resolver *resolver = names_open(NULL);
-    weir_promise *resolving = names_ask(resolver, "192.0.2.9:80");
+    weir_resolver *resolver = fake_dns_open(NULL);
+    weir_promise *resolving = fake_dns_resolve(resolver, "192.0.2.9:80");
 
     assert_true(weir_promise_is_done(resolving));
     weir_promise_release(resolving);
     assert_resolved(resolver, "192.0.2.9:80", "192.0.2.9:80");
     assert_resolved(resolver, "[2001:db8::9]:80", "[2001:db8::9]:80");
     assert_resolved(resolver, "unix:/run/x", "unix:/run/x");
-    assert_int_equal(names_stats(resolver).queries, 0);
-    names_close(resolver);
+    assert_int_equal(fake_dns_stats(resolver).queries, 0);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, knows_localhost_without_asking)
 {
-    weir_resolver *resolver = names_open(NULL);
-    weir_resolver *only = names_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV4_ONLY));
+    weir_resolver *resolver = fake_dns_open(NULL);
+    weir_resolver *only = fake_dns_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV4_ONLY));
 
     assert_resolved(resolver, "localhost:80", "[::1]:80 127.0.0.1:80");
     assert_resolved(resolver, "me.LocalHost.:1", "[::1]:1 127.0.0.1:1");
     assert_resolved(only, "localhost:80", "127.0.0.1:80");
-    assert_int_equal(names.asked.calls, 0);
-    names_close(resolver);
-    names_close(only);
+    assert_int_equal(fake_dns.asked.calls, 0);
+    fake_dns_close(resolver);
+    fake_dns_close(only);
 }
 
 TEST(resolver, refuses_what_is_neither_a_name_nor_an_address)
 {
     static const char *const texts[] = {"", "x", "x:", ":x", "1.2.3.400:80", "[::1:80", "a b:80"};
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *none = NULL;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_int_equal(weir_resolver_resolve(resolver, texts[i], NULL, &none), -EINVAL);
     assert_int_equal(weir_resolver_resolve(resolver, NULL, NULL, &none), -EINVAL);
     assert_null(none);
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, refuses_options_that_make_no_sense)
@@ -86,61 +86,61 @@ TEST(resolver, refuses_options_that_make_no_sense)
 
 TEST(resolver, looks_names_up)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
 
     assert_resolved(resolver, "v4-2.test:80", "192.0.2.1:80 192.0.2.2:80");
     assert_resolved(resolver, "both-2.test:7",
                     "[2001:db8::1]:7 192.0.2.1:7 [2001:db8::2]:7 192.0.2.2:7");
-    assert_int_equal(names.asked.calls, 2);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 2);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, prefers_a_family)
 {
-    weir_resolver *first = names_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV4_FIRST));
-    weir_resolver *only = names_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV6_ONLY));
+    weir_resolver *first = fake_dns_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV4_FIRST));
+    weir_resolver *only = fake_dns_open(WEIR_RESOLVER_OPTIONS(.family = WEIR_FAMILY_IPV6_ONLY));
 
     assert_resolved(first, "both-1.test:80", "192.0.2.1:80 [2001:db8::1]:80");
     assert_resolved(only, "both-1.test:80", "[2001:db8::1]:80");
     assert_resolved(only, "v4-1.test:80", "WEIR_ENOHOST");
-    names_close(first);
-    names_close(only);
+    fake_dns_close(first);
+    fake_dns_close(only);
 }
 
 TEST(resolver, tells_what_is_not_there_from_what_may_come)
 {
-    weir_resolver *resolver = names_open(NULL);
-    weir_promise *resolving = names_ask(resolver, "none.test:80");
+    weir_resolver *resolver = fake_dns_open(NULL);
+    weir_promise *resolving = fake_dns_resolve(resolver, "none.test:80");
 
     assert_int_equal(weir_promise_sync(resolving, PATIENCE_NS), WEIR_ENOHOST);
     assert_non_null(strstr(weir_promise_detail(resolving), "none.test"));
     weir_promise_release(resolving);
     assert_resolved(resolver, "later.test:80", "WEIR_ELOOKUP");
-    assert_int_equal(names_stats(resolver).failures, 2);
-    names_close(resolver);
+    assert_int_equal(fake_dns_stats(resolver).failures, 2);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, tells_on_the_executor_that_was_asked_for)
 {
-    struct solo solo = solo_open(NULL);
-    struct witness witness = {0};
-    weir_resolver *resolver = names_open(NULL);
+    struct single_executor single = single_executor_open(NULL);
+    struct completion_record record = {0};
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving = NULL;
 
-    assert_int_equal(weir_resolver_resolve(resolver, "gate-1.test:80", solo.executor, &resolving),
+    assert_int_equal(weir_resolver_resolve(resolver, "gate-1.test:80", single.executor, &resolving),
                      0);
-    assert_int_equal(weir_promise_add_listener(resolving, hear_witness, &witness), 0);
-    gate_open(&names.gate);
-    assert_true(tally_await(&witness.calls, 1));
-    assert_ptr_equal(witness.current, solo.executor);
+    assert_int_equal(weir_promise_add_listener(resolving, record_completion, &record), 0);
+    gate_open(&fake_dns.gate);
+    assert_true(call_counter_await(&record.calls, 1));
+    assert_ptr_equal(record.current, single.executor);
     weir_promise_release(resolving);
-    names_close(resolver);
-    solo_close(&solo);
+    fake_dns_close(resolver);
+    single_executor_close(&single);
 }
 
 TEST(resolver, asks_once_for_all_who_ask_at_once)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving[10];
     char told[64], expected[64];
 
@@ -148,108 +148,108 @@ TEST(resolver, asks_once_for_all_who_ask_at_once)
         char text[32];
 
         (void)snprintf(text, sizeof(text), "gate-%s.test:%d", i % 2 == 0 ? "x" : "X", i);
-        resolving[i] = names_ask(resolver, text);
+        resolving[i] = fake_dns_resolve(resolver, text);
     }
-    gate_open(&names.gate);
+    gate_open(&fake_dns.gate);
     for (int i = 0; i < 10; i++) {
         (void)snprintf(expected, sizeof(expected), "192.0.2.1:%d", i);
-        assert_string_equal(names_tell(resolving[i], told, sizeof(told)), expected);
+        assert_string_equal(fake_dns_result(resolving[i], told, sizeof(told)), expected);
     }
-    assert_int_equal(names.asked.calls, 1);
-    assert_int_equal(names_stats(resolver).coalesced, 9);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 1);
+    assert_int_equal(fake_dns_stats(resolver).coalesced, 9);
+    fake_dns_close(resolver);
 }
 
 /* Three workers hang, the fourth goes on. */
 TEST(resolver, is_not_held_up_by_a_name_server_that_hangs)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *hanging[3];
     char text[32], told[64];
 
     for (int i = 0; i < 3; i++) {
         (void)snprintf(text, sizeof(text), "gate-%d.test:80", i);
-        hanging[i] = names_ask(resolver, text);
+        hanging[i] = fake_dns_resolve(resolver, text);
     }
-    assert_true(gate_await_arrivals(&names.gate, 3));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 3));
     for (int i = 1; i <= 20; i++) {
         (void)snprintf(text, sizeof(text), "v4-1.%d.test:80", i);
         assert_resolved(resolver, text, "192.0.2.1:80");
     }
-    gate_open(&names.gate);
+    gate_open(&fake_dns.gate);
     for (int i = 0; i < 3; i++)
-        (void)names_tell(hanging[i], told, sizeof(told));
-    names_close(resolver);
+        (void)fake_dns_result(hanging[i], told, sizeof(told));
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, bounds_what_waits)
 {
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.pending_max = 2));
-    weir_promise *first = names_ask(resolver, "gate-1.test:80"),
-                 *second = names_ask(resolver, "gate-2.test:80");
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.pending_max = 2));
+    weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
+                 *second = fake_dns_resolve(resolver, "gate-2.test:80");
     char told[64];
 
     assert_resolved(resolver, "gate-3.test:80", "WEIR_EFULL");
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(first, told, sizeof(told)), "192.0.2.1:80");
-    assert_string_equal(names_tell(second, told, sizeof(told)), "192.0.2.1:80");
-    names_close(resolver);
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:80");
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, saves_a_look_up_that_was_cancelled_before_it_began)
 {
-    struct solo solo = solo_open(NULL);
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.group = solo.group));
-    weir_promise *first = names_ask(resolver, "gate-1.test:80"),
-                 *second = names_ask(resolver, "gate-2.test:80"),
-                 *third = names_ask(resolver, "gate-3.test:80");
+    struct single_executor single = single_executor_open(NULL);
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
+    weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
+                 *second = fake_dns_resolve(resolver, "gate-2.test:80"),
+                 *third = fake_dns_resolve(resolver, "gate-3.test:80");
     char told[64];
 
-    assert_true(gate_await_arrivals(&names.gate, 1));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     assert_int_equal(weir_promise_cancel(first), 0); /* too late: it is looked up all the same */
     assert_int_equal(weir_promise_cancel(second), 0);
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(first, told, sizeof(told)), "WEIR_ECANCELED");
-    assert_string_equal(names_tell(second, told, sizeof(told)), "WEIR_ECANCELED");
-    assert_string_equal(names_tell(third, told, sizeof(told)), "192.0.2.1:80");
-    assert_int_equal(names.asked.calls, 2);
-    names_close(resolver);
-    solo_close(&solo);
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "WEIR_ECANCELED");
+    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "WEIR_ECANCELED");
+    assert_string_equal(fake_dns_result(third, told, sizeof(told)), "192.0.2.1:80");
+    assert_int_equal(fake_dns.asked.calls, 2);
+    fake_dns_close(resolver);
+    single_executor_close(&single);
 }
 
 TEST(resolver, cancelled_by_one_still_answers_the_others)
 {
-    weir_resolver *resolver = names_open(NULL);
-    weir_promise *first = names_ask(resolver, "gate-1.test:80"),
-                 *second = names_ask(resolver, "gate-1.test:81");
+    weir_resolver *resolver = fake_dns_open(NULL);
+    weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
+                 *second = fake_dns_resolve(resolver, "gate-1.test:81");
     char told[64];
 
     assert_int_equal(weir_promise_cancel(first), 0);
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(second, told, sizeof(told)), "192.0.2.1:81");
-    assert_string_equal(names_tell(first, told, sizeof(told)), "WEIR_ECANCELED");
-    assert_int_equal(names.asked.calls, 1);
-    names_close(resolver);
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:81");
+    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "WEIR_ECANCELED");
+    assert_int_equal(fake_dns.asked.calls, 1);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, released_by_all_still_answers)
 {
-    struct solo solo = solo_open(NULL);
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.group = solo.group));
-    weir_promise *first = names_ask(resolver, "gate-1.test:80"),
-                 *second = names_ask(resolver, "gate-2.test:80");
+    struct single_executor single = single_executor_open(NULL);
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
+    weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
+                 *second = fake_dns_resolve(resolver, "gate-2.test:80");
     char told[64];
 
     weir_resolver_release(resolver);
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(first, told, sizeof(told)), "192.0.2.1:80");
-    assert_string_equal(names_tell(second, told, sizeof(told)), "192.0.2.1:80");
-    solo_close(&solo);
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:80");
+    single_executor_close(&single);
 }
 
 struct turn {
     size_t asked; /* when it came */
-    struct tally calls;
+    struct call_counter calls;
 };
 
 static void take_turn(void *arg, int status)
@@ -257,45 +257,45 @@ static void take_turn(void *arg, int status)
     struct turn *turn = arg;
 
     (void)status;
-    turn->asked = names.asked.calls;
-    tally_add(&turn->calls);
+    turn->asked = fake_dns.asked.calls;
+    call_counter_add(&turn->calls);
 }
 
 /* However many names there are to be looked up. */
 TEST(resolver, lets_others_have_their_turn_on_its_group)
 {
-    struct solo solo = solo_open(NULL);
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.group = solo.group));
+    struct single_executor single = single_executor_open(NULL);
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
     weir_promise *resolving[4];
     struct turn turn = {0};
     char text[32], told[64];
 
     for (int i = 0; i < 4; i++) {
         (void)snprintf(text, sizeof(text), "gate-%d.test:80", i);
-        resolving[i] = names_ask(resolver, text);
+        resolving[i] = fake_dns_resolve(resolver, text);
     }
-    assert_true(gate_await_arrivals(&names.gate, 1));
-    assert_int_equal(weir_execute(solo.executor, take_turn, &turn), 0);
-    gate_open(&names.gate);
-    assert_true(tally_await(&turn.calls, 1));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
+    assert_int_equal(weir_execute(single.executor, take_turn, &turn), 0);
+    gate_open(&fake_dns.gate);
+    assert_true(call_counter_await(&turn.calls, 1));
     assert_int_equal(turn.asked, 1);
     for (int i = 0; i < 4; i++)
-        assert_string_equal(names_tell(resolving[i], told, sizeof(told)), "192.0.2.1:80");
-    names_close(resolver);
-    solo_close(&solo);
+        assert_string_equal(fake_dns_result(resolving[i], told, sizeof(told)), "192.0.2.1:80");
+    fake_dns_close(resolver);
+    single_executor_close(&single);
 }
 
 TEST(resolver, fails_when_its_group_has_ended)
 {
-    struct solo solo = solo_open(NULL);
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.group = solo.group));
+    struct single_executor single = single_executor_open(NULL);
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
 
-    messages_catch();
-    solo_end(&solo);
+    log_capture_start();
+    single_executor_end(&single);
     assert_resolved(resolver, "v4-1.test:80", "WEIR_EREJECTED");
     assert_resolved(resolver, "v4-1.test:80", "WEIR_EREJECTED");
-    names_close(resolver);
-    solo_close(&solo);
+    fake_dns_close(resolver);
+    single_executor_close(&single);
 }
 
 /* ---- the cache ---- */
@@ -312,13 +312,13 @@ static struct cached cached_open(const weir_resolver_options *given)
 
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &cached.clock), 0);
     options.clock = weir_manual_clock_clock(cached.clock);
-    cached.resolver = names_open(&options);
+    cached.resolver = fake_dns_open(&options);
     return cached;
 }
 
 static void cached_close(struct cached *cached)
 {
-    names_close(cached->resolver);
+    fake_dns_close(cached->resolver);
     weir_manual_clock_release(cached->clock);
 }
 
@@ -334,14 +334,14 @@ TEST(resolver, remembers_addresses_for_a_while)
 
     assert_resolved(cached.resolver, "v4-1.test:80", "192.0.2.1:80");
     advance(&cached, weir_seconds(30) - 1);
-    resolving = names_ask(cached.resolver, "V4-1.test:81");
+    resolving = fake_dns_resolve(cached.resolver, "V4-1.test:81");
     assert_true(weir_promise_is_done(resolving));
     weir_promise_release(resolving);
-    assert_int_equal(names.asked.calls, 1);
-    assert_int_equal(names_stats(cached.resolver).hits, 1);
+    assert_int_equal(fake_dns.asked.calls, 1);
+    assert_int_equal(fake_dns_stats(cached.resolver).hits, 1);
     advance(&cached, 1);
     assert_resolved(cached.resolver, "v4-1.test:80", "192.0.2.1:80");
-    assert_int_equal(names.asked.calls, 2);
+    assert_int_equal(fake_dns.asked.calls, 2);
     cached_close(&cached);
 }
 
@@ -352,83 +352,83 @@ TEST(resolver, remembers_for_a_shorter_while_that_there_is_no_host)
     assert_resolved(cached.resolver, "none.test:80", "WEIR_ENOHOST");
     advance(&cached, weir_ms(5) - 1);
     assert_resolved(cached.resolver, "none.test:80", "WEIR_ENOHOST");
-    assert_int_equal(names.asked.calls, 1);
-    assert_int_equal(names_stats(cached.resolver).negative_hits, 1);
+    assert_int_equal(fake_dns.asked.calls, 1);
+    assert_int_equal(fake_dns_stats(cached.resolver).negative_hits, 1);
     advance(&cached, 1);
     assert_resolved(cached.resolver, "none.test:80", "WEIR_ENOHOST");
-    assert_int_equal(names.asked.calls, 2);
+    assert_int_equal(fake_dns.asked.calls, 2);
     cached_close(&cached);
 }
 
 TEST(resolver, does_not_remember_what_may_be_better_next_time)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
 
     assert_resolved(resolver, "later.test:80", "WEIR_ELOOKUP");
     assert_resolved(resolver, "later.test:80", "WEIR_ELOOKUP");
-    assert_int_equal(names.asked.calls, 2);
-    assert_int_equal(names_stats(resolver).cached, 0);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 2);
+    assert_int_equal(fake_dns_stats(resolver).cached, 0);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, remembers_nothing_if_told_so)
 {
     weir_resolver *resolver =
-        names_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF, .negative_ttl_ns = WEIR_OFF));
+        fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF, .negative_ttl_ns = WEIR_OFF));
 
     for (int i = 0; i < 2; i++) {
         assert_resolved(resolver, "v4-1.test:80", "192.0.2.1:80");
         assert_resolved(resolver, "none.test:80", "WEIR_ENOHOST");
     }
-    assert_int_equal(names.asked.calls, 4);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 4);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, forgets_when_flushed)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
 
     assert_resolved(resolver, "v4-1.test:80", "192.0.2.1:80");
-    assert_int_equal(names_stats(resolver).cached, 1);
+    assert_int_equal(fake_dns_stats(resolver).cached, 1);
     weir_resolver_flush(resolver);
-    assert_int_equal(names_stats(resolver).cached, 0);
+    assert_int_equal(fake_dns_stats(resolver).cached, 0);
     assert_resolved(resolver, "v4-1.test:80", "192.0.2.1:80");
-    assert_int_equal(names.asked.calls, 2);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 2);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, does_not_keep_what_it_was_looking_up_when_it_was_flushed)
 {
-    weir_resolver *resolver = names_open(NULL);
-    weir_promise *resolving = names_ask(resolver, "gate-1.test:80");
+    weir_resolver *resolver = fake_dns_open(NULL);
+    weir_promise *resolving = fake_dns_resolve(resolver, "gate-1.test:80");
     char told[64];
 
-    assert_true(gate_await_arrivals(&names.gate, 1));
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     weir_resolver_flush(resolver);
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(resolving, told, sizeof(told)), "192.0.2.1:80");
-    assert_int_equal(names_stats(resolver).cached, 0);
-    names_close(resolver);
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(resolving, told, sizeof(told)), "192.0.2.1:80");
+    assert_int_equal(fake_dns_stats(resolver).cached, 0);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, forgets_the_oldest_of_too_many)
 {
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.cache_max = 2));
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_max = 2));
 
     assert_resolved(resolver, "v4-1.a.test:80", "192.0.2.1:80");
     assert_resolved(resolver, "v4-1.b.test:80", "192.0.2.1:80");
     assert_resolved(resolver, "v4-1.c.test:80", "192.0.2.1:80");
-    assert_int_equal(names_stats(resolver).cached, 2);
+    assert_int_equal(fake_dns_stats(resolver).cached, 2);
     assert_resolved(resolver, "v4-1.b.test:80", "192.0.2.1:80");
-    assert_int_equal(names.asked.calls, 3);
+    assert_int_equal(fake_dns.asked.calls, 3);
     assert_resolved(resolver, "v4-1.a.test:80", "192.0.2.1:80");
-    assert_int_equal(names.asked.calls, 4);
-    names_close(resolver);
+    assert_int_equal(fake_dns.asked.calls, 4);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, goes_round_within_each_family)
 {
-    weir_resolver *resolver = names_open(WEIR_RESOLVER_OPTIONS(.round_robin = true));
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.round_robin = true));
 
     assert_resolved(resolver, "v4-3.test:1", "192.0.2.1:1 192.0.2.2:1 192.0.2.3:1");
     assert_resolved(resolver, "v4-3.test:1", "192.0.2.2:1 192.0.2.3:1 192.0.2.1:1");
@@ -438,16 +438,16 @@ TEST(resolver, goes_round_within_each_family)
                     "[2001:db8::1]:1 192.0.2.1:1 [2001:db8::2]:1 192.0.2.2:1");
     assert_resolved(resolver, "both-2.test:1",
                     "[2001:db8::2]:1 192.0.2.2:1 [2001:db8::1]:1 192.0.2.1:1");
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 TEST(resolver, stays_in_order_unless_told_otherwise)
 {
-    weir_resolver *resolver = names_open(NULL);
+    weir_resolver *resolver = fake_dns_open(NULL);
 
     assert_resolved(resolver, "v4-2.test:1", "192.0.2.1:1 192.0.2.2:1");
     assert_resolved(resolver, "v4-2.test:1", "192.0.2.1:1 192.0.2.2:1");
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 /* ---- the hosts file ---- */
@@ -468,17 +468,17 @@ TEST(resolver, believes_the_hosts_file_first_and_does_not_cache_it)
 
     assert_int_equal(close(mkstemp(path)), 0);
     write_hosts(path, "198.51.100.1 v4-1.test other.test\n");
-    resolver = names_open(WEIR_RESOLVER_OPTIONS(.hosts_file = path));
+    resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.hosts_file = path));
     assert_resolved(resolver, "v4-1.test:80", "198.51.100.1:80");
     assert_resolved(resolver, "OTHER.test:80", "198.51.100.1:80");
-    assert_int_equal(names.asked.calls, 0);
+    assert_int_equal(fake_dns.asked.calls, 0);
     write_hosts(path, "198.51.100.22 v4-1.test\n"); /* longer than before */
     assert_resolved(resolver, "v4-1.test:80", "198.51.100.22:80");
     assert_resolved(resolver, "other.test:80", "WEIR_ENOHOST");
-    assert_int_equal(names_stats(resolver).cached, 1);
+    assert_int_equal(fake_dns_stats(resolver).cached, 1);
     assert_int_equal(unlink(path), 0);
     assert_resolved(resolver, "v4-1.test:80", "192.0.2.1:80");
-    names_close(resolver);
+    fake_dns_close(resolver);
 }
 
 /* Two hosts that take turns being asked for do so on their own. */
@@ -489,14 +489,14 @@ TEST(resolver, goes_round_where_nothing_is_kept)
 
     assert_int_equal(close(mkstemp(path)), 0);
     write_hosts(path, "198.51.100.1 file.test\n198.51.100.2 file.test\n");
-    resolver = names_open(
+    resolver = fake_dns_open(
         WEIR_RESOLVER_OPTIONS(.hosts_file = path, .cache_ttl_ns = WEIR_OFF, .round_robin = true));
     assert_resolved(resolver, "file.test:1", "198.51.100.1:1 198.51.100.2:1");
     assert_resolved(resolver, "v4-2.test:1", "192.0.2.1:1 192.0.2.2:1");
     assert_resolved(resolver, "file.test:1", "198.51.100.2:1 198.51.100.1:1");
     assert_resolved(resolver, "v4-2.test:1", "192.0.2.2:1 192.0.2.1:1");
     assert_resolved(resolver, "file.test:1", "198.51.100.1:1 198.51.100.2:1");
-    names_close(resolver);
+    fake_dns_close(resolver);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -509,9 +509,9 @@ TEST(resolver, asks_where_the_hosts_file_has_only_the_other_family)
     assert_int_equal(close(mkstemp(path)), 0);
     write_hosts(path, "198.51.100.1 both-1.test\n");
     resolver =
-        names_open(WEIR_RESOLVER_OPTIONS(.hosts_file = path, .family = WEIR_FAMILY_IPV6_ONLY));
+        fake_dns_open(WEIR_RESOLVER_OPTIONS(.hosts_file = path, .family = WEIR_FAMILY_IPV6_ONLY));
     assert_resolved(resolver, "both-1.test:80", "[2001:db8::1]:80");
-    names_close(resolver);
+    fake_dns_close(resolver);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -562,8 +562,8 @@ TEST(resolver, may_be_of_ones_own)
     assert_int_equal(own.resolved, 2);
     weir_resolver_flush(resolver);
     assert_int_equal(own.flushed, 1);
-    assert_int_equal(names_stats(resolver).queries, 0);
-    resolving = names_ask(resolver, "kept.test:80");
+    assert_int_equal(fake_dns_stats(resolver).queries, 0);
+    resolving = fake_dns_resolve(resolver, "kept.test:80");
     assert_false(weir_promise_is_done(resolving));
     assert_int_equal(weir_promise_cancel(resolving), 0);
     assert_int_equal(weir_resolver_answer(own.kept, NULL, 0, 80), WEIR_ECOMPLETED);
@@ -587,7 +587,7 @@ TEST(resolver, default_one_is_always_there)
     assert_ptr_equal(weir_resolver_default(), resolver);
     assert_resolved(resolver, "localhost:80", "[::1]:80 127.0.0.1:80");
     assert_resolved(resolver, "host.invalid:80", "WEIR_ENOHOST");
-    inside->lookup = names_look_up;
+    inside->lookup = fake_dns_look_up;
     for (int i = 0; i < 3; i++) {
         assert_resolved(resolver, "v4-2.test:80", "192.0.2.1:80 192.0.2.2:80");
         while (!weir__resolver_default_end()) /* as at the end of the process; it begins anew */
@@ -604,13 +604,13 @@ TEST(resolver, default_one_is_left_alone_while_it_looks_up)
     weir_promise *resolving;
     char told[64];
 
-    memset(&names, 0, sizeof(names));
-    inside->lookup = names_look_up;
-    resolving = names_ask(resolver, "gate-1.test:80");
-    assert_true(gate_await_arrivals(&names.gate, 1));
+    memset(&fake_dns, 0, sizeof(fake_dns));
+    inside->lookup = fake_dns_look_up;
+    resolving = fake_dns_resolve(resolver, "gate-1.test:80");
+    assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     assert_false(weir__resolver_default_end());
-    gate_open(&names.gate);
-    assert_string_equal(names_tell(resolving, told, sizeof(told)), "192.0.2.1:80");
+    gate_open(&fake_dns.gate);
+    assert_string_equal(fake_dns_result(resolving, told, sizeof(told)), "192.0.2.1:80");
     while (!weir__resolver_default_end())
         weir__thread_yield();
     inside->lookup = weir__host_lookup;
@@ -634,7 +634,7 @@ TEST(resolver, survives_every_failed_allocation)
     char path[] = "/tmp/weir-hosts-XXXXXX";
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(close(mkstemp(path)), 0);
     write_hosts(path, "198.51.100.1 there.test\n");
     for (unsigned n = 1; failed; n++) {
@@ -643,11 +643,11 @@ TEST(resolver, survives_every_failed_allocation)
         weir_resolver *resolver = NULL;
         weir_resolver_options options;
 
-        memset(&names, 0, sizeof(names));
+        memset(&fake_dns, 0, sizeof(fake_dns));
         options = *WEIR_RESOLVER_OPTIONS();
         options.hosts_file = path;
         test_memory_fail_at(n);
-        if (weir__system_resolver_create(&options, names_look_up, &resolver) < 0) {
+        if (weir__system_resolver_create(&options, fake_dns_look_up, &resolver) < 0) {
             failed = test_memory_failed();
             assert_true(failed);
             continue;
@@ -662,7 +662,7 @@ TEST(resolver, survives_every_failed_allocation)
         failed = test_memory_failed();
         test_memory_fail_at(0);
         assert_resolved(resolver, "v4-2.test:80", "192.0.2.1:80 192.0.2.2:80");
-        names_close(resolver);
+        fake_dns_close(resolver);
     }
     assert_int_equal(unlink(path), 0);
 }
@@ -703,7 +703,7 @@ static void rage(void *arg)
 TEST(resolver, serves_many_threads)
 {
     weir_resolver *resolver =
-        names_open(WEIR_RESOLVER_OPTIONS(.cache_max = 5, .round_robin = true));
+        fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_max = 5, .round_robin = true));
     weir__thread threads[STORM_THREADS];
     struct storm storms[STORM_THREADS];
     _Atomic unsigned wrong = 0;
@@ -715,7 +715,7 @@ TEST(resolver, serves_many_threads)
     for (unsigned i = 0; i < STORM_THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(wrong, 0);
-    assert_int_equal(names_stats(resolver).queries, STORM_THREADS * STORM_QUERIES);
-    names_await_pending(resolver, 0); /* of those that were cancelled */
-    names_close(resolver);
+    assert_int_equal(fake_dns_stats(resolver).queries, STORM_THREADS * STORM_QUERIES);
+    fake_dns_await_pending(resolver, 0); /* of those that were cancelled */
+    fake_dns_close(resolver);
 }

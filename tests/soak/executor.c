@@ -25,13 +25,13 @@ static void keep_quiet(void *user_data, enum weir_log_level level, const char *s
     (void)message; /* that tasks were cancelled is what this is about */
 }
 
-static void report_progress(uint32_t round, uint32_t rounds, const struct storm *storm,
+static void report_progress(uint32_t round, uint32_t rounds, const struct submit_stress *stress,
                             int64_t start_ns)
 {
     printf("%sround %" PRIu32 " of %" PRIu32 ": seed %" PRIu64 ", %" PRIu32 " run, %" PRIu32
            " cancelled, %" PRIu32 " refused, %.0f s%s",
-           isatty(STDOUT_FILENO) ? "\r\033[K" : "", round, rounds, storm->seed, storm->run,
-           storm->cancelled, storm->refused, (double)(weir__monotonic_now() - start_ns) / 1e9,
+           isatty(STDOUT_FILENO) ? "\r\033[K" : "", round, rounds, stress->seed, stress->run,
+           stress->cancelled, stress->refused, (double)(weir__monotonic_now() - start_ns) / 1e9,
            isatty(STDOUT_FILENO) && round < rounds ? "" : "\n");
     (void)fflush(stdout);
 }
@@ -53,12 +53,12 @@ int main(int argc, char **argv)
     }
     weir_log_set(keep_quiet, NULL);
     for (uint32_t round = 0; round < rounds; round++) {
-        struct storm storm = {.seed = seed + round, .tasks = tasks};
-        const char *fault = storm_rage(&storm);
+        struct submit_stress stress = {.seed = seed + round, .tasks = tasks};
+        const char *fault = submit_stress_run(&stress);
 
-        report_progress(round + 1, rounds, &storm, start_ns);
+        report_progress(round + 1, rounds, &stress, start_ns);
         if (fault != NULL) {
-            fprintf(stderr, "seed %" PRIu64 ", %" PRIu32 " tasks: %s\n", storm.seed, tasks, fault);
+            fprintf(stderr, "seed %" PRIu64 ", %" PRIu32 " tasks: %s\n", stress.seed, tasks, fault);
             return EXIT_FAILURE;
         }
     }

@@ -30,10 +30,10 @@ static unsigned warnings_of(const weir_tls_context_options *options)
 {
     weir_tls_context *context = NULL;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_tls_server_create(options, &context), 0);
     weir_tls_context_release(context);
-    return messages_count(WEIR_LOG_WARN);
+    return log_capture_count(WEIR_LOG_WARN);
 }
 
 static unsigned warnings_of_key(const struct pki_leaf *leaf, mode_t mode)
@@ -48,17 +48,18 @@ static unsigned warnings_of_key(const struct pki_leaf *leaf, mode_t mode)
 TEST(openssl_identity, warns_of_a_key_that_everybody_can_read)
 {
     assert_int_equal(warnings_of_key(&pki()->server, 0644), 1);
-    assert_true(messages_last_contains("/exposed.pem: everybody on this machine can read this key "
-                                       "(mode 0644)"));
+    assert_true(
+        log_capture_last_contains("/exposed.pem: everybody on this machine can read this key "
+                                  "(mode 0644)"));
     assert_int_equal(warnings_of_key(&pki()->server, 0604), 1);
 }
 
 TEST(openssl_identity, warns_of_a_key_that_everybody_can_change)
 {
     assert_int_equal(warnings_of_key(&pki()->server, 0602), 1);
-    assert_true(messages_last_contains("can change this key (mode 0602)"));
+    assert_true(log_capture_last_contains("can change this key (mode 0602)"));
     assert_int_equal(warnings_of_key(&pki()->encrypted, 0666), 1);
-    assert_true(messages_last_contains("can change this key (mode 0666)"));
+    assert_true(log_capture_last_contains("can change this key (mode 0666)"));
 }
 
 TEST(openssl_identity, does_not_warn_of_a_key_that_only_some_can_read)
@@ -98,15 +99,15 @@ TEST(openssl_identity, warns_again_by_a_reload)
     char path[256];
 
     put_file(path, pki()->server.key, "", 0600);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                                   .key_file = path),
                          &context),
                      0);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     assert_int_equal(chmod(path, 0644), 0);
     assert_int_equal(weir_tls_context_reload(context), 0);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     weir_tls_context_release(context);
 }

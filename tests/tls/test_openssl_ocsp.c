@@ -82,7 +82,7 @@ TEST(openssl_staple, a_response_that_says_nothing_is_refused)
     char path[256];
     uint8_t *der;
 
-    messages_catch();
+    log_capture_start();
     (void)snprintf(path, sizeof(path), "%s/later.der", pki()->folder);
     (void)staple_write(path, OCSP_RESPONSE_STATUS_TRYLATER, &der);
     assert_int_equal(create_server(path, WEIR_TLS_VERSION_DEFAULT, &server), WEIR_ETLS);

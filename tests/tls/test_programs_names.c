@@ -63,7 +63,7 @@ TEST_EACH_LOOP(programs, s_client_gets_the_certificate_of_the_name_it_asks_for)
 /* ---- a chooser ---- */
 
 struct reception {
-    struct tally asked;
+    struct call_counter asked;
     weir_tls_choice *choice;
     char name[64];
     char alpn[64];
@@ -78,7 +78,7 @@ static void choose_later(weir_tls_choice *choice, void *user_data)
                    weir_tls_choice_server_name(choice));
     (void)snprintf(reception->alpn, sizeof(reception->alpn), "%s", weir_tls_choice_alpn(choice));
     reception->choice = choice;
-    tally_add(&reception->asked);
+    call_counter_add(&reception->asked);
 }
 
 static struct party *listen_and_choose(struct host *host, struct reception *reception)
@@ -101,7 +101,7 @@ TEST_EACH_LOOP(programs, s_client_waits_until_somebody_has_chosen)
         struct program *client = s_client(party, version->flag, "-servername", "other.test",
                                           "-verify_hostname", "other.test", "-alpn", "one,other");
 
-        assert_true(tally_await(&reception.asked, ++asked));
+        assert_true(call_counter_await(&reception.asked, ++asked));
         assert_string_equal(reception.name, "other.test");
         assert_string_equal(reception.alpn, "one,other");
         weir_tls_choice_accept(reception.choice, other);
@@ -124,7 +124,7 @@ TEST_EACH_LOOP(programs, s_client_is_refused_by_who_chooses)
     program_require(host, "openssl");
     party = listen_and_choose(host, &reception);
     client = s_client(party, "-servername", "nobody.test");
-    assert_true(tally_await(&reception.asked, 1));
+    assert_true(call_counter_await(&reception.asked, 1));
     weir_tls_choice_refuse(reception.choice, "nobody of this name lives here");
     assert_int_not_equal(program_wait(client), 0);
     assert_printed(client, "SSL alert number 112");
@@ -143,7 +143,7 @@ TEST_EACH_LOOP(programs, s_client_that_has_gone_may_still_be_decided_upon)
     program_require(host, "openssl");
     party = listen_and_choose(host, &reception);
     client = s_client(party, "-tls1_3");
-    assert_true(tally_await(&reception.asked, 1));
+    assert_true(call_counter_await(&reception.asked, 1));
     program_release(client);
     party_await(party, "inactive");
     weir_tls_choice_accept(reception.choice, NULL);

@@ -220,15 +220,15 @@ TEST(tls_closing, gives_a_peer_up_that_takes_nothing)
                                             .channel =
                                                 WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_NEVER,
                                                                      .high_mark = 1 << 20))});
-    messages_catch();
+    log_capture_start();
     duet_write(&duet.client, duet_bytes(50000), "w");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(30) - 1);
     assert_diary(&duet.client.diary, "");
     duet_advance(&duet, 1);
     assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains("bytes for 30 s after the close");
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains("bytes for 30 s after the close");
     duet_close(&duet);
 }
 
@@ -244,14 +244,14 @@ TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
                              WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
                                                    .channel = WEIR_CHANNEL_OPTIONS(.high_mark =
                                                                                        1 << 20))});
-    messages_catch();
+    log_capture_start();
     duet_write(&duet.client, duet_bytes(50000), "w");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(33) - 1);
     assert_diary(&duet.client.diary, "");
     duet_advance(&duet, 1);
     assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     duet_close(&duet);
 }
 

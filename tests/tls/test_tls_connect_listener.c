@@ -204,7 +204,7 @@ struct attack {
     weir_group *group;
     struct secure *secure; /* between proxy and upstream; NULL = plain */
     struct diary diary;    /* what upstream believes */
-    struct tally notes;
+    struct call_counter notes;
     char upstream[WEIR_ADDRESS_TEXT_SIZE];
 };
 
@@ -225,7 +225,7 @@ static void upstream_read(weir_ctx *ctx, weir_msg *msg)
         (void)weir_address_format(&source, text, sizeof(text));
     *strrchr(text, ':') = '\0';
     diary_write(&attack->diary, "%s", text);
-    tally_add(&attack->notes);
+    call_counter_add(&attack->notes);
     weir_msg_release(msg);
 }
 

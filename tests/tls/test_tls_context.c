@@ -41,7 +41,7 @@ static void assert_wrong(const struct wrong *wrong, bool is_server)
         fail_msg("%s, \"%s\" instead of %s, \"%s\"", weir_error_name(err), weir_tls_reason(),
                  weir_error_name(wrong->err), wrong->words);
     assert_null(context);
-    assert_true(messages_last_contains(wrong->words));
+    assert_true(log_capture_last_contains(wrong->words));
 }
 
 #define OURS .certificate_pem = pki()->server.certificate, .key_pem = pki()->server.key
@@ -115,7 +115,7 @@ TEST(tls_context, a_servers_wrong_options_are_told_in_words)
         {{.self_signed_for = "a.test,b c"}, -EINVAL, "\"b c\" is neither"},
     };
 
-    messages_catch();
+    log_capture_start();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_wrong(&rows[i], true);
 }
@@ -134,7 +134,7 @@ TEST(tls_context, a_clients_wrong_options_are_told_in_words)
             {{.key_pem = pki()->client.key}, -EINVAL, "no certificate for it"},
         };
 
-        messages_catch();
+        log_capture_start();
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
             assert_wrong(&rows[i], false);
     }
@@ -149,7 +149,7 @@ TEST(tls_context, options_of_an_unknown_version_are_refused)
     } options = {.known.size = sizeof(options), .newer = 1};
     weir_tls_context *context;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_tls_client_create(&options.known, &context), -EINVAL);
     options.newer = 0;
     assert_int_equal(weir_tls_client_create(&options.known, &context), 0);
@@ -286,7 +286,7 @@ TEST(tls_context, children_do_not_inherit_what_is_being_read)
     long flags;
     int pipe;
 
-    messages_catch(); /* there is no key in it */
+    log_capture_start(); /* there is no key in it */
     (void)snprintf(path, sizeof(path), "%s/pipe.key", pki()->folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(weir__thread_start(&thread, "reader", read_key, path), 0);
@@ -403,7 +403,7 @@ TEST(tls_context, a_reload_that_fails_leaves_all_as_it_was)
     weir_tls_context *server;
     struct files files;
 
-    messages_catch();
+    log_capture_start();
     put_leaf(&files, leaf);
     server = server_with(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = files.certificate, .key_file = files.key));
@@ -634,7 +634,7 @@ TEST(tls_context, making_one_survives_without_memory)
 {
     weir_tls_context *context;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1;; n++) {
         bool failed;
         int err;
@@ -660,7 +660,7 @@ TEST(tls_context, a_reload_without_memory_leaves_all_as_it_was)
     weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
     bool failed = true;
 
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; failed; n++) {
         int err;
 

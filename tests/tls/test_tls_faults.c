@@ -23,7 +23,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 #include "support/channel/pointer_state.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
@@ -46,7 +46,7 @@ struct parties {
 struct tls_site {
     struct site site;
     const struct parties *parties;
-    struct tally shaken; /* well or not */
+    struct call_counter shaken; /* well or not */
 };
 
 static struct tls_site *tls_site_of(weir_ctx *ctx)
@@ -57,7 +57,7 @@ static struct tls_site *tls_site_of(weir_ctx *ctx)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
-        tally_add(&tls_site_of(ctx)->shaken);
+        call_counter_add(&tls_site_of(ctx)->shaken);
     weir_msg_release(event);
 }
 
@@ -84,7 +84,7 @@ static int open_server(struct tls_site *self, struct sweep *sweep)
     int err = site_open(&self->site, sweep);
 
     self->parties = sweep->arg;
-    self->shaken = (struct tally){0};
+    self->shaken = (struct call_counter){0};
     if (err == 0)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = self->site.group, .address = "127.0.0.1:0",
@@ -256,10 +256,11 @@ static void serve(struct site *site, SSL_CTX *ctx)
 /*
  * Once, among hundreds of runs on a busy machine, there was one too many here. It cannot be one of
  * the library's that is closed late: the threads of the group were waited for by its release, the
- * global executor's by global_settle, and what has a descriptor closes it before its memory goes,
- * of which nothing is left when this is called. Nor did it show again when closes, locks and ends
- * of threads were delayed by chance. So it must have been somebody else's (the C library's, say, of
- * a thread that was just leaving): it is waited for, and if it comes again it is told what it is.
+ * global executor's by global_executor_stop, and what has a descriptor closes it before its memory
+ * goes, of which nothing is left when this is called. Nor did it show again when closes, locks and
+ * ends of threads were delayed by chance. So it must have been somebody else's (the C library's,
+ * say, of a thread that was just leaving): it is waited for, and if it comes again it is told what
+ * it is.
  */
 static bool await_descriptors(size_t count)
 {
@@ -279,13 +280,13 @@ static int play(struct sweep *sweep)
     struct tls_site self;
     int err;
 
-    messages_catch();
+    log_capture_start();
     err = open_server(&self, sweep);
     if (err == 0)
         serve(&self.site, self.parties->ctx);
     sweep_end_trouble(sweep);
     close_server(&self);
-    global_settle();
+    global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
         sweep_complain(sweep, "memory is left");

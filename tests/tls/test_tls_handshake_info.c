@@ -145,7 +145,7 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(
         weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), context), -EINVAL);
     assert_string_equal(weir_tls_reason(),
                         "a client that verifies must say whom it wants to reach: server_name");
@@ -154,7 +154,7 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
                      -EINVAL);
     assert_string_equal(weir_tls_reason(),
                         "server_name: \"no name\" is neither a name nor an address");
-    assert_true(messages_last_contains("no name"));
+    assert_true(log_capture_last_contains("no name"));
     assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), NULL), -EINVAL);
     assert_int_equal(
         weir_tls_add_with(weir_embedded_pipeline(embedded), context,

@@ -158,18 +158,18 @@ TEST_EACH_LOOP(tls_hostile_socket, survives_resets_in_the_middle)
 
 #define HALVES 32
 
-static struct tally arrived, heard; /* of all connections */
+static struct call_counter arrived, heard; /* of all connections */
 
 static void on_arrival(weir_ctx *ctx)
 {
     weir_fire_active(ctx);
-    tally_add(&arrived);
+    call_counter_add(&arrived);
 }
 
 static void on_half(weir_ctx *ctx, weir_msg *msg)
 {
     weir_fire_read(ctx, msg);
-    tally_add(&heard);
+    call_counter_add(&heard);
 }
 
 static const weir_handler listener = {.name = "listener", .active = on_arrival, .read = on_half};
@@ -190,17 +190,17 @@ TEST_EACH_LOOP(tls_hostile_socket, keeps_no_more_of_half_a_hello_than_has_come)
     size_t half = make_hello(hello) / 2, ssl_before;
     int clients[HALVES];
 
-    arrived = heard = (struct tally){0};
+    arrived = heard = (struct call_counter){0};
     party->init = init_listening;
     for (int i = 0; i < HALVES; i++)
         clients[i] = call(party);
-    assert_true(tally_await(&arrived, HALVES)); /* each has a session */
+    assert_true(call_counter_await(&arrived, HALVES)); /* each has a session */
     host_turn(host, 2);
     ssl_before = test_openssl_bytes();
     weir_pool_read_stats(&before);
     for (int i = 0; i < HALVES; i++)
         throw(clients[i], hello, half, half);
-    assert_true(tally_await(&heard, HALVES));
+    assert_true(call_counter_await(&heard, HALVES));
     host_turn(host, 2);
     weir_pool_read_stats(&after);
     print_message("half a hello of %zu bytes: %lld bytes of buffers, %lld of OpenSSL's\n", half,

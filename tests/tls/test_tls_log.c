@@ -170,17 +170,17 @@ TEST_EACH_HOST(tls_log, mistakes_of_clients_are_below_the_default_level_and_limi
 
     secure_open(&secure);
     server = start_server(host, &secure);
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 3; i++)
         assert_true(make_mistake(server));
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
 
     weir_log_set_level(WEIR_LOG_INFO);
-    messages_catch();
+    log_capture_start();
     for (int i = 0; i < 30; i++)
         assert_true(make_mistake(server));
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
-    assert_int_equal(messages_count(WEIR_LOG_INFO), 10);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);
     stop_server(server);
     secure_close(&secure);
 }
@@ -196,7 +196,7 @@ TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
     secure_open(&secure);
     server = start_server(host, &secure);
     weir_log_set_level(WEIR_LOG_INFO);
-    messages_catch();
+    log_capture_start();
     client = connect_plainly(server);
     assert_int_equal(getsockname(client, (struct sockaddr *)&address.storage, &address.length), 0);
     weir_address_format(&address, local, sizeof(local));
@@ -206,10 +206,10 @@ TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
 
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     (void)snprintf(expected, sizeof(expected), " (%s -> ", local);
-    assert_messages_last_contains(expected);
+    assert_log_contains(expected);
     (void)snprintf(expected, sizeof(expected),
                    " -> %s): ", weir_address_format(&address, local, sizeof(local)));
-    assert_messages_last_contains(expected);
+    assert_log_contains(expected);
     stop_server(server);
     secure_close(&secure);
 }

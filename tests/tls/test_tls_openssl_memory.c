@@ -77,7 +77,7 @@ static void create_without_memory(create_fn *create, const struct kind *kind)
     bool has_failed = true;
 
     (void)pki(); /* made before anything fails */
-    messages_catch();
+    log_capture_start();
     for (unsigned n = 1; has_failed; n = next_after(n)) {
         weir_tls_context *context = NULL;
         int err;

@@ -27,7 +27,7 @@ TEST(tls_options, that_make_no_sense_are_the_reason)
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
 
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     pipeline = weir_embedded_pipeline(embedded);
     for (int i = 0; i < 3; i++) {
@@ -53,18 +53,20 @@ TEST(tls_options, that_make_no_sense_are_named)
         0);
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     pipeline = weir_embedded_pipeline(embedded);
-    assert_nonsense(weir_tls_add(pipeline, NULL), "there is no context");
-    assert_nonsense(
+    assert_options_rejected(weir_tls_add(pipeline, NULL), "there is no context");
+    assert_options_rejected(
         weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.handshake_timeout_ns = -2)),
         "handshake_timeout_ns is -2");
-    assert_nonsense(weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.close_timeout_ns = -3)),
-                    "close_timeout_ns is -3");
-    assert_nonsense(weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client)),
-                    "there is no `init`");
-    assert_nonsense(
+    assert_options_rejected(
+        weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.close_timeout_ns = -3)),
+        "close_timeout_ns is -3");
+    assert_options_rejected(
+        weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client)),
+        "there is no `init`");
+    assert_options_rejected(
         weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client, .init = init)),
         "there is no context of a server");
-    assert_nonsense(weir_tls_hello_add(pipeline, NULL), "there is no `on_hello`");
+    assert_options_rejected(weir_tls_hello_add(pipeline, NULL), "there is no `on_hello`");
     weir_embedded_release(embedded);
     weir_tls_context_release(client);
 }

@@ -9,7 +9,7 @@
 #include <weir/tls_context.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/tls/pki.h"
 #include "support/tls/tls_line.h"
@@ -294,7 +294,7 @@ static void close_before_a_slow_reader(struct line_end *writer, struct line_end 
     line_await_received(reader, 4 * MUCH);
     assert_heard(reader, "tls-closed inactive unregistered");
     assert_int_equal(line_result(closed), 0);
-    global_settle();
+    global_executor_stop();
 }
 
 #define SMALL WEIR_CHANNEL_OPTIONS(.receive_buffer = 32768, .send_buffer = 32768)
@@ -379,7 +379,7 @@ TEST_EACH_LINE(tls_socket, resets_the_connection_when_a_close_gives_up)
                          .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
                          .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192,
                                                         .close_send_timeout_ns = weir_ms(80))});
-    messages_catch();
+    log_capture_start();
     weir_channel_set_auto_read(line->server.channel, false);
     line->server.on_read = line_discard;
     last = line_promise(&line->client);
@@ -389,8 +389,8 @@ TEST_EACH_LINE(tls_socket, resets_the_connection_when_a_close_gives_up)
     weir_channel_close(line->client.channel, closed);
     assert_int_equal(line_result(last), -ETIMEDOUT);
     assert_int_equal(line_result(closed), -ETIMEDOUT);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains("the peer took none of the last ");
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains("the peer took none of the last ");
     weir_channel_set_auto_read(line->server.channel, true);
     line_await(&line->server, "inactive", 1);
     assert_int_equal(diary_count(&line->server.diary, "error(ECONNRESET)"), 1);

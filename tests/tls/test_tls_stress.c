@@ -15,7 +15,7 @@
 #include <weir/tls.h>
 #include <weir/tls_context.h>
 
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/tls/pki.h"
 #include "support/transport/connection.h"
@@ -47,10 +47,10 @@ struct storm {
     char address[64];
     _Atomic unsigned turn;    /* which way is the next one's */
     _Atomic unsigned choices; /* made in one way after the other, too */
-    struct tally opened;
-    struct tally closed;
-    struct tally talked; /* clients that were answered */
-    struct tally wrong;  /* connections that were not told once of the handshake */
+    struct call_counter opened;
+    struct call_counter closed;
+    struct call_counter talked; /* clients that were answered */
+    struct call_counter wrong;  /* connections that were not told once of the handshake */
 };
 
 /* ---- one connection ---- */
@@ -123,7 +123,7 @@ static void on_active(weir_ctx *ctx)
 {
     const struct one *one = one_of(ctx);
 
-    tally_add(&one->storm->opened);
+    call_counter_add(&one->storm->opened);
     switch (one->way) {
     case CLOSE_AT_ONCE:
         weir_channel_close(weir_ctx_channel(ctx), NULL);
@@ -154,7 +154,7 @@ static void on_shaken(weir_ctx *ctx)
     struct one *one = one_of(ctx);
 
     if (one->is_shaken)
-        tally_add(&one->storm->wrong);
+        call_counter_add(&one->storm->wrong);
     one->is_shaken = true;
     if (one->way == CLOSE_WHEN_SHAKEN)
         weir_channel_close(weir_ctx_channel(ctx), NULL);
@@ -185,7 +185,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir_write_and_flush(ctx, msg, NULL);
         return;
     }
-    tally_add(&one->storm->talked);
+    call_counter_add(&one->storm->talked);
     weir_msg_release(msg);
     weir_channel_close(weir_ctx_channel(ctx), NULL);
 }
@@ -195,8 +195,8 @@ static void on_inactive(weir_ctx *ctx)
     const struct one *one = one_of(ctx);
 
     if (!one->is_shaken)
-        tally_add(&one->storm->wrong);
-    tally_add(&one->storm->closed);
+        call_counter_add(&one->storm->wrong);
+    call_counter_add(&one->storm->closed);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
@@ -270,7 +270,7 @@ static void storm_begin(struct storm *storm, const struct backend *backend)
     weir_address address;
 
     *storm = (struct storm){0};
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_group_create(loops, &storm->servers), 0);
     assert_int_equal(weir_group_create(loops, &storm->clients), 0);
     storm->offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
@@ -308,9 +308,9 @@ static void blow(struct storm *storm, unsigned count)
     }
 }
 
-static unsigned calls(struct tally *tally)
+static unsigned calls(struct call_counter *counter)
 {
-    return atomic_load(&tally->calls);
+    return atomic_load(&counter->calls);
 }
 
 /* Loops first, as the handlers keep the group of their jobs. */
@@ -319,7 +319,7 @@ static void storm_end(struct storm *storm)
     end_group(storm->clients);
     end_group(storm->servers);
     end_group(storm->offload);
-    global_settle();
+    global_executor_stop();
     weir_channel_release(storm->server);
     weir_tls_context_release(storm->server_tls);
     weir_tls_context_release(storm->client_tls);
@@ -336,10 +336,11 @@ TEST_EACH_LOOP(tls_storm, passes)
     storm_begin(&storm, host->backend);
     for (unsigned i = 0; i < CONNECTIONS; i += 20) {
         blow(&storm, 20);
-        assert_true(tally_await(&storm.closed, i + 1)); /* a few at a time */
+        assert_true(call_counter_await(&storm.closed, i + 1)); /* a few at a time */
     }
-    assert_true(tally_await(&storm.opened, CONNECTIONS * 3 / 2)); /* of both sides together */
-    assert_true(tally_await(&storm.talked, 1));
+    assert_true(
+        call_counter_await(&storm.opened, CONNECTIONS * 3 / 2)); /* of both sides together */
+    assert_true(call_counter_await(&storm.talked, 1));
     storm_end(&storm);
 }
 
@@ -351,7 +352,7 @@ static void end_in_the_middle(const struct backend *backend, unsigned who)
 
     storm_begin(&storm, backend);
     blow(&storm, CONNECTIONS / 4);
-    assert_true(tally_await(&storm.opened, 10));
+    assert_true(call_counter_await(&storm.opened, 10));
     group = who == 0 ? storm.servers : who == 1 ? storm.clients : storm.offload;
     assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
     storm_end(&storm);

@@ -47,7 +47,7 @@ static const weir_handler echo = {
 };
 
 struct acceptor {
-    struct tally *accepted;
+    struct call_counter *accepted;
 };
 
 static int keep_pointer(void *state, const void *options)
@@ -62,7 +62,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 
     if (weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL) == 0)
         weir_channel_register(channel, weir_ctx_executor(ctx), NULL);
-    tally_add(((struct acceptor *)weir_ctx_state(ctx))->accepted);
+    call_counter_add(((struct acceptor *)weir_ctx_state(ctx))->accepted);
     weir_msg_release(msg);
 }
 
@@ -102,7 +102,8 @@ static weir_channel *adopt_echo(struct host *host, int descriptor)
     return channel;
 }
 
-static weir_channel *adopt_listener(struct host *host, int descriptor, struct tally *accepted)
+static weir_channel *adopt_listener(struct host *host, int descriptor,
+                                    struct call_counter *accepted)
 {
     weir_channel *channel = NULL;
 
@@ -190,7 +191,7 @@ TEST_EACH_LOOP(adopt, makes_servers_of_listeners_of_every_family)
 
     for (size_t i = 0; i < 2; i++) {
         struct address address;
-        struct tally accepted = {0};
+        struct call_counter accepted = {0};
         weir_channel *channel =
             adopt_listener(host, socket_listen(families[i], 16, &address), &accepted);
 
@@ -206,7 +207,7 @@ TEST_EACH_LOOP(adopt, makes_servers_of_listeners_of_every_family)
 TEST_EACH_LOOP(adopt, lets_two_accept_from_one_socket)
 {
     for (int other = 0; other < BACKEND_COUNT; other++) {
-        struct tally accepted[2] = {{0}, {0}};
+        struct call_counter accepted[2] = {{0}, {0}};
         struct address address;
         struct host second;
         weir_channel *channels[2];
@@ -251,7 +252,7 @@ static int wait_in_line(int listener, int stop)
 
 TEST_EACH_LOOP(adopt, hears_of_clients_for_whom_another_process_was_woken)
 {
-    struct tally accepted = {0};
+    struct call_counter accepted = {0};
     struct address address;
     weir__thread thread;
     int listener = socket_listen(AF_INET, 64, &address), stop = eventfd(0, EFD_CLOEXEC);
@@ -287,16 +288,16 @@ TEST(adopt, refuses_in_words_what_is_no_such_socket)
     int fresh = socket_new(AF_INET, SOCK_STREAM), lonely = socket_new(AF_INET, SOCK_DGRAM);
     weir_channel *channel = NULL;
 
-    messages_catch();
+    log_capture_start();
     refuse(-1, -EBADF, -EBADF);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     refuse(ends[0], -ENOTSOCK, -ENOTSOCK);
-    assert_true(messages_last_contains("it is no socket"));
+    assert_true(log_capture_last_contains("it is no socket"));
     refuse(fresh, -ENOTCONN, -EINVAL);
-    assert_true(messages_last_contains("does not listen"));
+    assert_true(log_capture_last_contains("does not listen"));
     refuse(lonely, -ENOTCONN, -EINVAL);
     assert_int_equal(weir_adopt(listener, NULL, &channel), -EINVAL);
-    assert_true(messages_last_contains("it listens"));
+    assert_true(log_capture_last_contains("it listens"));
     socket_pair(PAIR_TCP, pair);
     assert_int_equal(weir_adopt_server(pair[0], NULL, NULL, &channel), -EINVAL);
     assert_int_equal(weir_adopt(pair[0], WEIR_CHANNEL_OPTIONS(.backlog = -1), &channel), -EINVAL);
@@ -369,7 +370,7 @@ static int adopt_one(bool listens)
 
 TEST(adopt, survives_each_allocation_that_fails)
 {
-    messages_catch();
+    log_capture_start();
     for (int listens = 0; listens < 2; listens++) {
         bool failed = true;
 
@@ -391,7 +392,7 @@ TEST(adopt, survives_each_call_that_fails)
                                      FAULT_FCNTL,      FAULT_GETPEERNAME, FAULT_EVENTFD};
     size_t descriptors = descriptors_open();
 
-    messages_catch();
+    log_capture_start();
     faults_install();
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         for (const int *err = faults_errors(calls[i]); *err != 0; err++) {

@@ -139,12 +139,14 @@ TEST(embedded, runs_timers_only_when_time_passes)
 {
     weir_embedded *embedded = create(NULL);
     weir_executor *executor = weir_channel_executor(weir_embedded_channel(embedded));
-    struct letters letters = {0};
+    struct call_order letters = {0};
 
     assert_int_equal(
-        weir_schedule(executor, weir_ms(10), NULL, letters_task, letters_arg(&letters, 'b')), 0);
+        weir_schedule(executor, weir_ms(10), NULL, call_order_task, call_order_arg(&letters, 'b')),
+        0);
     assert_int_equal(
-        weir_schedule(executor, weir_ms(5), NULL, letters_task, letters_arg(&letters, 'a')), 0);
+        weir_schedule(executor, weir_ms(5), NULL, call_order_task, call_order_arg(&letters, 'a')),
+        0);
     weir_embedded_run(embedded);
     weir_embedded_advance(embedded, weir_ms(5) - 1);
     assert_string_equal(letters.text, "");
@@ -171,11 +173,11 @@ TEST(embedded, keeps_the_first_error_that_reaches_the_tail)
     weir_embedded *embedded =
         create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true)));
 
-    messages_catch();
+    log_capture_start();
     weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EPROTO, NULL);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -EDOM, NULL);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_int_equal(weir_embedded_take_error(embedded), -EPROTO);
     assert_int_equal(weir_embedded_take_error(embedded), 0);
     weir_embedded_release(embedded);
@@ -288,12 +290,12 @@ TEST(embedded, does_not_wait_longer_for_a_peer_that_takes_nothing)
     assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("123")), 0);
     assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("456")), 0);
     weir_channel_close(channel, NULL);
-    messages_catch();
+    log_capture_start();
     weir_embedded_advance(embedded, weir_seconds(30) - 1);
     assert_true(weir_channel_is_active(channel));
     weir_embedded_advance(embedded, 1);
     assert_false(weir_channel_is_active(channel));
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     weir_embedded_release(embedded);
 }
 
@@ -361,8 +363,8 @@ TEST(embedded, has_the_addresses_that_it_is_told)
     assert_int_equal(weir_channel_remote_address(weir_embedded_channel(embedded), &address), 0);
     assert_string_equal(weir_address_format(&address, text, sizeof(text)), "[2001:db8::1]:1234");
     weir_embedded_release(embedded);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "nowhere"), &embedded),
                      -EINVAL);
-    assert_messages_last_contains("it is no address");
+    assert_log_contains("it is no address");
 }

@@ -8,7 +8,7 @@
 #include <weir/pool.h>
 
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/transport/opaque_msg.h"
 #include "support/transport/pair.h"
@@ -165,10 +165,10 @@ TEST(inproc, waits_for_room_when_it_closes_but_not_for_ever)
     pair_send(&pair.client, "second", "second");
     pair_close_end(&pair.client);
     assert_diary(&pair.diary, "first=ok");
-    messages_catch();
+    log_capture_start();
     (void)stepper_advance(&pair.near, weir_seconds(30));
     assert_diary(&pair.diary, "second=ETIMEDOUT client.inactive");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
     assert_diary(&pair.diary, "server.read(first) server.error(ECONNRESET) server.inactive");
@@ -470,13 +470,13 @@ TEST(inproc, can_be_written_to_and_closed_though_its_executor_has_ended)
     (void)stepper_run(&pair.far);
     pair_send(&pair.client, "x", "w");
     pair_run(&pair);
-    global_settle();
+    global_executor_stop();
     pair_close_end(&pair.client);
-    global_settle();
+    global_executor_stop();
     assert_int_equal(diary_count(&pair.diary, "w="), 1);
     assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
     weir_channel_abort(pair.server.channel, NULL);
-    global_settle();
+    global_executor_stop();
     assert_int_equal(weir_channel_await_closed(pair.server.channel, PATIENCE_NS), 0);
     pair_close(&pair);
 }

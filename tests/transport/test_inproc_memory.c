@@ -174,7 +174,7 @@ static void open_trial(struct trial *new_trial)
     trial->near = stepper_open();
     trial->far = stepper_open();
     assert_int_equal(weir_address_parse("inproc:memory", &trial->address), 0);
-    messages_catch();
+    log_capture_start();
 }
 
 static void close_trial(void)

@@ -265,7 +265,7 @@ enum { CLOSES_WHEN_ACTIVE = 1, CLOSES_WHEN_READ = 2, ABORTS = 4 };
 
 static struct {
     _Atomic unsigned active, inactive, messages;
-    struct tally gone; /* both ends count */
+    struct call_counter gone; /* both ends count */
 } visits;
 
 static void leave(weir_ctx *ctx, unsigned plan)
@@ -304,7 +304,7 @@ static void visit_inactive(weir_ctx *ctx)
 {
     (void)ctx;
     atomic_fetch_add(&visits.inactive, 1);
-    tally_add(&visits.gone);
+    call_counter_add(&visits.gone);
 }
 
 /* An accepted channel chooses for itself; one of the two must close, so it does if it reads. */
@@ -332,18 +332,18 @@ static void come_and_go(const weir_group_options *near, const weir_group_options
     unsigned plan;
 
     visits.active = visits.inactive = visits.messages = 0;
-    visits.gone = (struct tally){0};
+    visits.gone = (struct call_counter){0};
     open_stage(&here, near, far);
     open_listener(NULL);
     for (unsigned i = 0; i < VISITS; i++) {
         if (i >= VISITORS_AT_A_TIME)
-            assert_true(tally_await(&visits.gone, 2 * (i - VISITORS_AT_A_TIME)));
+            assert_true(call_counter_await(&visits.gone, 2 * (i - VISITORS_AT_A_TIME)));
         plan = i % 8;
         caller = make_caller(NULL, &visitor, &plan);
         weir_channel_connect(caller, &here.address, NULL, NULL);
         weir_channel_release(caller);
     }
-    assert_true(tally_await(&visits.gone, 2 * VISITS));
+    assert_true(call_counter_await(&visits.gone, 2 * VISITS));
     assert_int_equal(visits.active, 2 * VISITS);
     assert_int_equal(visits.inactive, 2 * VISITS);
     close_listener();
@@ -424,7 +424,7 @@ TEST(inproc_threads, who_calls_while_a_listener_comes_and_goes_is_accepted_or_re
 static struct {
     unsigned sent, next;
     bool is_wrong;
-    struct tally all;
+    struct call_counter all;
 } numbers;
 
 static void send_numbers(weir_ctx *ctx)
@@ -457,7 +457,7 @@ static void check_numbers(weir_ctx *ctx, weir_msg *msg)
     }
     weir_msg_release(msg);
     if (numbers.next == NUMBERS)
-        tally_add(&numbers.all);
+        call_counter_add(&numbers.all);
 }
 
 static const weir_handler counter_in = {.name = "counter", .read = check_numbers};

@@ -55,7 +55,7 @@ static struct {
     weir_address address;
     weir_channel *listener;
     weir_channel *accepted; /* by the listener's loop, taken by the test when that has told */
-    struct tally accepts;
+    struct call_counter accepts;
 
     struct {
         weir__mutex lock;
@@ -231,7 +231,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     must(weir_pipeline_add_last(weir_channel_pipeline(channel), &sink, NULL));
     weir_group_register(storm.loops, channel, NULL);
     storm.accepted = channel;
-    tally_add(&storm.accepts);
+    call_counter_add(&storm.accepts);
 }
 
 static const weir_handler acceptor = {.name = "acceptor", .read = on_accepted};
@@ -476,7 +476,7 @@ static void connect_pair(unsigned pair)
     weir_group_register(storm.loops, channel, NULL);
     weir_channel_connect(channel, &storm.address, NULL, done);
     await(done);
-    assert_true(tally_await(&storm.accepts, before + 1));
+    assert_true(call_counter_await(&storm.accepts, before + 1));
     hang_up(2 * pair, channel);
     hang_up(2 * pair + 1, storm.accepted);
 }
@@ -486,7 +486,7 @@ static void open_storm(const struct kind *kind, const weir_group_options *loops)
     weir_promise *done = new_promise();
 
     memset(&storm, 0, sizeof(storm));
-    messages_catch();
+    log_capture_start();
     storm.kind = kind;
     storm.loops = make_loops(loops);
     storm.others = make_loops(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));

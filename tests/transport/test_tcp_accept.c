@@ -188,13 +188,13 @@ TEST_EACH_LINE(tcp, accepts_nobody_before_it_is_asked_to)
     host_turn(&line->far, 3);
     assert_int_equal(atomic_load(&line->accepted.calls), 0);
     weir_channel_request_read(line->listener);
-    assert_true(tally_await(&line->accepted, 1));
+    assert_true(call_counter_await(&line->accepted, 1));
     host_turn(&line->far, 3);
     assert_int_equal(atomic_load(&line->accepted.calls), 1);
     weir_channel_request_read(line->listener);
-    assert_true(tally_await(&line->accepted, 2));
+    assert_true(call_counter_await(&line->accepted, 2));
     weir_channel_set_auto_read(line->listener, true);
-    assert_true(tally_await(&line->accepted, 3));
+    assert_true(call_counter_await(&line->accepted, 3));
     leave(clients, 3);
 }
 
@@ -205,14 +205,14 @@ TEST_EACH_LINE(tcp, stops_accepting_and_goes_on)
 
     line_prepare(line, NULL);
     come_in(line, clients, 1);
-    assert_true(tally_await(&line->accepted, 1));
+    assert_true(call_counter_await(&line->accepted, 1));
     weir_channel_set_auto_read(line->listener, false);
     host_turn(&line->far, 2);
     come_in(line, clients + 1, 3);
     host_turn(&line->far, 3);
     assert_int_equal(atomic_load(&line->accepted.calls), 1);
     weir_channel_set_auto_read(line->listener, true);
-    assert_true(tally_await(&line->accepted, 4));
+    assert_true(call_counter_await(&line->accepted, 4));
     leave(clients, 4);
 }
 
@@ -223,7 +223,7 @@ TEST_EACH_LINE(tcp, accepts_on_another_loop_when_its_listener_moves)
 
     line_prepare(line, NULL);
     come_in(line, clients, 1);
-    assert_true(tally_await(&line->accepted, 1));
+    assert_true(call_counter_await(&line->accepted, 1));
     promise = line_promise(&line->server);
     weir_channel_deregister(line->listener, promise);
     assert_int_equal(line_result(promise), 0);
@@ -231,7 +231,7 @@ TEST_EACH_LINE(tcp, accepts_on_another_loop_when_its_listener_moves)
     promise = line_promise(&line->server);
     weir_group_register(line->near.group, line->listener, promise);
     assert_int_equal(line_result(promise), 0);
-    assert_true(tally_await(&line->accepted, 2));
+    assert_true(call_counter_await(&line->accepted, 2));
     leave(clients, 2);
 }
 
@@ -282,7 +282,7 @@ static void run_out_of_descriptors(void)
     host_turn(&line.far, 1);   /* or the next would be turned away with it */
     descriptors_limit(before); /* after a pause it begins again */
     (void)connect(late, weir_address_sockaddr(&line.address), line.address.length);
-    assert_true(tally_await(&line.accepted, 1));
+    assert_true(call_counter_await(&line.accepted, 1));
     line_close(&line);
     host_close(&line.far);
 }

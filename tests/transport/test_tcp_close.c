@@ -68,15 +68,15 @@ TEST_EACH_PAIR(tcp_close, that_gives_up_resets_the_connection)
     char remote[WEIR_ADDRESS_TEXT_SIZE];
 
     open_stuck(line);
-    messages_catch();
+    log_capture_start();
     last = write_much(&line->client);
     closed = line_promise(&line->client);
     weir_channel_close(line->client.channel, closed);
     assert_gave_up(last);
     assert_gave_up(closed);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
-    assert_messages_last_contains("the peer took none of the last ");
-    assert_messages_last_contains(weir_address_format(&line->address, remote, sizeof(remote)));
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
+    assert_log_contains("the peer took none of the last ");
+    assert_log_contains(weir_address_format(&line->address, remote, sizeof(remote)));
     assert_reset(line);
     assert_true(line->server.received < (uint64_t)MESSAGE * MESSAGES);
 }
@@ -89,24 +89,24 @@ TEST_EACH_LINE(tcp_close, resets_what_the_peer_has_not_acknowledged)
     if (line_is_unix())
         return; /* what is sent is the peer's already */
     open_stuck(line);
-    messages_catch();
+    log_capture_start();
     last = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, sized_msg(100000), last);
     assert_int_equal(line_result(last), 0);
     closed = line_promise(&line->client);
     weir_channel_close(line->client.channel, closed);
     assert_gave_up(closed);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_reset(line);
 }
 
 TEST_EACH_LINE(tcp_close, does_not_report_a_peer_that_only_does_not_end_its_stream)
 {
     open_stuck(line);
-    messages_catch();
+    log_capture_start();
     line_say(&line->client, "all of it");
     assert_int_equal(line_do(&line->client, weir_channel_close), 0);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     weir_channel_set_auto_read(line->server.channel, true);
     assert_heard(&line->server, "read(all of it) inactive unregistered");
 }
@@ -116,7 +116,7 @@ TEST_EACH_LINE(tcp_close, gives_up_after_a_half_closure)
     weir_promise *last, *shut, *closed;
 
     open_stuck(line);
-    messages_catch();
+    log_capture_start();
     last = write_much(&line->client);
     shut = line_promise(&line->client);
     weir_channel_shutdown_output(line->client.channel, shut);
@@ -144,7 +144,7 @@ TEST_EACH_LINE(tcp_close, resets_when_the_shutdown_of_the_group_loses_data)
     weir_promise *last;
 
     open_stuck(line);
-    messages_catch();
+    log_capture_start();
     last = write_much(&line->client);
     assert_int_equal(weir_group_shutdown(line->near.group, 0, weir_ms(1)), 0);
     assert_int_equal(weir_promise_await(last, PATIENCE_NS), 0);

@@ -119,7 +119,7 @@ static ssize_t send_rights(int client, const void *bytes, size_t length)
 static void on_registered(weir_promise *promise, void *site)
 {
     if (weir_promise_result(promise) < 0)
-        tally_add(&((struct site *)site)->errors);
+        call_counter_add(&((struct site *)site)->errors);
 }
 
 /* What this cannot do for want of memory is an error that it has heard itself. */
@@ -137,7 +137,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     if (err == 0)
         weir_group_register(site->group, channel, promise);
     else
-        tally_add(&site->errors);
+        call_counter_add(&site->errors);
     weir_promise_release(promise);
     weir_msg_release(msg);
 }
@@ -274,7 +274,7 @@ static void serve(struct site *site)
     }
     if (!served && !is_broken(site))
         sweep_complain(site->sweep, "a client is turned away for no reason");
-    if (!served && !tally_await(&site->errors, 1))
+    if (!served && !call_counter_await(&site->errors, 1))
         sweep_complain(site->sweep, "a client is turned away, and no handler has heard of it");
     sweep_end_trouble(site->sweep);
     if (!weir_channel_is_open(site->channel) || visit(site) != SERVED)

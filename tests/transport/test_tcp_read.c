@@ -80,7 +80,7 @@ TEST_EACH_PAIR(tcp, reads_nothing_before_it_is_asked_to)
     assert_heard(&line->server, "");
     weir_channel_request_read(line->server.channel);
     assert_heard(&line->server, "read(x)");
-    assert_true(tally_await(&line->server.completes, 1));
+    assert_true(call_counter_await(&line->server.completes, 1));
     host_turn(&line->far, 2);
     assert_int_equal(atomic_load(&line->server.completes.calls), 1);
 }
@@ -114,7 +114,7 @@ static void note_reads(weir_ctx *ctx)
 
     diary_write(&end->diary, "%zu", (size_t)(uintptr_t)end->user_data);
     end->user_data = NULL;
-    tally_add(&end->notes);
+    call_counter_add(&end->notes);
 }
 
 /* A ring that has the memory decides itself how much comes at a time: only the number of reads is

@@ -133,7 +133,7 @@ TEST_EACH_LINE(tcp_stats, count_a_reset)
     line_prepare(line, NULL);
     stats = stats_from_now("tcp");
     client = call(&line->address);
-    assert_true(tally_await(&line->accepted, 1));
+    assert_true(call_counter_await(&line->accepted, 1));
     line_await(&line->server, "active", 1);
     socket_reset(client);
     assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
@@ -151,7 +151,7 @@ TEST_EACH_LINE(tcp_stats, count_a_broken_pipe)
         line, &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
     stats = stats_from_now("tcp");
     client = call(&line->address);
-    assert_true(tally_await(&line->accepted, 1));
+    assert_true(call_counter_await(&line->accepted, 1));
     line_await(&line->server, "active", 1);
     assert_int_equal(close(client), 0);
     while (weir_channel_is_open(line->server.channel))

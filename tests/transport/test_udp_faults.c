@@ -18,7 +18,7 @@
 #include <weir/transport.h>
 
 #include "base/memory.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/loop/faults.h"
 #include "support/loop/sockets.h"
@@ -165,7 +165,7 @@ static void serve(struct site *site)
     if (!is_served(site)) {
         if (weir_channel_is_open(site->channel))
             sweep_complain(site->sweep, "a client is not answered");
-        if (!tally_await(&site->errors, 1))
+        if (!call_counter_await(&site->errors, 1))
             sweep_complain(site->sweep, "the server is closed, and no handler has heard why");
     }
     sweep_end_trouble(site->sweep);
@@ -247,7 +247,7 @@ TEST_EACH_HOST(udp, makes_segments_itself_if_the_system_does_not)
     refuse_segments(&other, EINVAL);
     refuse_segments(&other, EMSGSIZE);
     host_close(&other);
-    global_settle(); /* it may hold the loop, and close what it had */
+    global_executor_stop(); /* it may hold the loop, and close what it had */
     faults_remove();
 }
 
@@ -288,6 +288,6 @@ TEST(udp, fails_to_connect_if_its_loop_loses_the_socket)
     mailbox_close(&call.box);
     mailbox_close(&there);
     host_close(&host);
-    global_settle();
+    global_executor_stop();
     faults_remove();
 }

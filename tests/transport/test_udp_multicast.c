@@ -224,7 +224,7 @@ TEST_EACH_HOST(udp, joins_a_group_on_its_loop)
     struct party party;
 
     party_open(&party, host, &four);
-    errand_on(weir_channel_executor(party.guest.channel), join_on_the_loop, &party);
+    run_on_executor(weir_channel_executor(party.guest.channel), join_on_the_loop, &party);
     say_and_whisper(&party);
     assert_mail(&party.guest, "read(all) read(you)");
     party_close(&party);

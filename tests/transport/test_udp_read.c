@@ -162,7 +162,7 @@ TEST_EACH_HOST(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
     weir_channel_set_auto_read(couple.here.channel, true);
     assert_mail(&couple.here, "read(0) read(1) read(2) read(3) read(4) read(5) read(6) read(7) "
                               "read(8) read(9)");
-    assert_true(tally_await(&couple.here.completes, 3));
+    assert_true(call_counter_await(&couple.here.completes, 3));
     couple_close(&couple);
 }
 
@@ -189,7 +189,7 @@ TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
 {
     struct couple couple;
 
-    messages_catch();
+    log_capture_start();
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
     assert_int_equal(mailbox_post(&couple.there, "1234", &couple.here.address), 0);
     assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
@@ -204,7 +204,7 @@ TEST_EACH_HOST(udp, reads_on_for_a_request_if_a_datagram_was_too_long)
 {
     struct couple couple;
 
-    messages_catch();
+    log_capture_start();
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4, .read_on_demand = true));
     assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
     weir_channel_request_read(couple.here.channel);
@@ -355,13 +355,13 @@ TEST_EACH_HOST(udp, hears_that_nobody_is_there_and_stays_open)
     struct mailbox here, there;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    messages_catch();
+    log_capture_start();
     mailbox_make(&here, host, NULL);
     assert_int_equal(mailbox_connect(&here, &nobody), 0);
     assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
     assert_mail(&here, "active error(ECONNREFUSED)");
     assert_true(weir_channel_is_active(here.channel));
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 0);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     mailbox_make(&there, host, NULL);
     assert_int_equal(mailbox_bind(&there, weir_address_format(&nobody, address, sizeof(address))),
                      0);
@@ -378,7 +378,7 @@ TEST_EACH_HOST(udp, hears_of_an_error_also_when_it_reads_on_demand)
     weir_address nobody = deserted(host);
     struct mailbox here;
 
-    messages_catch();
+    log_capture_start();
     mailbox_make(&here, host, ON_DEMAND);
     assert_int_equal(mailbox_connect(&here, &nobody), 0);
     assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
@@ -402,13 +402,13 @@ TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
 {
     struct couple couple;
 
-    messages_catch();
+    log_capture_start();
     couple_open(&couple, host, NULL);
     couple.here.on_read = complain_of_questions;
     for (int i = 0; i < 3; i++)
         assert_int_equal(mailbox_post(&couple.there, "?", &couple.here.address), 0);
     assert_int_equal(mailbox_post(&couple.there, "!", &couple.here.address), 0);
     assert_mail(&couple.here, "answer");
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1); /* anybody could fill the log */
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1); /* anybody could fill the log */
     couple_close(&couple);
 }

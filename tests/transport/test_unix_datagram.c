@@ -104,7 +104,7 @@ static void check_patience(struct mailbox *here, struct mailbox *there,
     assert_int_equal(weir_promise_await(last, weir_ms(20)), -ETIMEDOUT);
     weir_channel_set_auto_read(there->channel, true);
     assert_int_equal(mailbox_result(last), 0);
-    assert_true(tally_await(&there->notes, MANY + 1)); /* and it is active */
+    assert_true(call_counter_await(&there->notes, MANY + 1)); /* and it is active */
 }
 
 TEST_EACH_HOST(unix_datagram, wait_for_a_peer_that_does_not_read)
@@ -214,10 +214,10 @@ TEST_EACH_HOST(unix_datagram, that_wait_do_not_keep_their_channel_from_closing)
     for (int i = 1; i < MANY; i++)
         weir_channel_write(here.channel, letter("x", &there.address), NULL);
     weir_channel_write_and_flush(here.channel, letter("x", &there.address), last);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(mailbox_do(&here, weir_channel_close), -ETIMEDOUT);
     assert_int_equal(mailbox_result(last), -ETIMEDOUT);
-    assert_int_equal(messages_count(WEIR_LOG_WARN), 1);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     mailbox_close(&here);
     mailbox_close(&there);
 }

@@ -213,9 +213,9 @@ TEST_EACH_LOOP(socket_file, is_left_alone_if_it_is_no_socket)
     int file = open(place.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 
     close(file);
-    messages_catch();
+    log_capture_start();
     assert_int_equal(bind_to(host, listener, &place), -EEXIST);
-    assert_true(messages_last_contains("is no socket"));
+    assert_true(log_capture_last_contains("is no socket"));
     end(listener);
     assert_true(exists(place.path));
     unlink(place.path);

@@ -29,7 +29,7 @@ struct rig {
 
 /* What was pushed; on the loop until `pushes` has counted it. */
 struct ear {
-    struct tally pushes;
+    struct call_counter pushes;
     char last[256];
 };
 
@@ -39,7 +39,7 @@ static void on_push(weir_channel *channel, weir_resp *push, void *user_data)
 
     (void)channel;
     resp_words(weir_resp_msg(push), ear->last, sizeof(ear->last));
-    tally_add(&ear->pushes);
+    call_counter_add(&ear->pushes);
 }
 
 static int init(weir_channel *channel, void *user_data)
@@ -278,12 +278,12 @@ static void subscribe_in(const char *version, const char *message, const char *p
     assert_answer(version[0] == '2' ? "*($subscribe $b :2)" : ">($subscribe $b :2)", rig.channel,
                   "SUBSCRIBE", "a", "b");
     assert_answer(":1", publisher, "PUBLISH", "b", "hi");
-    assert_true(tally_await(&ear.pushes, 1));
+    assert_true(call_counter_await(&ear.pushes, 1));
     assert_string_equal(ear.last, message);
     assert_answer(version[0] == '2' ? "*($psubscribe $c* :3)" : ">($psubscribe $c* :3)",
                   rig.channel, "PSUBSCRIBE", "c*");
     assert_answer(":1", publisher, "PUBLISH", "cat", "meow");
-    assert_true(tally_await(&ear.pushes, 2));
+    assert_true(call_counter_await(&ear.pushes, 2));
     assert_string_equal(ear.last, pmessage);
     assert_answer(version[0] == '2' ? "*($pong $)" : "+PONG", rig.channel, "PING");
     assert_answer(version[0] == '2' ? "*($punsubscribe $c* :2)" : ">($punsubscribe $c* :2)",

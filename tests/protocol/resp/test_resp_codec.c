@@ -611,12 +611,12 @@ TEST(resp_codec, refuses_options_that_make_no_sense)
     weir_embedded *embedded = open_with(NULL);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
 
-    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.version = 1)),
-                    "resp -: options make no sense: version is 1");
-    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_depth = 2000)),
-                    "max_depth is 2000");
-    assert_nonsense(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
-                    "max_bytes is");
+    assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.version = 1)),
+                            "resp -: options make no sense: version is 1");
+    assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_depth = 2000)),
+                            "max_depth is 2000");
+    assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
+                            "max_bytes is");
     weir_embedded_release(embedded);
 }
 

@@ -29,13 +29,13 @@ static void on_active(weir_ctx *ctx)
 
     if (number < SERVICE_CHILDREN_MAX)
         service->loops[number] = weir_ctx_executor(ctx);
-    tally_add(&service->opened);
+    call_counter_add(&service->opened);
     weir_fire_active(ctx);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    tally_add(&service_of(ctx)->closed);
+    call_counter_add(&service_of(ctx)->closed);
     weir_fire_inactive(ctx);
 }
 
@@ -51,7 +51,7 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_draining(weir_ctx *ctx)
 {
-    tally_add(&service_of(ctx)->drained);
+    call_counter_add(&service_of(ctx)->drained);
 }
 
 static const weir_handler echo = {

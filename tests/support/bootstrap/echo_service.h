@@ -17,13 +17,13 @@
 #define SERVICE_CHILDREN_MAX 64
 
 struct service {
-    struct tally opened; /* connections */
-    struct tally closed;
+    struct call_counter opened; /* connections */
+    struct call_counter closed;
     _Atomic uint32_t placed;
     weir_executor *loops[SERVICE_CHILDREN_MAX]; /* where each of them lives, in any order */
     _Atomic int init_err;                       /* what the initialiser says */
     bool drains_itself; /* its handler has `draining`, and does not close by that */
-    struct tally drained;
+    struct call_counter drained;
 };
 
 /* Starts it; what the options do not say is an address of the loopback interface, any port, and

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 
 void diary_open(struct diary *diary)
 {
@@ -20,7 +20,7 @@ void diary_open(struct diary *diary)
  * write. */
 void diary_close(struct diary *diary)
 {
-    global_settle();
+    global_executor_stop();
     weir__mutex_deinit(&diary->lock);
 }
 

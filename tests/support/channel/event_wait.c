@@ -4,14 +4,14 @@
  */
 #include "support/channel/event_wait.h"
 
-void notes_await(struct diary *diary, struct tally *notes, const char *word, unsigned count)
+void notes_await(struct diary *diary, struct call_counter *notes, const char *word, unsigned count)
 {
     for (;;) {
         uint32_t calls = atomic_load(&notes->calls);
 
         if (diary_count(diary, word) >= count)
             return;
-        if (!tally_await(notes, calls + 1))
+        if (!call_counter_await(notes, calls + 1))
             fail_msg("waiting for %s, heard: %s", word, diary->text);
     }
 }
@@ -25,7 +25,8 @@ static unsigned count_words(const char *words)
     return count;
 }
 
-const char *notes_heard(struct diary *diary, struct tally *notes, const char *words, char *said)
+const char *notes_heard(struct diary *diary, struct call_counter *notes, const char *words,
+                        char *said)
 {
     notes_await(diary, notes, "", count_words(words));
     diary_take(diary, said);

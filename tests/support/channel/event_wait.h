@@ -10,10 +10,11 @@
 #include "support/executor/call_counter.h"
 
 /* Waits until `count` words begin with this one; fails the test if that takes too long. */
-void notes_await(struct diary *diary, struct tally *notes, const char *word, unsigned count);
+void notes_await(struct diary *diary, struct call_counter *notes, const char *word, unsigned count);
 
 /* Waits until there are as many words as these, copies them to `said` (DIARY_SIZE), which is
  * returned, and forgets them. */
-const char *notes_heard(struct diary *diary, struct tally *notes, const char *words, char *said);
+const char *notes_heard(struct diary *diary, struct call_counter *notes, const char *words,
+                        char *said);
 
 #endif

@@ -4,14 +4,14 @@
  */
 #include "support/executor/busy_task.h"
 
-void treadmill_task(void *arg, int status)
+void busy_task_run(void *arg, int status)
 {
-    struct treadmill *treadmill = arg;
-    bool stop = atomic_load(&treadmill->stop);
-    int err = stop ? 0 : weir_execute(treadmill->executor, treadmill_task, treadmill);
+    struct busy_task *busy = arg;
+    bool stop = atomic_load(&busy->stop);
+    int err = stop ? 0 : weir_execute(busy->executor, busy_task_run, busy);
 
     if (stop || err < 0) {
-        treadmill->refusal = err;
-        tally_task(&treadmill->stopped, status);
+        busy->refusal = err;
+        call_counter_task(&busy->stopped, status);
     }
 }

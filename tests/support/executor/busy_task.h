@@ -2,10 +2,10 @@
 /*
  * A task that submits itself again, so that its executor's queue is never empty.
  *
- *     struct treadmill treadmill = {.executor = executor};
- *     weir_execute(executor, treadmill_task, &treadmill);
+ *     struct busy_task busy = {.executor = executor};
+ *     weir_execute(executor, busy_task_run, &busy);
  *     ...
- *     assert_true(tally_await(&treadmill.stopped, 1));
+ *     assert_true(call_counter_await(&busy.stopped, 1));
  */
 #ifndef WEIR_TEST_BUSY_TASK_H
 #define WEIR_TEST_BUSY_TASK_H
@@ -14,13 +14,13 @@
 
 #include "support/executor/call_counter.h"
 
-struct treadmill {
+struct busy_task {
     weir_executor *executor;
     _Atomic bool stop;
     int refusal; /* the error that has stopped it, or 0 */
-    struct tally stopped;
+    struct call_counter stopped;
 };
 
-void treadmill_task(void *arg, int status);
+void busy_task_run(void *arg, int status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tally is its own futex. The wake-up does not touch the tally, which may be gone by then.
+ * A counter is its own futex. The wake-up does not touch the counter, which may be gone by then.
  */
 #include "support/executor/call_counter.h"
 
@@ -10,41 +10,41 @@
 #include "os/futex.h"
 #include "support/patience.h"
 
-void tally_task(void *arg, int status)
+void call_counter_task(void *arg, int status)
 {
-    struct tally *tally = arg;
+    struct call_counter *counter = arg;
 
-    atomic_fetch_add(status == 0 ? &tally->run : &tally->cancelled, 1);
-    atomic_fetch_add(&tally->calls, 1);
-    weir__futex_wake(&tally->calls, INT32_MAX);
+    atomic_fetch_add(status == 0 ? &counter->run : &counter->cancelled, 1);
+    atomic_fetch_add(&counter->calls, 1);
+    weir__futex_wake(&counter->calls, INT32_MAX);
 }
 
-int tally_call(void *arg, int status, void **ret_value)
+int call_counter_work(void *arg, int status, void **ret_value)
 {
     (void)ret_value;
-    tally_task(arg, status);
+    call_counter_task(arg, status);
     return 0;
 }
 
-void tally_add(struct tally *tally)
+void call_counter_add(struct call_counter *counter)
 {
-    tally_task(tally, 0);
+    call_counter_task(counter, 0);
 }
 
-bool tally_await(struct tally *tally, uint32_t calls)
+bool call_counter_await(struct call_counter *counter, uint32_t calls)
 {
-    return tally_await_for(tally, calls, PATIENCE_NS);
+    return call_counter_await_for(counter, calls, PATIENCE_NS);
 }
 
-bool tally_await_for(struct tally *tally, uint32_t calls, int64_t time_ns)
+bool call_counter_await_for(struct call_counter *counter, uint32_t calls, int64_t time_ns)
 {
     int64_t deadline_ns = weir__monotonic_now() + time_ns;
     uint32_t seen;
 
-    while ((seen = atomic_load(&tally->calls)) < calls) {
+    while ((seen = atomic_load(&counter->calls)) < calls) {
         if (weir__monotonic_now() >= deadline_ns)
             return false;
-        weir__futex_wait(&tally->calls, seen, deadline_ns);
+        weir__futex_wait(&counter->calls, seen, deadline_ns);
     }
     return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tally is counted after the letter is there, so who awaited it reads all that was written.
+ * The counter is counted after the letter is there, so who awaited it reads all that was written.
  */
 #include "support/executor/call_order.h"
 
 #include <ctype.h>
 #include <string.h>
 
-void *letters_arg(struct letters *letters, char letter)
+void *call_order_arg(struct call_order *letters, char letter)
 {
     struct letter *arg = &letters->args[letter - 'a'];
 
@@ -16,29 +16,29 @@ void *letters_arg(struct letters *letters, char letter)
     return arg;
 }
 
-void letters_write(struct letters *letters, char letter)
+void call_order_write(struct call_order *letters, char letter)
 {
     size_t length = strlen(letters->text);
 
-    if (length < LETTERS_MAX)
+    if (length < CALL_ORDER_MAX)
         letters->text[length] = letter;
-    tally_add(&letters->written);
+    call_counter_add(&letters->written);
 }
 
-void letters_task(void *arg, int status)
+void call_order_task(void *arg, int status)
 {
     struct letter *letter = arg;
 
-    letters_write(letter->letters,
-                  status == 0 ? letter->letter : (char)toupper((unsigned char)letter->letter));
+    call_order_write(letter->letters,
+                     status == 0 ? letter->letter : (char)toupper((unsigned char)letter->letter));
 }
 
-bool letters_await(struct letters *letters, uint32_t count)
+bool call_order_await(struct call_order *letters, uint32_t count)
 {
-    return tally_await(&letters->written, count);
+    return call_counter_await(&letters->written, count);
 }
 
-int letters_execute(struct letters *letters, weir_executor *executor, char letter)
+int call_order_execute(struct call_order *letters, weir_executor *executor, char letter)
 {
-    return weir_execute(executor, letters_task, letters_arg(letters, letter));
+    return weir_execute(executor, call_order_task, call_order_arg(letters, letter));
 }

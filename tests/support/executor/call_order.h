@@ -3,9 +3,9 @@
  * Tasks that write a letter each, to see in which order they were called: 'a' if run, 'A' if
  * cancelled. All zero is nothing written.
  *
- *     struct letters letters = {0};
- *     weir_execute(executor, letters_task, letters_arg(&letters, 'a'));
- *     assert_true(letters_await(&letters, 1));
+ *     struct call_order letters = {0};
+ *     weir_execute(executor, call_order_task, call_order_arg(&letters, 'a'));
+ *     assert_true(call_order_await(&letters, 1));
  *     assert_string_equal(letters.text, "a");
  *
  * Tasks that may run at the same time do not share one.
@@ -17,28 +17,28 @@
 
 #include "support/executor/call_counter.h"
 
-#define LETTERS_MAX 63
+#define CALL_ORDER_MAX 63
 
-struct letters {
-    char text[LETTERS_MAX + 1];
-    struct tally written;
+struct call_order {
+    char text[CALL_ORDER_MAX + 1];
+    struct call_counter written;
     struct letter {
-        struct letters *letters;
+        struct call_order *letters;
         char letter;
     } args[26];
 };
 
 /* The arg of the task that writes this letter, one of a to z. */
-void *letters_arg(struct letters *letters, char letter);
+void *call_order_arg(struct call_order *letters, char letter);
 
 /* A task function; and what submits it. */
-void letters_task(void *arg, int status);
-int letters_execute(struct letters *letters, weir_executor *executor, char letter);
+void call_order_task(void *arg, int status);
+int call_order_execute(struct call_order *letters, weir_executor *executor, char letter);
 
 /* Writes from within a task of the test's own. */
-void letters_write(struct letters *letters, char letter);
+void call_order_write(struct call_order *letters, char letter);
 
 /* Waits until so many are written; false if that takes longer than 10 s. */
-bool letters_await(struct letters *letters, uint32_t count);
+bool call_order_await(struct call_order *letters, uint32_t count);
 
 #endif

@@ -4,20 +4,20 @@
  */
 #include "support/executor/counted_executor.h"
 
-weir__executor_type doomed_type;
+weir__executor_type counted_executor_type;
 
-static struct tally destroyed;
+static struct call_counter destroyed;
 
 static void on_destroy(weir_executor *executor)
 {
     (void)executor;
-    tally_add(&destroyed);
+    call_counter_add(&destroyed);
 }
 
-struct tally *doomed_open(void)
+struct call_counter *counted_executor_open(void)
 {
-    doomed_type = weir__plain_type;
-    doomed_type.destroy = on_destroy;
+    counted_executor_type = weir__plain_type;
+    counted_executor_type.destroy = on_destroy;
     atomic_store(&destroyed.calls, 0);
     return &destroyed;
 }

@@ -10,19 +10,19 @@ void gate_task(void *arg, int status)
 {
     struct gate *gate = arg;
 
-    tally_task(&gate->arrivals, status);
+    call_counter_task(&gate->arrivals, status);
     if (status == 0)
-        (void)tally_await(&gate->opened, 1);
+        (void)call_counter_await(&gate->opened, 1);
 }
 
 bool gate_await_arrivals(struct gate *gate, uint32_t count)
 {
-    return tally_await(&gate->arrivals, count);
+    return call_counter_await(&gate->arrivals, count);
 }
 
 void gate_open(struct gate *gate)
 {
-    tally_add(&gate->opened);
+    call_counter_add(&gate->opened);
 }
 
 void gate_hold(struct gate *gate, weir_executor *executor)

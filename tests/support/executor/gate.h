@@ -17,8 +17,8 @@
 #include "support/executor/call_counter.h"
 
 struct gate {
-    struct tally arrivals;
-    struct tally opened;
+    struct call_counter arrivals;
+    struct call_counter opened;
 };
 
 /* A task function; its arg is the gate. A cancelled one does not wait. Nobody waits over 10 s. */

@@ -11,12 +11,12 @@ __attribute__((constructor)) static void be_patient(void)
     as_ever_ns = atomic_exchange(&weir__shutdown_grace_ns, PATIENCE_NS);
 }
 
-void grace_begin_as_ever(void)
+void grace_use_default(void)
 {
     atomic_store(&weir__shutdown_grace_ns, as_ever_ns);
 }
 
-void grace_end_as_ever(void)
+void grace_use_long(void)
 {
     atomic_store(&weir__shutdown_grace_ns, PATIENCE_NS);
 }

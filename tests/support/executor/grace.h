@@ -7,7 +7,7 @@
 #define WEIR_TEST_GRACE_H
 
 /* From now on a late thread is given up as soon as in a user's program; and with patience again. */
-void grace_begin_as_ever(void);
-void grace_end_as_ever(void);
+void grace_use_default(void);
+void grace_use_long(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/executor/group.h"
 
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/test.h"
 
 weir_group *make_group(const weir_group_options *options)

@@ -24,7 +24,7 @@ static void on_message(void *user_data, enum weir_log_level level, const char *s
     weir__mutex_unlock(&lock);
 }
 
-void messages_catch(void)
+void log_capture_start(void)
 {
     weir__mutex_lock(&lock);
     memset(counts, 0, sizeof(counts));
@@ -33,7 +33,7 @@ void messages_catch(void)
     weir_log_set(on_message, NULL);
 }
 
-unsigned messages_count(enum weir_log_level level)
+unsigned log_capture_count(enum weir_log_level level)
 {
     unsigned count;
 
@@ -43,7 +43,7 @@ unsigned messages_count(enum weir_log_level level)
     return count;
 }
 
-bool messages_last_contains(const char *text)
+bool log_capture_last_contains(const char *text)
 {
     bool answer;
 

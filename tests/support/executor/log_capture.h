@@ -14,26 +14,26 @@
 
 /* From now until the end of the test messages are caught, not written; earlier ones are forgotten.
  */
-void messages_catch(void);
+void log_capture_start(void);
 
 /* How many came at this level; any thread may have sent them. */
-unsigned messages_count(enum weir_log_level level);
+unsigned log_capture_count(enum weir_log_level level);
 
 /* Whether the last one contains the text. */
-bool messages_last_contains(const char *text);
+bool log_capture_last_contains(const char *text);
 
 /* A call refuses its options, and one message says why. */
-#define assert_nonsense(call, words)                         \
-    do {                                                     \
-        messages_catch();                                    \
-        assert_int_equal(call, -EINVAL);                     \
-        assert_int_equal(messages_count(WEIR_LOG_ERROR), 1); \
-        assert_messages_last_contains(words);                \
+#define assert_options_rejected(call, words)                    \
+    do {                                                        \
+        log_capture_start();                                    \
+        assert_int_equal(call, -EINVAL);                        \
+        assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1); \
+        assert_log_contains(words);                             \
     } while (0)
 
-#define assert_messages_last_contains(words)                          \
+#define assert_log_contains(words)                                    \
     do {                                                              \
-        if (!messages_last_contains(words))                           \
+        if (!log_capture_last_contains(words))                        \
             fail_msg("the last message does not contain: %s", words); \
     } while (0)
 

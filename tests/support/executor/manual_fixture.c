@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manual executor whose .wakeup is a tally.
+ * A manual executor whose .wakeup is a counter.
  */
 #include "support/executor/manual_fixture.h"
 
@@ -13,44 +13,44 @@
 
 static void on_wakeup(void *user_data)
 {
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
-void sleeper_open(struct sleeper *sleeper)
+void manual_fixture_open(struct manual_fixture *fixture)
 {
-    memset(sleeper, 0, sizeof(*sleeper));
-    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &sleeper->clock), 0);
+    memset(fixture, 0, sizeof(*fixture));
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &fixture->clock), 0);
     assert_int_equal(weir_manual_create(
-                         WEIR_MANUAL_OPTIONS(.clock = weir_manual_clock_clock(sleeper->clock),
-                                             .wakeup = on_wakeup, .wakeup_data = &sleeper->wakeups),
-                         &sleeper->executor),
+                         WEIR_MANUAL_OPTIONS(.clock = weir_manual_clock_clock(fixture->clock),
+                                             .wakeup = on_wakeup, .wakeup_data = &fixture->wakeups),
+                         &fixture->executor),
                      0);
 }
 
-void sleeper_close(struct sleeper *sleeper)
+void manual_fixture_close(struct manual_fixture *fixture)
 {
     int ran;
 
-    assert_int_equal(weir_executor_shutdown(sleeper->executor, 0, 0), 0);
+    assert_int_equal(weir_executor_shutdown(fixture->executor, 0, 0), 0);
     do {
-        ran = sleeper_run(sleeper);
+        ran = manual_fixture_run(fixture);
     } while (ran >= 0);
     assert_int_equal(ran, WEIR_ETERMINATED);
-    weir_executor_release(sleeper->executor);
-    weir_manual_clock_release(sleeper->clock);
+    weir_executor_release(fixture->executor);
+    weir_manual_clock_release(fixture->clock);
 }
 
-int sleeper_run(struct sleeper *sleeper)
+int manual_fixture_run(struct manual_fixture *fixture)
 {
-    return weir_manual_run_once(sleeper->executor, 0, 0);
+    return weir_manual_run_once(fixture->executor, 0, 0);
 }
 
-uint32_t sleeper_wakeups(const struct sleeper *sleeper)
+uint32_t manual_fixture_wakeups(const struct manual_fixture *fixture)
 {
-    return atomic_load(&sleeper->wakeups.calls);
+    return atomic_load(&fixture->wakeups.calls);
 }
 
-void sleeper_slow_task(void *arg, int status)
+void manual_fixture_slow_task(void *arg, int status)
 {
     if (status == 0)
         (void)weir_manual_clock_advance(arg, weir_ms(3));

@@ -11,25 +11,25 @@
 
 #include "support/executor/call_counter.h"
 
-struct sleeper {
+struct manual_fixture {
     weir_manual_clock *clock;
     weir_executor *executor;
-    struct tally wakeups;
+    struct call_counter wakeups;
 };
 
-/* The clock stands at 1 s. The sleeper must not move. */
-void sleeper_open(struct sleeper *sleeper);
+/* The clock stands at 1 s. The fixture must not move. */
+void manual_fixture_open(struct manual_fixture *fixture);
 
 /* Ends the executor, which cancels what is left. */
-void sleeper_close(struct sleeper *sleeper);
+void manual_fixture_close(struct manual_fixture *fixture);
 
 /* One run that does not wait and has no budget. */
-int sleeper_run(struct sleeper *sleeper);
+int manual_fixture_run(struct manual_fixture *fixture);
 
 /* Calls of .wakeup so far. */
-uint32_t sleeper_wakeups(const struct sleeper *sleeper);
+uint32_t manual_fixture_wakeups(const struct manual_fixture *fixture);
 
 /* A task that takes 3 ms of the manual clock that is its arg. */
-void sleeper_slow_task(void *arg, int status);
+void manual_fixture_slow_task(void *arg, int status);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners note first and tally last, so who awaited the tally reads what they noted.
+ * Listeners note first and counter last, so who awaited the counter reads what they noted.
  */
 #include "support/executor/promises.h"
 
@@ -22,26 +22,26 @@ void cancel_promise(void *promise)
 static void hear_letter(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    letters_task(user_data, 0);
+    call_order_task(user_data, 0);
 }
 
-void listen_letter(weir_promise *promise, struct letters *letters, char letter)
+void call_order_listen(weir_promise *promise, struct call_order *letters, char letter)
 {
-    assert_int_equal(weir_promise_add_listener(promise, hear_letter, letters_arg(letters, letter)),
-                     0);
+    assert_int_equal(
+        weir_promise_add_listener(promise, hear_letter, call_order_arg(letters, letter)), 0);
 }
 
-void hear_tally(weir_promise *promise, void *user_data)
+void count_completion(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    tally_add(user_data);
+    call_counter_add(user_data);
 }
 
-void hear_witness(weir_promise *promise, void *user_data)
+void record_completion(weir_promise *promise, void *user_data)
 {
-    struct witness *witness = user_data;
+    struct completion_record *record = user_data;
 
-    witness->current = weir_executor_current();
-    witness->result = weir_promise_result(promise);
-    tally_add(&witness->calls);
+    record->current = weir_executor_current();
+    record->result = weir_promise_result(promise);
+    call_counter_add(&record->calls);
 }

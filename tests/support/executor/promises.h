@@ -15,19 +15,19 @@ weir_promise *new_promise(weir_executor *executor);
 void cancel_promise(void *promise);
 
 /* Adds a listener that writes the letter. */
-void listen_letter(weir_promise *promise, struct letters *letters, char letter);
+void call_order_listen(weir_promise *promise, struct call_order *letters, char letter);
 
-/* A listener; its user_data is a struct tally. */
-void hear_tally(weir_promise *promise, void *user_data);
+/* A listener; its user_data is a struct call_counter. */
+void count_completion(weir_promise *promise, void *user_data);
 
 /* What a listener saw, and where. */
-struct witness {
+struct completion_record {
     weir_executor *current;
     int result;
-    struct tally calls;
+    struct call_counter calls;
 };
 
-/* A listener; its user_data is a struct witness. */
-void hear_witness(weir_promise *promise, void *user_data);
+/* A listener; its user_data is a struct completion_record. */
+void record_completion(weir_promise *promise, void *user_data);
 
 #endif

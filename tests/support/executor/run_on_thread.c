@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task or a thread, and a tally to wait for it.
+ * A task or a thread, and a counter to wait for it.
  */
 #include "support/executor/run_on_thread.h"
 
@@ -11,7 +11,7 @@
 struct errand {
     weir_thread_fn *fn;
     void *arg;
-    struct tally done;
+    struct call_counter done;
 };
 
 static void on_task(void *arg, int status)
@@ -20,19 +20,19 @@ static void on_task(void *arg, int status)
 
     if (status == 0)
         errand->fn(errand->arg);
-    tally_task(&errand->done, status);
+    call_counter_task(&errand->done, status);
 }
 
-void errand_on(weir_executor *executor, weir_thread_fn *fn, void *arg)
+void run_on_executor(weir_executor *executor, weir_thread_fn *fn, void *arg)
 {
     struct errand errand = {.fn = fn, .arg = arg};
 
     assert_int_equal(weir_execute(executor, on_task, &errand), 0);
-    assert_true(tally_await(&errand.done, 1));
+    assert_true(call_counter_await(&errand.done, 1));
     assert_int_equal(errand.done.run, 1);
 }
 
-void errand_elsewhere(weir_thread_fn *fn, void *arg)
+void run_on_other_thread(weir_thread_fn *fn, void *arg)
 {
     weir__thread thread;
 

@@ -10,9 +10,9 @@
 #include <weir/thread.h>
 
 /* Runs fn(arg) as a task of the executor. */
-void errand_on(weir_executor *executor, weir_thread_fn *fn, void *arg);
+void run_on_executor(weir_executor *executor, weir_thread_fn *fn, void *arg);
 
 /* Runs fn(arg) on a thread that is nobody's. */
-void errand_elsewhere(weir_thread_fn *fn, void *arg);
+void run_on_other_thread(weir_thread_fn *fn, void *arg);
 
 #endif

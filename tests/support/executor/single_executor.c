@@ -8,61 +8,61 @@
 #include "executor/executor.h"
 #include "os/clock.h"
 #include "support/executor/call_counter.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 #include "support/test.h"
 
-struct solo solo_open(const weir_group_options *options)
+struct single_executor single_executor_open(const weir_group_options *options)
 {
     weir_group_options given;
-    struct solo solo = {.clock = NULL};
+    struct single_executor single = {.clock = NULL};
 
     given = *WEIR_GROUP_OPTIONS();
     if (options != NULL)
         given = *options;
     given.threads = 1;
     given.io = WEIR_IO_NONE;
-    assert_int_equal(plain_group_create(&given, &solo.group), 0);
-    solo.executor = weir_group_at(solo.group, 0);
-    return solo;
+    assert_int_equal(plain_group_create(&given, &single.group), 0);
+    single.executor = weir_group_at(single.group, 0);
+    return single;
 }
 
-struct solo solo_open_at(int64_t now_ns)
+struct single_executor single_executor_open_at(int64_t now_ns)
 {
     weir_manual_clock *clock;
-    struct solo solo;
+    struct single_executor single;
 
     assert_int_equal(weir_manual_clock_create(now_ns, &clock), 0);
-    solo = solo_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
-    solo.clock = clock;
-    return solo;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock)));
+    single.clock = clock;
+    return single;
 }
 
-void solo_end(struct solo *solo)
+void single_executor_end(struct single_executor *single)
 {
-    assert_int_equal(weir_group_shutdown(solo->group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(solo->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(single->group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(single->group, PATIENCE_NS), 0);
 }
 
-void solo_close(struct solo *solo)
+void single_executor_close(struct single_executor *single)
 {
-    solo_end(solo);
-    weir_group_release(solo->group);
-    weir_manual_clock_release(solo->clock);
+    single_executor_end(single);
+    weir_group_release(single->group);
+    weir_manual_clock_release(single->clock);
 }
 
-void solo_run_one(struct solo *solo)
+void single_executor_run_one(struct single_executor *single)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
-    assert_int_equal(weir_execute(solo->executor, tally_task, &tally), 0);
-    assert_true(tally_await(&tally, 1));
+    assert_int_equal(weir_execute(single->executor, call_counter_task, &counter), 0);
+    assert_true(call_counter_await(&counter, 1));
 }
 
-bool solo_await_sleep(const struct solo *solo, int64_t deadline_ns)
+bool single_executor_await_sleep(const struct single_executor *single, int64_t deadline_ns)
 {
     int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
 
-    while (atomic_load(&solo->executor->next_wakeup) != deadline_ns) {
+    while (atomic_load(&single->executor->next_wakeup) != deadline_ns) {
         if (weir__monotonic_now() >= end_ns)
             return false;
         weir__thread_yield();
@@ -70,11 +70,12 @@ bool solo_await_sleep(const struct solo *solo, int64_t deadline_ns)
     return true;
 }
 
-bool solo_await_state(const struct solo *solo, enum weir_executor_state state)
+bool single_executor_await_state(const struct single_executor *single,
+                                 enum weir_executor_state state)
 {
     int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
 
-    while (weir_executor_state(solo->executor) != state) {
+    while (weir_executor_state(single->executor) != state) {
         if (weir__monotonic_now() >= end_ns)
             return false;
         weir__thread_yield();
@@ -82,16 +83,16 @@ bool solo_await_state(const struct solo *solo, enum weir_executor_state state)
     return true;
 }
 
-weir_executor_stats solo_stats(const struct solo *solo)
+weir_executor_stats single_executor_stats(const struct single_executor *single)
 {
     weir_executor_stats stats;
 
-    weir_executor_read_stats(solo->executor, &stats);
+    weir_executor_read_stats(single->executor, &stats);
     return stats;
 }
 
-void solo_suspend(struct solo *solo)
+void single_executor_suspend(struct single_executor *single)
 {
-    assert_int_equal(weir_executor_suspend(solo->executor), 0);
-    assert_true(solo_await_state(solo, WEIR_EXECUTOR_SUSPENDED));
+    assert_int_equal(weir_executor_suspend(single->executor), 0);
+    assert_true(single_executor_await_state(single, WEIR_EXECUTOR_SUSPENDED));
 }

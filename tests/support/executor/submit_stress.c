@@ -15,7 +15,7 @@
 
 #include "executor/executor.h"
 #include "os/random.h"
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 
 #define SUBMITTERS 4
 #define PATIENCE_NS weir_seconds(100)
@@ -161,21 +161,21 @@ static int shut_down_at(uint32_t count)
     return weir_executor_shutdown(sky.executor, quiet_ns, timeout_ns);
 }
 
-/* ---- the storm ---- */
+/* ---- the stress ---- */
 
-static const char *begin(const struct storm *storm)
+static const char *begin(const struct submit_stress *stress)
 {
     int (*make_group)(const weir_group_options *, weir_group **) =
-        storm->make_group != NULL ? storm->make_group : plain_group_create;
+        stress->make_group != NULL ? stress->make_group : plain_group_create;
     weir_group_options options;
 
-    weir__random_init(&sky.random, storm->seed);
+    weir__random_init(&sky.random, stress->seed);
     options = *WEIR_GROUP_OPTIONS();
     options.threads = 1;
     options.io = WEIR_IO_NONE;
     options.max_pending = draw(8) == 0 ? 10000 : 0;
-    sky.fates = calloc(storm->tasks, sizeof(*sky.fates));
-    sky.tasks = malloc((storm->tasks / 8 + 1) * sizeof(*sky.tasks));
+    sky.fates = calloc(stress->tasks, sizeof(*sky.fates));
+    sky.tasks = malloc((stress->tasks / 8 + 1) * sizeof(*sky.tasks));
     if (sky.fates == NULL || sky.tasks == NULL)
         return "there is no memory";
     if (make_group(&options, &sky.group) < 0)
@@ -201,9 +201,9 @@ static const char *await_end(void)
     return NULL;
 }
 
-static const char *rage(const struct storm *storm)
+static const char *rage(const struct submit_stress *stress)
 {
-    uint32_t each = storm->tasks / SUBMITTERS;
+    uint32_t each = stress->tasks / SUBMITTERS;
     const char *fault;
 
     for (uint32_t i = 0; i < SUBMITTERS; i++) {
@@ -211,14 +211,14 @@ static const char *rage(const struct storm *storm)
 
         *submitter = (struct submitter){
             .first = i * each,
-            .end = i + 1 < SUBMITTERS ? (i + 1) * each : storm->tasks,
+            .end = i + 1 < SUBMITTERS ? (i + 1) * each : stress->tasks,
             .next = i * each,
             .last_called = i * each,
         };
         if (weir__thread_start(&submitter->thread, "submitter", submit_all, submitter) < 0)
             abort(); /* the others use what would be freed */
     }
-    if (shut_down_at((uint32_t)draw(storm->tasks)) < 0)
+    if (shut_down_at((uint32_t)draw(stress->tasks)) < 0)
         abort();
     fault = await_end();
     for (int i = 0; i < SUBMITTERS; i++)
@@ -226,43 +226,43 @@ static const char *rage(const struct storm *storm)
     return fault;
 }
 
-static const char *count_fates(struct storm *storm)
+static const char *count_fates(struct submit_stress *stress)
 {
-    for (uint32_t i = 0; i < storm->tasks; i++) {
-        storm->run += sky.fates[i] == RUN;
-        storm->cancelled += sky.fates[i] == CANCELLED;
-        storm->refused += sky.fates[i] == REFUSED;
+    for (uint32_t i = 0; i < stress->tasks; i++) {
+        stress->run += sky.fates[i] == RUN;
+        stress->cancelled += sky.fates[i] == CANCELLED;
+        stress->refused += sky.fates[i] == REFUSED;
     }
     for (int i = 0; i < SUBMITTERS; i++)
         if (sky.submitters[i].disorder)
             return "the tasks of one thread were not called in order";
-    return storm->run + storm->cancelled + storm->refused == storm->tasks
+    return stress->run + stress->cancelled + stress->refused == stress->tasks
                ? NULL
                : "a task met no fate, or several";
 }
 
-static const char *compare_figures(const struct storm *storm)
+static const char *compare_figures(const struct submit_stress *stress)
 {
     weir_executor_stats stats;
 
     weir_executor_read_stats(sky.executor, &stats);
-    return stats.tasks_run == storm->run && stats.tasks_cancelled == storm->cancelled &&
+    return stats.tasks_run == stress->run && stats.tasks_cancelled == stress->cancelled &&
                    stats.pending == 0
                ? NULL
                : "the executor's figures are wrong";
 }
 
-const char *storm_rage(struct storm *storm)
+const char *submit_stress_run(struct submit_stress *stress)
 {
-    const char *fault = begin(storm);
+    const char *fault = begin(stress);
 
-    storm->run = storm->cancelled = storm->refused = 0;
+    stress->run = stress->cancelled = stress->refused = 0;
     if (fault == NULL)
-        fault = rage(storm);
+        fault = rage(stress);
     if (fault == NULL)
-        fault = count_fates(storm);
+        fault = count_fates(stress);
     if (fault == NULL)
-        fault = compare_figures(storm);
+        fault = compare_figures(stress);
     weir_group_release(sky.group);
     free(sky.tasks);
     free(sky.fates);

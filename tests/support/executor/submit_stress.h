@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A storm: four threads submit tasks in every way there is, and a fifth shuts the executor down in
+ * A stress: four threads submit tasks in every way there is, and a fifth shuts the executor down in
  * the midst of it. Each task must be run, cancelled or refused, exactly once, and the tasks of one
  * thread in the order submitted. tests/executor runs small ones, tests/soak large ones.
  */
@@ -11,7 +11,7 @@
 
 #include <weir/group.h>
 
-struct storm {
+struct submit_stress {
     uint64_t seed; /* decides when the executor is shut down, how, and what else happens to it */
     uint32_t tasks;
 
@@ -24,7 +24,7 @@ struct storm {
     uint32_t refused;
 };
 
-/* Returns what went wrong, NULL if nothing did. One storm at a time. */
-const char *storm_rage(struct storm *storm);
+/* Returns what went wrong, NULL if nothing did. One stress at a time. */
+const char *submit_stress_run(struct submit_stress *stress);
 
 #endif

@@ -10,30 +10,30 @@
 
 static int start(void *user_data, const char *name, weir_thread_fn *fn, void *arg)
 {
-    struct workshop *workshop = user_data;
-    int answer = atomic_load(&workshop->answer);
+    struct thread_factory_fixture *fixture = user_data;
+    int answer = atomic_load(&fixture->answer);
     unsigned i;
 
-    atomic_fetch_add(&workshop->asked, 1);
+    atomic_fetch_add(&fixture->asked, 1);
     if (answer != 0)
         return answer;
-    i = atomic_fetch_add(&workshop->started, 1);
-    if (i >= WORKSHOP_THREADS_MAX)
+    i = atomic_fetch_add(&fixture->started, 1);
+    if (i >= THREAD_FACTORY_MAX)
         return -ENOSPC;
-    snprintf(workshop->threads[i].name, sizeof(workshop->threads[i].name), "%s", name);
-    return weir__thread_start(&workshop->threads[i].thread, name, fn, arg);
+    snprintf(fixture->threads[i].name, sizeof(fixture->threads[i].name), "%s", name);
+    return weir__thread_start(&fixture->threads[i].thread, name, fn, arg);
 }
 
-void workshop_open(struct workshop *workshop)
+void thread_factory_open(struct thread_factory_fixture *fixture)
 {
-    memset(workshop, 0, sizeof(*workshop));
-    workshop->factory = (weir_thread_factory){start, workshop};
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->factory = (weir_thread_factory){start, fixture};
 }
 
-void workshop_close(struct workshop *workshop)
+void thread_factory_close(struct thread_factory_fixture *fixture)
 {
-    unsigned count = atomic_load(&workshop->started);
+    unsigned count = atomic_load(&fixture->started);
 
-    for (unsigned i = 0; i < count && i < WORKSHOP_THREADS_MAX; i++)
-        weir__thread_join(&workshop->threads[i].thread);
+    for (unsigned i = 0; i < count && i < THREAD_FACTORY_MAX; i++)
+        weir__thread_join(&fixture->threads[i].thread);
 }

@@ -2,11 +2,11 @@
 /*
  * A thread factory whose threads are counted and joined, and which can refuse.
  *
- *     struct workshop workshop;
- *     workshop_open(&workshop);
- *     weir_group_create(WEIR_GROUP_OPTIONS(.thread_factory = &workshop.factory, ...), &group);
+ *     struct thread_factory_fixture fixture;
+ *     thread_factory_open(&fixture);
+ *     weir_group_create(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory, ...), &group);
  *     ...
- *     workshop_close(&workshop);    all threads have returned, and freed what was theirs
+ *     thread_factory_close(&fixture);    all threads have returned, and freed what was theirs
  */
 #ifndef WEIR_TEST_THREAD_FACTORY_H
 #define WEIR_TEST_THREAD_FACTORY_H
@@ -17,9 +17,9 @@
 
 #include "os/thread.h"
 
-#define WORKSHOP_THREADS_MAX 64
+#define THREAD_FACTORY_MAX 64
 
-struct workshop {
+struct thread_factory_fixture {
     weir_thread_factory factory;
     _Atomic int answer;       /* what start returns instead of making a thread, if not 0 */
     _Atomic unsigned asked;   /* calls of start */
@@ -27,10 +27,10 @@ struct workshop {
     struct {
         char name[16]; /* as asked for */
         weir__thread thread;
-    } threads[WORKSHOP_THREADS_MAX];
+    } threads[THREAD_FACTORY_MAX];
 };
 
-void workshop_open(struct workshop *workshop);
-void workshop_close(struct workshop *workshop);
+void thread_factory_open(struct thread_factory_fixture *fixture);
+void thread_factory_close(struct thread_factory_fixture *fixture);
 
 #endif

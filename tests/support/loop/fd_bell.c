@@ -25,12 +25,12 @@ static void on_polled(weir__io_handle *handle, unsigned events)
         return;
     if (bell->on_ring != NULL)
         bell->on_ring(bell);
-    tally_add(&bell->rung);
+    call_counter_add(&bell->rung);
 }
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    tally_task(&bell_of(handle)->failed, err);
+    call_counter_task(&bell_of(handle)->failed, err);
     bell_drop(bell_of(handle));
 }
 
@@ -39,7 +39,7 @@ static void on_detached(weir__io_handle *handle)
     struct bell *bell = bell_of(handle);
 
     weir__member_part(&bell->member);
-    tally_add(&bell->down);
+    call_counter_add(&bell->down);
 }
 
 static const weir__io_owner owner = {
@@ -52,7 +52,7 @@ static void on_shut_down(weir__member *member)
 {
     struct bell *bell = WEIR_CONTAINER_OF(member, struct bell, member);
 
-    tally_add(&bell->shut_down);
+    call_counter_add(&bell->shut_down);
     if (!bell->stubborn)
         bell_drop(bell);
 }
@@ -61,7 +61,7 @@ static void on_abort(weir__member *member)
 {
     struct bell *bell = WEIR_CONTAINER_OF(member, struct bell, member);
 
-    tally_add(&bell->aborted);
+    call_counter_add(&bell->aborted);
     bell_drop(bell);
 }
 
@@ -94,7 +94,7 @@ void bell_hang(struct bell *bell, weir_executor *loop)
     if (weir_in_executor(loop))
         attach(bell);
     else
-        errand_on(loop, attach, bell);
+        run_on_executor(loop, attach, bell);
     assert_true(weir__io_is_attached(&bell->handle));
 }
 
@@ -116,12 +116,12 @@ static void drop(void *arg)
 
 void bell_forget(struct bell *bell)
 {
-    assert_true(tally_await(&bell->down, 1));
+    assert_true(call_counter_await(&bell->down, 1));
     (void)close(bell->rope);
 }
 
 void bell_take_down(struct bell *bell)
 {
-    errand_on(bell->loop, drop, bell);
+    run_on_executor(bell->loop, drop, bell);
     bell_forget(bell);
 }

@@ -5,7 +5,7 @@
  *     struct bell bell;
  *     bell_hang(&bell, loop);
  *     bell_ring(&bell);
- *     assert_true(tally_await(&bell.rung, 1));
+ *     assert_true(call_counter_await(&bell.rung, 1));
  *     bell_take_down(&bell);
  *
  * It is a member of the loop, and taken down when that shuts down.
@@ -20,17 +20,17 @@ struct bell {
     weir__io_handle handle;
     weir__member member;
     weir_executor *loop;
-    int rope;            /* what it is rung by */
-    struct tally rung;   /* times that the loop has heard it */
-    struct tally failed; /* the backend has lost it */
-    struct tally down;   /* it is gone */
+    int rope;                   /* what it is rung by */
+    struct call_counter rung;   /* times that the loop has heard it */
+    struct call_counter failed; /* the backend has lost it */
+    struct call_counter down;   /* it is gone */
 
     /* The test's: called on the loop's thread each time that it is rung. NULL = nothing. */
     void (*on_ring)(struct bell *bell);
     void *user_data;
     bool stubborn; /* it stays at a shutdown, until it is aborted */
-    struct tally shut_down;
-    struct tally aborted;
+    struct call_counter shut_down;
+    struct call_counter aborted;
 };
 
 /* Zeroes it but for what is the test's, and attaches it: as a task of the loop, or at once if this

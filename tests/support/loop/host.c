@@ -5,7 +5,7 @@
 #include "support/loop/host.h"
 
 #include "support/executor/call_counter.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/loop/sockets.h"
 
@@ -52,7 +52,7 @@ void host_run(enum backend_id id, void (*body)(struct host *host))
     host_open(&host, id);
     body(&host);
     host_close(&host);
-    global_settle(); /* it may hold the loop that it was to watch over */
+    global_executor_stop(); /* it may hold the loop that it was to watch over */
     assert_int_equal(descriptors_open(), descriptors);
 }
 
@@ -70,10 +70,10 @@ static void turn(weir_executor *loop, unsigned turns)
     uint64_t end = turns_of(loop) + turns + 1;
 
     while (turns_of(loop) < end) {
-        struct tally tally = {0};
+        struct call_counter counter = {0};
 
-        assert_int_equal(weir_execute(loop, tally_task, &tally), 0);
-        assert_true(tally_await(&tally, 1));
+        assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, 1));
     }
 }
 

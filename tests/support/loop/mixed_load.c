@@ -56,8 +56,8 @@ static struct {
     weir__random random;
     struct act acts[WORKLOADS];
     struct alarm alarms[ALARMS];
-    struct tally over; /* acts and alarms of the scene */
-    bool has_failed;   /* a backend, in this scene */
+    struct call_counter over; /* acts and alarms of the scene */
+    bool has_failed;          /* a backend, in this scene */
     struct submitter submitters[SUBMITTERS];
     _Atomic uint64_t tasks;
     _Atomic bool quiet; /* submitters rest, */
@@ -119,7 +119,7 @@ static void submit_bursts(void *arg)
 
 static void on_over(void *arg)
 {
-    tally_add(arg);
+    call_counter_add(arg);
 }
 
 static void start_act(void *arg, int status)
@@ -149,7 +149,7 @@ static void on_alarm(void *arg, int status)
     struct alarm *alarm = arg;
 
     alarm->early = status == 0 && weir__monotonic_now() < alarm->due_ns;
-    tally_add(&town.over);
+    call_counter_add(&town.over);
 }
 
 static const char *set_alarms(void)
@@ -175,7 +175,7 @@ static const char *await_end_of_scene(void)
 {
     int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
 
-    while (!tally_await(&town.over, WORKLOADS + ALARMS))
+    while (!call_counter_await(&town.over, WORKLOADS + ALARMS))
         if (weir__monotonic_now() > end_ns)
             return "a workload hangs, or a timer";
     for (int i = 0; i < ALARMS; i++)
@@ -205,7 +205,7 @@ static const char *play_scene(struct bustle *bustle)
 {
     const char *fault;
 
-    town.over = (struct tally){0};
+    town.over = (struct call_counter){0};
     town.has_failed = draw(FAILURE_EVERY) == 0;
     fault = begin_acts();
     if (fault == NULL)

@@ -47,7 +47,7 @@ void seen_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
         atomic_store(&seen->late, true);
     atomic_store(&seen->events, events);
     react(seen, watch);
-    tally_add(&seen->ready);
+    call_counter_add(&seen->ready);
 }
 
 void seen_closed(weir_fd_watch *watch, int err, void *user_data)
@@ -56,7 +56,7 @@ void seen_closed(weir_fd_watch *watch, int err, void *user_data)
 
     (void)watch;
     atomic_store(&seen->err, err);
-    tally_add(&seen->closed);
+    call_counter_add(&seen->closed);
 }
 
 weir_fd_watch *watch_with(weir_executor *loop, int descriptor, uint32_t events, struct seen *seen)
@@ -80,7 +80,7 @@ weir_fd_watch *watch_reading(weir_executor *loop, int descriptor, struct seen *s
 void watch_end(weir_fd_watch *watch, struct seen *seen, int err)
 {
     weir_fd_watch_close(watch);
-    assert_true(tally_await(&seen->closed, 1));
+    assert_true(call_counter_await(&seen->closed, 1));
     assert_int_equal(seen->err, err);
     assert_false(seen->late);
     weir_fd_watch_release(watch);

@@ -5,7 +5,7 @@
  *     struct seen seen = {.reaction = DRAIN};
  *     weir_fd_watch *watch = watch_reading(host->loop, descriptor, &seen);
  *     ...
- *     assert_true(tally_await(&seen.ready, 1));
+ *     assert_true(call_counter_await(&seen.ready, 1));
  *     watch_end(watch, &seen, 0);
  */
 #ifndef WEIR_TEST_WATCH_RECORDER_H
@@ -18,8 +18,8 @@
 #include "support/executor/call_counter.h"
 
 struct seen {
-    struct tally ready;
-    struct tally closed;
+    struct call_counter ready;
+    struct call_counter closed;
     _Atomic uint32_t events; /* of the last call */
     _Atomic int err;         /* of the end */
     _Atomic bool late;       /* told of events after the end */

@@ -27,7 +27,7 @@
 struct scene {
     weir_address address;
     _Atomic bool is_over;
-    struct tally visits; /* of all clients, good or bad */
+    struct call_counter visits; /* of all clients, good or bad */
 };
 
 struct client {
@@ -168,7 +168,7 @@ static void *run_client(void *arg)
 
     while (!atomic_load(&client->scene->is_over) && client->seen.failed == 0) {
         visit(client);
-        tally_add(&client->scene->visits);
+        call_counter_add(&client->scene->visits);
     }
     SSL_SESSION_free(client->session);
     return NULL;
@@ -232,7 +232,7 @@ static bool swap_all(struct swaps *swaps, struct scene *scene, weir_tls_context 
             swaps->failed++;
             return false;
         }
-        (void)tally_await(&scene->visits, before + 1); /* whose visit fails comes no more */
+        (void)call_counter_await(&scene->visits, before + 1); /* whose visit fails comes no more */
     }
     return true;
 }

@@ -38,8 +38,8 @@ struct program {
     bool has_ended;
     int input; /* -1: there is nothing more to read */
     weir__thread collector;
-    struct tally pieces; /* that were read, the ends too */
-    weir__mutex lock;    /* guards all below */
+    struct call_counter pieces; /* that were read, the ends too */
+    weir__mutex lock;           /* guards all below */
     struct output outputs[2];
     bool is_silent; /* both have come to their end */
 };
@@ -150,7 +150,7 @@ static void collect(void *arg)
         weir__mutex_lock(&program->lock);
         program->is_silent = is_silent;
         weir__mutex_unlock(&program->lock);
-        tally_add(&program->pieces);
+        call_counter_add(&program->pieces);
     } while (!is_silent);
 }
 
@@ -261,7 +261,7 @@ static void await(struct program *program, const struct sought *sought, const ch
 
         if (is_found(program, sought, &is_silent))
             return;
-        if (is_silent || !tally_await_for(&program->pieces, pieces + 1, PATIENCE_NS))
+        if (is_silent || !call_counter_await_for(&program->pieces, pieces + 1, PATIENCE_NS))
             program_fail(program, what, __FILE__, __LINE__);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/tls/tls_line.h"
 
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/tls/pki.h"
 
 void secure_open(struct secure *secure)
@@ -34,7 +34,7 @@ void secure_end_loops(struct line *line)
         assert_int_equal(weir_group_shutdown(groups[i], 0, PATIENCE_NS), 0);
         assert_int_equal(weir_group_await_termination(groups[i], PATIENCE_NS), 0);
     }
-    global_settle();
+    global_executor_stop();
 }
 
 /* ---- one line ---- */

@@ -39,7 +39,7 @@ static void note(struct party *party, const char *word, const char *what)
         diary_write(&party->diary, "%s(%s)", word, what);
     else
         diary_write(&party->diary, "%s", word);
-    tally_add(&party->notes);
+    call_counter_add(&party->notes);
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -122,7 +122,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
     keep(party, weir_buf_of(msg));
     manner(ctx, msg);
-    tally_add(&party->notes); /* party_await_heard */
+    call_counter_add(&party->notes); /* party_await_heard */
 }
 
 static void on_read_complete(weir_ctx *ctx)
@@ -347,7 +347,7 @@ static void await_heard(struct party *party, const char *text, size_t length)
 
         if (has_heard(party, text, length))
             return;
-        if (!tally_await(&party->notes, notes + 1))
+        if (!call_counter_await(&party->notes, notes + 1))
             fail_msg("waiting for %zu bytes, heard %zu; notes: %s", length, party->heard_length,
                      party->diary.text);
     }

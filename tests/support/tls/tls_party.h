@@ -58,7 +58,7 @@ struct party {
     party_init_fn *_Atomic init;
 
     struct diary diary;
-    struct tally notes;
+    struct call_counter notes;
     weir__mutex lock; /* guards all below */
     struct party_facts facts;
     char words[PARTY_WORDS_SIZE]; /* of the last error */

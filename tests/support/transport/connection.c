@@ -16,7 +16,7 @@
 
 #include "support/channel/event_wait.h"
 #include "support/channel/test_channel.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/loop/sockets.h"
 
 /* ---- handlers ---- */
@@ -43,7 +43,7 @@ struct line_end *line_end_of(weir_ctx *ctx)
 void line_note(struct line_end *end, const char *note)
 {
     diary_write(&end->diary, "%s", note);
-    tally_add(&end->notes);
+    call_counter_add(&end->notes);
 }
 
 void line_discard(weir_ctx *ctx, weir_msg *msg)
@@ -103,7 +103,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         note_read(end, msg);
         weir_msg_release(msg);
     }
-    tally_add(&end->notes); /* line_await_received */
+    call_counter_add(&end->notes); /* line_await_received */
 }
 
 static void on_read_complete(weir_ctx *ctx)
@@ -111,7 +111,7 @@ static void on_read_complete(weir_ctx *ctx)
     struct line_end *end = line_end_of(ctx);
     hook_fn *hook = end->on_read_complete;
 
-    tally_add(&end->completes);
+    call_counter_add(&end->completes);
     if (hook != NULL)
         hook(ctx);
 }
@@ -143,7 +143,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     struct line_end *end = line_end_of(ctx);
 
     diary_write(&end->diary, "error(%s)", weir_error_name(err));
-    tally_add(&end->notes);
+    call_counter_add(&end->notes);
     weir_fire_error(ctx, err, detail);
 }
 
@@ -174,7 +174,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
         weir_group_register(end->line->far.group, channel, NULL);
     }
     weir_msg_release(msg);
-    tally_add(&end->line->accepted);
+    call_counter_add(&end->line->accepted);
 }
 
 static const weir_handler acceptor = {
@@ -376,7 +376,7 @@ void line_await_received(struct line_end *end, uint64_t bytes)
 
         if (atomic_load(&end->received) >= bytes)
             return;
-        if (!tally_await(&end->notes, notes + 1))
+        if (!call_counter_await(&end->notes, notes + 1))
             fail_msg("waiting for %llu bytes, received %llu", (unsigned long long)bytes,
                      (unsigned long long)atomic_load(&end->received));
     }
@@ -414,6 +414,6 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body)
     diary_close(&line->client.diary);
     diary_close(&line->server.diary);
     free(line);
-    global_settle(); /* it may hold the loops that it was to watch over */
+    global_executor_stop(); /* it may hold the loops that it was to watch over */
     assert_int_equal(descriptors_open(), descriptors);
 }

@@ -34,8 +34,8 @@ struct line_end {
     struct line *line;
     weir_channel *channel; /* kept; the server's is there once it was accepted */
     struct diary diary;
-    struct tally notes;
-    struct tally completes; /* reads that were complete */
+    struct call_counter notes;
+    struct call_counter completes; /* reads that were complete */
     _Atomic uint64_t received;
     void *_Atomic user_data;
 
@@ -67,7 +67,7 @@ struct line {
     struct line_options options;
     weir_address address; /* the listener's, once it is bound */
     weir_channel *listener;
-    struct tally accepted;
+    struct call_counter accepted;
     struct line_end client;
     struct line_end server;
 };

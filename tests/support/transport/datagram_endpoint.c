@@ -21,7 +21,7 @@
 /* The last that touches the mailbox: a note is in the diary before it is counted. */
 static void deinit(void *state)
 {
-    tally_add(&(*(struct mailbox **)state)->gone);
+    call_counter_add(&(*(struct mailbox **)state)->gone);
 }
 
 struct mailbox *mailbox_of(weir_ctx *ctx)
@@ -32,7 +32,7 @@ struct mailbox *mailbox_of(weir_ctx *ctx)
 void mailbox_note(struct mailbox *box, const char *note)
 {
     diary_write(&box->diary, "%s", note);
-    tally_add(&box->notes);
+    call_counter_add(&box->notes);
 }
 
 static void on_active(weir_ctx *ctx)
@@ -69,7 +69,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         hook(ctx, weir_datagram_of(msg));
     else
         note_read(box, weir_datagram_of(msg));
-    tally_add(&box->notes);
+    call_counter_add(&box->notes);
 }
 
 static void on_read_complete(weir_ctx *ctx)
@@ -77,7 +77,7 @@ static void on_read_complete(weir_ctx *ctx)
     struct mailbox *box = mailbox_of(ctx);
     void (*hook)(weir_ctx *) = box->on_read_complete;
 
-    tally_add(&box->completes);
+    call_counter_add(&box->completes);
     if (hook != NULL)
         hook(ctx);
 }
@@ -92,7 +92,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     struct mailbox *box = mailbox_of(ctx);
 
     diary_write(&box->diary, "error(%s)", weir_error_name(err));
-    tally_add(&box->notes);
+    call_counter_add(&box->notes);
     weir_fire_error(ctx, err, detail);
 }
 
@@ -212,7 +212,7 @@ int mailbox_connect(struct mailbox *box, const weir_address *peer)
 void mailbox_close(struct mailbox *box)
 {
     weir_channel_abort(box->channel, NULL);
-    assert_true(tally_await(&box->gone, 1));
+    assert_true(call_counter_await(&box->gone, 1));
     weir_channel_release(box->channel);
     diary_close(&box->diary);
 }

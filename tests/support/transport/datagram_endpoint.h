@@ -26,10 +26,10 @@ struct mailbox {
     weir_channel *channel;
     weir_address address; /* its own, once it is bound or connected */
     struct diary diary;   /* "active", "read(text)", "error(NAME)", ... */
-    struct tally notes;
-    struct tally completes; /* reads that were complete */
-    struct tally gone;      /* its handler */
-    weir_address sender;    /* of the last that was noted: look after assert_mail */
+    struct call_counter notes;
+    struct call_counter completes; /* reads that were complete */
+    struct call_counter gone;      /* its handler */
+    weir_address sender;           /* of the last that was noted: look after assert_mail */
     void *_Atomic user_data;
 
     void (*_Atomic on_read)(weir_ctx *ctx, weir_datagram *datagram); /* instead; takes it */

@@ -71,7 +71,7 @@ static void on_writability(weir_ctx *ctx)
 
 static void on_served(weir_ctx *ctx)
 {
-    tally_add(&echo_of(ctx)->served);
+    call_counter_add(&echo_of(ctx)->served);
 }
 
 static const weir_handler server = {
@@ -164,7 +164,7 @@ static void send_some(weir_ctx *ctx)
 static void on_connected(weir_ctx *ctx)
 {
     client_of(ctx)->ctx = ctx;
-    tally_add(&client_of(ctx)->echo->connected);
+    call_counter_add(&client_of(ctx)->echo->connected);
 }
 
 static void on_pause_over(weir_ctx *ctx, weir_timer *timer)
@@ -214,7 +214,7 @@ static void on_reply(weir_ctx *ctx, weir_msg *msg)
     check(client, weir_buf_of(msg));
     weir_msg_release(msg);
     if (client->received == client->to_send)
-        tally_add(&client->echo->through);
+        call_counter_add(&client->echo->through);
     pause_now_and_then(ctx);
 }
 
@@ -226,7 +226,7 @@ static void on_failure(weir_ctx *ctx, int err, const char *detail)
 
 static void on_closed(weir_ctx *ctx)
 {
-    tally_add(&client_of(ctx)->echo->closed);
+    call_counter_add(&client_of(ctx)->echo->closed);
 }
 
 static const weir_handler client_handler = {
@@ -307,10 +307,10 @@ static int open_client(struct echo *echo, unsigned number)
 }
 
 /* One by one, so that as long as something goes on it is waited for. */
-static bool await_all(struct tally *tally, uint32_t count)
+static bool await_all(struct call_counter *counter, uint32_t count)
 {
-    for (uint32_t i = atomic_load(&tally->calls) + 1; i <= count; i++)
-        if (!tally_await(tally, i))
+    for (uint32_t i = atomic_load(&counter->calls) + 1; i <= count; i++)
+        if (!call_counter_await(counter, i))
             return false;
     return true;
 }
@@ -350,7 +350,7 @@ static bool await_through(struct echo *echo, uint32_t count)
     int64_t heard_ns = weir__monotonic_now();
     uint64_t received = echo->received;
 
-    while (!tally_await_for(&echo->through, count, LOOK_NS)) {
+    while (!call_counter_await_for(&echo->through, count, LOOK_NS)) {
         uint64_t now_received = echo->received;
         int64_t now_ns = weir__monotonic_now();
 

@@ -40,10 +40,10 @@ struct echo {
     struct echo_client *clients;
     size_t share; /* that the next exchange adds for each */
 
-    struct tally connected;
-    struct tally through; /* clients that have got back what they sent, in all exchanges */
-    struct tally closed;  /* clients */
-    struct tally served;  /* connections that the server has seen the end of */
+    struct call_counter connected;
+    struct call_counter through; /* clients that have got back what they sent, in all exchanges */
+    struct call_counter closed;  /* clients */
+    struct call_counter served;  /* connections that the server has seen the end of */
     unsigned exchanges;
 
     /* On the loops. */

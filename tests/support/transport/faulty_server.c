@@ -9,7 +9,7 @@
 #include <weir/thread.h>
 
 #include "support/channel/pointer_state.h"
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
@@ -24,19 +24,19 @@ struct site *site_of(weir_ctx *ctx)
 
 static void on_active(weir_ctx *ctx)
 {
-    tally_add(&site_of(ctx)->opened);
+    call_counter_add(&site_of(ctx)->opened);
     weir_fire_active(ctx);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    tally_add(&site_of(ctx)->closed);
+    call_counter_add(&site_of(ctx)->closed);
     weir_fire_inactive(ctx);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    tally_add(&site_of(ctx)->errors);
+    call_counter_add(&site_of(ctx)->errors);
     weir_fire_error(ctx, err, detail);
 }
 
@@ -146,7 +146,7 @@ int site_play(struct sweep *sweep)
     struct site site;
     int err;
 
-    messages_catch();
+    log_capture_start();
     err = site_open(&site, sweep);
     if (err == 0)
         err = play->open(&site);
@@ -154,7 +154,7 @@ int site_play(struct sweep *sweep)
         play->serve(&site);
     sweep_end_trouble(sweep);
     site_close(&site);
-    global_settle();
+    global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
         sweep_complain(sweep, "memory is left");

@@ -27,9 +27,9 @@ struct site {
     weir_group *group;
     weir_channel *channel; /* the server's */
     struct address address;
-    struct tally opened;
-    struct tally closed;
-    struct tally errors; /* that handlers have heard */
+    struct call_counter opened;
+    struct call_counter closed;
+    struct call_counter errors; /* that handlers have heard */
 };
 
 int site_open(struct site *site, struct sweep *sweep);

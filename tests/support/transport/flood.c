@@ -81,7 +81,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    tally_add(&flood_of(ctx)->progress);
+    call_counter_add(&flood_of(ctx)->progress);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
@@ -175,8 +175,8 @@ static void on_turn(void *arg, int status)
     if (status < 0)
         atomic_fetch_add(&flood->errors, 1);
     if (status < 0 || flood->sent == flood->count) {
-        tally_add(&flood->sent_all);
-        tally_add(&flood->progress);
+        call_counter_add(&flood->sent_all);
+        call_counter_add(&flood->progress);
     }
 }
 
@@ -258,7 +258,7 @@ static int await_all(struct flood *flood)
 
         if (is_through(flood))
             return 0;
-        if (!tally_await(&flood->progress, calls + 1))
+        if (!call_counter_await(&flood->progress, calls + 1))
             return -ETIMEDOUT;
     }
 }

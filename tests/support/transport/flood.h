@@ -25,10 +25,10 @@ struct flood {
 
     weir_channel *sender;
     weir_channel *receiver;
-    struct tally sent_all;
-    struct tally progress; /* the receiver's reads that were complete, and all is sent */
-    uint32_t sent;         /* the sender's loop's */
-    uint8_t *seen;         /* a bit for each number: the receiver's loop's */
+    struct call_counter sent_all;
+    struct call_counter progress; /* the receiver's reads that were complete, and all is sent */
+    uint32_t sent;                /* the sender's loop's */
+    uint8_t *seen;                /* a bit for each number: the receiver's loop's */
 
     /* On the receiver's loop; the last on both. */
     _Atomic uint32_t received;

@@ -2,7 +2,7 @@
 /*
  * A suspended thread ends as soon as nothing is queued and no timer runs.
  */
-#include "support/executor/global.h"
+#include "support/executor/global_executor.h"
 
 #include "executor/executor.h"
 #include "support/test.h"
@@ -14,7 +14,7 @@ static bool is_running(const weir_executor *executor)
     return state != WEIR_EXECUTOR_NOT_STARTED && state != WEIR_EXECUTOR_SUSPENDED;
 }
 
-void global_settle(void)
+void global_executor_stop(void)
 {
     weir_executor *executor = weir_executor_global();
 
@@ -27,5 +27,5 @@ void global_settle(void)
 
 __attribute__((constructor)) static void settle_after_each_test(void)
 {
-    test_before_leak_check(global_settle);
+    test_before_leak_check(global_executor_stop);
 }

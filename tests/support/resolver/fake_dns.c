@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/resolver/names.h"
+#include "support/resolver/fake_dns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "support/executor/group.h"
 #include "support/test.h"
 
-struct names names;
+struct fake_dns fake_dns;
 
 static size_t add(const char *net, unsigned number, weir_address *addresses, size_t count)
 {
@@ -29,16 +29,16 @@ static unsigned number_behind(const char *host, const char *prefix)
     return strncmp(host, prefix, length) == 0 ? (unsigned)strtoul(host + length, NULL, 10) : 0;
 }
 
-int names_look_up(const char *host, int family, weir_address *ret_addresses, size_t max,
-                  size_t *ret_count)
+int fake_dns_look_up(const char *host, int family, weir_address *ret_addresses, size_t max,
+                     size_t *ret_count)
 {
     unsigned v4 = number_behind(host, "v4-"), v6 = number_behind(host, "v6-"),
              both = number_behind(host, "both-");
     size_t count = 0;
 
-    tally_add(&names.asked);
+    call_counter_add(&fake_dns.asked);
     if (strncmp(host, "gate-", 5) == 0) {
-        gate_task(&names.gate, 0);
+        gate_task(&fake_dns.gate, 0);
         v4 = strcmp(host, "gate-here.test") != 0;
     }
     if (strcmp(host, "later.test") == 0)
@@ -55,36 +55,36 @@ int names_look_up(const char *host, int family, weir_address *ret_addresses, siz
     return count > 0 ? 0 : WEIR_ENOHOST;
 }
 
-weir_resolver *names_open(const weir_resolver_options *options)
+weir_resolver *fake_dns_open(const weir_resolver_options *options)
 {
     weir_resolver_options own;
     weir_resolver *resolver = NULL;
 
-    memset(&names, 0, sizeof(names));
+    memset(&fake_dns, 0, sizeof(fake_dns));
     own = *WEIR_RESOLVER_OPTIONS();
     if (options != NULL)
         own = *options;
     if (own.hosts_file == NULL)
         own.hosts_file = "";
-    assert_int_equal(weir__system_resolver_create(&own, names_look_up, &resolver), 0);
+    assert_int_equal(weir__system_resolver_create(&own, fake_dns_look_up, &resolver), 0);
     return resolver;
 }
 
 /* A worker that has answered may still have it for a moment, and would be the last. */
-void names_close(weir_resolver *resolver)
+void fake_dns_close(weir_resolver *resolver)
 {
     while (atomic_load_explicit(&resolver->refs.count, memory_order_acquire) > 1)
         weir__thread_yield();
     weir_resolver_release(resolver);
 }
 
-void names_await_pending(weir_resolver *resolver, uint64_t count)
+void fake_dns_await_pending(weir_resolver *resolver, uint64_t count)
 {
-    while (names_stats(resolver).pending != count)
+    while (fake_dns_stats(resolver).pending != count)
         weir__thread_yield();
 }
 
-weir_resolver_stats names_stats(weir_resolver *resolver)
+weir_resolver_stats fake_dns_stats(weir_resolver *resolver)
 {
     weir_resolver_stats stats;
 
@@ -92,7 +92,7 @@ weir_resolver_stats names_stats(weir_resolver *resolver)
     return stats;
 }
 
-weir_promise *names_ask(weir_resolver *resolver, const char *text)
+weir_promise *fake_dns_resolve(weir_resolver *resolver, const char *text)
 {
     weir_promise *resolving = NULL;
 
@@ -100,7 +100,7 @@ weir_promise *names_ask(weir_resolver *resolver, const char *text)
     return resolving;
 }
 
-const char *names_tell(weir_promise *resolving, char *buffer, size_t size)
+const char *fake_dns_result(weir_promise *resolving, char *buffer, size_t size)
 {
     const weir_addresses *found;
     size_t length = 0;

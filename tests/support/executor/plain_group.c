@@ -2,7 +2,7 @@
 /*
  * What weir_group_create does for WEIR_IO_NONE.
  */
-#include "support/executor/plain.h"
+#include "support/executor/plain_group.h"
 
 #include "base/options.h"
 #include "executor/group.h"

@@ -3,8 +3,8 @@
  * Groups of plain executors, for tests that know no others: weir_group_create makes every kind, so
  * it stands in a higher layer.
  */
-#ifndef WEIR_TEST_PLAIN_H
-#define WEIR_TEST_PLAIN_H
+#ifndef WEIR_TEST_PLAIN_GROUP_H
+#define WEIR_TEST_PLAIN_GROUP_H
 
 #include <weir/group.h>
 

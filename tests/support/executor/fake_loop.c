@@ -2,12 +2,12 @@
 /*
  * A plain executor whose type says that it is a loop.
  */
-#include "support/executor/loop.h"
+#include "support/executor/fake_loop.h"
 
 #include "executor/executor.h"
 #include "support/test.h"
 
-weir_executor *loop_open(void)
+weir_executor *fake_loop_open(void)
 {
     static weir__executor_type type;
     weir_executor *loop;
@@ -31,7 +31,7 @@ weir_executor *loop_open(void)
     return loop;
 }
 
-void loop_close(weir_executor *loop)
+void fake_loop_close(weir_executor *loop)
 {
     assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
     assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);

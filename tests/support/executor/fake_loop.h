@@ -2,14 +2,14 @@
 /*
  * An executor that counts as an event loop, though it has no I/O.
  */
-#ifndef WEIR_TEST_LOOP_H
-#define WEIR_TEST_LOOP_H
+#ifndef WEIR_TEST_FAKE_LOOP_H
+#define WEIR_TEST_FAKE_LOOP_H
 
 #include <weir/executor.h>
 
-weir_executor *loop_open(void);
+weir_executor *fake_loop_open(void);
 
 /* Shuts it down and waits for its end. */
-void loop_close(weir_executor *loop);
+void fake_loop_close(weir_executor *loop);
 
 #endif

@@ -16,7 +16,7 @@
 /* The kind under test: it notes what it is asked, and answers as the test likes. */
 static struct {
     weir__executor_type type;
-    struct letters letters; /* l = look, w = wait, v = wait that does not, d = dispatch */
+    struct call_order letters; /* l = look, w = wait, v = wait that does not, d = dispatch */
     _Atomic bool records;
     _Atomic unsigned looks_left;      /* looks that find something */
     _Atomic unsigned work_left;       /* times that there is something of its own */
@@ -33,7 +33,7 @@ static struct {
 static void note(char letter)
 {
     if (atomic_load(&kind.records))
-        letters_write(&kind.letters, letter);
+        call_order_write(&kind.letters, letter);
 }
 
 static bool use_one(_Atomic unsigned *left)
@@ -134,36 +134,36 @@ static void run(weir_task_fn *fn, void *arg)
     assert_int_equal(weir_execute(kind.executor, fn, arg), 0);
 }
 
-TEST(kind, is_asked_to_look_before_it_waits_and_dispatches_after_it)
+TEST(executor_type, is_asked_to_look_before_it_waits_and_dispatches_after_it)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     kind_open();
     run(on_record, NULL);
-    assert_true(letters_await(&kind.letters, 2));
+    assert_true(call_order_await(&kind.letters, 2));
     assert_memory_equal(kind.letters.text, "lw", 2);
     assert_true(atomic_load(&kind.awake_while_looking));
     await_sleep();
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 1));
-    assert_true(letters_await(&kind.letters, 3));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 1));
+    assert_true(call_order_await(&kind.letters, 3));
     assert_memory_equal(kind.letters.text, "lwd", 3);
     kind_close();
 }
 
 /* A thousand tasks that come during I/O cost no wake-up: the word is AWAKE. */
-TEST(kind, dispatches_awake_and_knows_the_time)
+TEST(executor_type, dispatches_awake_and_knows_the_time)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     int64_t before_ns;
 
     kind_open();
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 1));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 1));
     await_sleep();
     before_ns = weir__monotonic_now();
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 2));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 2));
     assert_true(atomic_load(&kind.awake_in_dispatch));
     assert_true(atomic_load(&kind.dispatched_ns) >= before_ns);
     kind_close();
@@ -175,11 +175,11 @@ static void on_record_with_looks(void *arg, int status)
     atomic_store(&kind.looks_left, 3);
 }
 
-TEST(kind, that_finds_something_does_not_wait)
+TEST(executor_type, that_finds_something_does_not_wait)
 {
     kind_open();
     run(on_record_with_looks, NULL);
-    assert_true(letters_await(&kind.letters, 8));
+    assert_true(call_order_await(&kind.letters, 8));
     assert_memory_equal(kind.letters.text, "ldldldlw", 8);
     kind_close();
 }
@@ -190,31 +190,31 @@ static void on_record_with_work(void *arg, int status)
     atomic_store(&kind.work_left, 3);
 }
 
-TEST(kind, that_has_work_of_its_own_neither_looks_nor_sleeps)
+TEST(executor_type, that_has_work_of_its_own_neither_looks_nor_sleeps)
 {
     kind_open();
     run(on_record_with_work, NULL);
-    assert_true(letters_await(&kind.letters, 8));
+    assert_true(call_order_await(&kind.letters, 8));
     assert_memory_equal(kind.letters.text, "vdvdvdlw", 8);
     kind_close();
 }
 
 /* A kind that says 0 lets a batch of 64 run; then it is asked again. */
-TEST(kind, says_how_long_tasks_may_take)
+TEST(executor_type, says_how_long_tasks_may_take)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
     weir_executor_stats before, after;
 
     kind_open();
     atomic_store(&kind.budget_ns, 0);
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 1));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 1));
     await_sleep();
     weir_executor_read_stats(kind.executor, &before);
     for (int i = 0; i < 640; i++)
-        assert_int_equal(weir_execute_lazy(kind.executor, tally_task, &tally), 0);
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 642));
+        assert_int_equal(weir_execute_lazy(kind.executor, call_counter_task, &counter), 0);
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 642));
     await_sleep();
     weir_executor_read_stats(kind.executor, &after);
     assert_in_range(after.turns - before.turns, 11, 12);
@@ -222,34 +222,37 @@ TEST(kind, says_how_long_tasks_may_take)
 }
 
 /* B 4: what is open goes first, and timers go on meanwhile. */
-TEST(kind, is_drained_before_timers_are_cancelled)
+TEST(executor_type, is_drained_before_timers_are_cancelled)
 {
-    struct tally tally = {0}, late = {0};
+    struct call_counter counter = {0}, late = {0};
 
     kind_open();
     atomic_store(&kind.drains_left, UINT32_MAX);
-    assert_int_equal(weir_schedule(kind.executor, weir_ms(3), NULL, tally_task, &tally), 0);
-    assert_int_equal(weir_schedule(kind.executor, weir_seconds(3600), NULL, tally_task, &late), 0);
+    assert_int_equal(weir_schedule(kind.executor, weir_ms(3), NULL, call_counter_task, &counter),
+                     0);
+    assert_int_equal(
+        weir_schedule(kind.executor, weir_seconds(3600), NULL, call_counter_task, &late), 0);
     assert_int_equal(weir_executor_shutdown(kind.executor, 0, PATIENCE_NS), 0);
-    assert_true(tally_await(&tally, 1));
-    assert_int_equal(atomic_load(&tally.run), 1);
+    assert_true(call_counter_await(&counter, 1));
+    assert_int_equal(atomic_load(&counter.run), 1);
     assert_int_equal(atomic_load(&late.calls), 0);
     atomic_store(&kind.drains_left, 0);
-    (void)weir_execute(kind.executor, tally_task, &tally); /* a turn, unless it has ended by now */
+    (void)weir_execute(kind.executor, call_counter_task,
+                       &counter); /* a turn, unless it has ended by now */
     kind_close();
     assert_int_equal(atomic_load(&late.cancelled), 1);
     assert_int_equal(atomic_load(&kind.drains_aborted), 0);
 }
 
-TEST(kind, is_told_to_abort_when_only_the_quiet_period_is_left)
+TEST(executor_type, is_told_to_abort_when_only_the_quiet_period_is_left)
 {
     int64_t start_ns = weir__monotonic_now(), took_ns;
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     kind_open();
     kind.heeds_abort = true;
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 1));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 1));
     atomic_store(&kind.drains_left, UINT32_MAX);
     assert_int_equal(weir_executor_shutdown(kind.executor, weir_ms(5), weir_ms(25)), 0);
     kind_close();
@@ -259,13 +262,13 @@ TEST(kind, is_told_to_abort_when_only_the_quiet_period_is_left)
 }
 
 /* Nothing is waited for beyond the deadline. */
-TEST(kind, that_is_never_drained_ends_all_the_same)
+TEST(executor_type, that_is_never_drained_ends_all_the_same)
 {
-    struct tally tally = {0};
+    struct call_counter counter = {0};
 
     kind_open();
-    run(tally_task, &tally);
-    assert_true(tally_await(&tally, 1));
+    run(call_counter_task, &counter);
+    assert_true(call_counter_await(&counter, 1));
     atomic_store(&kind.drains_left, UINT32_MAX);
     assert_int_equal(weir_executor_shutdown(kind.executor, 0, weir_ms(5)), 0);
     kind_close();
