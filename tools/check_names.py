@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a page or a comment names something that does not exist: a file, a function, type or
-macro of ours, a word of ./dev, a chapter of the guide, a decision, a preset.
+macro of ours, a command of ./dev, a chapter of the guide, a decision, a preset.
 
 On pages, names are read in `code spans`; in C, Python, CMake and shell files, in comments. A name
 may end in `*`: then something must begin like that. Names of other projects are in OTHERS.
@@ -16,10 +16,11 @@ from source import ROOT, shown
 SPAN = re.compile(r"`([^`\n]+)`")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 IDENTIFIER = re.compile(r"\b(?:weir_|WEIR_)\w+\*?")
-FILE = re.compile(r"(?<![\w/<.$-])[\w*][\w./*-]*\.(?:c|cpp|h|md|py|txt|pml|cmake|supp|json)\b(?!\()")
+ENDING = r"\.(?:c|cpp|h|md|py|txt|pml|cmake|supp|json)\b(?!\()"
+FILE = re.compile(r"(?<![\w/<.$-])[\w*][\w./*-]*" + ENDING)
 CHAPTER = re.compile(r"\b[Cc]hapter (\d+)")
 DECISION = re.compile(r"\b[Dd]ecision (\d+)")
-WORD = re.compile(r"\./dev ([a-z][a-z-]*)")
+COMMAND = re.compile(r"\./dev ([a-z][a-z-]*)")
 COMMENT = {
     ".c": source.COMMENT_OR_LITERAL,
     ".h": source.COMMENT_OR_LITERAL,
@@ -32,7 +33,9 @@ COMMENT = {
 # What is not ours, is installed or made by the build, or stands for any name.
 OTHERS = {"liburing.h", "uv.h", "echo.c", "share/weir/weir.supp", "compile_commands.json"}
 SYSTEM = re.compile(r"(sys|linux|netinet|arpa|openssl|event2)/")
-PLACEHOLDER = re.compile(r"(.*/)?(x[_./]|.*[-_][XN](AME)?\.|weir_(x|noun(_verb)?)$|WEIR_(UPPER|0)$)")
+PLACEHOLDER = re.compile(
+    r"(.*/)?(x[_./]|.*[-_][XN](AME)?\.|weir_(x|noun(_verb)?)$|WEIR_(UPPER|0)$)"
+)
 
 
 def tracked():
@@ -55,7 +58,7 @@ class Tree:
         self.identifiers = set(re.findall(r"\b(?:weir_|WEIR_)\w+", text))
         # What macros paste together: weir_buf_read_##name
         self.pasted = set(re.findall(r"\b(weir_\w+_)##", text))
-        self.words = set(re.findall(r"^word_([a-z-]+)\(\)", (ROOT / "dev").read_text(), re.M))
+        self.commands = set(re.findall(r"^command_([a-z-]+)\(\)", (ROOT / "dev").read_text(), re.M))
         self.chapters = self.numbers("docs/guide")
         self.decisions = self.numbers("docs/decisions")
 
@@ -102,9 +105,9 @@ def problems_in(tree, text, page):
     for found in FILE.finditer(text):
         if not tree.has_file(found[0], page):
             yield found.start(), f"{found[0]} does not exist"
-    for found in WORD.finditer(text):
-        if found[1] not in tree.words:
-            yield found.start(), f"{found[0]}: ./dev has no such word"
+    for found in COMMAND.finditer(text):
+        if found[1] not in tree.commands:
+            yield found.start(), f"{found[0]}: ./dev has no such command"
 
 
 def numbered(tree, text):
