@@ -10,7 +10,7 @@
 
 static void udp_echo_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 

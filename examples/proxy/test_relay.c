@@ -83,7 +83,7 @@ static void start_proxy(struct scene *scene, struct host *host, const weir_addre
 
 static void stop_proxy(struct scene *scene)
 {
-    assert_int_equal(weir_server_stop(scene->proxy, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(scene->proxy, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(scene->front);
     weir_channel_release(scene->proxy);
 }
@@ -299,7 +299,7 @@ TEST_EACH_LOOP(relay, passes_half_closure_on)
     hear(scene.client, "reply");
     shutdown(scene.server, SHUT_WR);
     await_end(scene.client);
-    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(scene.front, TEST_TIMEOUT_NS), 0);
     close_scene(&scene);
 }
 
@@ -364,7 +364,7 @@ TEST_EACH_LOOP(relay, resets_one_when_the_other_is_reset)
     socket_reset(scene.client);
     await_reset(scene.server);
     scene.client = -1;
-    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(scene.front, TEST_TIMEOUT_NS), 0);
     close_scene(&scene);
 }
 
@@ -382,7 +382,7 @@ TEST_EACH_LOOP(relay, is_not_broken_by_who_has_ended_and_takes_no_reply)
     socket_reset(scene.client);
     scene.client = -1;
     say(scene.server, "reply");
-    assert_int_equal(weir_channel_await_closed(scene.front, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(scene.front, TEST_TIMEOUT_NS), 0);
     assert_int_equal(
         getsockopt(scene.server, SOL_SOCKET, SO_ERROR, &err, &(socklen_t){sizeof(err)}), 0);
     assert_int_equal(err, 0);

@@ -11,7 +11,7 @@
 /* doc:begin handler */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 

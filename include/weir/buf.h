@@ -247,7 +247,7 @@ static inline bool weir_buf_is_read_only(const weir_buf *buf)
  * Whether there are `length` bytes at `index`, between 0 and the write index.
  * Thread: its holder's.
  */
-static inline bool weir_buf_holds(const weir_buf *buf, size_t index, size_t length)
+static inline bool weir_buf_in_bounds(const weir_buf *buf, size_t index, size_t length)
 {
     return index <= buf->write && length <= buf->write - index;
 }
@@ -559,7 +559,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_STORE)
 #define WEIR_NUMBER_GET(NAME, type, width, order)                                             \
     static inline int weir_buf_get_##NAME(const weir_buf *buf, size_t index, type *ret_value) \
     {                                                                                         \
-        if (!weir_buf_holds(buf, index, sizeof(type)))                                        \
+        if (!weir_buf_in_bounds(buf, index, sizeof(type)))                                    \
             return WEIR_EBOUNDS;                                                              \
         *ret_value = weir_load_##NAME(buf->data + index);                                     \
         return 0;                                                                             \
@@ -575,7 +575,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_GET)
     {                                                                              \
         if (weir_buf_is_read_only(buf))                                            \
             return -EROFS;                                                         \
-        if (!weir_buf_holds(buf, index, sizeof(type)))                             \
+        if (!weir_buf_in_bounds(buf, index, sizeof(type)))                         \
             return WEIR_EBOUNDS;                                                   \
         weir_store_##NAME(buf->data + index, value);                               \
         return 0;                                                                  \
@@ -837,13 +837,13 @@ static inline bool weir_buf_is_utf8(const weir_buf *buf)
  */
 
 /* Up to so many different bytes a set is searched for by vector instructions. */
-#define WEIR_BYTE_SET_FEW 8
+#define WEIR_BYTE_SET_SMALL 8
 
 /* A set of bytes to look for, such as delimiters; the fields are private. */
 typedef struct weir_byte_set {
     uint64_t bits[4];
-    uint8_t count; /* WEIR_BYTE_SET_FEW + 1 = more than `few` holds */
-    uint8_t few[WEIR_BYTE_SET_FEW];
+    uint8_t count; /* WEIR_BYTE_SET_SMALL + 1 = more than `few` holds */
+    uint8_t small[WEIR_BYTE_SET_SMALL];
 } weir_byte_set;
 
 /*

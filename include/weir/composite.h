@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /* How many components there may be before they are copied together, unless told otherwise. */
-#define WEIR_COMPOSITE_COMPONENTS 16
+#define WEIR_COMPOSITE_DEFAULT_MAX 16
 
 typedef struct weir_composite weir_composite;
 
@@ -44,7 +44,7 @@ extern WEIR_API const weir_msg_type weir_composite_type;
 
 /*
  * Creates an empty composite. When more than `max_components` have been added they are copied into
- * one; 0 means WEIR_COMPOSITE_COMPONENTS, SIZE_MAX never.
+ * one; 0 means WEIR_COMPOSITE_DEFAULT_MAX, SIZE_MAX never.
  * Thread: any.  Gives: ret_composite.  Fails: -ENOMEM.
  */
 WEIR_API int weir_composite_create(size_t max_components, weir_composite **ret_composite);

@@ -5,7 +5,7 @@
  *
  *      static void on_read(weir_ctx *ctx, weir_msg *msg)       an echo server
  *      {
- *          weir_datagram_return_to_sender(weir_datagram_of(msg));
+ *          weir_datagram_make_reply(weir_datagram_of(msg));
  *          weir_write(ctx, msg, NULL);
  *      }
  *
@@ -131,7 +131,7 @@ WEIR_API void weir_datagram_set_sender(weir_datagram *datagram, const weir_addre
  * come, by packet_info of weir_channel_options, the reply is sent from there.
  * Thread: its holder's.
  */
-WEIR_API void weir_datagram_return_to_sender(weir_datagram *datagram);
+WEIR_API void weir_datagram_make_reply(weir_datagram *datagram);
 
 /*
  * Of how many bytes the datagrams are that it is sent as; 0: it is one.

@@ -96,7 +96,7 @@ typedef struct weir_metric_value {
 } weir_metric_value;
 
 /* Visits one metric; `value` is lent for the call. No lock is held: it may call anything. */
-typedef void weir_metric_visit_fn(const weir_metric_value *value, void *user_data);
+typedef void weir_metric_fn(const weir_metric_value *value, void *user_data);
 
 /*
  * Makes a metric of value 0 and registers it under a copy of `name`.
@@ -142,7 +142,7 @@ WEIR_API int weir_metric_read(const char *name, weir_metric_value *ret_value);
  * meanwhile may be left out; one that stays is visited once.
  * Thread: any.  Lends until it returns: user_data.
  */
-WEIR_API void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data);
+WEIR_API void weir_metrics_foreach(weir_metric_fn *fn, void *user_data);
 
 #ifdef __cplusplus
 }

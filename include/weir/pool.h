@@ -19,7 +19,7 @@ extern "C" {
 #define WEIR_POOL_CLASSES_MAX 64
 
 /* Blocks of one size, or of one cache. */
-typedef struct weir_pool_count {
+typedef struct weir_pool_block_stats {
     uint64_t size;       /* what each holds, besides a header of 64 bytes; 0 if that differs */
     uint64_t in_use;     /* blocks that are somebody's */
     uint64_t cached;     /* blocks free to be taken by the thread whose cache they are in */
@@ -29,16 +29,16 @@ typedef struct weir_pool_count {
     uint64_t peak_bytes; /* the most that has been mapped at once */
     uint64_t failures;   /* times that such a block was asked for in vain; of a cache: any block */
     uint64_t reserved[4];
-} weir_pool_count;
+} weir_pool_block_stats;
 
 /* What one thread keeps. */
-typedef struct weir_pool_cache {
+typedef struct weir_pool_cache_stats {
     uint64_t number;      /* as in the names of its metrics, pool.cache#NUMBER */
     int64_t thread_id;    /* the system's number of it; 0 = an orphan: the thread has ended */
     char thread_name[16]; /* of an orphan, the name that its thread had */
-    weir_pool_count blocks;
+    weir_pool_block_stats blocks;
     uint64_t reserved[4];
-} weir_pool_cache;
+} weir_pool_cache_stats;
 
 /*
  * Where the memory is. Exact when no buffer is made or released meanwhile; then mapped_bytes is the
@@ -52,13 +52,13 @@ typedef struct weir_pool_stats {
     uint64_t in_use_bytes; /* headers included, here and below */
     uint64_t cached_bytes;
     uint64_t in_transit_bytes;
-    uint64_t spare_bytes; /* not cut into blocks, or between them */
-    weir_pool_count huge; /* straight from the system, and no slabs; part of in_use_bytes */
+    uint64_t spare_bytes;       /* not cut into blocks, or between them */
+    weir_pool_block_stats huge; /* straight from the system, and no slabs; part of in_use_bytes */
     uint64_t slabs;
     uint64_t caches;  /* threads that have one */
     uint64_t orphans; /* caches whose thread has ended while buffers from it were in use */
     uint64_t class_count;
-    weir_pool_count classes[WEIR_POOL_CLASSES_MAX];
+    weir_pool_block_stats classes[WEIR_POOL_CLASSES_MAX];
     uint64_t reserved[8];
 } weir_pool_stats;
 
@@ -93,7 +93,7 @@ WEIR_API void weir_pool_read_stats(weir_pool_stats *ret_stats);
  * cache's failures.
  * Thread: any.
  */
-WEIR_API size_t weir_pool_read_caches(weir_pool_cache *ret_caches, size_t count);
+WEIR_API size_t weir_pool_read_cache_stats(weir_pool_cache_stats *ret_caches, size_t count);
 
 /*
  * Writes all of this as a table for people into `text`, cut off after `size` bytes with the end:

@@ -15,11 +15,11 @@ static _Atomic(weir__end_hook_fn *) hooks[HOOKS_MAX];
 void weir__end_hook_add(weir__end_hook_fn *fn)
 {
     for (int i = 0; i < HOOKS_MAX; i++) {
-        weir__end_hook_fn *there = NULL;
+        weir__end_hook_fn *current = NULL;
 
-        if (atomic_compare_exchange_strong_explicit(&hooks[i], &there, fn, memory_order_release,
+        if (atomic_compare_exchange_strong_explicit(&hooks[i], &current, fn, memory_order_release,
                                                     memory_order_relaxed) ||
-            there == fn)
+            current == fn)
             return;
     }
     assert(!"more ending hooks than there is room for");

@@ -69,7 +69,7 @@ void *weir_local_get(const weir_local *local)
     return local->index < locals.capacity ? locals.slots[local->index].value : NULL;
 }
 
-static void on_thread_end(void *value)
+static void on_thread_exit(void *value)
 {
     (void)value;
     weir_locals_remove_all();
@@ -77,10 +77,10 @@ static void on_thread_end(void *value)
 
 static void create_key(void)
 {
-    key_err = -pthread_key_create(&key, on_thread_end);
+    key_err = -pthread_key_create(&key, on_thread_exit);
 }
 
-static int arm_thread_end(void)
+static int register_destructor(void)
 {
     weir__once_run(&key_once, create_key);
     if (key_err < 0)
@@ -88,11 +88,11 @@ static int arm_thread_end(void)
     return -pthread_setspecific(key, &locals);
 }
 
-static int grow_to_hold(uint32_t index)
+static int grow_to(uint32_t index)
 {
     uint32_t capacity = SLOTS_MIN;
     struct slot *slots;
-    int err = arm_thread_end();
+    int err = register_destructor();
 
     if (err < 0)
         return err;
@@ -110,7 +110,7 @@ static int grow_to_hold(uint32_t index)
 int weir_local_set(const weir_local *local, void *value)
 {
     if (local->index >= locals.capacity) {
-        int err = value != NULL ? grow_to_hold(local->index) : 0;
+        int err = value != NULL ? grow_to(local->index) : 0;
 
         if (err < 0 || value == NULL)
             return err;

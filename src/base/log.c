@@ -130,9 +130,9 @@ static void format_line(struct line *line, enum weir_log_level level, const char
 }
 
 /* One write, so that lines of several threads do not mix. */
-static bool put(const struct line *line)
+static bool write_once(const struct line *line)
 {
-    ssize_t written = weir__nowait_write(STDERR_FILENO, line->text, line->length, WEIR__BY_ANY);
+    ssize_t written = weir__nowait_write(STDERR_FILENO, line->text, line->length, WEIR__NOWAIT_ANY);
 
     if (written > 0 && (size_t)written < line->length)
         atomic_store_explicit(&dropped.cut, true, memory_order_relaxed);
@@ -149,11 +149,11 @@ static bool report_dropped(void)
     if (count == 0)
         return true;
     if (atomic_exchange_explicit(&dropped.cut, false, memory_order_relaxed))
-        (void)weir__nowait_write(STDERR_FILENO, "\n", 1, WEIR__BY_ANY);
+        (void)weir__nowait_write(STDERR_FILENO, "\n", 1, WEIR__NOWAIT_ANY);
     (void)snprintf(message, sizeof(message),
                    "%" PRIu64 " log lines were dropped: standard error did not take them", count);
     format_line(&line, WEIR_LOG_WARN, "log", "-", message);
-    if (put(&line))
+    if (write_once(&line))
         return true;
     atomic_fetch_add_explicit(&dropped.unreported, count, memory_order_relaxed);
     return false;
@@ -165,7 +165,7 @@ static void write_line(enum weir_log_level level, const char *subsystem, const c
     struct line line;
 
     format_line(&line, level, subsystem, object, message);
-    if (report_dropped() && put(&line))
+    if (report_dropped() && write_once(&line))
         return;
     atomic_fetch_add_explicit(&dropped.total, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&dropped.unreported, 1, memory_order_relaxed);
@@ -179,7 +179,7 @@ uint64_t weir_log_dropped(void)
 /* ---- messages ---- */
 
 /* `length` is what the whole message needs, or negative if it could not be formatted. */
-static void end_message(char *message, int length)
+static void terminate_message(char *message, int length)
 {
     if (length < 0)
         message[0] = '\0';
@@ -198,7 +198,7 @@ void weir_log_write(enum weir_log_level level, const char *subsystem, const char
     if (!weir_log_enabled(level))
         return;
     va_start(arguments, format);
-    end_message(message, vsnprintf(message, sizeof(message), format, arguments));
+    terminate_message(message, vsnprintf(message, sizeof(message), format, arguments));
     va_end(arguments);
 
     if (object == NULL)

@@ -24,17 +24,17 @@ static void begin_epoch(weir__log_limit *limit)
     if (atomic_load_explicit(&limit->epoch, memory_order_relaxed) == epoch ||
         atomic_exchange_explicit(&limit->epoch, epoch, memory_order_relaxed) == epoch)
         return;
-    atomic_store_explicit(&limit->begun_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&limit->left_out, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->start_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&limit->suppressed, 0, memory_order_relaxed);
 }
 
 static void begin_period(weir__log_limit *limit, int64_t now_ns)
 {
-    int64_t begun_ns = atomic_load_explicit(&limit->begun_ns, memory_order_relaxed);
+    int64_t start_ns = atomic_load_explicit(&limit->start_ns, memory_order_relaxed);
 
-    if (begun_ns != 0 && now_ns - begun_ns < WEIR__LOG_LIMIT_PERIOD_NS)
+    if (start_ns != 0 && now_ns - start_ns < WEIR__LOG_LIMIT_PERIOD_NS)
         return;
-    if (atomic_compare_exchange_strong_explicit(&limit->begun_ns, &begun_ns, now_ns,
+    if (atomic_compare_exchange_strong_explicit(&limit->start_ns, &start_ns, now_ns,
                                                 memory_order_relaxed, memory_order_relaxed))
         atomic_store_explicit(&limit->count, 0, memory_order_relaxed);
 }
@@ -46,22 +46,22 @@ int64_t weir__log_limit_take(weir__log_limit *limit, int64_t now_ns)
     /* Looking first: the count does not wrap, however many messages come. */
     if (atomic_load_explicit(&limit->count, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT &&
         atomic_fetch_add_explicit(&limit->count, 1, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT)
-        return (int64_t)atomic_exchange_explicit(&limit->left_out, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&limit->left_out, 1, memory_order_relaxed);
+        return (int64_t)atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
     return -1;
 }
 
 bool weir__log_admit(weir__log_limit *limit, enum weir_log_level level, weir__log_note *ret_note)
 {
-    int64_t left_out = 0;
+    int64_t suppressed = 0;
 
     if (!weir_log_enabled(level))
         return false;
     if (level >= WEIR_LOG_INFO)
-        left_out = weir__log_limit_take(limit, weir__monotonic_now());
+        suppressed = weir__log_limit_take(limit, weir__monotonic_now());
     ret_note->text[0] = '\0';
-    if (left_out > 0)
+    if (suppressed > 0)
         (void)snprintf(ret_note->text, sizeof(ret_note->text), " (%" PRId64 " more were left out)",
-                       left_out);
-    return left_out >= 0;
+                       suppressed);
+    return suppressed >= 0;
 }

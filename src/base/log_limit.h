@@ -24,8 +24,8 @@
 typedef struct weir__log_limit {
     _Atomic uint32_t epoch;
     _Atomic uint32_t count; /* of this period */
-    _Atomic int64_t begun_ns;
-    _Atomic uint64_t left_out; /* since the last message that was admitted */
+    _Atomic int64_t start_ns;
+    _Atomic uint64_t suppressed; /* since the last message that was admitted */
 } weir__log_limit;
 
 /* " (12 more were left out)", or nothing. */

@@ -151,7 +151,7 @@ static bool find_row(const char *name, weir_metric_value *ret_value)
     return false;
 }
 
-static void visit_tables(weir_metric_visit_fn *fn, void *user_data)
+static void visit_tables(weir_metric_fn *fn, void *user_data)
 {
     const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
     weir_metric_value value;
@@ -398,7 +398,7 @@ int weir_metric_read(const char *name, weir_metric_value *ret_value)
     return find_row(name, ret_value) ? 0 : -ENOENT;
 }
 
-void weir_metrics_foreach(weir_metric_visit_fn *fn, void *user_data)
+void weir_metrics_foreach(weir_metric_fn *fn, void *user_data)
 {
     weir_metric_value value;
 

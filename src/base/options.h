@@ -20,7 +20,7 @@
  * Options make no sense: says so in the log, with a format that says why. -EINVAL, by which a
  * compiler knows that it is an error.
  */
-#define weir__options_refuse(subsystem, object, ...)                                           \
+#define weir__options_reject(subsystem, object, ...)                                           \
     (weir_log_write(WEIR_LOG_ERROR, subsystem, object, "options make no sense: " __VA_ARGS__), \
      -EINVAL)
 
@@ -37,25 +37,26 @@ static inline bool weir__options_all_zero(const unsigned char *bytes, size_t siz
  * default. Fails with -EINVAL if the size is impossible, or if a newer caller has set an option
  * that we do not know: ignoring what was asked for would be worse than refusing it.
  */
-static inline int weir__options_read(void *ret_options, size_t known, const void *given)
+static inline int weir__options_read(void *ret_options, size_t known, const void *caller_options)
 {
     size_t size = sizeof(size);
 
     assert(known >= sizeof(size));
-    if (given != NULL)
-        memcpy(&size, given, sizeof(size));
+    if (caller_options != NULL)
+        memcpy(&size, caller_options, sizeof(size));
     if (size < sizeof(size))
-        return weir__options_refuse(
+        return weir__options_reject(
             "options", NULL, "their size is %zu: the macro or init of the struct sets it", size);
-    if (size > known && !weir__options_all_zero((const unsigned char *)given + known, size - known))
-        return weir__options_refuse("options", NULL,
+    if (size > known &&
+        !weir__options_all_zero((const unsigned char *)caller_options + known, size - known))
+        return weir__options_reject("options", NULL,
                                     "one of them is newer than this library, which knows %zu of "
                                     "their %zu bytes",
                                     known, size);
 
     memset(ret_options, 0, known);
-    if (given != NULL)
-        memcpy(ret_options, given, size < known ? size : known);
+    if (caller_options != NULL)
+        memcpy(ret_options, caller_options, size < known ? size : known);
     memcpy(ret_options, &known, sizeof(known));
     return 0;
 }
@@ -64,15 +65,15 @@ static inline int weir__options_read(void *ret_options, size_t known, const void
 typedef struct weir__option {
     const char *name;
     int64_t value;
-    int64_t least;
-    int64_t most;
+    int64_t min;
+    int64_t max;
 } weir__option;
 
-#define WEIR__OPTION(options, member, least, most) \
-    ((weir__option){#member, (int64_t)(options)->member, (least), (most)})
+#define WEIR__OPTION(options, member, min, max) \
+    ((weir__option){#member, (int64_t)(options)->member, (min), (max)})
 
 /* One that is a time or a count: no less than `least`, which is 0 or WEIR_OFF. */
-#define WEIR__OPTION_FROM(options, member, least) WEIR__OPTION(options, member, least, INT64_MAX)
+#define WEIR__OPTION_FROM(options, member, min) WEIR__OPTION(options, member, min, INT64_MAX)
 
 /*
  * -EINVAL, with its reason in the log, unless all of them can be:
@@ -85,14 +86,14 @@ static inline int weir__options_check_all(const char *subsystem, const char *obj
                                           const weir__option *option)
 {
     for (; option->name != NULL; option++) {
-        if (option->value < option->least)
-            return weir__options_refuse(subsystem, object,
+        if (option->value < option->min)
+            return weir__options_reject(subsystem, object,
                                         "%s is %lld, and cannot be less than %lld", option->name,
-                                        (long long)option->value, (long long)option->least);
-        if (option->value > option->most)
-            return weir__options_refuse(subsystem, object,
+                                        (long long)option->value, (long long)option->min);
+        if (option->value > option->max)
+            return weir__options_reject(subsystem, object,
                                         "%s is %lld, and cannot be more than %lld", option->name,
-                                        (long long)option->value, (long long)option->most);
+                                        (long long)option->value, (long long)option->max);
     }
     return 0;
 }

@@ -42,18 +42,18 @@ void weir__valgrind_chunk(const void *memory, size_t size)
     (void)VALGRIND_MAKE_MEM_NOACCESS(memory, size);
 }
 
-void weir__valgrind_taken(const void *block, size_t size)
+void weir__valgrind_alloc(const void *block, size_t size)
 {
     VALGRIND_MEMPOOL_ALLOC(&pool, block, size);
 }
 
-void weir__valgrind_given(const void *block, size_t size)
+void weir__valgrind_free(const void *block, size_t size)
 {
     (void)size;
     VALGRIND_MEMPOOL_FREE(&pool, block);
 }
 
-void weir__valgrind_keep(const void *kept, size_t size)
+void weir__valgrind_exempt(const void *kept, size_t size)
 {
     (void)VALGRIND_MAKE_MEM_DEFINED(kept, size);
 }
@@ -64,19 +64,19 @@ void weir__valgrind_chunk(const void *memory, size_t size)
     (void)size;
 }
 
-void weir__valgrind_taken(const void *block, size_t size)
+void weir__valgrind_alloc(const void *block, size_t size)
 {
     (void)block;
     (void)size;
 }
 
-void weir__valgrind_given(const void *block, size_t size)
+void weir__valgrind_free(const void *block, size_t size)
 {
     (void)block;
     (void)size;
 }
 
-void weir__valgrind_keep(const void *kept, size_t size)
+void weir__valgrind_exempt(const void *kept, size_t size)
 {
     (void)kept;
     (void)size;

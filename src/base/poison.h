@@ -85,7 +85,7 @@ extern bool weir__under_memcheck;
 bool weir__runs_under_valgrind(void);
 
 /* Whether somebody is to be told. Who asks first may leave the calls out of the quick way. */
-static inline bool weir__poison_matters(void)
+static inline bool weir__poison_enabled(void)
 {
 #ifdef WEIR__ASAN
     return true;
@@ -95,11 +95,11 @@ static inline bool weir__poison_matters(void)
 }
 
 void weir__valgrind_chunk(const void *memory, size_t size);
-void weir__valgrind_taken(const void *block, size_t size);
-void weir__valgrind_given(const void *block, size_t size);
-void weir__valgrind_keep(const void *kept, size_t size);
+void weir__valgrind_alloc(const void *block, size_t size);
+void weir__valgrind_free(const void *block, size_t size);
+void weir__valgrind_exempt(const void *kept, size_t size);
 
-static inline void weir__poison_chunk(const void *memory, size_t size)
+static inline void weir__poison_chunk_add(const void *memory, size_t size)
 {
     weir__asan_poison(memory, size);
     if (__builtin_expect(weir__under_memcheck, false))
@@ -107,31 +107,31 @@ static inline void weir__poison_chunk(const void *memory, size_t size)
 }
 
 /* Before the chunk is unmapped: the addresses will be something else. */
-static inline void weir__poison_chunk_gone(const void *memory, size_t size)
+static inline void weir__poison_chunk_remove(const void *memory, size_t size)
 {
     weir__asan_unpoison(memory, size);
 }
 
 /* Part of a free block that the pool itself uses. */
-static inline void weir__poison_keep(const void *kept, size_t size)
+static inline void weir__poison_exempt(const void *kept, size_t size)
 {
     weir__asan_unpoison(kept, size);
     if (__builtin_expect(weir__under_memcheck, false))
-        weir__valgrind_keep(kept, size);
+        weir__valgrind_exempt(kept, size);
 }
 
-static inline void weir__poison_taken(const void *block, size_t size)
+static inline void weir__poison_alloc(const void *block, size_t size)
 {
     weir__asan_unpoison(block, size);
     if (__builtin_expect(weir__under_memcheck, false))
-        weir__valgrind_taken(block, size);
+        weir__valgrind_alloc(block, size);
 }
 
-static inline void weir__poison_given(const void *block, size_t size)
+static inline void weir__poison_free(const void *block, size_t size)
 {
     weir__asan_poison(block, size);
     if (__builtin_expect(weir__under_memcheck, false))
-        weir__valgrind_given(block, size);
+        weir__valgrind_free(block, size);
 }
 
 #endif

@@ -122,7 +122,7 @@ static inline uint64_t weir__queue_count(const weir__queue *queue)
 }
 
 /* Appends what was taken to the chain, oldest first. */
-static inline uint64_t weir__queue_turn_round(uint64_t head, weir__chain *chain)
+static inline uint64_t weir__queue_reverse(uint64_t head, weir__chain *chain)
 {
     weir_queue_node *node = weir__queue_node(head), *newest = node, *oldest = NULL, *next;
     uint64_t count = 0;
@@ -148,7 +148,7 @@ static inline uint64_t weir__queue_take(weir__queue *queue, weir__chain *chain)
 {
     if (weir__queue_is_empty(queue))
         return 0;
-    return weir__queue_turn_round(
+    return weir__queue_reverse(
         atomic_exchange_explicit(&queue->head, WEIR__QUEUE_EMPTY, memory_order_seq_cst), chain);
 }
 
@@ -158,7 +158,7 @@ static inline uint64_t weir__queue_close(weir__queue *queue, weir__chain *chain)
     uint64_t head =
         atomic_exchange_explicit(&queue->head, WEIR__QUEUE_CLOSED, memory_order_seq_cst);
 
-    return head == WEIR__QUEUE_CLOSED ? 0 : weir__queue_turn_round(head, chain);
+    return head == WEIR__QUEUE_CLOSED ? 0 : weir__queue_reverse(head, chain);
 }
 
 static inline bool weir__queue_close_if_empty(weir__queue *queue)

@@ -18,7 +18,7 @@
 enum {
     DIGIT_BITS = 8,
     LOWEST_DIGIT_BITS = 4,
-    FEW = 8, /* measured: beyond that it is cheaper to spread a slot than to sort it */
+    FEW_TIMERS = 8, /* measured: beyond that it is cheaper to spread a slot than to sort it */
     NO_SLOT = WEIR__TIMERS_SLOTS,
 };
 
@@ -97,13 +97,13 @@ static bool slot_has_few(weir__timers *timers, unsigned slot)
 
     for (unsigned i = 0; i < slot_list_count(slot); i++)
         for (weir_timer_node *node = lists[i]; node != &timers->end; node = node->next)
-            if (++count > FEW)
+            if (++count > FEW_TIMERS)
                 return false;
     return true;
 }
 
 /* The lists of a slot are valid while it is marked. Not inline: most starts find it marked. */
-__attribute__((noinline)) static void begin_slot(weir__timers *timers, unsigned slot)
+__attribute__((noinline)) static void init_slot(weir__timers *timers, unsigned slot)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
 
@@ -117,7 +117,7 @@ __attribute__((noinline)) static void begin_slot(weir__timers *timers, unsigned 
 static void mark(weir__timers *timers, unsigned slot)
 {
     if ((timers->marks[slot / 64] & UINT64_C(1) << slot % 64) == 0)
-        begin_slot(timers, slot);
+        init_slot(timers, slot);
 }
 
 static void unmark(weir__timers *timers, unsigned slot)
@@ -140,7 +140,7 @@ static unsigned first_slot(weir__timers *timers)
     return NO_SLOT;
 }
 
-static void file_in_wheel(weir__timers *timers, weir_timer_node *node)
+static void insert_in_wheel(weir__timers *timers, weir_timer_node *node)
 {
     unsigned slot = slot_covering(timers, node->at_ns);
     weir_timer_node **lists = slot_lists(timers, slot);
@@ -181,8 +181,8 @@ static void merge(weir__timers *timers, weir_timer_node **head, weir_timer_node 
  * a carry merges two runs of one size into the next. A timer is thus merged at most once per bit,
  * and 64 bits last for ever. Not inline, so that the usual start needs no stack frame.
  */
-WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) static void file_in_ready(weir__timers *timers,
-                                                                             weir_timer_node *node)
+WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) static void insert_ready(weir__timers *timers,
+                                                                            weir_timer_node *node)
 {
     unsigned run;
 
@@ -213,12 +213,12 @@ static weir_timer_node *first_ready(weir__timers *timers)
     return first;
 }
 
-static void file(weir__timers *timers, weir_timer_node *node)
+static void insert(weir__timers *timers, weir_timer_node *node)
 {
     if (node->at_ns > timers->position_ns)
-        file_in_wheel(timers, node);
+        insert_in_wheel(timers, node);
     else
-        file_in_ready(timers, node);
+        insert_ready(timers, node);
 }
 
 /* Whatever the clock says, WEIR_NEVER has not come. */
@@ -233,16 +233,16 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns)
     memset(timers, 0, offsetof(weir__timers, lists));
     timers->position_ns = now_ns > 0 ? before_never(now_ns) : 0;
     timers->next_ns = WEIR_NEVER;
-    timers->aside = &timers->end;
+    timers->relative = &timers->end;
 }
 
-static void put_in(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
+static void add_new(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
 {
     weir__timers_stamp(timers, node, at_ns);
     timers->count++;
     if (at_ns < timers->next_ns)
         timers->next_ns = at_ns;
-    file(timers, node);
+    insert(timers, node);
 }
 
 /* In the wheel a deadline may grow where it is (invariant 2); a run would lose its order. */
@@ -255,15 +255,15 @@ void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_
 {
     if (at_ns < 0)
         at_ns = 0;
-    if (weir__timers_filed(node)) {
+    if (weir__timers_is_linked(node)) {
         if (can_postpone(timers, node, at_ns)) {
             weir__timers_forget_next(timers, node);
             weir__timers_stamp(timers, node, at_ns);
             return;
         }
-        weir__timers_take_out(timers, node);
+        weir__timers_remove(timers, node);
     }
-    put_in(timers, node, at_ns);
+    add_new(timers, node, at_ns);
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t delay_ns)
@@ -271,25 +271,25 @@ static int64_t deadline_after(int64_t now_ns, int64_t delay_ns)
     return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
 }
 
-void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns)
+void weir__timers_resolve_relative(weir__timers *timers, int64_t now_ns)
 {
     weir_timer_node *node, *next;
 
-    for (node = timers->aside; node != &timers->end; node = next) {
+    for (node = timers->relative; node != &timers->end; node = next) {
         next = node->next;
         node->at_ns = deadline_after(now_ns, -1 - node->at_ns);
         if (node->at_ns < timers->next_ns)
             timers->next_ns = node->at_ns;
-        file(timers, node);
+        insert(timers, node);
     }
-    timers->aside = &timers->end;
+    timers->relative = &timers->end;
 }
 
-static bool refile_postponed(weir__timers *timers, unsigned slot)
+static bool reinsert_postponed(weir__timers *timers, unsigned slot)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
     int64_t last_ns = slot_last_ns(timers, slot);
-    bool refiled = false;
+    bool moved = false;
 
     for (unsigned i = 0; i < slot_list_count(slot); i++) {
         for (weir_timer_node *node = lists[i], *next; node != &timers->end; node = next) {
@@ -297,11 +297,11 @@ static bool refile_postponed(weir__timers *timers, unsigned slot)
             if (node->at_ns <= last_ns)
                 continue;
             weir__timers_unlink(node);
-            file_in_wheel(timers, node);
-            refiled = true;
+            insert_in_wheel(timers, node);
+            moved = true;
         }
     }
-    return refiled;
+    return moved;
 }
 
 static int64_t earliest_in(weir__timers *timers, unsigned slot)
@@ -330,7 +330,7 @@ static int64_t find_next(weir__timers *timers)
     while ((slot = first_slot(timers)) != NO_SLOT) {
         if (!slot_has_few(timers, slot))
             return slot_first_ns(timers, slot);
-        if (!refile_postponed(timers, slot))
+        if (!reinsert_postponed(timers, slot))
             return earliest_in(timers, slot);
     }
     return WEIR_NEVER;
@@ -347,7 +347,7 @@ int64_t weir__timers_next(weir__timers *timers)
  * The lists take turns, a timer each: where there are very many timers every step along a list is a
  * cache miss, and this way four of them overlap.
  */
-static void file_all(weir__timers *timers, weir_timer_node **lists, unsigned list_count)
+static void insert_all(weir__timers *timers, weir_timer_node **lists, unsigned list_count)
 {
     bool more = true;
 
@@ -360,7 +360,7 @@ static void file_all(weir__timers *timers, weir_timer_node **lists, unsigned lis
                 continue;
             lists[i] = node->next;
             __builtin_prefetch(lists[i]);
-            file(timers, node);
+            insert(timers, node);
             more = true;
         }
     }
@@ -383,14 +383,14 @@ __attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned s
     for (unsigned i = 0; i < slot_list_count(slot); i++)
         taken[i] = lists[i];
     unmark(timers, slot);
-    file_all(timers, taken, slot_list_count(slot));
+    insert_all(timers, taken, slot_list_count(slot));
 }
 
 /*
  * The short way for sparse timers, which all end alone in a slot: if due and not postponed, such a
  * timer is the first of all and need not become ready.
  */
-static weir_timer_node *take_lone(weir__timers *timers, unsigned slot, int64_t now_ns)
+static weir_timer_node *pop_single(weir__timers *timers, unsigned slot, int64_t now_ns)
 {
     weir_timer_node *node = *slot_lists(timers, slot);
 
@@ -399,13 +399,13 @@ static weir_timer_node *take_lone(weir__timers *timers, unsigned slot, int64_t n
     if (node->at_ns > now_ns || node->at_ns > slot_last_ns(timers, slot))
         return NULL;
     timers->position_ns = node->at_ns;
-    weir__timers_take_out(timers, node);
+    weir__timers_remove(timers, node);
     unmark(timers, slot);
     return node;
 }
 
 /* A next_ns that passes without a timer was the beginning of a slot whose timers were stopped. */
-static void nothing_due(weir__timers *timers, int64_t now_ns)
+static void advance_idle(weir__timers *timers, int64_t now_ns)
 {
     if (timers->position_ns < now_ns)
         timers->position_ns = now_ns;
@@ -422,17 +422,17 @@ weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
         unsigned slot = first_slot(timers);
 
         if (slot == NO_SLOT || slot_first_ns(timers, slot) > now_ns) {
-            nothing_due(timers, now_ns);
+            advance_idle(timers, now_ns);
             return NULL;
         }
-        node = take_lone(timers, slot, now_ns);
+        node = pop_single(timers, slot, now_ns);
         if (node != NULL)
             return node;
         open_slot(timers, slot, now_ns);
     }
     if (node->at_ns > now_ns) /* the clock went back */
         return NULL;
-    weir__timers_take_out(timers, node);
+    weir__timers_remove(timers, node);
     return node;
 }
 
@@ -445,16 +445,16 @@ static weir_timer_node *any_in(weir__timers *timers, unsigned slot)
     return *lists;
 }
 
-weir_timer_node *weir__timers_take_any(weir__timers *timers)
+weir_timer_node *weir__timers_pop_any(weir__timers *timers)
 {
     weir_timer_node *node = first_ready(timers);
 
     if (timers->count == 0)
         return NULL;
-    if (node == NULL && weir__timers_want_time(timers))
-        node = timers->aside;
+    if (node == NULL && weir__timers_has_relative(timers))
+        node = timers->relative;
     if (node == NULL)
         node = any_in(timers, first_slot(timers));
-    weir__timers_take_out(timers, node);
+    weir__timers_remove(timers, node);
     return node;
 }

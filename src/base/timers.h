@@ -81,7 +81,7 @@ typedef struct weir__timers {
     uint32_t sequence;
     size_t count;
     weir_timer_node end; /* of every list, so that linking and unlinking need no branch */
-    weir_timer_node *aside;
+    weir_timer_node *relative;
     uint64_t ready; /* a bit for each run */
     weir_timer_node *runs[WEIR__TIMERS_RUNS];
     uint64_t marked_words;
@@ -89,7 +89,7 @@ typedef struct weir__timers {
     weir_timer_node *lists[WEIR__TIMERS_LISTS]; /* the last: valid in slots that are marked */
 } weir__timers;
 
-static inline bool weir__timers_filed(const weir_timer_node *node)
+static inline bool weir__timers_is_linked(const weir_timer_node *node)
 {
     return node->pprev != NULL;
 }
@@ -125,7 +125,7 @@ static inline void weir__timers_forget_next(weir__timers *timers, const weir_tim
         timers->next_ns = WEIR__TIMERS_UNKNOWN;
 }
 
-static inline void weir__timers_take_out(weir__timers *timers, weir_timer_node *node)
+static inline void weir__timers_remove(weir__timers *timers, weir_timer_node *node)
 {
     weir__timers_unlink(node);
     node->pprev = NULL;
@@ -144,38 +144,38 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns);
 void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_ns);
 
 /*
- * The same, with a deadline `delay_ns` >= 0 after the time of the next weir__timers_tell: the
+ * The same, with a deadline `delay_ns` >= 0 after the time of the next weir__timers_resolve: the
  * caller need not look at the clock, and the timer is not early.
  */
 static inline void weir__timers_start_after(weir__timers *timers, weir_timer_node *node,
                                             int64_t delay_ns)
 {
-    if (weir__timers_filed(node))
-        weir__timers_take_out(timers, node);
+    if (weir__timers_is_linked(node))
+        weir__timers_remove(timers, node);
     weir__timers_stamp(timers, node, -1 - delay_ns);
     timers->count++;
-    weir__timers_link(&timers->aside, node);
+    weir__timers_link(&timers->relative, node);
 }
 
 /* It is `now_ns`: gives their deadlines to the timers that wait for the time. */
-void weir__timers_tell_aside(weir__timers *timers, int64_t now_ns);
+void weir__timers_resolve_relative(weir__timers *timers, int64_t now_ns);
 
-static inline bool weir__timers_want_time(const weir__timers *timers)
+static inline bool weir__timers_has_relative(const weir__timers *timers)
 {
-    return timers->aside != &timers->end;
+    return timers->relative != &timers->end;
 }
 
-static inline void weir__timers_tell(weir__timers *timers, int64_t now_ns)
+static inline void weir__timers_resolve(weir__timers *timers, int64_t now_ns)
 {
-    if (weir__timers_want_time(timers))
-        weir__timers_tell_aside(timers, now_ns);
+    if (weir__timers_has_relative(timers))
+        weir__timers_resolve_relative(timers, now_ns);
 }
 
 /* Does nothing if the timer is not filed. */
 static inline void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
 {
-    if (weir__timers_filed(node))
-        weir__timers_take_out(timers, node);
+    if (weir__timers_is_linked(node))
+        weir__timers_remove(timers, node);
 }
 
 /*
@@ -194,7 +194,7 @@ int64_t weir__timers_next(weir__timers *timers);
 weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns);
 
 /* Takes out some timer, due or not; NULL if there is none. */
-weir_timer_node *weir__timers_take_any(weir__timers *timers);
+weir_timer_node *weir__timers_pop_any(weir__timers *timers);
 
 static inline size_t weir__timers_count(const weir__timers *timers)
 {

@@ -12,11 +12,11 @@ _Atomic(weir__turn_hook_fn *) weir__turn_hooks[WEIR__TURN_HOOKS_MAX];
 void weir__turn_hook_add(weir__turn_hook_fn *fn)
 {
     for (int i = 0; i < WEIR__TURN_HOOKS_MAX; i++) {
-        weir__turn_hook_fn *there = NULL;
+        weir__turn_hook_fn *current = NULL;
 
-        if (atomic_compare_exchange_strong_explicit(&weir__turn_hooks[i], &there, fn,
+        if (atomic_compare_exchange_strong_explicit(&weir__turn_hooks[i], &current, fn,
                                                     memory_order_release, memory_order_relaxed) ||
-            there == fn)
+            current == fn)
             return;
     }
     assert(!"more turn hooks than there is room for");

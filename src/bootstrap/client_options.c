@@ -30,9 +30,9 @@ int weir__client_options_read(const weir_client_options *given, weir_client_opti
     if (err < 0)
         return err;
     if ((options.group != NULL) == (options.loop != NULL))
-        return weir__options_refuse("client", NULL, "it wants a group, or a loop, and not both");
+        return weir__options_reject("client", NULL, "it wants a group, or a loop, and not both");
     if ((options.address != NULL) == (options.address_count > 0))
-        return weir__options_refuse("client", NULL,
+        return weir__options_reject("client", NULL,
                                     "it wants an address, or several, and not both");
     err =
         weir__options_check("client", NULL, WEIR__OPTION(&options, address_count, 0, ADDRESSES_MAX),

@@ -47,13 +47,13 @@ static int read_options(const weir_client_pool_options *given,
     if (err != 0)
         return err;
     if (ret_options->client == NULL)
-        return weir__options_refuse("client pools", NULL, "there are no options of the client");
+        return weir__options_reject("client pools", NULL, "there are no options of the client");
     err = weir__options_read(ret_client, sizeof(*ret_client), ret_options->client);
     if (err != 0)
         return err;
     ret_client->size = sizeof(*ret_client);
     if (ret_client->address != NULL || ret_client->address_count > 0)
-        return weir__options_refuse("client pools", NULL, "each pool has an address of its own");
+        return weir__options_reject("client pools", NULL, "each pool has an address of its own");
     return 0;
 }
 

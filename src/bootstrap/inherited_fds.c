@@ -71,7 +71,7 @@ int weir__inherited_fds_adopt(const weir_server_options *options, int descriptor
         return err;
     if (options->kind == WEIR_KIND_DATAGRAM && !channel->transport->connectionless) {
         weir_channel_release(channel);
-        return weir__options_refuse("server", NULL,
+        return weir__options_reject("server", NULL,
                                     "what was handed over is a connection, no datagrams");
     }
     listening->channel = channel;

@@ -457,7 +457,7 @@ static int read_options(const weir__server *server, const weir_restart_options *
     if (ret_options->argv == NULL)
         ret_options->argv = server->restart_argv;
     if (ret_options->argv == NULL)
-        return weir__options_refuse("restart", NULL, "there is no program: argv, or restart_argv");
+        return weir__options_reject("restart", NULL, "there is no program: argv, or restart_argv");
     return weir__options_check("restart", NULL, WEIR__OPTION_FROM(ret_options, ready_timeout_ns, 0),
                                WEIR__OPTION_FROM(ret_options, probation_ns, WEIR_OFF));
 }
@@ -465,7 +465,7 @@ static int read_options(const weir__server *server, const weir_restart_options *
 static int check(weir__server *server)
 {
     if (!weir__server_has(server, WEIR__SERVER_STARTED))
-        return weir__options_refuse("restart", NULL, "the server does not listen yet");
+        return weir__options_reject("restart", NULL, "the server does not listen yet");
     return weir_channel_is_open(server->listeners[0].channel) ? 0 : WEIR_ECLOSED;
 }
 

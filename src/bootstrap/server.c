@@ -184,7 +184,7 @@ static int create_listener(weir__server *server, const weir_server_options *opti
     int err = weir__transport_parse(address, &listening->address);
 
     if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
-        err = weir__options_refuse("server", NULL,
+        err = weir__options_reject("server", NULL,
                                    "only an internet address can have several acceptors");
     if (err == 0)
         err = weir__transport_create_server(options->kind, &listening->address, options->options,

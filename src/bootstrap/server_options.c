@@ -39,12 +39,12 @@ const char *weir__server_address_at(const weir_server_options *options, size_t i
 static int check_initialisers(const weir_server_options *options)
 {
     if (options->kind == WEIR_KIND_DATAGRAM && options->init_child != NULL)
-        return weir__options_refuse("server", NULL,
+        return weir__options_reject("server", NULL,
                                     "datagrams have no connections: init_child is of no use");
     if (options->kind == WEIR_KIND_DATAGRAM && options->init_server == NULL)
-        return weir__options_refuse("server", NULL, "there is no init_server");
+        return weir__options_reject("server", NULL, "there is no init_server");
     if (options->kind != WEIR_KIND_DATAGRAM && options->init_child == NULL)
-        return weir__options_refuse("server", NULL, "there is no init_child");
+        return weir__options_reject("server", NULL, "there is no init_child");
     return 0;
 }
 
@@ -53,9 +53,9 @@ static int check(const weir_server_options *options)
     int err;
 
     if (options->boss == NULL)
-        return weir__options_refuse("server", NULL, "there is no group, neither boss nor workers");
+        return weir__options_reject("server", NULL, "there is no group, neither boss nor workers");
     if (weir__server_addresses(options) == 0 && options->adopt_count == 0)
-        return weir__options_refuse("server", NULL, "there is no address");
+        return weir__options_reject("server", NULL, "there is no address");
     err = weir__options_check("server", NULL, WEIR__OPTION(options, acceptors, 0, ACCEPTORS_MAX),
                               WEIR__OPTION_FROM(options, backlog, 0),
                               WEIR__OPTION_FROM(options, restart_probation_ns, WEIR_OFF));
@@ -106,9 +106,9 @@ int weir__server_order_read(weir__server_order *order, const weir_server_options
     if (err < 0)
         return err;
     if (options->adopt_count > 0 && options->adopt == NULL)
-        return weir__options_refuse("server", NULL, "there is nothing to adopt");
+        return weir__options_reject("server", NULL, "there is nothing to adopt");
     if (options->adopt_count > 0 && options->inherit)
-        err = weir__options_refuse("server", NULL, "it can adopt or inherit, and not both");
+        err = weir__options_reject("server", NULL, "it can adopt or inherit, and not both");
     if (options->boss == NULL)
         options->boss = options->workers;
     if (options->workers == NULL)

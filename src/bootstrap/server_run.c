@@ -145,7 +145,7 @@ static int start_hearing(struct run *run)
     if (run->signals == 0)
         return 0;
     run->blocked = weir__signal_set_block(run->signals);
-    err = weir__thread_start(&run->thread, "weir-signals", wait_for_signals, run);
+    err = weir__thread_start("weir-signals", wait_for_signals, run, &run->thread);
     if (err < 0) {
         weir__error("server", "-", "no thread to wait for signals: %s", weir_error_text(err));
         end_claims(run);
@@ -158,7 +158,7 @@ static void end_hearing(struct run *run)
     if (run->signals == 0)
         return;
     atomic_store_explicit(&run->is_ending, true, memory_order_relaxed);
-    weir__signal_direct(run->signals, &run->thread);
+    weir__signal_send_to_thread(run->signals, &run->thread);
     weir__thread_join(&run->thread); /* from here on nobody has `run` */
     end_claims(run);
 }

@@ -51,7 +51,7 @@ static size_t smaller(size_t a, size_t b)
 /* ---- life ---- */
 
 /* Begins the life of what the pool gave; its flags hold the class already. */
-static void begin(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, size_t max)
+static void init_header(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, size_t max)
 {
     buf->msg.type = &weir_buf_type;
     buf->msg.flags |= flags;
@@ -61,7 +61,7 @@ static void begin(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, 
     buf->capacity = (uint32_t)capacity;
     buf->max = (uint32_t)max;
     buf->block = NULL;
-    weir__leak_born(buf);
+    weir__leak_created(buf);
 }
 
 int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
@@ -72,10 +72,10 @@ int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
         max = WEIR_BUF_MAX;
     if (capacity > max || max > WEIR_BUF_MAX)
         return -EINVAL;
-    buf = weir__pool_take(capacity);
+    buf = weir__pool_alloc(capacity);
     if (buf == NULL)
         return -ENOMEM;
-    begin(buf, 0, 0, smaller(buf->capacity, max), max);
+    init_header(buf, 0, 0, smaller(buf->capacity, max), max);
     *ret_buf = buf;
     return 0;
 }
@@ -98,13 +98,13 @@ WEIR__NO_STACK_PROTECTOR int weir_buf_create_from(const void *bytes, size_t leng
 /* A header without memory of its own for `length` bytes at `data`: all readable, not growable. */
 static weir_buf *create_header(size_t payload, uint32_t flags, const void *data, size_t length)
 {
-    weir_buf *buf = weir__pool_take(payload);
+    weir_buf *buf = weir__pool_alloc(payload);
 
     if (buf == NULL)
         return NULL;
     /* Who may write to it is said by the flags, so the type need not. */
     buf->data = data != NULL ? (uint8_t *)(uintptr_t)data : weir__buf_payload(buf);
-    begin(buf, flags, length, length, length);
+    init_header(buf, flags, length, length, length);
     return buf;
 }
 
@@ -142,13 +142,13 @@ int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf)
 }
 
 /* Gives back a second block and the older ones behind it. */
-static void give_blocks(weir_buf *block)
+static void free_blocks(weir_buf *block)
 {
     weir_buf *older;
 
     for (; block != NULL; block = older) {
         older = block->block;
-        weir__pool_give(block);
+        weir__pool_free(block);
     }
 }
 
@@ -161,10 +161,10 @@ static void free_wrapped(const struct wrapped *wrapped)
 /* All but a pooled buffer that has never grown and that nobody watches. */
 static void destroy_uncommon(weir_buf *buf)
 {
-    weir__leak_gone(buf);
+    weir__leak_destroyed(buf);
     switch (weir__buf_kind(buf)) {
     case WEIR__BUF_POOLED:
-        give_blocks(buf->block);
+        free_blocks(buf->block);
         break;
     case WEIR__BUF_VIEW:
         weir_buf_release(buf->block);
@@ -183,7 +183,7 @@ static void destroy(weir_msg *msg)
 
     if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED)) != 0 || buf->block != NULL)
         destroy_uncommon(buf);
-    weir__pool_give(buf);
+    weir__pool_free(buf);
 }
 
 /* ---- views ---- */
@@ -205,7 +205,7 @@ static int create_view(weir_buf *buf, size_t offset, size_t length, uint32_t fla
 
 int weir_buf_slice(weir_buf *buf, size_t offset, size_t length, weir_buf **ret_slice)
 {
-    if (!weir_buf_holds(buf, offset, length))
+    if (!weir_buf_in_bounds(buf, offset, length))
         return WEIR_EBOUNDS;
     return create_view(buf, offset, length, 0, ret_slice);
 }
@@ -244,7 +244,7 @@ int weir_buf_read_only(weir_buf *buf, weir_buf **ret_view)
 
 int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length, weir_buf **ret_copy)
 {
-    if (!weir_buf_holds(buf, offset, length))
+    if (!weir_buf_in_bounds(buf, offset, length))
         return WEIR_EBOUNDS;
     return weir_buf_create_from(buf->data + offset, length, ret_copy);
 }
@@ -285,7 +285,7 @@ static void move_bytes(weir_buf *buf, size_t first, uint8_t *data, size_t capaci
 static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
 {
     weir_buf *old = buf->block;
-    weir_buf *block = weir__pool_take(capacity);
+    weir_buf *block = weir__pool_alloc(capacity);
 
     if (block == NULL)
         return -ENOMEM;
@@ -296,7 +296,7 @@ static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
     if (is_shared(buf))
         block->block = old;
     else
-        give_blocks(old);
+        free_blocks(old);
     return 0;
 }
 
@@ -307,7 +307,7 @@ static void move_home(weir_buf *buf, size_t first)
 
     move_bytes(buf, first, weir__buf_payload(buf), old->max);
     buf->block = NULL;
-    give_blocks(old);
+    free_blocks(old);
 }
 
 /* Memory for `capacity` bytes and no more, if that is less than there is. Nobody else is looking.
@@ -360,7 +360,7 @@ int weir_buf_set_capacity(weir_buf *buf, size_t capacity)
     return is_shared(buf) ? 0 : shrink(buf, 0, capacity);
 }
 
-static int refuse_if_shared(const weir_buf *buf)
+static int check_exclusive(const weir_buf *buf)
 {
     if (weir_buf_is_read_only(buf))
         return -EROFS;
@@ -369,7 +369,7 @@ static int refuse_if_shared(const weir_buf *buf)
 
 int weir_buf_discard(weir_buf *buf)
 {
-    int err = refuse_if_shared(buf);
+    int err = check_exclusive(buf);
 
     if (err == 0)
         move_bytes(buf, buf->read, buf->data, buf->capacity);
@@ -378,7 +378,7 @@ int weir_buf_discard(weir_buf *buf)
 
 int weir_buf_compact(weir_buf *buf)
 {
-    int err = refuse_if_shared(buf);
+    int err = check_exclusive(buf);
 
     return err == 0 ? shrink(buf, buf->read, weir_buf_readable(buf)) : err;
 }

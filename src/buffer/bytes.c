@@ -7,7 +7,7 @@
 
 int weir_buf_get_span(const weir_buf *buf, size_t index, size_t length, weir_span *ret_span)
 {
-    if (!weir_buf_holds(buf, index, length))
+    if (!weir_buf_in_bounds(buf, index, length))
         return WEIR_EBOUNDS;
     *ret_span = weir_span_of(buf->data + index, length);
     return 0;
@@ -29,7 +29,7 @@ int weir_buf_read_span(weir_buf *buf, size_t length, weir_span *ret_span)
 
 int weir_buf_get_bytes(const weir_buf *buf, size_t index, void *ret_bytes, size_t length)
 {
-    if (!weir_buf_holds(buf, index, length))
+    if (!weir_buf_in_bounds(buf, index, length))
         return WEIR_EBOUNDS;
     if (length > 0)
         memcpy(ret_bytes, buf->data + index, length);
@@ -54,7 +54,7 @@ int weir_buf_set_bytes(weir_buf *buf, size_t index, const void *bytes, size_t le
 {
     if (weir_buf_is_read_only(buf))
         return -EROFS;
-    if (!weir_buf_holds(buf, index, length))
+    if (!weir_buf_in_bounds(buf, index, length))
         return WEIR_EBOUNDS;
     if (length > 0)
         memmove(buf->data + index, bytes, length);

@@ -42,8 +42,10 @@ struct weir_composite {
     size_t count;
     size_t capacity;
     size_t max_components;
-    _Atomic size_t found; /* the component that an index was found in last: a guess, so relaxed */
-    struct component first_components[WEIR_COMPOSITE_COMPONENTS + 1]; /* one over, to consolidate */
+    _Atomic size_t
+        last_found; /* the component that an index was found in last: a guess, so relaxed */
+    struct component
+        first_components[WEIR_COMPOSITE_DEFAULT_MAX + 1]; /* one over, to consolidate */
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -63,10 +65,10 @@ int weir_composite_create(size_t max_components, weir_composite **ret_composite)
     composite->read = 0;
     composite->components = composite->first_components;
     composite->count = 0;
-    composite->capacity = WEIR_COMPOSITE_COMPONENTS + 1;
-    composite->max_components = max_components > 0 ? max_components : WEIR_COMPOSITE_COMPONENTS;
-    atomic_init(&composite->found, 0);
-    weir__leak_msg_born(&composite->msg);
+    composite->capacity = WEIR_COMPOSITE_DEFAULT_MAX + 1;
+    composite->max_components = max_components > 0 ? max_components : WEIR_COMPOSITE_DEFAULT_MAX;
+    atomic_init(&composite->last_found, 0);
+    weir__leak_msg_created(&composite->msg);
     *ret_composite = composite;
     return 0;
 }
@@ -87,7 +89,7 @@ static void destroy(weir_msg *msg)
 {
     weir_composite *composite = weir_composite_of(msg);
 
-    weir__leak_msg_gone(msg);
+    weir__leak_msg_destroyed(msg);
     release_components(composite, composite->count);
     free_components(composite);
     weir__free(composite);
@@ -95,14 +97,14 @@ static void destroy(weir_msg *msg)
 
 /* ---- where things are ---- */
 
-static size_t begin_of(const weir_composite *composite, size_t i)
+static size_t start_of(const weir_composite *composite, size_t i)
 {
     return i > 0 ? composite->components[i - 1].end : 0;
 }
 
 static size_t length_of(const weir_composite *composite, size_t i)
 {
-    return composite->components[i].end - begin_of(composite, i);
+    return composite->components[i].end - start_of(composite, i);
 }
 
 /* The bytes of component `i` from `index` on, which lies in it. */
@@ -111,12 +113,12 @@ static weir_span span_from(const weir_composite *composite, size_t i, size_t ind
     const struct component *component = &composite->components[i];
     const uint8_t *first = component->buf->data + component->start;
 
-    return weir_span_of(first + (index - begin_of(composite, i)), component->end - index);
+    return weir_span_of(first + (index - start_of(composite, i)), component->end - index);
 }
 
-static bool holds(const weir_composite *composite, size_t i, size_t index)
+static bool component_has(const weir_composite *composite, size_t i, size_t index)
 {
-    return i < composite->count && index >= begin_of(composite, i) &&
+    return i < composite->count && index >= start_of(composite, i) &&
            index < composite->components[i].end;
 }
 
@@ -138,12 +140,12 @@ static size_t search_component(const weir_composite *composite, size_t index)
 /* The component that holds the byte at `index`; the count if there is no such byte. */
 static size_t find_component(weir_composite *composite, size_t index)
 {
-    size_t i = atomic_load_explicit(&composite->found, memory_order_relaxed);
+    size_t i = atomic_load_explicit(&composite->last_found, memory_order_relaxed);
 
-    if (holds(composite, i, index))
+    if (component_has(composite, i, index))
         return i;
-    i = holds(composite, i + 1, index) ? i + 1 : search_component(composite, index);
-    atomic_store_explicit(&composite->found, i, memory_order_relaxed);
+    i = component_has(composite, i + 1, index) ? i + 1 : search_component(composite, index);
+    atomic_store_explicit(&composite->last_found, i, memory_order_relaxed);
     return i;
 }
 
@@ -156,13 +158,13 @@ int weir_composite_component(const weir_composite *composite, size_t component, 
 {
     if (component >= composite->count)
         return WEIR_EBOUNDS;
-    *ret_span = span_from(composite, component, begin_of(composite, component));
+    *ret_span = span_from(composite, component, start_of(composite, component));
     return 0;
 }
 
 size_t weir_composite_length(const weir_composite *composite)
 {
-    return begin_of(composite, composite->count);
+    return start_of(composite, composite->count);
 }
 
 size_t weir_composite_read_index(const weir_composite *composite)
@@ -225,7 +227,7 @@ static int make_room(weir_composite *composite, size_t more)
 static void open_gap(weir_composite *composite, size_t at, size_t count, size_t length)
 {
     struct component *gap = composite->components + at;
-    size_t begin = begin_of(composite, at);
+    size_t begin = start_of(composite, at);
 
     memmove(gap + count, gap, (composite->count - at) * sizeof(*gap));
     composite->count += count;
@@ -239,8 +241,8 @@ static void open_gap(weir_composite *composite, size_t at, size_t count, size_t 
 static void close_gap(weir_composite *composite, size_t at, size_t count)
 {
     struct component *gap = composite->components + at;
-    size_t begin = begin_of(composite, at);
-    size_t length = begin_of(composite, at + count) - begin;
+    size_t begin = start_of(composite, at);
+    size_t length = start_of(composite, at + count) - begin;
 
     if (composite->read > begin)
         composite->read -= smaller(composite->read - begin, length);
@@ -260,7 +262,7 @@ static bool has_one_holder(const weir_buf *buf)
  * Another holder may change the buffer, or let it move: then the composite has a view of what is
  * readable now, for the reference that it was given.
  */
-static int settle(weir_buf *buf, weir_buf **ret_buf)
+static int own_or_view(weir_buf *buf, weir_buf **ret_buf)
 {
     int err;
 
@@ -276,11 +278,11 @@ static int settle(weir_buf *buf, weir_buf **ret_buf)
 
 static int insert_buf(weir_composite *composite, size_t at, weir_buf *buf)
 {
-    size_t begin = begin_of(composite, at);
+    size_t begin = start_of(composite, at);
     int err = make_room(composite, 1);
 
     if (err == 0)
-        err = settle(buf, &buf);
+        err = own_or_view(buf, &buf);
     if (err < 0)
         return err;
     open_gap(composite, at, 1, weir_buf_readable(buf));
@@ -297,7 +299,7 @@ static int insert_composite(weir_composite *composite, size_t at, weir_composite
 {
     size_t first = search_component(nested, nested->read);
     size_t count = nested->count - first;
-    size_t begin = begin_of(composite, at);
+    size_t begin = start_of(composite, at);
     int err = nested != composite ? make_room(composite, count) : -EINVAL;
 
     if (err < 0)
@@ -305,7 +307,7 @@ static int insert_composite(weir_composite *composite, size_t at, weir_composite
     open_gap(composite, at, count, weir_composite_readable(nested));
     for (size_t i = 0; i < count; i++) {
         const struct component *from = &nested->components[first + i];
-        size_t skipped = i == 0 ? nested->read - begin_of(nested, first) : 0;
+        size_t skipped = i == 0 ? nested->read - start_of(nested, first) : 0;
 
         composite->components[at + i] = (struct component){
             .buf = weir_buf_retain(from->buf),
@@ -370,7 +372,7 @@ int weir_composite_remove(weir_composite *composite, size_t component, weir_buf 
 
     if (component >= composite->count)
         return WEIR_EBOUNDS;
-    begin = begin_of(composite, component);
+    begin = start_of(composite, component);
     length = length_of(composite, component);
     was_read = composite->read > begin ? smaller(composite->read - begin, length) : 0;
     err = make_buf(&composite->components[component], length, &buf);
@@ -423,22 +425,22 @@ static void copy_bytes(weir_composite *composite, size_t index, uint8_t *to, siz
 }
 
 /* Where the bytes at `index` are, if they all lie in the component that was found last. */
-static inline const uint8_t *find_quickly(const weir_composite *composite, size_t index,
-                                          size_t length)
+static inline const uint8_t *find_cached(const weir_composite *composite, size_t index,
+                                         size_t length)
 {
-    size_t i = atomic_load_explicit(&composite->found, memory_order_relaxed);
+    size_t i = atomic_load_explicit(&composite->last_found, memory_order_relaxed);
     const struct component *component = &composite->components[i];
     size_t begin;
 
     if (i >= composite->count)
         return NULL;
-    begin = begin_of(composite, i);
+    begin = start_of(composite, i);
     if (index < begin || index > component->end || length > component->end - index)
         return NULL;
     return component->buf->data + component->start + (index - begin);
 }
 
-static int get_slowly(weir_composite *composite, size_t index, void *ret_bytes, size_t length)
+static int get_slow(weir_composite *composite, size_t index, void *ret_bytes, size_t length)
 {
     if (!has(composite, index, length))
         return WEIR_EBOUNDS;
@@ -449,10 +451,10 @@ static int get_slowly(weir_composite *composite, size_t index, void *ret_bytes, 
 /* What the public ones have in common: a call of one of those would not be inlined. */
 static inline int get(weir_composite *composite, size_t index, void *ret_bytes, size_t length)
 {
-    const uint8_t *bytes = find_quickly(composite, index, length);
+    const uint8_t *bytes = find_cached(composite, index, length);
 
     if (bytes == NULL || length == 0) /* of nothing, ret_bytes may be NULL */
-        return get_slowly(composite, index, ret_bytes, length);
+        return get_slow(composite, index, ret_bytes, length);
     memcpy(ret_bytes, bytes, length);
     return 0;
 }
@@ -484,7 +486,7 @@ static int slice_component(weir_composite *composite, size_t i, size_t index, si
                            weir_buf **ret_view)
 {
     const struct component *component = &composite->components[i];
-    size_t offset = component->start + (index - begin_of(composite, i));
+    size_t offset = component->start + (index - start_of(composite, i));
 
     return weir_buf_slice(component->buf, offset, smaller(length, component->end - index),
                           ret_view);
@@ -634,7 +636,7 @@ ssize_t weir_composite_find_any(weir_composite *composite, size_t from, const we
 }
 
 /* Whether the sequence begins at `index`, which lies in component `i`. */
-static bool begins_at(const weir_composite *composite, size_t i, size_t index, weir_span sequence)
+static bool starts_at(const weir_composite *composite, size_t i, size_t index, weir_span sequence)
 {
     if (!has(composite, index, sequence.length))
         return false;
@@ -653,8 +655,8 @@ static bool begins_at(const weir_composite *composite, size_t i, size_t index, w
 
 /* Where it begins in component `i`, from `index` on: within it, or else near its end and goes on in
  * those behind it. */
-static ssize_t find_beginning(const weir_composite *composite, size_t i, size_t index,
-                              weir_span sequence)
+static ssize_t find_start(const weir_composite *composite, size_t i, size_t index,
+                          weir_span sequence)
 {
     weir_span span = span_from(composite, i, index);
     ssize_t offset = weir_span_find_sequence(span, sequence);
@@ -663,7 +665,7 @@ static ssize_t find_beginning(const weir_composite *composite, size_t i, size_t 
     if (offset >= 0)
         return (ssize_t)index + offset;
     for (; at < span.length; at++)
-        if (span.data[at] == sequence.data[0] && begins_at(composite, i, index + at, sequence))
+        if (span.data[at] == sequence.data[0] && starts_at(composite, i, index + at, sequence))
             return (ssize_t)(index + at);
     return -ENOENT;
 }
@@ -675,10 +677,10 @@ ssize_t weir_composite_find_sequence(weir_composite *composite, size_t from, wei
     if (sequence.length == 0)
         return (ssize_t)from;
     for (size_t i = find_component(composite, from); i < composite->count; i++) {
-        ssize_t found = find_beginning(composite, i, from, sequence);
+        ssize_t last_found = find_start(composite, i, from, sequence);
 
-        if (found >= 0)
-            return found;
+        if (last_found >= 0)
+            return last_found;
         from = composite->components[i].end;
     }
     return -ENOENT;

@@ -40,7 +40,7 @@ static bool has_bytes(const weir_msg *msg)
 
 static int create(weir_msg *content, const weir_address *recipient, weir_datagram **ret_datagram)
 {
-    weir_buf *block = weir__pool_take(sizeof(weir_datagram));
+    weir_buf *block = weir__pool_alloc(sizeof(weir_datagram));
     weir_datagram *datagram;
 
     if (block == NULL) {
@@ -57,7 +57,7 @@ static int create(weir_msg *content, const weir_address *recipient, weir_datagra
     datagram->has_source = false;
     datagram->sender.length = 0;
     copy_address(&datagram->recipient, recipient);
-    weir__leak_msg_born(&datagram->msg);
+    weir__leak_msg_created(&datagram->msg);
     *ret_datagram = datagram;
     return 0;
 }
@@ -87,9 +87,9 @@ static void destroy(weir_msg *msg)
 {
     weir_datagram *datagram = weir_datagram_of(msg);
 
-    weir__leak_msg_gone(msg);
+    weir__leak_msg_destroyed(msg);
     weir_msg_release(datagram->content);
-    weir__pool_give(datagram->block);
+    weir__pool_free(datagram->block);
 }
 
 /* ---- content ---- */
@@ -130,7 +130,7 @@ void weir_datagram_set_sender(weir_datagram *datagram, const weir_address *sende
     datagram->has_source = datagram->sender.length > 0;
 }
 
-void weir_datagram_return_to_sender(weir_datagram *datagram)
+void weir_datagram_make_reply(weir_datagram *datagram)
 {
     weir_address here;
 

@@ -75,7 +75,7 @@ int weir_descriptors_create(weir_buf *bytes, const int *descriptors, size_t coun
         return err;
     }
     self->bytes = bytes;
-    weir__leak_msg_born(&self->msg);
+    weir__leak_msg_created(&self->msg);
     *ret_descriptors = self;
     return 0;
 }
@@ -84,7 +84,7 @@ static void destroy(weir_msg *msg)
 {
     weir_descriptors *self = weir_descriptors_of(msg);
 
-    weir__leak_msg_gone(msg);
+    weir__leak_msg_destroyed(msg);
     weir_buf_release(self->bytes);
     if (self->origin == NULL)
         close_all(self->numbers, self->count);
@@ -174,7 +174,7 @@ static int share(weir_msg *msg, weir_msg **ret_share)
     other->sent = self->sent;
     other->origin = self->origin != NULL ? self->origin : self;
     weir_msg_retain(&other->origin->msg);
-    weir__leak_msg_born(&other->msg);
+    weir__leak_msg_created(&other->msg);
     *ret_share = &other->msg;
     return 0;
 }

@@ -62,7 +62,7 @@ int weir_file_range_create(int descriptor, int64_t offset, int64_t length, uint3
     range->length = length;
     range->descriptor = descriptor;
     range->flags = flags;
-    weir__leak_msg_born(&range->msg);
+    weir__leak_msg_created(&range->msg);
     *ret_range = range;
     return 0;
 }
@@ -71,7 +71,7 @@ static void destroy(weir_msg *msg)
 {
     weir_file_range *range = weir_file_range_of(msg);
 
-    weir__leak_msg_gone(msg);
+    weir__leak_msg_destroyed(msg);
     close_descriptor(range->descriptor, range->flags);
     weir_file_range_release(range->origin);
     weir__free(range);

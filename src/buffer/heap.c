@@ -91,7 +91,7 @@ static weir_buf *carve(weir__bin *bin, weir__slab *slab)
     weir_buf *block = weir__slab_block(slab, slab->carved++);
 
     weir__owned_counter_add(&bin->carved, 1);
-    weir__block_keep(block);
+    weir__block_unpoison_links(block);
     block->slab = slab;
     return block;
 }
@@ -102,7 +102,7 @@ weir_buf *weir__heap_refill(weir__heap *heap, unsigned size_class)
     weir__slab *slab;
     weir_buf *block;
 
-    bin->ran_dry = true;
+    bin->was_empty = true;
     collect(heap);
     block = weir__bin_pop(bin);
     if (block != NULL)
@@ -137,20 +137,20 @@ static uint32_t count_idle_slabs(weir__bin *bin)
     return count;
 }
 
-static void doom_idle_slabs(weir__bin *bin, uint32_t count)
+static void mark_idle_slabs(weir__bin *bin, uint32_t count)
 {
     for (weir__slab *slab = bin->slabs; slab != NULL && count > 0; slab = slab->next) {
-        slab->doomed = slab->idle == slab->carved;
-        count -= slab->doomed;
+        slab->to_unmap = slab->idle == slab->carved;
+        count -= slab->to_unmap;
     }
 }
 
-static void drop_doomed_blocks(weir__bin *bin)
+static void unlink_marked_blocks(weir__bin *bin)
 {
     weir_buf **link = &bin->free;
 
     while (*link != NULL) {
-        if (!weir__slab_of(*link)->doomed) {
+        if (!weir__slab_of(*link)->to_unmap) {
             link = &(*link)->block;
             continue;
         }
@@ -159,7 +159,7 @@ static void drop_doomed_blocks(weir__bin *bin)
     }
 }
 
-static size_t unmap_doomed_slabs(weir__bin *bin)
+static size_t unmap_marked_slabs(weir__bin *bin)
 {
     weir__slab **link = &bin->slabs;
     size_t bytes = 0;
@@ -167,7 +167,7 @@ static size_t unmap_doomed_slabs(weir__bin *bin)
     while (*link != NULL) {
         weir__slab *slab = *link;
 
-        if (!slab->doomed) {
+        if (!slab->to_unmap) {
             link = &slab->next;
             continue;
         }
@@ -184,9 +184,9 @@ static size_t unmap_idle_slabs(weir__bin *bin, uint32_t count)
 {
     if (count == 0)
         return 0;
-    doom_idle_slabs(bin, count);
-    drop_doomed_blocks(bin);
-    return unmap_doomed_slabs(bin);
+    mark_idle_slabs(bin, count);
+    unlink_marked_blocks(bin);
+    return unmap_marked_slabs(bin);
 }
 
 size_t weir__heap_trim(weir__heap *heap)
@@ -196,7 +196,7 @@ size_t weir__heap_trim(weir__heap *heap)
     collect(heap);
     for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++) {
         bytes += unmap_idle_slabs(bin, count_idle_slabs(bin));
-        bin->kept = weir__owned_counter_read(&bin->cached);
+        bin->after_trim = weir__owned_counter_read(&bin->cached);
     }
     heap->slab_bytes -= bytes;
     return bytes;
@@ -205,7 +205,7 @@ size_t weir__heap_trim(weir__heap *heap)
 bool weir__heap_may_trim(const weir__heap *heap)
 {
     for (const weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++)
-        if (weir__owned_counter_read(&bin->cached) > bin->kept && may_have_idle_slabs(bin))
+        if (weir__owned_counter_read(&bin->cached) > bin->after_trim && may_have_idle_slabs(bin))
             return true;
     return atomic_load_explicit(&heap->remote.stack, memory_order_relaxed) != NULL;
 }
@@ -216,9 +216,9 @@ bool weir__heap_decay(weir__heap *heap)
 
     collect(heap);
     for (weir__bin *bin = heap->bins; bin < heap->bins + WEIR__CLASS_COUNT; bin++) {
-        uint32_t idle = count_idle_slabs(bin), count = bin->ran_dry ? 0 : (idle + 1) / 2;
+        uint32_t idle = count_idle_slabs(bin), count = bin->was_empty ? 0 : (idle + 1) / 2;
 
-        bin->ran_dry = false;
+        bin->was_empty = false;
         heap->slab_bytes -= unmap_idle_slabs(bin, count);
         more |= idle > count;
     }

@@ -47,9 +47,9 @@ typedef struct weir__bin {
     weir__owned_counter carved; /* blocks that its slabs were cut into */
     weir__owned_counter sent;   /* blocks of other heaps that this thread has released ... */
     weir__owned_counter
-        received;  /* ... and of this one that came home: they count round and round */
-    uint32_t kept; /* what weir__heap_trim has left of `cached` */
-    bool ran_dry;  /* since weir__heap_decay looked at it */
+        received;        /* ... and of this one that came home: they count round and round */
+    uint32_t after_trim; /* what weir__heap_trim has left of `cached` */
+    bool was_empty;      /* since weir__heap_decay looked at it */
 } weir__bin;
 
 typedef struct weir__heap {
@@ -60,7 +60,7 @@ typedef struct weir__heap {
     weir__owned_counter failures; /* times that its thread asked in vain, for blocks of any size */
     int64_t decay_at_ns;          /* on the clock of the thread's executor; 0 = not yet known */
     int64_t decay_wait_ns;
-    int64_t room_at_ns; /* not before then it trims again because there was no memory */
+    int64_t trim_retry_ns; /* not before then it trims again because there was no memory */
     uint32_t trims_seen;
     struct {
         weir__list link;
@@ -100,27 +100,27 @@ bool weir__heap_decay(weir__heap *heap);
 bool weir__heap_is_empty(const weir__heap *heap);
 
 /* What the pool needs of a block while it is free: its last two fields. The rest is poisoned. */
-static inline void weir__block_keep(weir_buf *block)
+static inline void weir__block_unpoison_links(weir_buf *block)
 {
     _Static_assert(offsetof(weir_buf, slab) == offsetof(weir_buf, block) + sizeof(void *),
                    "the two stand side by side");
-    weir__poison_keep(&block->block, 2 * sizeof(void *));
+    weir__poison_exempt(&block->block, 2 * sizeof(void *));
 }
 
-static inline void weir__block_uncover(weir_buf *block, size_t size)
+static inline void weir__block_unpoison(weir_buf *block, size_t size)
 {
-    weir__poison_taken(block, sizeof(*block) + size);
-    weir__block_keep(block);
+    weir__poison_alloc(block, sizeof(*block) + size);
+    weir__block_unpoison_links(block);
 }
 
-static inline void weir__block_cover(weir_buf *block, size_t size)
+static inline void weir__block_poison(weir_buf *block, size_t size)
 {
-    weir__poison_given(block, sizeof(*block) + size);
-    weir__block_keep(block);
+    weir__poison_free(block, sizeof(*block) + size);
+    weir__block_unpoison_links(block);
 }
 
 /* Blocks that are in use or in transit; below zero if one of the tallies is old. */
-static inline int64_t weir__bin_out(const weir__bin *bin)
+static inline int64_t weir__bin_allocated(const weir__bin *bin)
 {
     return (int32_t)(weir__owned_counter_read(&bin->carved) -
                      weir__owned_counter_read(&bin->cached));

@@ -19,7 +19,7 @@
 #include "buffer/pool_metrics.h"
 
 _Thread_local weir__heap *weir__heap_current;
-_Thread_local weir__heap *weir__heap_quick;
+_Thread_local weir__heap *weir__heap_fast;
 
 weir__heaps weir__heaps_all = {
     .lock = WEIR__MUTEX_INIT,
@@ -93,7 +93,7 @@ static weir__heap *adopt_or_create(void)
     return heap != NULL ? heap : create();
 }
 
-static void sign(weir__heap *heap)
+static void record_thread(weir__heap *heap)
 {
     lock();
     heap->registry.thread = weir__thread_id();
@@ -103,7 +103,7 @@ static void sign(weir__heap *heap)
 
 /* ---- ... to the end ---- */
 
-static void count_gone_locked(const weir__heap *heap)
+static void add_counters_locked(const weir__heap *heap)
 {
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         atomic_fetch_add_explicit(&weir__heaps_all.sent[i],
@@ -116,7 +116,7 @@ static void destroy(weir__heap *heap)
 {
     lock();
     weir__list_remove(&heap->registry.link);
-    count_gone_locked(heap);
+    add_counters_locked(heap);
     weir__pool_metrics_remove(heap);
     if (weir__list_is_empty(&weir__heaps_all.list))
         weir__pool_metrics_end();
@@ -135,7 +135,7 @@ static void make_orphan(weir__heap *heap)
 }
 
 /* Trims a heap without a thread. An empty one is known to nobody: nobody has blocks of it. */
-static size_t trim_abandoned(weir__heap *heap)
+static size_t trim_detached(weir__heap *heap)
 {
     size_t bytes = weir__heap_trim(heap);
 
@@ -156,42 +156,42 @@ size_t weir__heaps_trim_orphans(void)
     unlock();
     for (; heap != NULL; heap = next) {
         next = heap->registry.next_orphan;
-        bytes += trim_abandoned(heap);
+        bytes += trim_detached(heap);
     }
     return bytes;
 }
 
 /* What this thread had in its outboxes may have been the last that an orphan was waiting for. */
-static void leave(weir__heap *heap)
+static void detach(weir__heap *heap)
 {
     weir__outbox_flush(&heap->outboxes);
-    (void)trim_abandoned(heap);
+    (void)trim_detached(heap);
     (void)weir__heaps_trim_orphans();
 }
 
 static void set_current(weir__heap *heap)
 {
     weir__heap_current = heap;
-    weir__heap_quick = weir__poison_matters() ? NULL : heap;
+    weir__heap_fast = weir__poison_enabled() ? NULL : heap;
 }
 
 static void on_thread_exit(void *arg)
 {
     set_current(NULL);
-    leave(arg);
+    detach(arg);
 }
 
-weir__heap *weir__heap_enter(void)
+weir__heap *weir__heap_attach(void)
 {
     weir__heap *heap = adopt_or_create();
 
     if (heap == NULL)
         return NULL;
     if (weir_thread_on_exit(on_thread_exit, heap) < 0) {
-        leave(heap);
+        detach(heap);
         return NULL;
     }
-    sign(heap);
+    record_thread(heap);
     set_current(heap);
     return heap;
 }

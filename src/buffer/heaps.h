@@ -20,14 +20,14 @@ typedef struct weir__heaps {
 
 extern weir__heaps weir__heaps_all;
 
-/* The calling thread's heap; NULL until weir__heap_enter, and after the thread's end. */
+/* The calling thread's heap; NULL until weir__heap_attach, and after the thread's end. */
 extern _Thread_local weir__heap *weir__heap_current __attribute__((tls_model("initial-exec")));
 
 /* The same; but NULL if a tool must be told of each block, so that the quick way need not ask. */
-extern _Thread_local weir__heap *weir__heap_quick __attribute__((tls_model("initial-exec")));
+extern _Thread_local weir__heap *weir__heap_fast __attribute__((tls_model("initial-exec")));
 
 /* Gives the calling thread, which has none, a heap until its end; NULL = no memory. */
-weir__heap *weir__heap_enter(void);
+weir__heap *weir__heap_attach(void);
 
 /* Trims the heaps that have no thread, and ends those that are empty then. */
 size_t weir__heaps_trim_orphans(void);

@@ -82,7 +82,7 @@ enum weir_leak_level weir_leak_level(void)
     return (enum weir_leak_level)atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
-static void begin_sampling_anew(void)
+static void restart_sampling(void)
 {
     sampler.interval = 0;
     weir__leak_countdown = 0;
@@ -94,8 +94,8 @@ int weir_leak_set_level(enum weir_leak_level level)
         return -EINVAL;
     weir__once_run(&level_once, read_environment);
     atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
-    weir__leak_places_forget();
-    begin_sampling_anew();
+    weir__leak_sites_reset();
+    restart_sampling();
     return 0;
 }
 
@@ -104,10 +104,10 @@ int weir_leak_set_level(enum weir_leak_level level)
 static uint32_t next_interval(void)
 {
     int64_t now_ns = weir__monotonic_now();
-    bool hurried = sampler.interval > 0 && now_ns - sampler.sampled_ns < SAMPLE_GAP_NS;
+    bool too_soon = sampler.interval > 0 && now_ns - sampler.sampled_ns < SAMPLE_GAP_NS;
 
     sampler.sampled_ns = now_ns;
-    if (!hurried)
+    if (!too_soon)
         return INTERVAL;
     return sampler.interval < INTERVAL_MAX ? sampler.interval * 2 : INTERVAL_MAX;
 }
@@ -115,12 +115,12 @@ static uint32_t next_interval(void)
 /* Whether the birth that was counted down to is a sample; starts the next countdown. */
 static bool is_sample(void)
 {
-    bool begun = sampler.interval > 0;
+    bool started = sampler.interval > 0;
 
     sampler.interval = next_interval();
     weir__leak_countdown =
         (int32_t)weir__random_below(weir__random_thread(), 2 * sampler.interval - 1) + 1;
-    return begun; /* the first countdown did not begin at a random number */
+    return started; /* the first countdown did not begin at a random number */
 }
 
 static void on_group_ended(void)
@@ -134,7 +134,7 @@ static void watch(weir_msg *msg, bool detailed)
     weir__leak_record_add(msg, detailed);
 }
 
-void weir__leak_consider(weir_msg *msg)
+void weir__leak_sample(weir_msg *msg)
 {
     enum weir_leak_level level = weir_leak_level();
 
@@ -166,16 +166,16 @@ void weir_leak_scope_begin(weir_leak_scope *scope)
 {
     *scope = (weir_leak_scope){.first = weir__leak_records_next_number()};
     sampler.scopes++;
-    begin_sampling_anew();
+    restart_sampling();
 }
 
 size_t weir_leak_scope_end(weir_leak_scope *scope)
 {
     sampler.scopes--;
-    begin_sampling_anew();
+    restart_sampling();
     return weir__leak_report_all(&(weir__leak_search){
         .maker = weir__thread_id(),
         .first = scope->first,
-        .again = true,
+        .repeat_reported = true,
     });
 }

@@ -20,17 +20,17 @@
 /* How many births of this thread are left until the one that is looked at. */
 extern _Thread_local int32_t weir__leak_countdown __attribute__((tls_model("initial-exec")));
 
-void weir__leak_consider(weir_msg *msg);
+void weir__leak_sample(weir_msg *msg);
 
 /* The message is complete, its flags are set, nobody else has it yet. */
-static inline void weir__leak_msg_born(weir_msg *msg)
+static inline void weir__leak_msg_created(weir_msg *msg)
 {
     if (--weir__leak_countdown <= 0)
-        weir__leak_consider(msg);
+        weir__leak_sample(msg);
 }
 
 /* The last reference has gone. */
-static inline void weir__leak_msg_gone(weir_msg *msg)
+static inline void weir__leak_msg_destroyed(weir_msg *msg)
 {
     if ((msg->flags & WEIR__LEAK_WATCHED) != 0)
         weir__leak_record_remove(msg);
@@ -43,14 +43,14 @@ static inline void weir__leak_msg_touch(weir_msg *msg, const char *where)
         weir__leak_record_touch(msg, where);
 }
 
-static inline void weir__leak_born(weir_buf *buf)
+static inline void weir__leak_created(weir_buf *buf)
 {
-    weir__leak_msg_born(&buf->msg);
+    weir__leak_msg_created(&buf->msg);
 }
 
-static inline void weir__leak_gone(weir_buf *buf)
+static inline void weir__leak_destroyed(weir_buf *buf)
 {
-    weir__leak_msg_gone(&buf->msg);
+    weir__leak_msg_destroyed(&buf->msg);
 }
 
 static inline void weir__leak_touch(weir_buf *buf, const char *where)

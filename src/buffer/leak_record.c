@@ -29,10 +29,10 @@
 #define BUCKETS_MIN 64
 #define RECORDS_PER_BUCKET 2
 #define REPORTED_MAX 1024
-#define TOUCHES_SURE 4 /* kept before the back-off begins */
+#define TOUCHES_ALWAYS_KEPT 4 /* kept before the back-off begins */
 
 /* A thread from its first watched message to its end. */
-struct life {
+struct thread_ref {
     weir__leak_thread thread;
     bool ended;
     size_t refs;
@@ -42,12 +42,12 @@ struct record {
     struct record *next;
     weir_msg *msg;
     uint64_t number;
-    uint64_t place; /* hash of where it was made */
-    struct life *holder;
-    weir__leak_facts facts; /* without the touches unless detailed */
+    uint64_t site; /* hash of where it was made */
+    struct thread_ref *holder;
+    weir__leak_info info; /* without the touches unless detailed */
 };
 
-#define SIZE_WITHOUT_TOUCHES (offsetof(struct record, facts.touches))
+#define SIZE_WITHOUT_TOUCHES (offsetof(struct record, info.touches))
 
 static struct {
     weir__mutex lock; /* guards all below, all records and all lives */
@@ -64,53 +64,53 @@ static struct {
     .bucket_count = BUCKETS_MIN,
 };
 
-static _Thread_local struct life *own_life;
+static _Thread_local struct thread_ref *own_thread;
 
 /* ---- threads ---- */
 
-static void release_life_locked(struct life *life)
+static void release_thread_locked(struct thread_ref *thread_ref)
 {
-    if (--life->refs == 0)
-        weir__free(life);
+    if (--thread_ref->refs == 0)
+        weir__free(thread_ref);
 }
 
 static void on_thread_end(void *arg)
 {
-    struct life *life = arg;
+    struct thread_ref *thread_ref = arg;
 
-    own_life = NULL;
+    own_thread = NULL;
     weir__mutex_lock(&registry.lock);
-    life->ended = true;
-    release_life_locked(life);
+    thread_ref->ended = true;
+    release_thread_locked(thread_ref);
     weir__mutex_unlock(&registry.lock);
 }
 
 /* NULL when there is no memory for it. */
-static struct life *begin_life(void)
+static struct thread_ref *track_thread(void)
 {
-    struct life *life = weir__zalloc(sizeof(*life));
+    struct thread_ref *thread_ref = weir__zalloc(sizeof(*thread_ref));
 
-    if (life == NULL)
+    if (thread_ref == NULL)
         return NULL;
-    life->thread.id = weir__thread_id();
-    weir__thread_name(life->thread.name, sizeof(life->thread.name));
-    life->refs = 1;
-    if (weir_thread_on_exit(on_thread_end, life) < 0) {
-        weir__free(life);
+    thread_ref->thread.id = weir__thread_id();
+    weir__thread_name(thread_ref->thread.name, sizeof(thread_ref->thread.name));
+    thread_ref->refs = 1;
+    if (weir_thread_on_exit(on_thread_end, thread_ref) < 0) {
+        weir__free(thread_ref);
         return NULL;
     }
-    own_life = life;
-    return life;
+    own_thread = thread_ref;
+    return thread_ref;
 }
 
-static void set_holder_locked(struct record *record, struct life *life)
+static void set_holder_locked(struct record *record, struct thread_ref *thread_ref)
 {
-    if (record->holder == life)
+    if (record->holder == thread_ref)
         return;
-    life->refs++;
+    thread_ref->refs++;
     if (record->holder != NULL)
-        release_life_locked(record->holder);
-    record->holder = life;
+        release_thread_locked(record->holder);
+    record->holder = thread_ref;
 }
 
 /* ---- the table ---- */
@@ -179,7 +179,7 @@ static void insert_locked(struct record *record)
 
 /* ---- making, touching, removing ---- */
 
-static size_t room_in(weir_msg *msg)
+static size_t capacity_of(weir_msg *msg)
 {
     const weir_buf *buf = weir_buf_of(msg);
 
@@ -187,13 +187,13 @@ static size_t room_in(weir_msg *msg)
 }
 
 /* Without frames all messages of one type and size are of one place. */
-static uint64_t place_of(const weir__leak_facts *facts)
+static uint64_t site_of(const weir__leak_info *info)
 {
-    uint64_t hash = facts->made.count > 0 ? 0 : facts->bytes;
+    uint64_t hash = info->made.count > 0 ? 0 : info->bytes;
 
-    for (size_t i = 0; i < facts->made.count; i++)
-        hash = (hash ^ (uintptr_t)facts->made.frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ (uintptr_t)facts->type;
+    for (size_t i = 0; i < info->made.count; i++)
+        hash = (hash ^ (uintptr_t)info->made.frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (uintptr_t)info->type;
 }
 
 static void take_trace(weir__leak_trace *trace)
@@ -203,27 +203,27 @@ static void take_trace(weir__leak_trace *trace)
 
 void weir__leak_record_add(weir_msg *msg, bool detailed)
 {
-    struct life *life = own_life != NULL ? own_life : begin_life();
+    struct thread_ref *thread_ref = own_thread != NULL ? own_thread : track_thread();
     struct record *record;
 
-    if (life == NULL)
+    if (thread_ref == NULL)
         return;
     record = weir__zalloc(detailed ? sizeof(*record) : SIZE_WITHOUT_TOUCHES);
     if (record == NULL)
         return;
     record->msg = msg;
-    record->facts.type = msg->type->name;
-    record->facts.bytes = room_in(msg);
-    record->facts.born_ns = weir__monotonic_now();
-    record->facts.maker = life->thread;
-    record->facts.detailed = detailed;
-    take_trace(&record->facts.made);
-    record->place = place_of(&record->facts);
+    record->info.type = msg->type->name;
+    record->info.bytes = capacity_of(msg);
+    record->info.created_ns = weir__monotonic_now();
+    record->info.maker = thread_ref->thread;
+    record->info.detailed = detailed;
+    take_trace(&record->info.made);
+    record->site = site_of(&record->info);
     msg->flags |= WEIR__LEAK_WATCHED;
 
     weir__mutex_lock(&registry.lock);
     record->number = registry.next_number++;
-    set_holder_locked(record, life);
+    set_holder_locked(record, thread_ref);
     insert_locked(record);
     weir__mutex_unlock(&registry.lock);
 }
@@ -233,45 +233,46 @@ void weir__leak_record_add(weir_msg *msg, bool detailed)
  * chance, a smaller one the more there are. So the trail shows the beginning and the end of a
  * message's way, and some of the middle.
  */
-static weir__leak_mark *next_touch(weir__leak_facts *facts)
+static weir__leak_touch_info *next_touch(weir__leak_info *info)
 {
-    uint32_t count = facts->touch_count;
+    uint32_t count = info->touch_count;
     bool replace = count == WEIR__LEAK_TOUCHES_MAX;
 
-    if (!replace && count >= TOUCHES_SURE)
-        replace = weir__random_below(weir__random_thread(), 1u << (count - TOUCHES_SURE)) != 0;
+    if (!replace && count >= TOUCHES_ALWAYS_KEPT)
+        replace =
+            weir__random_below(weir__random_thread(), 1u << (count - TOUCHES_ALWAYS_KEPT)) != 0;
     if (!replace)
-        return &facts->touches[facts->touch_count++];
-    facts->touches_dropped++;
-    return &facts->touches[count - 1];
+        return &info->touches[info->touch_count++];
+    info->touches_dropped++;
+    return &info->touches[count - 1];
 }
 
-static void touch_locked(struct record *record, struct life *life, const char *where)
+static void touch_locked(struct record *record, struct thread_ref *thread_ref, const char *where)
 {
-    weir__leak_mark *touch;
+    weir__leak_touch_info *touch;
 
-    set_holder_locked(record, life);
-    record->facts.bytes = room_in(record->msg);
-    if (!record->facts.detailed)
+    set_holder_locked(record, thread_ref);
+    record->info.bytes = capacity_of(record->msg);
+    if (!record->info.detailed)
         return;
-    touch = next_touch(&record->facts);
+    touch = next_touch(&record->info);
     touch->where = where;
     touch->at_ns = weir__monotonic_now();
-    touch->thread = life->thread;
+    touch->thread = thread_ref->thread;
     take_trace(&touch->trace);
 }
 
 void weir__leak_record_touch(weir_msg *msg, const char *where)
 {
-    struct life *life = own_life != NULL ? own_life : begin_life();
+    struct thread_ref *thread_ref = own_thread != NULL ? own_thread : track_thread();
     struct record *record;
 
-    if (life == NULL)
+    if (thread_ref == NULL)
         return;
     weir__mutex_lock(&registry.lock);
     record = *find_locked(msg);
     assert(record != NULL);
-    touch_locked(record, life, where);
+    touch_locked(record, thread_ref, where);
     weir__mutex_unlock(&registry.lock);
 }
 
@@ -284,7 +285,7 @@ void weir__leak_record_remove(weir_msg *msg)
     record = *link;
     assert(record != NULL);
     *link = record->next;
-    release_life_locked(record->holder);
+    release_thread_locked(record->holder);
     if (--registry.record_count == 0 && registry.buckets != registry.first_buckets)
         use_buckets_locked(registry.first_buckets, BUCKETS_MIN);
     weir__mutex_unlock(&registry.lock);
@@ -303,35 +304,35 @@ uint64_t weir__leak_records_next_number(void)
     return number;
 }
 
-static bool fits_locked(const struct record *record, const weir__leak_search *search)
+static bool matches_locked(const struct record *record, const weir__leak_search *search)
 {
     return (!search->only_ended || record->holder->ended) &&
-           (search->maker == 0 || record->facts.maker.id == search->maker) &&
+           (search->maker == 0 || record->info.maker.id == search->maker) &&
            record->number >= search->first;
 }
 
-static bool is_among(uint64_t place, const uint64_t *places, size_t count)
+static bool is_among(uint64_t site, const uint64_t *sites, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (places[i] == place)
+        if (sites[i] == site)
             return true;
     return false;
 }
 
-static bool is_reported_locked(uint64_t place, const weir__leak_search *search)
+static bool is_reported_locked(uint64_t site, const weir__leak_search *search)
 {
-    return is_among(place, search->places, search->place_count) ||
-           (!search->again && is_among(place, registry.reported, registry.reported_count));
+    return is_among(site, search->sites, search->site_count) ||
+           (!search->repeat_reported && is_among(site, registry.reported, registry.reported_count));
 }
 
-static void mark_reported_locked(uint64_t place, weir__leak_search *search)
+static void mark_reported_locked(uint64_t site, weir__leak_search *search)
 {
-    search->places[search->place_count++] = place;
-    if (is_among(place, registry.reported, registry.reported_count))
+    search->sites[search->site_count++] = site;
+    if (is_among(site, registry.reported, registry.reported_count))
         return;
     if (registry.reported_count == REPORTED_MAX)
         registry.reported_count = 0;
-    registry.reported[registry.reported_count++] = place;
+    registry.reported[registry.reported_count++] = site;
 }
 
 size_t weir__leak_records_count(const weir__leak_search *search)
@@ -341,7 +342,7 @@ size_t weir__leak_records_count(const weir__leak_search *search)
     weir__mutex_lock(&registry.lock);
     for (size_t i = 0; i < registry.bucket_count; i++)
         for (const struct record *r = registry.buckets[i]; r != NULL; r = r->next)
-            count += fits_locked(r, search);
+            count += matches_locked(r, search);
     weir__mutex_unlock(&registry.lock);
     return count;
 }
@@ -352,50 +353,50 @@ static const struct record *oldest_unreported_locked(const weir__leak_search *se
 
     for (size_t i = 0; i < registry.bucket_count; i++)
         for (const struct record *r = registry.buckets[i]; r != NULL; r = r->next)
-            if ((oldest == NULL || r->number < oldest->number) && fits_locked(r, search) &&
-                !is_reported_locked(r->place, search))
+            if ((oldest == NULL || r->number < oldest->number) && matches_locked(r, search) &&
+                !is_reported_locked(r->site, search))
                 oldest = r;
     return oldest;
 }
 
-static size_t count_place_locked(uint64_t place, const weir__leak_search *search)
+static size_t count_site_locked(uint64_t site, const weir__leak_search *search)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < registry.bucket_count; i++)
         for (const struct record *r = registry.buckets[i]; r != NULL; r = r->next)
-            count += r->place == place && fits_locked(r, search);
+            count += r->site == site && matches_locked(r, search);
     return count;
 }
 
-static void copy_facts_locked(const struct record *record, weir__leak_facts *ret_facts)
+static void copy_info_locked(const struct record *record, weir__leak_info *ret_info)
 {
-    memcpy(ret_facts, &record->facts,
-           record->facts.detailed ? sizeof(*ret_facts) : offsetof(weir__leak_facts, touches));
-    ret_facts->refs = weir_msg_refs(record->msg);
-    ret_facts->holder = record->holder->thread;
-    ret_facts->holder_ended = record->holder->ended;
+    memcpy(ret_info, &record->info,
+           record->info.detailed ? sizeof(*ret_info) : offsetof(weir__leak_info, touches));
+    ret_info->refs = weir_msg_refs(record->msg);
+    ret_info->holder = record->holder->thread;
+    ret_info->holder_ended = record->holder->ended;
 }
 
-bool weir__leak_records_pick(weir__leak_search *search, weir__leak_facts *ret_facts,
+bool weir__leak_records_pick(weir__leak_search *search, weir__leak_info *ret_info,
                              size_t *ret_others)
 {
     const struct record *record;
 
-    if (search->place_count == WEIR__LEAK_PLACES_MAX)
+    if (search->site_count == WEIR__LEAK_SITES_MAX)
         return false;
     weir__mutex_lock(&registry.lock);
     record = oldest_unreported_locked(search);
     if (record != NULL) {
-        copy_facts_locked(record, ret_facts);
-        *ret_others = count_place_locked(record->place, search) - 1;
-        mark_reported_locked(record->place, search);
+        copy_info_locked(record, ret_info);
+        *ret_others = count_site_locked(record->site, search) - 1;
+        mark_reported_locked(record->site, search);
     }
     weir__mutex_unlock(&registry.lock);
     return record != NULL;
 }
 
-void weir__leak_places_forget(void)
+void weir__leak_sites_reset(void)
 {
     weir__mutex_lock(&registry.lock);
     registry.reported_count = 0;

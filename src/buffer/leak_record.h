@@ -15,7 +15,7 @@
 
 #define WEIR__LEAK_FRAMES_MAX 20
 #define WEIR__LEAK_TOUCHES_MAX 8
-#define WEIR__LEAK_PLACES_MAX 64 /* reported by one look for leaks */
+#define WEIR__LEAK_SITES_MAX 64 /* reported by one look for leaks */
 
 typedef struct weir__leak_trace {
     size_t count;
@@ -27,19 +27,19 @@ typedef struct weir__leak_thread {
     char name[16];
 } weir__leak_thread;
 
-typedef struct weir__leak_mark {
+typedef struct weir__leak_touch_info {
     const char *where;
     int64_t at_ns;
     weir__leak_thread thread;
     weir__leak_trace trace;
-} weir__leak_mark;
+} weir__leak_touch_info;
 
 /* What is known of a watched message: a copy that stays true when the message goes. */
-typedef struct weir__leak_facts {
+typedef struct weir__leak_info {
     const char *type;
     size_t bytes; /* that it had room for when it was last seen */
     uint32_t refs;
-    int64_t born_ns;
+    int64_t created_ns;
     weir__leak_thread maker;
     weir__leak_thread holder; /* the last that was seen to have it */
     bool holder_ended;
@@ -47,19 +47,19 @@ typedef struct weir__leak_facts {
     bool detailed; /* touches are kept */
     uint32_t touch_count;
     uint64_t touches_dropped;
-    weir__leak_mark touches[WEIR__LEAK_TOUCHES_MAX]; /* in order of time */
-} weir__leak_facts;
+    weir__leak_touch_info touches[WEIR__LEAK_TOUCHES_MAX]; /* in order of time */
+} weir__leak_info;
 
 /* Which records a look for leaks is about: those that fit all that is asked. */
 typedef struct weir__leak_search {
-    bool only_ended; /* the holder's thread has ended */
-    pid_t maker;     /* 0 = any */
-    uint64_t first;  /* born under this number or a later one */
-    bool again;      /* also places that were reported before */
+    bool only_ended;      /* the holder's thread has ended */
+    pid_t maker;          /* 0 = any */
+    uint64_t first;       /* born under this number or a later one */
+    bool repeat_reported; /* also places that were reported before */
 
     /* The places that this look has reported. */
-    uint64_t places[WEIR__LEAK_PLACES_MAX];
-    size_t place_count;
+    uint64_t sites[WEIR__LEAK_SITES_MAX];
+    size_t site_count;
 } weir__leak_search;
 
 /* Makes a record of a message that was just made, and marks the message as watched. */
@@ -79,10 +79,10 @@ size_t weir__leak_records_count(const weir__leak_search *search);
  * Picks the oldest record of a place that the search has not reported, and marks the place as
  * reported. `*ret_others` is how many more there are of that place. False when there is none left.
  */
-bool weir__leak_records_pick(weir__leak_search *search, weir__leak_facts *ret_facts,
+bool weir__leak_records_pick(weir__leak_search *search, weir__leak_info *ret_info,
                              size_t *ret_others);
 
 /* No place has been reported yet. */
-void weir__leak_places_forget(void);
+void weir__leak_sites_reset(void);
 
 #endif

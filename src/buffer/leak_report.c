@@ -139,43 +139,42 @@ static double seconds(int64_t duration_ns)
     return (double)duration_ns / 1e9;
 }
 
-static void add_summary(struct text *text, const weir__leak_facts *facts, size_t others,
+static void add_summary(struct text *text, const weir__leak_info *info, size_t others,
                         int64_t now_ns)
 {
     add(text, "%zu bytes were not released: %u reference%s, %.3f s old, last seen on %s (%d)",
-        facts->bytes, facts->refs, facts->refs == 1 ? "" : "s", seconds(now_ns - facts->born_ns),
-        facts->holder.name, (int)facts->holder.id);
-    if (facts->holder_ended)
+        info->bytes, info->refs, info->refs == 1 ? "" : "s", seconds(now_ns - info->created_ns),
+        info->holder.name, (int)info->holder.id);
+    if (info->holder_ended)
         add(text, ", which has ended");
     if (others > 0)
         add(text, "; and %zu more from the same place", others);
     add(text, "\n");
 }
 
-static void add_touches(struct text *text, const weir__leak_facts *facts, int64_t now_ns)
+static void add_touches(struct text *text, const weir__leak_info *info, int64_t now_ns)
 {
-    for (uint32_t i = 0; i < facts->touch_count; i++) {
-        const weir__leak_mark *touch = &facts->touches[i];
+    for (uint32_t i = 0; i < info->touch_count; i++) {
+        const weir__leak_touch_info *touch = &info->touches[i];
 
         add(text, "  touched by %s on %s (%d), %.3f s ago:\n", touch->where, touch->thread.name,
             (int)touch->thread.id, seconds(now_ns - touch->at_ns));
         add_trace(text, &touch->trace);
     }
-    if (facts->touches_dropped > 0)
-        add(text, "  %llu more touch%s not kept\n", (unsigned long long)facts->touches_dropped,
-            facts->touches_dropped == 1 ? " was" : "es were");
+    if (info->touches_dropped > 0)
+        add(text, "  %llu more touch%s not kept\n", (unsigned long long)info->touches_dropped,
+            info->touches_dropped == 1 ? " was" : "es were");
 }
 
-static void describe(struct text *text, const weir__leak_facts *facts, size_t others,
-                     int64_t now_ns)
+static void describe(struct text *text, const weir__leak_info *info, size_t others, int64_t now_ns)
 {
     text->length = 0;
     text->full = false;
-    add_summary(text, facts, others, now_ns);
-    add(text, "  made on %s (%d):\n", facts->maker.name, (int)facts->maker.id);
-    add_trace(text, &facts->made);
-    if (facts->detailed)
-        add_touches(text, facts, now_ns);
+    add_summary(text, info, others, now_ns);
+    add(text, "  made on %s (%d):\n", info->maker.name, (int)info->maker.id);
+    add_trace(text, &info->made);
+    if (info->detailed)
+        add_touches(text, info, now_ns);
     else
         add(text, "  WEIR_LEAK_LEVEL=advanced shows who touched it\n");
 }
@@ -191,7 +190,7 @@ static void log_lines(const char *type, char *text)
             weir__warn("leak", type, "%s", line);
 }
 
-static void report(const weir__leak_facts *facts, size_t others, struct names *names)
+static void report(const weir__leak_info *info, size_t others, struct names *names)
 {
     int64_t now_ns = weir__monotonic_now();
     weir_leak_listener_fn *fn;
@@ -204,20 +203,20 @@ static void report(const weir__leak_facts *facts, size_t others, struct names *n
     weir__mutex_unlock(&listener.lock);
 
     text.names = names;
-    describe(&text, facts, others, now_ns);
+    describe(&text, info, others, now_ns);
     if (fn == NULL) {
-        log_lines(facts->type, text.bytes);
+        log_lines(info->type, text.bytes);
         return;
     }
     fn(
         &(const weir_leak_report){
             .size = sizeof(weir_leak_report),
-            .type = facts->type,
-            .bytes = facts->bytes,
-            .refs = facts->refs,
-            .age_ns = now_ns - facts->born_ns,
-            .thread = facts->holder.name,
-            .thread_ended = facts->holder_ended,
+            .type = info->type,
+            .bytes = info->bytes,
+            .refs = info->refs,
+            .age_ns = now_ns - info->created_ns,
+            .thread = info->holder.name,
+            .thread_ended = info->holder_ended,
             .others = others,
             .text = text.bytes,
         },
@@ -227,15 +226,15 @@ static void report(const weir__leak_facts *facts, size_t others, struct names *n
 size_t weir__leak_report_all(weir__leak_search *search)
 {
     size_t found = weir__leak_records_count(search), others;
-    weir__leak_facts facts;
+    weir__leak_info info;
     struct names names;
 
-    if (!weir__leak_records_pick(search, &facts, &others))
+    if (!weir__leak_records_pick(search, &info, &others))
         return found;
     names_init(&names);
     do {
-        report(&facts, others, &names);
-    } while (weir__leak_records_pick(search, &facts, &others));
+        report(&info, others, &names);
+    } while (weir__leak_records_pick(search, &info, &others));
     names_deinit(&names);
     return found;
 }

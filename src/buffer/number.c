@@ -51,7 +51,7 @@ int weir_buf_get_uint(const weir_buf *buf, size_t index, size_t size, enum weir_
 {
     if (!is_size(size))
         return -EINVAL;
-    if (!weir_buf_holds(buf, index, size))
+    if (!weir_buf_in_bounds(buf, index, size))
         return WEIR_EBOUNDS;
     *ret_value = load(buf->data + index, size, order);
     return 0;
@@ -66,7 +66,7 @@ int weir_buf_set_uint(weir_buf *buf, size_t index, size_t size, enum weir_byte_o
         return err;
     if (weir_buf_is_read_only(buf))
         return -EROFS;
-    if (!weir_buf_holds(buf, index, size))
+    if (!weir_buf_in_bounds(buf, index, size))
         return WEIR_EBOUNDS;
     store(buf->data + index, size, order, value);
     return 0;
@@ -100,7 +100,7 @@ int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value, 
 {
     uint64_t value = 0;
 
-    for (size_t i = 0; weir_buf_holds(buf, index, i + 1); i++) {
+    for (size_t i = 0; weir_buf_in_bounds(buf, index, i + 1); i++) {
         uint8_t byte = buf->data[index + i];
 
         /* The tenth byte has room for one bit, and none for the sign that an eleventh follows. */
@@ -118,19 +118,19 @@ int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value, 
     return WEIR_EBOUNDS;
 }
 
-static int64_t unfold(uint64_t folded)
+static int64_t zigzag_decode(uint64_t zigzag)
 {
-    return (int64_t)(folded >> 1 ^ (0 - (folded & 1)));
+    return (int64_t)(zigzag >> 1 ^ (0 - (zigzag & 1)));
 }
 
 int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_value,
                                size_t *ret_length)
 {
-    uint64_t folded;
-    int err = weir_buf_get_varint(buf, index, &folded, ret_length);
+    uint64_t zigzag;
+    int err = weir_buf_get_varint(buf, index, &zigzag, ret_length);
 
     if (err == 0)
-        *ret_value = unfold(folded);
+        *ret_value = zigzag_decode(zigzag);
     return err;
 }
 
@@ -146,11 +146,11 @@ WEIR__NO_STACK_PROTECTOR int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_v
 
 int weir_buf_read_varint_signed(weir_buf *buf, int64_t *ret_value)
 {
-    uint64_t folded;
-    int err = weir_buf_read_varint(buf, &folded);
+    uint64_t zigzag;
+    int err = weir_buf_read_varint(buf, &zigzag);
 
     if (err == 0)
-        *ret_value = unfold(folded);
+        *ret_value = zigzag_decode(zigzag);
     return err;
 }
 

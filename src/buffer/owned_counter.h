@@ -11,14 +11,14 @@
 
 typedef _Atomic uint32_t weir__owned_counter;
 
-static inline uint32_t weir__owned_counter_read(const weir__owned_counter *tally)
+static inline uint32_t weir__owned_counter_read(const weir__owned_counter *counter)
 {
-    return atomic_load_explicit(tally, memory_order_relaxed);
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static inline void weir__owned_counter_add(weir__owned_counter *tally, uint32_t n)
+static inline void weir__owned_counter_add(weir__owned_counter *counter, uint32_t n)
 {
-    atomic_store_explicit(tally, weir__owned_counter_read(tally) + n, memory_order_relaxed);
+    atomic_store_explicit(counter, weir__owned_counter_read(counter) + n, memory_order_relaxed);
 }
 
 #endif

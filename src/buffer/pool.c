@@ -20,13 +20,13 @@
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
 
-#define DECAY_EVERY_NS weir_seconds(1)
-#define DECAY_SELDOM_NS weir_seconds(64)
-#define MAPPED_ENOUGH ((size_t)1 << 20) /* a thread that has mapped less keeps it */
-#define IN_VAIN_NS weir_ms(10)
+#define DECAY_MIN_NS weir_seconds(1)
+#define DECAY_MAX_NS weir_seconds(64)
+#define KEEP_BYTES ((size_t)1 << 20) /* a thread that has mapped less keeps it */
+#define TRIM_RETRY_NS weir_ms(10)
 
 /* How often everybody was asked to trim. Relaxed: who sees it, sooner or later, trims. */
-static _Atomic uint32_t trims_wanted;
+static _Atomic uint32_t trim_requests;
 
 /* ---- giving memory back ---- */
 
@@ -41,7 +41,7 @@ size_t weir_pool_trim(void)
     weir__heap *heap = weir__heap_current;
     size_t bytes = heap != NULL ? trim_own(heap) : 0;
 
-    atomic_fetch_add_explicit(&trims_wanted, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&trim_requests, 1, memory_order_relaxed);
     return bytes + weir__heaps_trim_orphans();
 }
 
@@ -54,9 +54,9 @@ int weir_pool_set_limit(int64_t bytes)
     return 0;
 }
 
-static COLD void obey(weir__heap *heap, uint32_t wanted)
+static COLD void trim_as_requested(weir__heap *heap, uint32_t requests)
 {
-    heap->trims_seen = wanted;
+    heap->trims_seen = requests;
     (void)weir__heap_trim(heap);
 }
 
@@ -69,8 +69,8 @@ static int64_t after(int64_t now_ns, int64_t wait_ns)
 static int64_t next_wait(int64_t wait_ns, bool more)
 {
     if (more)
-        return DECAY_EVERY_NS;
-    return wait_ns < DECAY_SELDOM_NS ? 2 * wait_ns : DECAY_SELDOM_NS;
+        return DECAY_MIN_NS;
+    return wait_ns < DECAY_MAX_NS ? 2 * wait_ns : DECAY_MAX_NS;
 }
 
 /*
@@ -80,53 +80,53 @@ static int64_t next_wait(int64_t wait_ns, bool more)
 static int64_t decay(weir__heap *heap, int64_t now_ns)
 {
     /* The first time; after more was mapped; another clock. */
-    if (heap->decay_at_ns == 0 || heap->decay_at_ns > after(now_ns, DECAY_SELDOM_NS)) {
-        heap->decay_wait_ns = DECAY_EVERY_NS;
-        heap->decay_at_ns = after(now_ns, DECAY_EVERY_NS);
+    if (heap->decay_at_ns == 0 || heap->decay_at_ns > after(now_ns, DECAY_MAX_NS)) {
+        heap->decay_wait_ns = DECAY_MIN_NS;
+        heap->decay_at_ns = after(now_ns, DECAY_MIN_NS);
     }
     if (now_ns < heap->decay_at_ns)
         return heap->decay_at_ns;
     heap->decay_wait_ns = next_wait(heap->decay_wait_ns, weir__heap_decay(heap));
     heap->decay_at_ns = after(now_ns, heap->decay_wait_ns);
     (void)weir__heaps_trim_orphans();
-    return heap->slab_bytes > MAPPED_ENOUGH ? heap->decay_at_ns : WEIR_NEVER;
+    return heap->slab_bytes > KEEP_BYTES ? heap->decay_at_ns : WEIR_NEVER;
 }
 
-static bool has_more_than_enough(const weir__heap *heap)
+static bool may_decay(const weir__heap *heap)
 {
     /* Relaxed: whether there are orphans is a guess, and their heaps are not touched here. */
-    return heap->slab_bytes > MAPPED_ENOUGH ||
+    return heap->slab_bytes > KEEP_BYTES ||
            atomic_load_explicit(&weir__heaps_all.orphans, memory_order_relaxed) != NULL;
 }
 
 static int64_t on_turn_end(bool sleeps, int64_t now_ns)
 {
-    uint32_t wanted = atomic_load_explicit(&trims_wanted, memory_order_relaxed);
+    uint32_t requests = atomic_load_explicit(&trim_requests, memory_order_relaxed);
     weir__heap *heap = weir__heap_current;
 
     if (heap == NULL)
         return WEIR_NEVER;
     weir__outbox_flush(&heap->outboxes);
-    if (heap->trims_seen != wanted)
-        obey(heap, wanted);
-    return sleeps && has_more_than_enough(heap) ? decay(heap, now_ns) : WEIR_NEVER;
+    if (heap->trims_seen != requests)
+        trim_as_requested(heap, requests);
+    return sleeps && may_decay(heap) ? decay(heap, now_ns) : WEIR_NEVER;
 }
 
 /* ---- taking ---- */
 
-static weir__heap *enter(void)
+static weir__heap *attach(void)
 {
-    weir__heap *heap = weir__heap_enter();
+    weir__heap *heap = weir__heap_attach();
 
     if (heap == NULL)
         return NULL;
     weir__turn_hook_add(on_turn_end);
-    heap->trims_seen = atomic_load_explicit(&trims_wanted, memory_order_relaxed);
+    heap->trims_seen = atomic_load_explicit(&trim_requests, memory_order_relaxed);
     return heap;
 }
 
-static inline weir_buf *hand_out(weir_buf *block, weir__heap *heap, unsigned size_class,
-                                 size_t size)
+static inline weir_buf *init_block(weir_buf *block, weir__heap *heap, unsigned size_class,
+                                   size_t size)
 {
     block->msg.flags = size_class << WEIR__POOL_CLASS_SHIFT;
     block->data = (uint8_t *)(block + 1);
@@ -144,13 +144,13 @@ static weir_buf *map_huge(size_t payload)
     if (slab == NULL)
         return NULL;
     block = weir__slab_block(slab, 0);
-    weir__block_keep(block);
+    weir__block_unpoison_links(block);
     block->slab = slab;
-    weir__block_uncover(block, weir__slab_huge_size(payload));
-    return hand_out(block, NULL, WEIR__CLASS_HUGE, weir__slab_huge_size(payload));
+    weir__block_unpoison(block, weir__slab_huge_size(payload));
+    return init_block(block, NULL, WEIR__CLASS_HUGE, weir__slab_huge_size(payload));
 }
 
-static weir_buf *take_from(weir__heap *heap, unsigned size_class)
+static weir_buf *alloc_from(weir__heap *heap, unsigned size_class)
 {
     weir__bin *bin = &heap->bins[size_class];
     weir_buf *block = weir__bin_pop(bin);
@@ -159,36 +159,36 @@ static weir_buf *take_from(weir__heap *heap, unsigned size_class)
         block = weir__heap_refill(heap, size_class);
     if (block == NULL)
         return NULL;
-    weir__block_uncover(block, bin->size);
-    return hand_out(block, heap, size_class, bin->size);
+    weir__block_unpoison(block, bin->size);
+    return init_block(block, heap, size_class, bin->size);
 }
 
-static weir_buf *try_to_take(size_t payload)
+static weir_buf *try_alloc(size_t payload)
 {
     weir__heap *heap = weir__heap_current;
 
     if (payload > WEIR__CLASS_SIZE_MAX)
         return map_huge(payload);
     if (heap == NULL)
-        heap = enter();
-    return heap != NULL ? take_from(heap, weir__class_of(payload)) : NULL;
+        heap = attach();
+    return heap != NULL ? alloc_from(heap, weir__class_of(payload)) : NULL;
 }
 
 /*
  * Whether trimming gave anything. When it did not, it is not tried for a while, unless the thread
  * has more free blocks by then: a thread that lives at the limit would do little else.
  */
-static bool make_room(void)
+static bool trim_for_retry(void)
 {
     weir__heap *heap = weir__heap_current;
     int64_t now_ns = weir__monotonic_now();
 
-    if (heap != NULL && now_ns < heap->room_at_ns && !weir__heap_may_trim(heap))
+    if (heap != NULL && now_ns < heap->trim_retry_ns && !weir__heap_may_trim(heap))
         return false;
     if (weir_pool_trim() > 0)
         return true;
     if (heap != NULL)
-        heap->room_at_ns = now_ns + IN_VAIN_NS;
+        heap->trim_retry_ns = now_ns + TRIM_RETRY_NS;
     return false;
 }
 
@@ -206,30 +206,30 @@ static COLD void count_failure(size_t payload)
         weir__owned_counter_add(&heap->failures, 1);
 }
 
-static NOINLINE weir_buf *take_slowly(size_t payload)
+static NOINLINE weir_buf *alloc_slow(size_t payload)
 {
-    weir_buf *block = try_to_take(payload);
+    weir_buf *block = try_alloc(payload);
 
-    if (block == NULL && make_room())
-        block = try_to_take(payload);
+    if (block == NULL && trim_for_retry())
+        block = try_alloc(payload);
     if (block == NULL)
         count_failure(payload);
     return block;
 }
 
-weir_buf *weir__pool_take(size_t payload)
+weir_buf *weir__pool_alloc(size_t payload)
 {
-    weir__heap *heap = weir__heap_quick;
+    weir__heap *heap = weir__heap_fast;
     unsigned size_class;
     weir_buf *block;
 
     if (heap == NULL || payload > WEIR__CLASS_SIZE_MAX)
-        return take_slowly(payload);
+        return alloc_slow(payload);
     size_class = weir__class_of(payload);
     block = weir__bin_pop(&heap->bins[size_class]);
     if (block == NULL)
-        return take_slowly(payload);
-    return hand_out(block, heap, size_class, heap->bins[size_class].size);
+        return alloc_slow(payload);
+    return init_block(block, heap, size_class, heap->bins[size_class].size);
 }
 
 size_t weir__pool_capacity_for(size_t payload)
@@ -241,7 +241,7 @@ size_t weir__pool_capacity_for(size_t payload)
 
 /* ---- giving ---- */
 
-static void send_home(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
+static void return_block(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
 {
     if (heap != NULL) {
         weir__owned_counter_add(&heap->bins[size_class].sent, 1);
@@ -253,32 +253,32 @@ static void send_home(weir__heap *heap, weir__heap *owner, unsigned size_class, 
 }
 
 /* A thread that only releases gets a heap as well: that has the outboxes. */
-static void give_to_heap(weir__heap *owner, unsigned size_class, weir_buf *block)
+static void free_to_heap(weir__heap *owner, unsigned size_class, weir_buf *block)
 {
-    weir__heap *heap = weir__heap_current != NULL ? weir__heap_current : enter();
+    weir__heap *heap = weir__heap_current != NULL ? weir__heap_current : attach();
 
-    weir__block_cover(block, weir__class_size(size_class));
+    weir__block_poison(block, weir__class_size(size_class));
     if (heap == owner)
         weir__bin_push(&heap->bins[size_class], block);
     else
-        send_home(heap, owner, size_class, block);
+        return_block(heap, owner, size_class, block);
 }
 
-static NOINLINE void give_slowly(weir_buf *block)
+static NOINLINE void free_slow(weir_buf *block)
 {
     weir__slab *slab = weir__slab_of(block);
 
     if (slab->heap != NULL) {
-        give_to_heap(slab->heap, slab->size_class, block);
+        free_to_heap(slab->heap, slab->size_class, block);
     } else {
-        weir__block_cover(block, slab->bytes - sizeof(*slab) - sizeof(*block));
+        weir__block_poison(block, slab->bytes - sizeof(*slab) - sizeof(*block));
         weir__slab_unmap(slab);
     }
 }
 
-void weir__pool_give(weir_buf *block)
+void weir__pool_free(weir_buf *block)
 {
-    weir__heap *heap = weir__heap_quick;
+    weir__heap *heap = weir__heap_fast;
     unsigned size_class = (block->msg.flags >> WEIR__POOL_CLASS_SHIFT) & 0xff;
 
     assert(size_class == weir__slab_of(block)->size_class);
@@ -286,5 +286,5 @@ void weir__pool_give(weir_buf *block)
     if (heap != NULL && block->owner == heap)
         weir__bin_push(&heap->bins[size_class], block);
     else
-        give_slowly(block);
+        free_slow(block);
 }

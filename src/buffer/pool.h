@@ -18,12 +18,12 @@
  * block is given back `slab` and the size class must stay; where `owner` stays too, giving it back
  * is quicker.
  */
-weir_buf *weir__pool_take(size_t payload);
+weir_buf *weir__pool_alloc(size_t payload);
 
 /* Takes the block back, from any thread. What else hangs on it is the caller's. */
-void weir__pool_give(weir_buf *block);
+void weir__pool_free(weir_buf *block);
 
-/* The capacity that weir__pool_take(payload) gives; `payload` is at most WEIR_BUF_MAX. */
+/* The capacity that weir__pool_alloc(payload) gives; `payload` is at most WEIR_BUF_MAX. */
 size_t weir__pool_capacity_for(size_t payload);
 
 #endif

@@ -54,7 +54,7 @@ static int64_t read_out(void *heap)
     int64_t bytes = 0;
 
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
-        bytes += weir__bin_out(&bins[i]) * (int64_t)weir__class_stride(i);
+        bytes += weir__bin_allocated(&bins[i]) * (int64_t)weir__class_stride(i);
     return bytes;
 }
 

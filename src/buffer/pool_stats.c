@@ -16,9 +16,9 @@
 
 _Static_assert(WEIR__CLASS_COUNT <= WEIR_POOL_CLASSES_MAX, "there is a row for each");
 
-static uint64_t read_figure(const _Atomic int64_t *figure)
+static uint64_t read_counter(const _Atomic int64_t *counter)
 {
-    return (uint64_t)atomic_load_explicit(figure, memory_order_relaxed);
+    return (uint64_t)atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static weir__heap *heap_of(weir__list *link)
@@ -28,18 +28,18 @@ static weir__heap *heap_of(weir__list *link)
 
 /* ---- blocks ---- */
 
-static void add_bin(weir_pool_count *count, const weir__bin *bin, unsigned size_class)
+static void add_bin(weir_pool_block_stats *count, const weir__bin *bin, unsigned size_class)
 {
     uint64_t slabs = weir__owned_counter_read(&bin->slab_count);
 
     count->cached += weir__owned_counter_read(&bin->cached);
-    count->in_use += (uint64_t)weir__bin_out(bin);
+    count->in_use += (uint64_t)weir__bin_allocated(bin);
     count->slabs += slabs;
     count->mapped_bytes += slabs * weir__slab_bytes(size_class);
 }
 
 /* What is in transit was counted as in use. Neither is shown below zero, though one may be old. */
-static void set_in_transit(weir_pool_count *count, int32_t in_transit)
+static void set_in_transit(weir_pool_block_stats *count, int32_t in_transit)
 {
     int64_t in_use = (int64_t)count->in_use - in_transit;
 
@@ -48,21 +48,21 @@ static void set_in_transit(weir_pool_count *count, int32_t in_transit)
 }
 
 /* With the figures that are kept for all heaps together. */
-static weir_pool_count begin_count(unsigned size_class)
+static weir_pool_block_stats init_count(unsigned size_class)
 {
     const weir__mapped_class *mapped = &weir__mapped_now.classes[size_class];
 
-    return (weir_pool_count){
-        .peak_bytes = read_figure(&mapped->peak_bytes),
-        .failures = read_figure(&mapped->failures),
+    return (weir_pool_block_stats){
+        .peak_bytes = read_counter(&mapped->peak_bytes),
+        .failures = read_counter(&mapped->failures),
     };
 }
 
-static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
+static void count_class_locked(unsigned size_class, weir_pool_block_stats *ret_count)
 {
     uint32_t sent = atomic_load_explicit(&weir__heaps_all.sent[size_class], memory_order_relaxed);
 
-    *ret_count = begin_count(size_class);
+    *ret_count = init_count(size_class);
     ret_count->size = weir__class_size(size_class);
     weir_list_foreach (link, &weir__heaps_all.list) {
         const weir__bin *bin = &heap_of(link)->bins[size_class];
@@ -73,15 +73,15 @@ static void count_class_locked(unsigned size_class, weir_pool_count *ret_count)
     set_in_transit(ret_count, (int32_t)sent);
 }
 
-static void count_huge(weir_pool_count *ret_count)
+static void count_huge(weir_pool_block_stats *ret_count)
 {
-    *ret_count = begin_count(WEIR__CLASS_HUGE);
-    ret_count->in_use = read_figure(&weir__mapped_now.huge_count);
-    ret_count->mapped_bytes = read_figure(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
+    *ret_count = init_count(WEIR__CLASS_HUGE);
+    ret_count->in_use = read_counter(&weir__mapped_now.huge_count);
+    ret_count->mapped_bytes = read_counter(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
 }
 
 /* Blocks of this heap in the outboxes of another. */
-static uint32_t count_boxed(const weir__heap *other, const weir__heap *heap)
+static uint32_t count_in_outboxes(const weir__heap *other, const weir__heap *heap)
 {
     uint32_t count = 0;
 
@@ -94,18 +94,18 @@ static uint32_t count_boxed(const weir__heap *other, const weir__heap *heap)
     return count;
 }
 
-static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count)
+static void count_heap_locked(const weir__heap *heap, weir_pool_block_stats *ret_count)
 {
     uint32_t in_transit = atomic_load_explicit(&heap->remote.count, memory_order_relaxed);
 
-    *ret_count = (weir_pool_count){
+    *ret_count = (weir_pool_block_stats){
         .peak_bytes = atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed),
         .failures = weir__owned_counter_read(&heap->failures),
     };
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         add_bin(ret_count, &heap->bins[i], i);
     weir_list_foreach (link, &weir__heaps_all.list)
-        in_transit += count_boxed(heap_of(link), heap);
+        in_transit += count_in_outboxes(heap_of(link), heap);
     set_in_transit(ret_count, (int32_t)in_transit);
 }
 
@@ -113,7 +113,7 @@ static void count_heap_locked(const weir__heap *heap, weir_pool_count *ret_count
 
 static void add_class(weir_pool_stats *stats, unsigned size_class)
 {
-    const weir_pool_count *count = &stats->classes[size_class];
+    const weir_pool_block_stats *count = &stats->classes[size_class];
 
     stats->in_use_bytes += count->in_use * weir__class_stride(size_class);
     stats->cached_bytes += count->cached * weir__class_stride(size_class);
@@ -136,10 +136,10 @@ static void read_locked(weir_pool_stats *stats)
     uint64_t counted;
 
     memset(stats, 0, sizeof(*stats));
-    stats->mapped_bytes = read_figure(&weir__mapped_now.bytes);
-    stats->peak_bytes = read_figure(&weir__mapped_now.peak_bytes);
-    stats->limit_bytes = read_figure(&weir__mapped_now.limit_bytes);
-    stats->failures = read_figure(&weir__mapped_now.failures);
+    stats->mapped_bytes = read_counter(&weir__mapped_now.bytes);
+    stats->peak_bytes = read_counter(&weir__mapped_now.peak_bytes);
+    stats->limit_bytes = read_counter(&weir__mapped_now.limit_bytes);
+    stats->failures = read_counter(&weir__mapped_now.failures);
     count_huge(&stats->huge);
     stats->in_use_bytes = stats->huge.mapped_bytes;
     stats->class_count = WEIR__CLASS_COUNT;
@@ -159,13 +159,13 @@ void weir_pool_read_stats(weir_pool_stats *ret_stats)
     weir__mutex_unlock(&weir__heaps_all.lock);
 }
 
-/* ---- weir_pool_read_caches ---- */
+/* ---- weir_pool_read_cache_stats ---- */
 
-static void read_cache_locked(const weir__heap *heap, weir_pool_cache *ret_cache)
+static void read_cache_locked(const weir__heap *heap, weir_pool_cache_stats *ret_cache)
 {
     _Static_assert(sizeof(ret_cache->thread_name) == sizeof(heap->registry.thread_name),
                    "a name fits");
-    *ret_cache = (weir_pool_cache){
+    *ret_cache = (weir_pool_cache_stats){
         .number = heap->registry.number,
         .thread_id = heap->registry.thread,
     };
@@ -174,7 +174,7 @@ static void read_cache_locked(const weir__heap *heap, weir_pool_cache *ret_cache
 }
 
 /* An array and not a visitor: under this lock, one that makes a buffer would wait for itself. */
-size_t weir_pool_read_caches(weir_pool_cache *ret_caches, size_t count)
+size_t weir_pool_read_cache_stats(weir_pool_cache_stats *ret_caches, size_t count)
 {
     size_t found = 0;
 
@@ -212,7 +212,7 @@ typedef struct bytes_text {
     char text[24];
 } bytes_text;
 
-static bytes_text in_units(uint64_t bytes)
+static bytes_text format_bytes(uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     bytes_text result;
@@ -235,27 +235,27 @@ static void print_heading(struct text *text, const char *what)
           "slabs", "mapped", "peak", "failures");
 }
 
-static void print_row(struct text *text, const char *name, const weir_pool_count *count)
+static void print_row(struct text *text, const char *name, const weir_pool_block_stats *count)
 {
     print(text, "%24s %9llu %9llu %9llu %9llu %11s %11s %9llu\n", name,
           (unsigned long long)count->in_use, (unsigned long long)count->cached,
           (unsigned long long)count->in_transit, (unsigned long long)count->slabs,
-          in_units(count->mapped_bytes).text, in_units(count->peak_bytes).text,
+          format_bytes(count->mapped_bytes).text, format_bytes(count->peak_bytes).text,
           (unsigned long long)count->failures);
 }
 
 static void print_totals(struct text *text, const weir_pool_stats *stats)
 {
     print(text, "pool: %s mapped, peak %s, limit %s, %llu failures\n",
-          in_units(stats->mapped_bytes).text, in_units(stats->peak_bytes).text,
-          stats->limit_bytes > 0 ? in_units(stats->limit_bytes).text : "none",
+          format_bytes(stats->mapped_bytes).text, format_bytes(stats->peak_bytes).text,
+          stats->limit_bytes > 0 ? format_bytes(stats->limit_bytes).text : "none",
           (unsigned long long)stats->failures);
     print(text, "      %s in use, %s cached, %s in transit, %s spare\n",
-          in_units(stats->in_use_bytes).text, in_units(stats->cached_bytes).text,
-          in_units(stats->in_transit_bytes).text, in_units(stats->spare_bytes).text);
+          format_bytes(stats->in_use_bytes).text, format_bytes(stats->cached_bytes).text,
+          format_bytes(stats->in_transit_bytes).text, format_bytes(stats->spare_bytes).text);
 }
 
-static bool was_needed(const weir_pool_count *count)
+static bool was_used(const weir_pool_block_stats *count)
 {
     return count->peak_bytes > 0 || count->failures > 0;
 }
@@ -264,16 +264,16 @@ static void print_classes(struct text *text, const weir_pool_stats *stats)
 {
     print_heading(text, "size");
     for (unsigned i = 0; i < stats->class_count; i++)
-        if (was_needed(&stats->classes[i]))
-            print_row(text, i > 0 ? in_units(stats->classes[i].size).text : "header only",
+        if (was_used(&stats->classes[i]))
+            print_row(text, i > 0 ? format_bytes(stats->classes[i].size).text : "header only",
                       &stats->classes[i]);
-    if (was_needed(&stats->huge))
+    if (was_used(&stats->huge))
         print_row(text, "huge", &stats->huge);
 }
 
 static void print_heap_locked(struct text *text, const weir__heap *heap)
 {
-    weir_pool_cache cache;
+    weir_pool_cache_stats cache;
     char name[40];
 
     read_cache_locked(heap, &cache);

@@ -24,9 +24,9 @@ void weir_byte_set_init(weir_byte_set *set, const void *bytes, size_t count)
         if (weir_byte_set_has(set, byte[i]))
             continue;
         set->bits[byte[i] / 64] |= UINT64_C(1) << byte[i] % 64;
-        if (set->count < WEIR_BYTE_SET_FEW)
-            set->few[set->count] = byte[i];
-        if (set->count <= WEIR_BYTE_SET_FEW)
+        if (set->count < WEIR_BYTE_SET_SMALL)
+            set->small[set->count] = byte[i];
+        if (set->count <= WEIR_BYTE_SET_SMALL)
             set->count++;
     }
 }
@@ -64,13 +64,13 @@ static size_t find_in_vector(const uint8_t *bytes, const vector *members, size_t
     return words[0] != 0 ? first_in_word(words[0]) : 8 + first_in_word(words[1]);
 }
 
-static ssize_t find_any_of_few(weir_span span, const weir_byte_set *set)
+static ssize_t find_any_of_small(weir_span span, const weir_byte_set *set)
 {
-    vector members[WEIR_BYTE_SET_FEW];
+    vector members[WEIR_BYTE_SET_SMALL];
     size_t offset;
 
     for (size_t i = 0; i < set->count; i++)
-        memset(&members[i], set->few[i], sizeof(members[i]));
+        memset(&members[i], set->small[i], sizeof(members[i]));
     for (offset = 0; offset + VECTOR_SIZE < span.length; offset += VECTOR_SIZE) {
         size_t at = find_in_vector(span.data + offset, members, set->count);
 
@@ -85,9 +85,9 @@ static ssize_t find_any_of_few(weir_span span, const weir_byte_set *set)
 
 ssize_t weir_span_find_any(weir_span span, const weir_byte_set *set)
 {
-    if (span.length < VECTOR_SIZE || set->count > WEIR_BYTE_SET_FEW)
+    if (span.length < VECTOR_SIZE || set->count > WEIR_BYTE_SET_SMALL)
         return weir__span_find_any_plain(span, set);
-    return find_any_of_few(span, set);
+    return find_any_of_small(span, set);
 }
 
 /* ---- one byte, a sequence ---- */

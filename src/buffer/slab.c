@@ -12,9 +12,9 @@
 
 weir__mapped weir__mapped_now;
 
-static void add(_Atomic int64_t *figure, int64_t n)
+static void add(_Atomic int64_t *counter, int64_t n)
 {
-    atomic_fetch_add_explicit(figure, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
 static void raise_to(_Atomic int64_t *peak, int64_t bytes)
@@ -68,7 +68,7 @@ static weir__slab *map(size_t bytes, unsigned size_class)
     count_in_class(size_class, bytes);
     slab->bytes = bytes;
     slab->size_class = size_class;
-    weir__poison_chunk(slab + 1, bytes - sizeof(*slab));
+    weir__poison_chunk_add(slab + 1, bytes - sizeof(*slab));
     return slab;
 }
 
@@ -135,7 +135,7 @@ void weir__slab_unmap(weir__slab *slab)
     if (slab->heap == NULL)
         add(&weir__mapped_now.huge_count, -1);
     add(&weir__mapped_now.classes[slab->size_class].bytes, -(int64_t)bytes);
-    weir__poison_chunk_gone(slab, bytes);
+    weir__poison_chunk_remove(slab, bytes);
     weir__pages_unmap(slab, bytes);
     add(&weir__mapped_now.bytes, -(int64_t)bytes);
 }

@@ -34,7 +34,7 @@ typedef struct weir__slab {
     uint32_t room;   /* how many blocks it can be cut into */
     uint32_t carved; /* how many it has been cut into */
     uint32_t idle;   /* trim's: how many of these are free */
-    bool doomed;     /* trim's: to be unmapped */
+    bool to_unmap;   /* trim's: to be unmapped */
 } __attribute__((aligned(64))) weir__slab;
 
 _Static_assert(sizeof(weir__slab) == WEIR__LINE, "blocks begin on a line");

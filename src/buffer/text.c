@@ -18,7 +18,7 @@ int weir_buf_write_string(weir_buf *buf, const char *text)
 int weir_buf_get_string(const weir_buf *buf, size_t index, size_t length, char *ret_text,
                         size_t size)
 {
-    if (!weir_buf_holds(buf, index, length))
+    if (!weir_buf_in_bounds(buf, index, length))
         return WEIR_EBOUNDS;
     if (size <= length)
         return -ENOSPC;
@@ -162,38 +162,38 @@ size_t weir_span_hex_dump(weir_span span, char *text, size_t size)
 #define TAIL_LOW 0x80
 #define TAIL_HIGH 0xbf
 
-static int expect(weir_utf8 *utf8, uint8_t missing, uint8_t low, uint8_t high)
+static int set_state(weir_utf8 *utf8, uint8_t missing, uint8_t low, uint8_t high)
 {
     *utf8 = (weir_utf8){missing, low, high};
     return 0;
 }
 
 /* Nothing lies between 1 and 0: it fails ever after. */
-static int refuse(weir_utf8 *utf8)
+static int reject(weir_utf8 *utf8)
 {
     *utf8 = (weir_utf8){1, 1, 0};
     return -EILSEQ;
 }
 
 /* Table 3-7 of the Unicode standard: which bytes a character may begin with, and what follows. */
-static int begin_character(weir_utf8 *utf8, uint8_t byte)
+static int start_character(weir_utf8 *utf8, uint8_t byte)
 {
     if (byte < 0x80)
         return 0;
     if (byte >= 0xc2 && byte <= 0xdf)
-        return expect(utf8, 1, TAIL_LOW, TAIL_HIGH);
+        return set_state(utf8, 1, TAIL_LOW, TAIL_HIGH);
     if (byte >= 0xe0 && byte <= 0xef)
-        return expect(utf8, 2, byte == 0xe0 ? 0xa0 : TAIL_LOW, byte == 0xed ? 0x9f : TAIL_HIGH);
+        return set_state(utf8, 2, byte == 0xe0 ? 0xa0 : TAIL_LOW, byte == 0xed ? 0x9f : TAIL_HIGH);
     if (byte >= 0xf0 && byte <= 0xf4)
-        return expect(utf8, 3, byte == 0xf0 ? 0x90 : TAIL_LOW, byte == 0xf4 ? 0x8f : TAIL_HIGH);
-    return refuse(utf8);
+        return set_state(utf8, 3, byte == 0xf0 ? 0x90 : TAIL_LOW, byte == 0xf4 ? 0x8f : TAIL_HIGH);
+    return reject(utf8);
 }
 
-static int go_on(weir_utf8 *utf8, uint8_t byte)
+static int continue_character(weir_utf8 *utf8, uint8_t byte)
 {
     if (byte < utf8->low || byte > utf8->high)
-        return refuse(utf8);
-    return expect(utf8, (uint8_t)(utf8->missing - 1), TAIL_LOW, TAIL_HIGH);
+        return reject(utf8);
+    return set_state(utf8, (uint8_t)(utf8->missing - 1), TAIL_LOW, TAIL_HIGH);
 }
 
 /* How many of the first bytes are ASCII, in whole words. */
@@ -216,12 +216,12 @@ int weir_utf8_check(weir_utf8 *utf8, weir_span span)
 
     for (size_t i = 0; i < span.length && err == 0; i++) {
         if (utf8->missing > 0) {
-            err = go_on(utf8, span.data[i]);
+            err = continue_character(utf8, span.data[i]);
             continue;
         }
         i += skip_ascii(span.data + i, span.length - i);
         if (i < span.length)
-            err = begin_character(utf8, span.data[i]);
+            err = start_character(utf8, span.data[i]);
     }
     return err;
 }

@@ -174,7 +174,7 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
         reason = disorder_in(&given);
     }
     if (reason != NULL)
-        return weir__options_refuse("channel", NULL, "%s", reason);
+        return weir__options_reject("channel", NULL, "%s", reason);
     config = weir__zalloc(sizeof(*config));
     if (config == NULL)
         return -ENOMEM;

@@ -10,7 +10,7 @@
 
 int weir__frames_refuse(const char *noun, const char *reason)
 {
-    return weir__options_refuse("codec", noun, "%s", reason);
+    return weir__options_reject("codec", noun, "%s", reason);
 }
 
 int weir__frames_init(struct weir__frames *frames, const char *noun, size_t limit, size_t usual)

@@ -47,15 +47,15 @@ static int validate(const weir_proxy_header_options *options)
     bool has_more = options->field_count > 0 || options->checksum;
 
     if (!addresses_match(options))
-        return weir__options_refuse("proxy-header", NULL,
+        return weir__options_reject("proxy-header", NULL,
                                     "source and destination are of one family, or there are none");
     if (options->version == 1 &&
         (has_more || options->datagrams || options->is_local ||
          (options->source != NULL && weir_address_family(options->source) == AF_UNIX)))
-        return weir__options_refuse("proxy-header", NULL,
+        return weir__options_reject("proxy-header", NULL,
                                     "version 1 has two addresses of TCP, and nothing else");
     if (options->source == NULL && has_more)
-        return weir__options_refuse("proxy-header", NULL,
+        return weir__options_reject("proxy-header", NULL,
                                     "without addresses there are no fields, and no checksum");
     return weir__options_check("proxy-header", NULL, WEIR__OPTION(options, version, 1, 2));
 }
@@ -66,7 +66,7 @@ static int measure_fields(const weir_proxy_header_options *options, size_t *ret_
 
     for (size_t i = 0; i < options->field_count; i++) {
         if (options->fields[i].type == WEIR_PROXY_CRC32C)
-            return weir__options_refuse("proxy-header", NULL,
+            return weir__options_reject("proxy-header", NULL,
                                         "the checksum is no field to be given: see `checksum`");
         if (options->fields[i].value.length > UINT16_MAX)
             return -EMSGSIZE;
@@ -120,7 +120,7 @@ static int create(const weir_proxy_header_options *options, weir_proxy_header **
     copy_fields(header, options);
     if (!weir__proxy_fields_are_sound(weir_proxy_header_fields(header))) {
         weir_proxy_header_release(header);
-        return weir__options_refuse("proxy-header", NULL,
+        return weir__options_reject("proxy-header", NULL,
                                     "the fields inside a field are longer than it");
     }
     *ret_header = header;

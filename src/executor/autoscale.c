@@ -62,7 +62,7 @@ static int validate(const weir_autoscale_options *options, int count)
 {
     if (!(options->scale_down >= 0 && options->scale_down <= options->scale_up &&
           options->scale_up <= 1))
-        return weir__options_refuse("autoscale", NULL,
+        return weir__options_reject("autoscale", NULL,
                                     "0, scale_down (%g), scale_up (%g) and 1 are not in that order",
                                     options->scale_down, options->scale_up);
     return weir__options_check(

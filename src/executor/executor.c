@@ -309,7 +309,7 @@ static void let_producers_get_ahead(const weir_executor *executor)
     if (executor->turn.last_taken == 0 || executor->turn.last_taken >= LAG_BATCH)
         return;
     for (int i = 0; i < LAG_PAUSES; i++)
-        weir__thread_pause();
+        weir__cpu_relax();
 }
 
 static weir_task *next_task(weir_executor *executor)
@@ -327,7 +327,7 @@ static weir_task *next_task(weir_executor *executor)
 static void look_at_clock(weir_executor *executor)
 {
     executor->turn.now_ns = weir__executor_now(executor);
-    weir__timers_tell(&executor->timers, executor->turn.now_ns);
+    weir__timers_resolve(&executor->timers, executor->turn.now_ns);
 }
 
 void weir__executor_look_at_clock(weir_executor *executor)
@@ -430,7 +430,7 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
 
     if (has_work(executor))
         return 0;
-    if (weir__timers_want_time(&executor->timers))
+    if (weir__timers_has_relative(&executor->timers))
         look_at_clock(executor);
     deadline_ns = weir__earlier(weir__timers_next(&executor->timers), limit_ns);
     return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
@@ -548,7 +548,7 @@ void weir__executor_cancel_timers(weir_executor *executor)
     weir_timer_node *node;
     weir_timer *timer;
 
-    while (left-- > 0 && (node = weir__timers_take_any(&executor->timers)) != NULL) {
+    while (left-- > 0 && (node = weir__timers_pop_any(&executor->timers)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (weir__schedule_owns(timer))
             weir__schedule_cancelled(timer);

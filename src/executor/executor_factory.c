@@ -23,10 +23,10 @@ static bool are_cpus(const int *cpus, size_t count)
 static int validate(const weir_group_options *options)
 {
     if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
-        return weir__options_refuse("group", options->name,
+        return weir__options_reject("group", options->name,
                                     "cpus is empty, or one of them is negative");
     if (options->thread_factory != NULL && options->thread_factory->start == NULL)
-        return weir__options_refuse("group", options->name, "the thread factory has no `start`");
+        return weir__options_reject("group", options->name, "the thread factory has no `start`");
     return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, max_pending, 0),
                                WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
 }

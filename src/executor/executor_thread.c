@@ -41,7 +41,7 @@ static int start_thread(weir__executor_thread *worker, const weir_thread_factory
     if (factory != NULL)
         return factory->start(factory->user_data, name, worker_main, worker);
     worker->is_own = true;
-    return weir__thread_start(&worker->thread, name, worker_main, worker);
+    return weir__thread_start(name, worker_main, worker, &worker->thread);
 }
 
 int weir__executor_thread_start(const weir_thread_factory *factory, const char *name,

@@ -257,9 +257,9 @@ static void end_members(weir_group *group)
 static int validate(const weir_group_options *options)
 {
     if (options->chooser != NULL && options->chooser->next == NULL)
-        return weir__options_refuse("group", options->name, "the chooser has no `next`");
+        return weir__options_reject("group", options->name, "the chooser has no `next`");
     if (options->chooser != NULL && options->autoscale != NULL)
-        return weir__options_refuse("group", options->name,
+        return weir__options_reject("group", options->name,
                                     "chooser and autoscale: only one of them can be");
     return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, threads, 0),
                                WEIR__OPTION_FROM(options, max_channels, 0));
@@ -358,7 +358,7 @@ int weir__group_create_growing(const weir__executor_type *type, const void *kind
     int err;
 
     if (options->chooser != NULL || options->autoscale != NULL)
-        return weir__options_refuse("group", options->name,
+        return weir__options_reject("group", options->name,
                                     "%s: nobody chooses where each channel has a thread",
                                     options->chooser != NULL ? "chooser" : "autoscale");
     err = create_empty(type, kind, options, GROWING_ROOM, &group);

@@ -147,13 +147,13 @@ weir__ip weir__pcap_stand_in(unsigned side)
 static int check_options(const weir_pcap_options *options)
 {
     if (options->path == NULL)
-        return weir__options_refuse("pcap", NULL, "there is no path");
+        return weir__options_reject("pcap", NULL, "there is no path");
     if (options->max_bytes > 0 && options->max_bytes < sizeof(struct file_head))
-        return weir__options_refuse(
+        return weir__options_reject(
             "pcap", options->path, "max_bytes is %llu, and the head of the file alone has %zu",
             (unsigned long long)options->max_bytes, sizeof(struct file_head));
     if (options->queue_bytes > 0 && options->queue_bytes < WEIR__BACKGROUND_QUEUE_MIN)
-        return weir__options_refuse("pcap", options->path, "queue_bytes is %zu, less than %zu",
+        return weir__options_reject("pcap", options->path, "queue_bytes is %zu, less than %zu",
                                     options->queue_bytes, WEIR__BACKGROUND_QUEUE_MIN);
     return 0;
 }

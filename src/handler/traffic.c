@@ -89,7 +89,7 @@ void weir_traffic_release(weir_traffic *traffic)
 int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate)
 {
     if (read_rate < 0 || write_rate < 0)
-        return weir__options_refuse("traffic", NULL, "rates of %lld and %lld bytes per second",
+        return weir__options_reject("traffic", NULL, "rates of %lld and %lld bytes per second",
                                     (long long)read_rate, (long long)write_rate);
     atomic_store_explicit(&traffic->reading.rate, read_rate, memory_order_relaxed);
     atomic_store_explicit(&traffic->writing.rate, write_rate, memory_order_relaxed);

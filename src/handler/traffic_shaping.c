@@ -293,6 +293,6 @@ static const weir_handler traffic_shaping = {
 int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic)
 {
     if (traffic == NULL)
-        return weir__options_refuse("traffic-shaping", NULL, "there is no traffic to count in");
+        return weir__options_reject("traffic-shaping", NULL, "there is no traffic to count in");
     return weir_pipeline_add_last(pipeline, &traffic_shaping, &traffic);
 }

@@ -39,7 +39,7 @@ static const struct {
 static int validate(const char *name, const weir__loop_options *options)
 {
     if (options->strategy_fn != NULL && options->strategy != WEIR_STRATEGY_SELECT)
-        return weir__options_refuse("loop", name,
+        return weir__options_reject("loop", name,
                                     "strategy and strategy_fn: only one of them can be");
     return weir__options_check(
         "loop", name, WEIR__OPTION(options, io, WEIR_IO_AUTO, WEIR_IO_BLOCKING),

@@ -93,7 +93,7 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
 static int check_loop(const weir_executor *loop)
 {
     if (loop == NULL || weir__loop_io(loop) == NULL)
-        return weir__options_refuse("child", NULL, "the executor is no event loop");
+        return weir__options_reject("child", NULL, "the executor is no event loop");
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN ? WEIR_EREJECTED : 0;
 }
 
@@ -250,7 +250,7 @@ static int start(const weir_child_options *options, weir__process *ret_process)
                 .program = prepared.program,
                 .argv = options->argv,
                 .env = prepared.env.entries,
-                .id_place = options->are_listeners
+                .pid_text = options->are_listeners
                                 ? weir__environment_value(&prepared.env, "LISTEN_PID")
                                 : NULL,
                 .directory = options->directory,
@@ -269,7 +269,7 @@ static int read_options(const weir_child_options *given, weir_child_options *ret
     if (err < 0)
         return err;
     if (ret_options->argv == NULL || ret_options->argv[0] == NULL)
-        return weir__options_refuse("child", NULL, "argv names no program");
+        return weir__options_reject("child", NULL, "argv names no program");
     err = weir__options_check("child", ret_options->argv[0],
                               WEIR__OPTION(ret_options, descriptor_count, 0, DESCRIPTORS_MAX));
     if (err < 0)

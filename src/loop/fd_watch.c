@@ -373,11 +373,11 @@ static int check(weir_executor *loop, int descriptor, const weir_fd_watch_option
     int err;
 
     if (loop == NULL || weir__loop_io(loop) == NULL)
-        return weir__options_refuse("fd_watch", NULL, "the executor is no event loop");
+        return weir__options_reject("fd_watch", NULL, "the executor is no event loop");
     if (options->ready == NULL)
-        return weir__options_refuse("fd_watch", weir_executor_name(loop), "there is no `ready`");
+        return weir__options_reject("fd_watch", weir_executor_name(loop), "there is no `ready`");
     if ((options->events & ~EVENTS) != 0)
-        return weir__options_refuse("fd_watch", weir_executor_name(loop),
+        return weir__options_reject("fd_watch", weir_executor_name(loop),
                                     "there are no such events (%#x)", (unsigned)options->events);
     if (weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
         return WEIR_EREJECTED;

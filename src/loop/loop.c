@@ -211,7 +211,7 @@ static int64_t look_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns,
     int64_t now_ns;
 
     do {
-        weir__thread_pause();
+        weir__cpu_relax();
         *ret_found = weir__executor_has_news(&loop->executor, deadline_ns) || finds_io(loop);
         now_ns = weir__executor_now(&loop->executor);
     } while (!*ret_found && now_ns < end_ns);

@@ -135,11 +135,11 @@ static int read_set(const weir_signals_options *options, weir__signal_set *ret_s
     for (int i = 0; i < WEIR_SIGNALS_MAX && options->numbers[i] != 0; i++) {
         err = weir__signal_set_add(&set, options->numbers[i]);
         if (err < 0)
-            return weir__options_refuse("signals", NULL, "%d is no signal that can be waited for",
+            return weir__options_reject("signals", NULL, "%d is no signal that can be waited for",
                                         options->numbers[i]);
     }
     if (set == 0 || options->received == NULL)
-        return weir__options_refuse("signals", NULL, "there is no %s",
+        return weir__options_reject("signals", NULL, "there is no %s",
                                     set == 0 ? "signal" : "`received`");
     *ret_set = set;
     return 0;

@@ -86,7 +86,7 @@ static void append(weir__background_writer *writer, struct chunk *chunk)
     writer->last = chunk;
 }
 
-static struct chunk *take_chunk(weir__background_writer *writer)
+static struct chunk *alloc_chunk(weir__background_writer *writer)
 {
     struct chunk *chunk = writer->spares;
 
@@ -105,7 +105,7 @@ static struct chunk *take_chunk(weir__background_writer *writer)
     return chunk;
 }
 
-static void give_chunk(weir__background_writer *writer, struct chunk *chunk)
+static void free_chunk(weir__background_writer *writer, struct chunk *chunk)
 {
     writer->chunk_count--;
     if (writer->spare_count >= SPARES_MAX) {
@@ -127,8 +127,8 @@ static void post(weir__background_writer *writer)
 }
 
 /* Takes what is to be written, as a list. */
-static struct chunk *take_all(weir__background_writer *writer, uint32_t *ret_pushes,
-                              bool *ret_is_closing)
+static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_pushes,
+                                 bool *ret_is_closing)
 {
     uint32_t done = atomic_load_explicit(&writer->done, memory_order_relaxed);
     struct chunk *first;
@@ -169,7 +169,7 @@ static void write_all(weir__background_writer *writer, struct chunk *chunk)
         }
         atomic_fetch_add_explicit(&writer->progress, 1, memory_order_relaxed);
         weir__mutex_lock(&writer->lock);
-        give_chunk(writer, chunk);
+        free_chunk(writer, chunk);
         weir__mutex_unlock(&writer->lock);
     }
 }
@@ -218,7 +218,7 @@ static void thread_main(void *arg)
 
     for (;;) {
         uint32_t posted = atomic_load_explicit(&writer->posted, memory_order_acquire), pushes;
-        struct chunk *chunks = take_all(writer, &pushes, &is_closing);
+        struct chunk *chunks = take_queued(writer, &pushes, &is_closing);
 
         write_all(writer, chunks);
         atomic_store_explicit(&writer->done, pushes, memory_order_release);
@@ -248,7 +248,7 @@ uint8_t *weir__background_writer_begin(weir__background_writer *writer, size_t l
         writer->filling = NULL;
     }
     if (writer->filling == NULL)
-        writer->filling = take_chunk(writer);
+        writer->filling = alloc_chunk(writer);
     if (full != NULL)
         post(writer);
     if (writer->filling == NULL) {
@@ -314,7 +314,7 @@ int weir__background_writer_create(int file, size_t max_bytes, const char *name,
     writer->chunks_max = max_bytes / sizeof(((struct chunk *)NULL)->bytes);
     (void)snprintf(writer->name, sizeof(writer->name), "%s", name);
     weir__mutex_init(&writer->lock);
-    err = weir__thread_start(&writer->thread, writer->name, thread_main, writer);
+    err = weir__thread_start(writer->name, thread_main, writer, &writer->thread);
     if (err < 0) {
         weir__mutex_deinit(&writer->lock);
         weir__free(writer);
@@ -325,7 +325,7 @@ int weir__background_writer_create(int file, size_t max_bytes, const char *name,
 }
 
 /* Waits as long as the thread makes progress. */
-static void await_end(weir__background_writer *writer)
+static void wait_for_end(weir__background_writer *writer)
 {
     int64_t grace_ns = atomic_load_explicit(&weir__background_grace_ns, memory_order_relaxed);
     int64_t deadline_ns = weir__monotonic_now() + grace_ns;
@@ -351,7 +351,7 @@ void weir__background_writer_close(weir__background_writer *writer, bool may_wai
 
     (void)push(writer, true);
     if (may_wait)
-        await_end(writer);
+        wait_for_end(writer);
     if (atomic_compare_exchange_strong_explicit(&writer->state, &state, ABANDONED,
                                                 memory_order_acq_rel, memory_order_acquire)) {
         weir__thread_detach(&thread);
@@ -362,7 +362,7 @@ void weir__background_writer_close(weir__background_writer *writer, bool may_wai
     destroy(writer);
 }
 
-bool weir__background_writers_await(int64_t timeout_ns)
+bool weir__background_writers_wait(int64_t timeout_ns)
 {
     int64_t deadline_ns = weir__monotonic_now() + timeout_ns;
     uint32_t count;
@@ -375,8 +375,8 @@ bool weir__background_writers_await(int64_t timeout_ns)
     return true;
 }
 
-__attribute__((destructor)) static void await_writers_at_exit(void)
+__attribute__((destructor)) static void wait_at_exit(void)
 {
-    (void)weir__background_writers_await(
+    (void)weir__background_writers_wait(
         atomic_load_explicit(&weir__background_exit_ns, memory_order_relaxed));
 }

@@ -60,7 +60,7 @@ void weir__background_writer_close(weir__background_writer *writer, bool may_wai
 
 /* Waits until no writer has anything left to write or to close; false if that takes too long. The
  * end of the process does so, for three seconds. */
-bool weir__background_writers_await(int64_t timeout_ns);
+bool weir__background_writers_wait(int64_t timeout_ns);
 
 /* How long weir__background_writer_close waits for a file that takes nothing, and the end of the
  * process for all; for tests. */

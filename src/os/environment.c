@@ -27,7 +27,7 @@ void weir__environment_unset(const char *name)
     (void)unsetenv(name);
 }
 
-static bool is_of(const char *entry, const char *name, size_t length)
+static bool has_name(const char *entry, const char *name, size_t length)
 {
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
@@ -37,7 +37,7 @@ static size_t find(const weir__environment *environment, const char *name, size_
 {
     size_t i = 0;
 
-    while (i < environment->count && !is_of(environment->entries[i], name, length))
+    while (i < environment->count && !has_name(environment->entries[i], name, length))
         i++;
     return i;
 }

@@ -10,7 +10,7 @@
 
 #define PIECE_SIZE 4096
 
-int weir__file_version_of(const char *path, weir__file_version *ret_version)
+int weir__file_version_read(const char *path, weir__file_version *ret_version)
 {
     struct stat status;
 
@@ -25,7 +25,7 @@ int weir__file_version_of(const char *path, weir__file_version *ret_version)
     return 0;
 }
 
-bool weir__file_is_version(const weir__file_version *a, const weir__file_version *b)
+bool weir__file_version_equal(const weir__file_version *a, const weir__file_version *b)
 {
     return a->device == b->device && a->inode == b->inode && a->size == b->size &&
            a->modified_ns == b->modified_ns;

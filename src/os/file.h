@@ -19,8 +19,8 @@ typedef struct weir__file_version {
 } weir__file_version;
 
 /* Which version stands there now. Fails with -errno. */
-int weir__file_version_of(const char *path, weir__file_version *ret_version);
-bool weir__file_is_version(const weir__file_version *a, const weir__file_version *b);
+int weir__file_version_read(const char *path, weir__file_version *ret_version);
+bool weir__file_version_equal(const weir__file_version *a, const weir__file_version *b);
 
 /* Reads a file of at most `max` bytes, and puts a 0 behind them; weir__free takes the text. Fails
  * with -errno, -EFBIG, -ENOMEM. */

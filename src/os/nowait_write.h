@@ -13,11 +13,11 @@
 
 /* How to write without waiting, in the order of preference. Each fails on some kind of file. */
 enum {
-    WEIR__BY_FLAG = 1 << 0,    /* RWF_NOWAIT: sockets, and pipes since Linux 6.4 */
-    WEIR__BY_OPENING = 1 << 1, /* opens the file again, with O_NONBLOCK: pipes and terminals, if
+    WEIR__NOWAIT_FLAG = 1 << 0,   /* RWF_NOWAIT: sockets, and pipes since Linux 6.4 */
+    WEIR__NOWAIT_REOPEN = 1 << 1, /* opens the file again, with O_NONBLOCK: pipes and terminals, if
                                   there is /proc, a free descriptor and the permission */
-    WEIR__BY_POLLING = 1 << 2, /* polls first; another process may be faster, and then it waits */
-    WEIR__BY_ANY = WEIR__BY_FLAG | WEIR__BY_OPENING | WEIR__BY_POLLING,
+    WEIR__NOWAIT_POLL = 1 << 2, /* polls first; another process may be faster, and then it waits */
+    WEIR__NOWAIT_ANY = WEIR__NOWAIT_FLAG | WEIR__NOWAIT_REOPEN | WEIR__NOWAIT_POLL,
 };
 
 /*

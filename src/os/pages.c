@@ -13,7 +13,7 @@
 #include "base/poison.h"
 
 static _Atomic size_t mapped; /* relaxed: orders nothing but itself */
-static weir__pages_gate_fn *gate;
+static weir__pages_hook_fn *gate;
 
 static size_t page_size(void)
 {
@@ -65,7 +65,7 @@ size_t weir__pages_mapped(void)
     return atomic_load_explicit(&mapped, memory_order_relaxed);
 }
 
-void weir__pages_set_gate(weir__pages_gate_fn *new_gate)
+void weir__pages_set_hook(weir__pages_hook_fn *new_gate)
 {
     gate = new_gate;
 }

@@ -19,8 +19,8 @@ void weir__pages_unmap(void *pages, size_t size);
 size_t weir__pages_mapped(void);
 
 /* For tests: asked before each map, which fails if it says no. NULL = none. Set it during setup. */
-typedef bool weir__pages_gate_fn(void);
+typedef bool weir__pages_hook_fn(void);
 
-void weir__pages_set_gate(weir__pages_gate_fn *gate);
+void weir__pages_set_hook(weir__pages_hook_fn *gate);
 
 #endif

@@ -36,7 +36,7 @@ pid_t weir__process_id(void)
 /* Handlers are this program's: none of them may run there when signals are unblocked. */
 static void restore_signals(void)
 {
-    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    const struct sigaction default_action = {.sa_handler = SIG_DFL};
     struct sigaction action;
     sigset_t none;
 
@@ -44,7 +44,8 @@ static void restore_signals(void)
         if (number == SIGHUP && sigaction(number, NULL, &action) == 0 &&
             action.sa_handler == SIG_IGN)
             continue;
-        (void)sigaction(number, &by_default, NULL); /* refused for those that cannot have another */
+        (void)sigaction(number, &default_action,
+                        NULL); /* refused for those that cannot have another */
     }
     sigemptyset(&none);
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
@@ -68,7 +69,7 @@ static bool place_descriptors(int *descriptors, size_t count)
     return true;
 }
 
-static void write_number(char *place, pid_t number)
+static void write_pid(char *place, pid_t number)
 {
     char digits[WEIR__PROCESS_DIGITS];
     size_t count = 0;
@@ -80,14 +81,14 @@ static void write_number(char *place, pid_t number)
     *place = '\0';
 }
 
-static void become(const weir__process_options *options, int report)
+static void exec_child(const weir__process_options *options, int report)
 {
     int high = fcntl(report, F_DUPFD_CLOEXEC, (int)options->count), err;
 
     if (high >= 0 && place_descriptors(options->descriptors, options->count) &&
         (options->directory == NULL || chdir(options->directory) == 0)) {
-        if (options->id_place != NULL)
-            write_number(options->id_place, getpid());
+        if (options->pid_text != NULL)
+            write_pid(options->pid_text, getpid());
         restore_signals();
         (void)execve(options->program, options->argv, options->env);
     }
@@ -98,7 +99,7 @@ static void become(const weir__process_options *options, int report)
 
 /* ---- here ---- */
 
-static pid_t fork_quietly(const weir__process_options *options, int report)
+static pid_t fork_with_signals_blocked(const weir__process_options *options, int report)
 {
     sigset_t all, before;
     pid_t pid;
@@ -108,7 +109,7 @@ static pid_t fork_quietly(const weir__process_options *options, int report)
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pid = weir__sys.fork();
     if (pid == 0)
-        become(options, report);
+        exec_child(options, report);
     err = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return pid < 0 ? -err : pid;
@@ -123,7 +124,7 @@ static void reap(pid_t pid)
 }
 
 /* 0 when it has come to the exec. */
-static int hear_report(int pipe_end)
+static int read_exec_error(int pipe_end)
 {
     int err = 0;
     ssize_t length;
@@ -136,16 +137,16 @@ static int hear_report(int pipe_end)
     return length == (ssize_t)sizeof(err) ? -err : 0;
 }
 
-static int start_and_hear(const weir__process_options *options, const int ends[2],
-                          weir__process *process)
+static int start_and_check(const weir__process_options *options, const int ends[2],
+                           weir__process *process)
 {
     int err;
 
-    process->pid = fork_quietly(options, ends[1]);
+    process->pid = fork_with_signals_blocked(options, ends[1]);
     (void)weir__descriptor_close(ends[1]); /* only the new one has it now */
     if (process->pid < 0)
         return process->pid;
-    err = hear_report(ends[0]);
+    err = read_exec_error(ends[0]);
     if (err == 0)
         err = weir__process_open(process->pid, &process->descriptor);
     if (err < 0) {
@@ -162,7 +163,7 @@ int weir__process_start(const weir__process_options *options, weir__process *ret
 
     if (weir__sys.pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
-    err = start_and_hear(options, ends, &process);
+    err = start_and_check(options, ends, &process);
     (void)weir__descriptor_close(ends[0]);
     if (err == 0)
         *ret_process = process;

@@ -18,7 +18,7 @@ typedef struct weir__process_options {
     const char *program;   /* its path */
     char *const *argv;     /* to NULL, as `env` */
     char *const *env;      /* "NAME=value" */
-    char *id_place;        /* in `env`: where its number is to be written, with as many digits and a
+    char *pid_text;        /* in `env`: where its number is to be written, with as many digits and a
                               0 behind; NULL = nowhere */
     const char *directory; /* NULL = that of this process */
     int *descriptors;      /* the i-th becomes descriptor i; -1 = as it is here. Overwritten in the

@@ -25,7 +25,7 @@ static bool is_signal(int number)
     return number >= 1 && number <= SIGNALS_MAX && sigaddset(&signals, number) == 0;
 }
 
-static bool can_wait(int number)
+static bool can_be_blocked(int number)
 {
     switch (number) {
     case SIGKILL:
@@ -44,7 +44,7 @@ static bool can_wait(int number)
 
 int weir__signal_set_add(weir__signal_set *set, int number)
 {
-    if (!is_signal(number) || !can_wait(number))
+    if (!is_signal(number) || !can_be_blocked(number))
         return -EINVAL;
     *set |= set_of(number);
     return 0;
@@ -110,7 +110,7 @@ int weir__signal_wait(weir__signal_set set, weir__signal_event *ret_event)
     return 0;
 }
 
-void weir__signal_direct(weir__signal_set set, const weir__thread *thread)
+void weir__signal_send_to_thread(weir__signal_set set, const weir__thread *thread)
 {
     int number = 1;
 

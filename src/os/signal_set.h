@@ -32,7 +32,7 @@ void weir__signal_set_unblock(weir__signal_set set);
 
 typedef struct weir__signal_event {
     int number;
-    bool is_own; /* this process has sent it, by kill(2) or weir__signal_direct */
+    bool is_own; /* this process has sent it, by kill(2) or weir__signal_send_to_thread */
 } weir__signal_event;
 
 /* Waits for a signal of the set, whose signals the calling thread has blocked. One that is directed
@@ -40,6 +40,6 @@ typedef struct weir__signal_event {
 int weir__signal_wait(weir__signal_set set, weir__signal_event *ret_event);
 
 /* Sends a signal of the set to one thread that runs, and to no other. */
-void weir__signal_direct(weir__signal_set set, const weir__thread *thread);
+void weir__signal_send_to_thread(weir__signal_set set, const weir__thread *thread);
 
 #endif

@@ -67,7 +67,7 @@ static int create_with_signals_blocked(pthread_t *ret_handle, struct start *star
     return -err;
 }
 
-int weir__thread_start(weir__thread *ret_thread, const char *name, weir_thread_fn *fn, void *arg)
+int weir__thread_start(const char *name, weir_thread_fn *fn, void *arg, weir__thread *ret_thread)
 {
     struct start *start = weir__zalloc(sizeof(*start));
     pthread_t handle;

@@ -23,7 +23,7 @@ typedef struct weir__thread {
  * `name`. `*ret_thread` is written before this returns, not before fn begins. Fails with -ENOMEM or
  * -EAGAIN, and then fn never runs.
  */
-int weir__thread_start(weir__thread *ret_thread, const char *name, weir_thread_fn *fn, void *arg);
+int weir__thread_start(const char *name, weir_thread_fn *fn, void *arg, weir__thread *ret_thread);
 void weir__thread_join(weir__thread *thread);
 void weir__thread_detach(weir__thread *thread);
 bool weir__thread_is_current(const weir__thread *thread);
@@ -39,7 +39,7 @@ void weir__thread_yield(void);
 void weir__thread_sleep(int64_t duration_ns);
 
 /* Tells the CPU that the caller spins. */
-static inline void weir__thread_pause(void)
+static inline void weir__cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

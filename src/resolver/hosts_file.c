@@ -142,13 +142,13 @@ static void refresh(weir__hosts *hosts)
     weir__file_version version = {0};
     size_t length = 0;
     char *text = NULL;
-    int err = weir__file_version_of(hosts->path, &version);
+    int err = weir__file_version_read(hosts->path, &version);
 
     if (err == -ENOENT) {
         replace(hosts, &version, NULL, 0);
         return;
     }
-    if (err == 0 && weir__file_is_version(&hosts->version, &version))
+    if (err == 0 && weir__file_version_equal(&hosts->version, &version))
         return;
     if (err == 0)
         err = weir__file_read(hosts->path, FILE_MAX, &text, &length);

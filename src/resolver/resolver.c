@@ -24,7 +24,7 @@ int weir_resolver_create(const weir_resolver_type *type, void *user_data,
     weir_resolver *resolver;
 
     if (type == NULL || type->resolve == NULL)
-        return weir__options_refuse("resolver", NULL, "the type has no `resolve`");
+        return weir__options_reject("resolver", NULL, "the type has no `resolve`");
     resolver = weir__alloc(sizeof(*resolver));
     if (resolver == NULL)
         return -ENOMEM;

@@ -16,7 +16,7 @@
 int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns)
 {
     if (timeout_ns < 0 && timeout_ns != WEIR_OFF)
-        return weir__options_refuse("tls", NULL, "timeout_ns is %lld", (long long)timeout_ns);
+        return weir__options_reject("tls", NULL, "timeout_ns is %lld", (long long)timeout_ns);
     base->timeout_ns = timeout_ns != 0 ? timeout_ns : TIMEOUT_USUAL;
     return 0;
 }

@@ -591,7 +591,7 @@ const weir_decoder weir__tls_handler = {
 static int check(const weir_tls_context *context, const weir_tls_options *options)
 {
     if (context == NULL)
-        return weir__options_refuse("tls", NULL, "there is no context");
+        return weir__options_reject("tls", NULL, "there is no context");
     return weir__options_check("tls", NULL,
                                WEIR__OPTION_FROM(options, handshake_timeout_ns, WEIR_OFF),
                                WEIR__OPTION_FROM(options, close_timeout_ns, WEIR_OFF),

@@ -36,7 +36,7 @@ static int init(void *state, const void *options)
     int err = weir__options_read(&detector->tls, sizeof(detector->tls), given->tls);
 
     if (err == 0 && !are_possible(&detector->tls))
-        err = weir__options_refuse("tls-detect", NULL,
+        err = weir__options_reject("tls-detect", NULL,
                                    "server_name, start_tls, handshake and place are not for a "
                                    "client that may not speak TLS");
     if (err == 0)
@@ -105,9 +105,9 @@ int weir_tls_detect_add(weir_pipeline *pipeline, const weir_tls_detect_options *
     int err = weir__options_read(&own, sizeof(own), options);
 
     if (err == 0 && own.init == NULL)
-        err = weir__options_refuse("tls-detect", NULL, "there is no `init`");
+        err = weir__options_reject("tls-detect", NULL, "there is no `init`");
     if (err == 0 && (own.context == NULL || !weir__tls_context_is_server(own.context)))
-        err = weir__options_refuse("tls-detect", NULL, "there is no context of a server");
+        err = weir__options_reject("tls-detect", NULL, "there is no context of a server");
     if (err == 0)
         err = weir_pipeline_add_last(pipeline, &detector_decoder.handler, &own);
     return err < 0 ? weir__tls_not_added(err) : 0;

@@ -61,7 +61,7 @@ int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *op
     int err = weir__options_read(&own, sizeof(own), options);
 
     if (err == 0 && own.on_hello == NULL)
-        err = weir__options_refuse("tls-hello", NULL, "there is no `on_hello`");
+        err = weir__options_reject("tls-hello", NULL, "there is no `on_hello`");
     if (err == 0)
         err = weir_pipeline_add_last(pipeline, &listener_decoder.handler, &own);
     return err < 0 ? weir__tls_not_added(err) : 0;

@@ -300,7 +300,7 @@ static int parse_address(const char *text, weir_address *ret_address)
 {
     int err = weir_address_parse(text != NULL ? text : "inproc:embedded", ret_address);
 
-    return err == -EINVAL ? weir__options_refuse("embedded", text, "it is no address") : err;
+    return err == -EINVAL ? weir__options_reject("embedded", text, "it is no address") : err;
 }
 
 static int create_channel(weir_embedded *embedded, const weir_embedded_options *options)

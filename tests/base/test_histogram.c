@@ -251,7 +251,7 @@ static void read_beside(weir_thread_fn *writer, int writers)
 
     atomic_store(&writers_left, writers);
     for (int i = 0; i < writers; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "writer", writer, histogram), 0);
+        assert_int_equal(weir__thread_start("writer", writer, histogram, &threads[i]), 0);
     while (atomic_load(&writers_left) > 0) {
         uint64_t before = summary.count;
 

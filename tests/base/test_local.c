@@ -124,7 +124,7 @@ TEST(local, each_thread_has_its_own_and_removes_it_at_its_end)
     int mine;
 
     assert_int_equal(weir_local_set(visitor.local, &mine), 0);
-    assert_int_equal(weir__thread_start(&thread, "other", set_own, &visitor), 0);
+    assert_int_equal(weir__thread_start("other", set_own, &visitor, &thread), 0);
     weir__thread_join(&thread);
     assert_null(visitor.found);
     assert_int_equal(removals, 1);
@@ -151,7 +151,7 @@ TEST(local, may_be_released_while_other_threads_have_values)
     weir__thread thread;
 
     atomic_store(&step, 0);
-    assert_int_equal(weir__thread_start(&thread, "other", set_own_and_wait, &visitor), 0);
+    assert_int_equal(weir__thread_start("other", set_own_and_wait, &visitor, &thread), 0);
     while (atomic_load(&step) != 1)
         weir__thread_yield();
     weir_local_release(visitor.local);

@@ -339,7 +339,7 @@ TEST(log, lines_that_many_threads_drop_are_all_counted)
     struct lines lines, last;
 
     for (int i = 0; i < 4; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "flood", log_flood, NULL), 0);
+        assert_int_equal(weir__thread_start("flood", log_flood, NULL, &threads[i]), 0);
     for (int i = 0; i < 4; i++)
         weir__thread_join(&threads[i]);
     lines = read_lines(end);
@@ -396,7 +396,7 @@ TEST(log, a_change_of_hook_is_seen_whole_by_threads_that_log)
 
     weir_log_set(hook_a, &owner_a);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "logger", log_much, NULL), 0);
+        assert_int_equal(weir__thread_start("logger", log_much, NULL, &threads[i]), 0);
     while (atomic_load(&delivered) < 10000) {
         weir_log_set(hook_b, &owner_b);
         weir_log_set(hook_a, &owner_a);

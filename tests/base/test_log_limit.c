@@ -135,7 +135,7 @@ TEST(log_limit, counts_exactly_within_a_period_of_many_threads)
     assert_int_equal(weir__log_limit_take(&limit, START_NS), 0); /* the period has begun */
     for (int i = 0; i < THREADS; i++) {
         floods[i].limit = &limit;
-        assert_int_equal(weir__thread_start(&threads[i], "flood", flood, &floods[i]), 0);
+        assert_int_equal(weir__thread_start("flood", flood, &floods[i], &threads[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         weir__thread_join(&threads[i]);

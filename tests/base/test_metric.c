@@ -370,8 +370,8 @@ TEST(metric, readers_never_see_what_was_unregistered)
     int numbers[2] = {0, 1};
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(weir__thread_start(&readers[i], "reader", read_until_stopped, NULL), 0);
-        assert_int_equal(weir__thread_start(&owners[i], "owner", churn, &numbers[i]), 0);
+        assert_int_equal(weir__thread_start("reader", read_until_stopped, NULL, &readers[i]), 0);
+        assert_int_equal(weir__thread_start("owner", churn, &numbers[i], &owners[i]), 0);
     }
     for (int i = 0; i < 2; i++)
         weir__thread_join(&owners[i]);
@@ -394,7 +394,7 @@ TEST(metric, additions_of_several_threads_add_up)
     weir__thread threads[3];
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "adder", add_much, metric), 0);
+        assert_int_equal(weir__thread_start("adder", add_much, metric, &threads[i]), 0);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(value_of("sum"), 30000);

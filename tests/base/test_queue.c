@@ -266,7 +266,7 @@ static void start_producers(struct producer *producers, weir__queue *queue, _Ato
         };
         assert_non_null(producers[i].items);
         assert_int_equal(
-            weir__thread_start(&producers[i].thread, "producer", produce, &producers[i]), 0);
+            weir__thread_start("producer", produce, &producers[i], &producers[i].thread), 0);
     }
     atomic_store(go, true);
 }

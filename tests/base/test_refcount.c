@@ -81,7 +81,7 @@ TEST(refcount, the_last_of_several_threads_sees_what_the_others_did)
     }
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
-        assert_int_equal(weir__thread_start(&threads[i], "owner", write_and_release, &numbers[i]),
+        assert_int_equal(weir__thread_start("owner", write_and_release, &numbers[i], &threads[i]),
                          0);
     }
     for (int i = 0; i < THREADS; i++)

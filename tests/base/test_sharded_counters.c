@@ -11,7 +11,7 @@
 
 #define LAST (WEIR__SHARD_COUNTERS - 1)
 
-TEST(account, is_part_of_the_sum)
+TEST(shard, is_part_of_the_sum)
 {
     uint64_t before = weir__counter_shard_sum(3), other = weir__counter_shard_sum(4);
     weir__counter_shard one = {0}, two = {0};
@@ -19,7 +19,7 @@ TEST(account, is_part_of_the_sum)
     weir__counter_shard_open(&one);
     weir__counter_shard_open(&two);
     weir__counter_shard_add(&one, 3, 5);
-    weir__counter_add(one.figures[3], 2);
+    weir__counter_add(one.counters[3], 2);
     weir__counter_shard_add(&two, 3, 10);
     weir__counter_shard_add(NULL, 3, 100);
     assert_int_equal(weir__counter_shard_sum(3) - before, 117);
@@ -28,15 +28,15 @@ TEST(account, is_part_of_the_sum)
     weir__counter_shard_close(&two);
 }
 
-TEST(account, leaves_its_figures_to_the_rest)
+TEST(shard, leaves_its_figures_to_the_rest)
 {
     uint64_t first = weir__counter_shard_sum(0), last = weir__counter_shard_sum(LAST);
-    weir__counter_shard account = {0};
+    weir__counter_shard shard = {0};
 
-    weir__counter_shard_open(&account);
-    weir__counter_shard_add(&account, 0, 7);
-    weir__counter_shard_add(&account, LAST, 8);
-    weir__counter_shard_close(&account);
+    weir__counter_shard_open(&shard);
+    weir__counter_shard_add(&shard, 0, 7);
+    weir__counter_shard_add(&shard, LAST, 8);
+    weir__counter_shard_close(&shard);
     assert_int_equal(weir__counter_shard_sum(0) - first, 7);
     assert_int_equal(weir__counter_shard_sum(LAST) - last, 8);
 }
@@ -48,19 +48,19 @@ enum { WRITERS = 3, ACCOUNTS = 200, ADDITIONS = 50, TAKEN = 10, GIVEN = 11 };
 static _Atomic bool is_over;
 static _Atomic unsigned mistakes;
 
-/* Each addition to TAKEN comes after one to GIVEN, in another account or in the rest. */
+/* Each addition to TAKEN comes after one to GIVEN, in another shard or in the rest. */
 static void write_accounts(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < ACCOUNTS; i++) {
-        weir__counter_shard account = {0};
+        weir__counter_shard shard = {0};
 
-        weir__counter_shard_open(&account);
+        weir__counter_shard_open(&shard);
         for (unsigned k = 0; k < ADDITIONS; k++) {
-            weir__counter_shard_add(k % 2 == 0 ? &account : NULL, GIVEN, 1);
-            weir__counter_shard_add(k % 3 == 0 ? &account : NULL, TAKEN, 1);
+            weir__counter_shard_add(k % 2 == 0 ? &shard : NULL, GIVEN, 1);
+            weir__counter_shard_add(k % 3 == 0 ? &shard : NULL, TAKEN, 1);
         }
-        weir__counter_shard_close(&account);
+        weir__counter_shard_close(&shard);
     }
 }
 
@@ -78,13 +78,13 @@ static void read_sums(void *arg)
     }
 }
 
-TEST(account, never_makes_a_sum_go_back_nor_shows_the_second_without_the_first)
+TEST(shard, never_makes_a_sum_go_back_nor_shows_the_second_without_the_first)
 {
     weir__thread writers[WRITERS], reader;
 
-    assert_int_equal(weir__thread_start(&reader, "reader", read_sums, NULL), 0);
+    assert_int_equal(weir__thread_start("reader", read_sums, NULL, &reader), 0);
     for (unsigned i = 0; i < WRITERS; i++)
-        assert_int_equal(weir__thread_start(&writers[i], "writer", write_accounts, NULL), 0);
+        assert_int_equal(weir__thread_start("writer", write_accounts, NULL, &writers[i]), 0);
     for (unsigned i = 0; i < WRITERS; i++)
         weir__thread_join(&writers[i]);
     atomic_store(&is_over, true);

@@ -34,7 +34,7 @@ TEST(timers, none_means_nothing_due_and_no_deadline)
     weir__timers_init(&timers, 1000);
     assert_null(weir__timers_expire(&timers, 1000));
     assert_null(weir__timers_expire(&timers, WEIR_NEVER));
-    assert_null(weir__timers_take_any(&timers));
+    assert_null(weir__timers_pop_any(&timers));
     assert_next(&timers, WEIR_NEVER);
     assert_int_equal(weir__timers_count(&timers), 0);
 }
@@ -50,7 +50,7 @@ static void assert_due_exactly_at(int64_t position_ns, int64_t at_ns)
     assert_null(weir__timers_expire(&timers, at_ns - 1));
     assert_next(&timers, at_ns);
     assert_ptr_equal(weir__timers_expire(&timers, at_ns), &node);
-    assert_false(weir__timers_filed(&node));
+    assert_false(weir__timers_is_linked(&node));
 }
 
 TEST(timers, are_due_at_their_nanosecond_on_both_sides_of_every_bit)
@@ -194,7 +194,7 @@ TEST(timers, stopped_are_never_handed_out)
         weir__timers_start(&timers, &nodes[i], MS * (i + 1));
     weir__timers_stop(&timers, &nodes[0]);
     weir__timers_stop(&timers, &nodes[0]);
-    assert_false(weir__timers_filed(&nodes[0]));
+    assert_false(weir__timers_is_linked(&nodes[0]));
     assert_int_equal(weir__timers_count(&timers), 2);
     assert_next(&timers, 2 * MS);
     assert_expire_in_order(&timers, &nodes[1], 2, 3 * MS);
@@ -304,7 +304,7 @@ TEST(timers, at_never_are_never_due)
     assert_ptr_equal(weir__timers_expire(&timers, WEIR_NEVER), &nodes[0]);
     assert_null(weir__timers_expire(&timers, WEIR_NEVER));
     assert_next(&timers, WEIR_NEVER);
-    assert_true(weir__timers_filed(&nodes[1]));
+    assert_true(weir__timers_is_linked(&nodes[1]));
 
     weir__timers_start(&timers, &nodes[1], WEIR_NEVER - 1);
     assert_ptr_equal(weir__timers_expire(&timers, WEIR_NEVER), &nodes[1]);
@@ -356,10 +356,10 @@ TEST(timers, started_after_a_delay_count_from_the_time_that_is_told)
     weir__timers_start_after(&timers, &nodes[1], 50);
     weir__timers_start_after(&timers, &nodes[2], WEIR_NEVER);
     assert_int_equal(weir__timers_count(&timers), 3);
-    assert_true(weir__timers_want_time(&timers));
+    assert_true(weir__timers_has_relative(&timers));
     assert_null(weir__timers_expire(&timers, 2000));
-    weir__timers_tell(&timers, 2000);
-    assert_false(weir__timers_want_time(&timers));
+    weir__timers_resolve(&timers, 2000);
+    assert_false(weir__timers_has_relative(&timers));
     assert_next(&timers, 2050);
     assert_null(weir__timers_expire(&timers, 2049));
     assert_expire_in_order(&timers, nodes, 2, 2050);
@@ -379,8 +379,8 @@ TEST(timers, that_wait_for_the_time_can_be_stopped_and_restarted)
     weir__timers_stop(&timers, &stopped);
     weir__timers_start(&timers, &restarted, 1020);
     weir__timers_start_after(&timers, &again, 100);
-    weir__timers_tell(&timers, 1010);
-    assert_false(weir__timers_filed(&stopped));
+    weir__timers_resolve(&timers, 1010);
+    assert_false(weir__timers_is_linked(&stopped));
     assert_ptr_equal(weir__timers_expire(&timers, 1109), &restarted);
     assert_null(weir__timers_expire(&timers, 1109));
     assert_ptr_equal(weir__timers_expire(&timers, 1110), &again);
@@ -397,13 +397,13 @@ TEST(timers, can_all_be_taken_whatever_their_deadline)
     for (int i = 0; i < 9; i++)
         weir__timers_start(&timers, &nodes[i], at_ns[i]);
     for (int left = 9; left > 0; left--) {
-        weir_timer_node *node = weir__timers_take_any(&timers);
+        weir_timer_node *node = weir__timers_pop_any(&timers);
 
         assert_true(node >= &nodes[0] && node <= &nodes[8]);
-        assert_false(weir__timers_filed(node));
+        assert_false(weir__timers_is_linked(node));
         assert_int_equal(weir__timers_count(&timers), left - 1);
     }
-    assert_null(weir__timers_take_any(&timers));
+    assert_null(weir__timers_pop_any(&timers));
     assert_next(&timers, WEIR_NEVER);
 }
 
@@ -569,7 +569,7 @@ static void start_after(struct trial *trial, struct subject *subject, int64_t de
 
 static void tell(struct trial *trial)
 {
-    weir__timers_tell(&trial->timers, trial->now_ns);
+    weir__timers_resolve(&trial->timers, trial->now_ns);
 }
 
 static void step_start(struct trial *trial)
@@ -679,7 +679,7 @@ static void expire_all(struct trial *trial, int64_t now_ns)
         if (first == NULL || first->at_ns > now_ns)
             break;
         require(trial, node == &first->node, "the first timer due is handed out");
-        require(trial, !weir__timers_filed(node), "a timer handed out is not filed");
+        require(trial, !weir__timers_is_linked(node), "a timer handed out is not filed");
         first->running = false;
         trial->running--;
         if (draw(trial, 2) == 0)
@@ -726,7 +726,7 @@ static void take_all(struct trial *trial)
 {
     weir_timer_node *node;
 
-    while ((node = weir__timers_take_any(&trial->timers)) != NULL) {
+    while ((node = weir__timers_pop_any(&trial->timers)) != NULL) {
         struct subject *taken = WEIR_CONTAINER_OF(node, struct subject, node);
 
         require(trial, taken->running, "only a running timer is taken");

@@ -263,7 +263,7 @@ TEST(blocking, lets_handlers_block)
     visitor_leave(other);
     visitor_leave(third);
     weir_channel_abort(slow_server, NULL);
-    assert_int_equal(weir_channel_await_closed(slow_server, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(slow_server, TEST_TIMEOUT_NS), 0);
     weir_channel_release(slow_server);
     service_stop(server);
     weir_group_release(group);
@@ -303,19 +303,19 @@ static void wait_for_much(weir_ctx *ctx, weir_msg *msg)
         &client);
     if (client != NULL) {
         weir_channel_close(client, NULL);
-        slow->connected = weir_channel_await_closed(client, PATIENCE_NS);
+        slow->connected = weir_channel_await_closed(client, TEST_TIMEOUT_NS);
         weir_channel_release(client);
     }
     if (weir_promise_create(weir_ctx_executor(ctx), &own) == 0) {
-        slow->own_promise = weir_promise_await(own, PATIENCE_NS);
+        slow->own_promise = weir_promise_await(own, TEST_TIMEOUT_NS);
         weir_promise_release(own);
     }
     slow->own_loop = weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.loop = weir_ctx_executor(ctx),
                                                                   .addresses = &slow->address,
                                                                   .address_count = 1),
                                               &client);
-    slow->own_end = weir_channel_await_closed(channel, PATIENCE_NS);
-    slow->stopped = weir_server_stop(slow->server, 0, PATIENCE_NS);
+    slow->own_end = weir_channel_await_closed(channel, TEST_TIMEOUT_NS);
+    slow->stopped = weir_server_stop(slow->server, 0, TEST_TIMEOUT_NS);
     slow->ran = weir_server_run(slow->server);
     weir_msg_release(msg);
     call_counter_add(&slow->answered);
@@ -410,7 +410,7 @@ TEST(blocking, tells_who_asks_that_there_is_no_room)
     assert_int_equal(weir_tcp_create(NULL, &channel), 0);
     assert_int_equal(weir_promise_create(weir_group_at(others, 0), &promise), 0);
     weir_group_register(group, channel, promise);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), WEIR_ETOOMANY);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), WEIR_ETOOMANY);
     assert_false(weir_channel_is_open(channel));
     weir_promise_release(promise);
     weir_channel_release(channel);
@@ -430,12 +430,12 @@ TEST(blocking, does_not_close_what_has_a_thread)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(weir_promise_create(NULL, &promise), 0);
         weir_group_register(group, channel, promise);
-        assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), i == 0 ? 0 : -EALREADY);
+        assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), i == 0 ? 0 : -EALREADY);
         weir_promise_release(promise);
     }
     assert_true(weir_channel_is_open(channel));
     weir_channel_abort(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     await_active(group, 0);
     end_group(group);
@@ -528,7 +528,7 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
     await_active(group, 1);
     assert_int_equal(weir_group_count(group), 1);
     weir_channel_close(client, NULL);
-    assert_int_equal(weir_channel_await_closed(client, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(client, TEST_TIMEOUT_NS), 0);
     weir_channel_release(client);
     await_active(group, 0);
     service_stop(server);
@@ -683,7 +683,7 @@ TEST(blocking, serves_or_refuses_whoever_comes)
     assert_int_equal(weir_channel_local_address(server, &address), 0);
     for (int i = 0; i < THREADS; i++) {
         crowds[i] = (struct crowd){.address = address};
-        assert_int_equal(weir__thread_start(&threads[i], "crowd", come_and_go, &crowds[i]), 0);
+        assert_int_equal(weir__thread_start("crowd", come_and_go, &crowds[i], &threads[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         weir__thread_join(&threads[i]);

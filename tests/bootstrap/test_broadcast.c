@@ -73,7 +73,7 @@ static void close_party(struct party *party)
 {
     for (int i = 0; i < VISITORS; i++)
         visitor_leave(party->visitors[i]);
-    assert_int_equal(weir_server_stop(party->server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(party->server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(party->server);
     assert_int_equal(weir_channel_group_size(party->guests), 0);
     weir_channel_group_release(party->guests);
@@ -101,7 +101,7 @@ static void say_to_all(struct party *party, const char *words, uintptr_t hearers
     weir_promise *done = new_promise();
 
     weir_channel_group_write_and_flush(party->guests, text(words), done, NULL, NULL);
-    assert_int_equal(weir_promise_sync(done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), 0);
     assert_int_equal((uintptr_t)weir_promise_value(done), hearers);
     weir_promise_release(done);
 }
@@ -146,7 +146,7 @@ TEST_EACH_LOOP(broadcast, of_the_end_reaches_everybody)
         visitor_hear_end(party.visitors[i]);
         visitor_leave(party.visitors[i]);
     }
-    assert_int_equal(weir_promise_sync(done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&party.left, VISITORS));
     assert_int_equal(weir_channel_group_size(party.guests), 0);
     for (int i = 0; i < VISITORS; i++)

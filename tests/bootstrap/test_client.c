@@ -125,7 +125,7 @@ static weir_address address_of(weir_channel *channel)
 static void hang_up(weir_channel *channel, struct caller *caller)
 {
     weir_channel_close(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&caller->inactive, 1));
     weir_channel_release(channel);
 }
@@ -195,7 +195,7 @@ TEST_EACH_LOOP(client, fails_where_nobody_listens)
         call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&nobody, text),
                                           CALL(&caller)));
 
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -ECONNREFUSED);
     assert_non_null(strstr(weir_promise_detail(connecting), text));
     assert_null(weir_promise_value(connecting));
     assert_int_equal(caller.inits.calls, 1);
@@ -349,7 +349,7 @@ TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
     assert_true(weir_promise_is_cancelled(connecting));
     forget(connecting, &caller);
     host_end(host); /* which waits for the channel's end */
-    assert_true(since(start_ns) < PATIENCE_NS / 2);
+    assert_true(since(start_ns) < TEST_TIMEOUT_NS / 2);
     assert_int_equal(caller.active.calls, 0);
     silence_release(&silence);
 }
@@ -493,7 +493,7 @@ TEST_EACH_LOOP(client, fails_when_its_loop_shuts_down)
                                                    .address_count = 2, CALL(&caller)));
     assert_true(call_counter_await(&caller.inits, 1));
     host_end(host);
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ECLOSED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ECLOSED);
     forget(connecting, &caller);
     silence_release(&silence);
 }
@@ -578,7 +578,7 @@ TEST_EACH_LOOP(client, waits_a_delay_before_each_of_three_addresses)
                                                    .address_count = 3, CALL(&caller)));
     pass_delay(&stepped, clock, &caller, 1);
     pass_delay(&stepped, clock, &caller, 2);
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), 0);
     channel = weir_channel_retain(weir_promise_value(connecting));
     assert_int_equal(weir_channel_remote_address(channel, &remote), 0);
     assert_true(weir_address_equal(&remote, &addresses[2]));
@@ -640,7 +640,7 @@ TEST_EACH_LOOP(client, tells_of_every_address_when_all_fail)
         call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
                                           .address_count = 2, CALL(&caller)));
 
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -ECONNREFUSED);
     for (int i = 0; i < 2; i++)
         assert_non_null(strstr(weir_promise_detail(connecting), text_of(&addresses[i], text[i])));
     assert_int_equal(caller.inits.calls, 2);
@@ -664,7 +664,7 @@ TEST_EACH_LOOP(client, lets_the_families_take_turns)
         assert_int_equal(weir_address_parse(given[i], &addresses[i]), 0);
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
                                                    .address_count = 5, CALL(&caller)));
-    assert_int_equal(weir_promise_await(connecting, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(connecting, TEST_TIMEOUT_NS), 0);
     assert_true(weir_promise_result(connecting) < 0);
     detail = weir_promise_detail(connecting);
     for (int i = 0; i < 5; i++, place = next) {
@@ -718,7 +718,7 @@ TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
         assert_int_equal(errands[i].err, 0);
     }
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(weir_promise_sync(errands[i].connecting, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(errands[i].connecting, TEST_TIMEOUT_NS), 0);
         assert_true(call_counter_await(&services[!i].opened, 1));
         weir_channel_close(weir_promise_value(errands[i].connecting), NULL);
         weir_promise_release(errands[i].connecting);
@@ -757,7 +757,7 @@ TEST_EACH_LOOP(client, survives_every_failed_allocation)
         if (err < 0)
             continue;
         weir_channel_close(channel, NULL);
-        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
         weir_channel_release(channel);
     }
     service_stop(server);

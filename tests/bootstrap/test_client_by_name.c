@@ -47,7 +47,7 @@ static weir_promise *call(struct host *host, weir_resolver *resolver, const char
 static void hang_up(weir_channel *channel)
 {
     weir_channel_close(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -131,7 +131,7 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
     memset(&options, 0xff, sizeof(options));
     memset(&socket_option, 0xff, sizeof(socket_option));
     gate_open(&fake_dns.gate);
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), 0);
     assert_int_equal(high_mark, 4321);
     channel = weir_channel_retain(weir_promise_value(connecting));
     weir_promise_release(connecting);
@@ -148,12 +148,12 @@ TEST_EACH_LOOP(client_by_name, fails_with_a_sentence_that_names_the_host)
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *connecting = call(host, resolver, "none.test:80");
 
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ENOHOST);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ENOHOST);
     assert_string_equal(weir_promise_detail(connecting),
                         "none.test: there is no such host, or it has no address");
     weir_promise_release(connecting);
     connecting = call(host, resolver, "later.test:80");
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_ELOOKUP);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ELOOKUP);
     weir_promise_release(connecting);
     fake_dns_close(resolver);
 }
@@ -174,7 +174,7 @@ TEST_EACH_LOOP(client_by_name, passes_on_what_ones_own_resolver_says)
 
     assert_int_equal(weir_resolver_create(&type, NULL, &resolver), 0);
     connecting = call(host, resolver, "x.test:80");
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -EACCES);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -EACCES);
     assert_string_equal(weir_promise_detail(connecting), "x.test: not on a Sunday");
     weir_promise_release(connecting);
     weir_resolver_release(resolver);
@@ -186,7 +186,7 @@ TEST_EACH_LOOP(client_by_name, tells_of_every_address_when_all_fail)
     char text[64];
     weir_promise *connecting = call(host, resolver, at("here.test", NULL, text, 64));
 
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -ECONNREFUSED);
     assert_non_null(strstr(weir_promise_detail(connecting), "127.0.0.9:"));
     assert_non_null(strstr(weir_promise_detail(connecting), "127.0.0.1:"));
     weir_promise_release(connecting);
@@ -324,7 +324,7 @@ TEST_EACH_LOOP(client_by_name, fails_when_its_group_has_gone_meanwhile)
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     host_close(&other);
     gate_open(&fake_dns.gate);
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), WEIR_EREJECTED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_EREJECTED);
     weir_promise_release(connecting);
     fake_dns_close(resolver);
 }

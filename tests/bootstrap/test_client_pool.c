@@ -109,7 +109,7 @@ TEST_EACH_LOOP(client_pool, tells_each_of_a_connection_that_failed)
     for (int i = 0; i < 4; i++)
         waiting[i] = pond_ask(pond.pool);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(weir_promise_sync(waiting[i], PATIENCE_NS), -ECONNREFUSED);
+        assert_int_equal(weir_promise_sync(waiting[i], TEST_TIMEOUT_NS), -ECONNREFUSED);
         assert_non_null(strstr(weir_promise_detail(waiting[i]), pond.address));
         weir_promise_release(waiting[i]);
     }
@@ -160,14 +160,14 @@ TEST_EACH_LOOP(client_pool, closes_what_is_not_its_own)
     other = pond_add_pool(&pond, POOL(.max = 1));
     channel = pond_acquire(pond.pool);
     assert_int_equal(pond_give(other, weir_channel_retain(channel)), -EINVAL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     assert_int_equal(
         weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .address = pond.address),
                                  &stranger),
         0);
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(stranger)), -EINVAL);
-    assert_int_equal(weir_channel_await_closed(stranger, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(stranger, TEST_TIMEOUT_NS), 0);
     weir_channel_release(stranger);
     assert_int_equal(pond_stats(pond.pool).channels, 0);
     pond_close_pool(other);
@@ -208,7 +208,7 @@ TEST_EACH_LOOP(client_pool, fails_those_who_wait_when_it_is_closed)
     assert_true(weir_channel_is_open(out));
     assert_false(weir_promise_is_done(weir_client_pool_closed(pond.pool)));
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(out)), 0);
-    assert_int_equal(weir_channel_await_closed(out, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(out, TEST_TIMEOUT_NS), 0);
     weir_channel_release(out);
     pond_close(&pond);
 }
@@ -222,7 +222,7 @@ TEST_EACH_LOOP(client_pool, closes_what_is_idle_when_it_is_closed)
     idle = pond_acquire(pond.pool);
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(idle)), 0);
     weir_client_pool_close(pond.pool);
-    assert_int_equal(weir_channel_await_closed(idle, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(idle, TEST_TIMEOUT_NS), 0);
     weir_channel_release(idle);
     pond_close(&pond);
 }
@@ -257,9 +257,9 @@ TEST_EACH_LOOP(client_pool, released_by_all_closes)
     weir_client_pool_release(weir_client_pool_retain(pond.pool));
     assert_true(weir_channel_is_open(idle));
     weir_client_pool_release(pond.pool);
-    assert_int_equal(weir_channel_await_closed(idle, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(idle, TEST_TIMEOUT_NS), 0);
     weir_channel_close(out, NULL);
-    assert_int_equal(weir_channel_await_closed(out, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(out, TEST_TIMEOUT_NS), 0);
     weir_channel_release(idle);
     weir_channel_release(out);
     service_stop(pond.server);

@@ -63,7 +63,7 @@ static void use_pool(weir_client_pool *pool)
         weir_promise *acquiring = NULL;
 
         assert_int_equal(weir_client_pool_acquire(pool, NULL, &acquiring), 0);
-        if (weir_promise_sync(acquiring, PATIENCE_NS) == 0) {
+        if (weir_promise_sync(acquiring, TEST_TIMEOUT_NS) == 0) {
             weir_channel *channel = weir_promise_value(acquiring);
             weir_buf *buf;
 
@@ -98,7 +98,7 @@ static bool endure(enum backend_id backend, enum fault_call call, uint64_t place
     faults_inject(call, place, 1, err);
     use_pool(pool);
     weir_client_pool_close(pool);
-    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
     was_injected = faults_injected() > 0;
     faults_end();
     weir_client_pool_release(pool);

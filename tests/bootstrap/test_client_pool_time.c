@@ -208,7 +208,7 @@ TEST_EACH_LOOP(client_pool, may_have_no_time_at_all)
         weir_client_pool *pool = pond_add_pool(&pond, POOL(.max = 1, .acquire_timeout_ns = 1));
         weir_promise *acquiring = pond_ask(pool);
 
-        assert_int_equal(weir_promise_await(acquiring, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_await(acquiring, TEST_TIMEOUT_NS), 0);
         if (weir_promise_result(acquiring) == 0)
             weir_client_pool_return(pool, weir_promise_value(acquiring), NULL);
         weir_promise_release(acquiring);
@@ -233,12 +233,12 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
     move_to(&hands, weir_seconds(6));
     assert_int_equal(pond_give(pond.pool, weir_channel_retain(young)), 0);
     move_to(&hands, weir_seconds(10));
-    assert_int_equal(weir_channel_await_closed(old, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(old, TEST_TIMEOUT_NS), 0);
     run_on_executor(hands.executor, do_nothing, NULL);
     assert_int_equal(pond_stats(pond.pool).idle, 1);
     assert_true(weir_channel_is_open(young));
     move_to(&hands, weir_seconds(16));
-    assert_int_equal(weir_channel_await_closed(young, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(young, TEST_TIMEOUT_NS), 0);
     assert_int_equal(pond_stats(pond.pool).channels, 0);
     weir_channel_release(old);
     weir_channel_release(young);
@@ -293,7 +293,7 @@ TEST_EACH_LOOP(client_pool, replaces_an_idle_channel_that_has_just_ended)
         assert_int_equal(pond_give(pool, channel), 0);
         replacement.pool = pool;
         weir_channel_abort(idle, NULL);
-        assert_int_equal(weir_channel_await_closed(idle, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(idle, TEST_TIMEOUT_NS), 0);
         run_on_executor(host->loop, do_nothing, NULL);
         assert_non_null(replacement.acquiring);
         channel = pond_take(replacement.acquiring);
@@ -349,7 +349,7 @@ TEST_EACH_LOOP(client_pool, cancels_its_timer_when_it_is_closed)
         assert_int_equal(pond_give(pool, second), 0);
         assert_int_equal(pond_stats(pool).idle, 2);
         weir_client_pool_close(pool);
-        assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
         assert_int_equal(pond_stats(pool).idle, 0);
         assert_int_equal(pond_stats(pool).channels, 0);
         weir_client_pool_release(pool);
@@ -375,7 +375,7 @@ TEST_EACH_LOOP(client_pool, connects_anew_after_all_were_idle_too_long)
         assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
         run_on_executor(hands.executor, do_nothing, NULL);
         move_to(&hands, i * weir_seconds(10));
-        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
         weir_channel_release(channel);
         assert_int_equal(pond_stats(pond.pool).idle, 0);
         assert_int_equal(pond_stats(pond.pool).channels, 0);

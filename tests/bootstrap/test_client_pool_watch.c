@@ -80,7 +80,7 @@ TEST_EACH_LOOP(client_pool, closes_a_channel_that_is_not_healthy_and_tries_the_n
     channel = pond_acquire(pond.pool);
     assert_ptr_equal(channel, channels[0]);
     assert_int_equal(watch.checks.calls, 2);
-    assert_int_equal(weir_channel_await_closed(channels[1], PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channels[1], TEST_TIMEOUT_NS), 0);
     assert_int_equal(pond_stats(pond.pool).unhealthy, 1);
     watch.sick = channels[0];
     assert_int_equal(pond_give(pond.pool, channel), 0);
@@ -148,7 +148,7 @@ static void sweep_allocations(struct pond *pond, const weir_client_pool_options 
         if (weir_client_pool_create(&own, &pool) == 0) {
             for (int i = 0; i < 3; i++) {
                 if (weir_client_pool_acquire(pool, NULL, &acquiring[i]) == 0 &&
-                    weir_promise_sync(acquiring[i], PATIENCE_NS) == 0)
+                    weir_promise_sync(acquiring[i], TEST_TIMEOUT_NS) == 0)
                     weir_client_pool_return(pool, weir_promise_value(acquiring[i]), NULL);
             }
         }
@@ -218,7 +218,7 @@ static void rage(void *arg)
         if (err == 0 && chance % 5 == 0)
             (void)weir_promise_cancel(acquiring);
         if (err == 0)
-            err = weir_promise_sync(acquiring, PATIENCE_NS);
+            err = weir_promise_sync(acquiring, TEST_TIMEOUT_NS);
         if (err == 0)
             use(storm, weir_promise_value(acquiring), chance);
         else if (!is_fair(storm, acquiring, err))
@@ -242,7 +242,7 @@ static void storm(struct host *host, const weir_client_pool_options *options, bo
                                    .most = &most,
                                    .out = &out,
                                    .wrong = &wrong};
-        assert_int_equal(weir__thread_start(&threads[i], "storm", rage, &storms[i]), 0);
+        assert_int_equal(weir__thread_start("storm", rage, &storms[i], &threads[i]), 0);
     }
     if (closes) {
         while (pond_stats(pond.pool).acquired < STORM_ROUNDS)

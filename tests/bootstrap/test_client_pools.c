@@ -68,7 +68,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
         assert_int_equal(weir_channel_local_address(servers[i], &address), 0);
         pool[i] = get(pools, weir_address_format(&address, text, sizeof(text)));
         assert_int_equal(weir_client_pool_acquire(pool[i], NULL, &acquiring), 0);
-        assert_int_equal(weir_promise_sync(acquiring, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(acquiring, TEST_TIMEOUT_NS), 0);
         channels[i] = weir_channel_retain(weir_promise_value(acquiring));
         weir_promise_release(acquiring);
         weir_client_pool_return(pool[i], channels[i], NULL);
@@ -77,7 +77,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
     for (int i = 0; i < 2; i++) {
         weir_client_pool *none = NULL;
 
-        assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool[i]), PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool[i]), TEST_TIMEOUT_NS), 0);
         assert_false(weir_channel_is_open(channels[i]));
         assert_int_equal(weir_client_pools_get(pools, "127.0.0.1:3", &none), WEIR_ECLOSED);
         weir_channel_release(channels[i]);

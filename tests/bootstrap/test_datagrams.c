@@ -57,7 +57,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     for (size_t i = 0; i < LOOPS; i++)
         if (service->group != NULL && weir_group_at(service->group, i) == weir_ctx_executor(ctx))
             atomic_fetch_add(&service->reads[i], 1);
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 
@@ -115,7 +115,7 @@ static weir_channel *start(struct service *service, weir_group *group, int accep
 
 static void stop(weir_channel *server)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
 }
 

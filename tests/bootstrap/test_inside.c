@@ -68,7 +68,7 @@ TEST_EACH_LOOP(inside, a_server_is_called_by_name)
     channel = call(clients, &heard);
     greet(channel, &heard);
     service_stop(server);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_channel_release(channel);
     end_group(clients);
@@ -84,7 +84,7 @@ TEST(inside, a_server_needs_no_loops)
 
     greet(channel, &heard);
     weir_channel_close(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&service.closed, 1));
     weir_channel_release(channel);
     service_stop(server);
@@ -103,7 +103,7 @@ TEST(inside, a_server_without_loops_is_drained_too)
     greet(channel, &heard);
     service_stop(server);
     assert_int_equal(service.closed.calls, 1);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     weir_group_release(servers);
     end_group(clients);

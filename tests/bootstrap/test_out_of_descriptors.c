@@ -125,7 +125,7 @@ static bool is_readable(int descriptor)
 {
     struct pollfd entry = {.fd = descriptor, .events = POLLIN};
 
-    return poll(&entry, 1, (int)(PATIENCE_NS / weir_ms(1))) == 1;
+    return poll(&entry, 1, (int)(TEST_TIMEOUT_NS / weir_ms(1))) == 1;
 }
 
 /* What it prints first: where it listens, or an error. */

@@ -15,7 +15,7 @@
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 #define VISITORS 24
 
@@ -41,7 +41,7 @@ static void expect_service(weir_channel *server)
 
 static void await_failure(void)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (!test_memory_failed()) {
         assert_true(weir__monotonic_now() < give_up_ns);
@@ -63,7 +63,7 @@ TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
         else
             socket_reset(visitors[i]);
     }
-    assert_true(call_counter_await_for(&service.closed, VISITORS, PATIENCE_NS));
+    assert_true(call_counter_await_for(&service.closed, VISITORS, TEST_TIMEOUT_NS));
     test_memory_fail_all(false);
     expect_service(server);
     service_stop(server);

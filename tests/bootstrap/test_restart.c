@@ -53,7 +53,7 @@
 
 static int result_of(weir_promise *promise)
 {
-    int err = weir_promise_await(promise, PATIENCE_NS);
+    int err = weir_promise_await(promise, TEST_TIMEOUT_NS);
 
     return err < 0 ? err : weir_promise_result(promise);
 }
@@ -161,7 +161,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
         assert_true(err == 0 || (failed && err < 0));
         if (err == 0) {
             weir_channel_abort(server, NULL);
-            assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+            assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
             weir_channel_release(server);
         }
         host_turn(host, 2);
@@ -180,10 +180,10 @@ TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "x");
-    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
     visitor_greet(visitor, "it goes on");
     visitor_leave(visitor);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_channel_release(server);
 }
@@ -313,7 +313,7 @@ static void stop(void *arg)
 {
     struct stopping *stopping = arg;
 
-    stopping->err = weir_server_stop(stopping->server, 0, PATIENCE_NS);
+    stopping->err = weir_server_stop(stopping->server, 0, TEST_TIMEOUT_NS);
 }
 
 /* A program that becomes ready when the file is there. */
@@ -355,7 +355,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file),
                                                 .probation_ns = WEIR_OFF));
     stopping.server = server;
-    assert_int_equal(weir__thread_start(&thread, "stop", stop, &stopping), 0);
+    assert_int_equal(weir__thread_start("stop", stop, &stopping, &thread), 0);
     assert_true(call_counter_await(&service.drained, 1));
     created = open(file, O_CREAT | O_CLOEXEC, 0600);
     assert_true(created >= 0);
@@ -519,7 +519,7 @@ TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
         weir_server_restart(inproc, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
         -ENOTSUP);
     weir_channel_abort(inproc, NULL);
-    assert_int_equal(weir_channel_await_closed(inproc, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(inproc, TEST_TIMEOUT_NS), 0);
     weir_channel_release(inproc);
     kept = weir_channel_retain(server);
     service_stop(server);
@@ -627,7 +627,7 @@ static int spawn_first(struct host *host, char *const *extra_env, int listener)
 /* A process that has ended has no program, even if its parent has not heard of it. */
 static void await_end(int pid)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     char path[32], program[8];
 
     (void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
@@ -675,7 +675,7 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 static int replace_by_signal(int pid, int output)
 {
     struct pollfd ready = {.fd = output, .events = POLLIN};
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     do {
         assert_true(weir__monotonic_now() < deadline_ns);
@@ -981,7 +981,7 @@ struct probation {
 
 static void await_message(const char *text)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (!log_capture_last_contains(text)) {
         assert_true(weir__monotonic_now() < deadline_ns);

@@ -393,7 +393,7 @@ TEST_EACH_LOOP(server, listens_on_several_addresses_and_closes_all_with_the_firs
     }
     weir_channel_close(server, NULL);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS), 0);
     service_stop(server);
 }
 
@@ -434,7 +434,7 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
                                 .addresses = ((const char *const[]){"[::1]:0", taken, NULL})),
             started, &second),
         0);
-    assert_int_equal(weir_promise_sync(started, PATIENCE_NS), -EADDRINUSE);
+    assert_int_equal(weir_promise_sync(started, TEST_TIMEOUT_NS), -EADDRINUSE);
     (void)snprintf(sentence, sizeof(sentence), "cannot listen on %s: ", taken);
     assert_non_null(strstr(weir_promise_detail(started), sentence));
     assert_true(log_capture_last_contains("cannot listen: "));
@@ -510,7 +510,7 @@ TEST_EACH_LOOP(server, started_later_is_the_promises_value)
                                              .init_child = service_init, .user_data = &service),
                          started, &server),
                      0);
-    assert_int_equal(weir_promise_sync(started, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(started, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_promise_value(started), server);
     weir_promise_release(started);
     service_stop(server);
@@ -532,7 +532,7 @@ TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
                      0);
     assert_int_equal(weir_promise_cancel(started), 0);
     gate_open(&gate);
-    assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_promise_release(started);
 }
@@ -557,10 +557,11 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
         0);
     weir_channel_close(server, NULL);
     gate_open(&gate);
-    assert_int_equal(weir_promise_await(started, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(started, TEST_TIMEOUT_NS), 0);
     for (size_t i = 0; i < 2; i++)
         if (weir_channel_is_registered(weir_server_at(server, i)))
-            assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+            assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS),
+                             0);
     host_turn(host, 2);
     assert_int_equal(descriptors_open(), descriptors);
     weir_channel_release(server);
@@ -604,7 +605,7 @@ TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
     assert_int_equal(weir_promise_create(NULL, &errand.started), 0);
     run_on_executor(host->loop, start_later_there, &errand);
     assert_int_equal(errand.err, 0);
-    assert_int_equal(weir_promise_sync(errand.started, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(errand.started, TEST_TIMEOUT_NS), 0);
     visitor = visitor_come(errand.server);
     visitor_greet(visitor, "x");
     visitor_leave(visitor);
@@ -637,8 +638,8 @@ TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &workers), 0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
     log_capture_start();
-    assert_int_equal(weir_group_shutdown(workers, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(workers, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(workers, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(workers, TEST_TIMEOUT_NS), 0);
     visitor = visitor_come(server);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
@@ -662,7 +663,7 @@ static void close_two(weir_channel *server)
 {
     weir_channel_close(server, NULL);
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
 }
 

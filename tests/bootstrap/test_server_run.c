@@ -175,7 +175,7 @@ TEST_EACH_LOOP(run, survives_every_failed_allocation)
         host_open(&other, (enum backend_id)(host->backend - backends));
         server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
         weir_channel_close(server, NULL);
-        assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
         test_memory_fail_at(n);
         err = weir_server_run(server);
         failed = test_memory_failed();

@@ -40,8 +40,8 @@ static int64_t time_the_end(const struct host *host)
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     start_ns = weir__monotonic_now();
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     took_ns = since(start_ns);
     assert_false(weir_channel_is_open(server));
     assert_false(weir_channel_is_registered(server));
@@ -67,10 +67,10 @@ TEST_EACH_LOOP(drain, sends_what_was_written_and_closes)
 
     visitor_greet(visitor, "one");
     visitor_say(visitor, "two");
-    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_channel_release(server);
 }
@@ -159,14 +159,14 @@ TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
 
     visitor_say(busy, "what is the answer?");
     assert_true(call_counter_await(&request.begun, 1));
-    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
     visitor_hear_end(idle); /* which says that the draining has begun */
     gate_open(&request.gate);
     visitor_hear(busy, "what is the answer?");
     visitor_hear_end(busy);
     visitor_leave(busy);
     visitor_leave(idle);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     end_group(request.elsewhere);
 }
@@ -178,7 +178,7 @@ static void release_late(weir_group *group)
 {
     int64_t start_ns = weir__monotonic_now();
 
-    while (weir_group_state(group) < WEIR_EXECUTOR_TERMINATED && since(start_ns) < PATIENCE_NS)
+    while (weir_group_state(group) < WEIR_EXECUTOR_TERMINATED && since(start_ns) < TEST_TIMEOUT_NS)
         (void)sched_yield();
     weir_group_release(group);
 }
@@ -257,9 +257,9 @@ TEST_EACH_LOOP(drain, over_takes_no_channel)
     assert_int_equal(weir_tcp_create(NULL, &channel), 0);
     assert_int_equal(weir_promise_create(NULL, &registered), 0);
     weir_channel_register(channel, host->loop, registered);
-    assert_int_equal(weir_promise_sync(registered, PATIENCE_NS), WEIR_EREJECTED);
+    assert_int_equal(weir_promise_sync(registered, TEST_TIMEOUT_NS), WEIR_EREJECTED);
     assert_false(weir_channel_is_open(channel));
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_promise_release(registered);
     weir_channel_release(channel);
 }
@@ -278,7 +278,7 @@ TEST_EACH_LOOP(stop, ends_both_groups)
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
     visitor = visitor_come(server);
     visitor_greet(visitor, "x");
-    assert_int_equal(weir_server_stop(server, weir_ms(50), PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, weir_ms(50), TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_state(workers), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
     visitor_hear_end(visitor);
@@ -298,7 +298,7 @@ static void stop_there(void *arg)
 {
     struct stopping *stopping = arg;
 
-    stopping->stop_err = weir_server_stop(stopping->server, 0, PATIENCE_NS);
+    stopping->stop_err = weir_server_stop(stopping->server, 0, TEST_TIMEOUT_NS);
     stopping->run_err = weir_server_run(stopping->server);
 }
 
@@ -338,7 +338,7 @@ TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
     visitor_hear_end(visitor);
     visitor_leave(visitor);
     assert_true(call_counter_await(&service.closed, 1));
-    assert_int_equal(weir_channel_await_closed(server, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     release_late(host->group);
     host_open(host, BACKEND_EPOLL); /* for the one that has failed to end well */

@@ -88,7 +88,7 @@ static weir_channel *ask(struct host *host, enum weir_kind kind)
 static void end_client(weir_channel *client)
 {
     weir_channel_close(client, NULL);
-    assert_int_equal(weir_channel_await_closed(client, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(client, TEST_TIMEOUT_NS), 0);
     weir_channel_release(client);
 }
 
@@ -121,7 +121,7 @@ TEST_EACH_LOOP(unix, serves_packets)
 
 static void send_back(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write_and_flush(ctx, msg, NULL);
 }
 

@@ -84,8 +84,8 @@ TEST(buf, can_be_as_large_as_the_largest)
     assert_int_equal(weir_buf_advance(buf, 1), 0);
     assert_int_equal(weir_buf_reserve(buf, 1), WEIR_EBOUNDS);
     assert_int_equal(weir_buf_reserve(buf, SIZE_MAX - WEIR_BUF_MAX), WEIR_EBOUNDS);
-    assert_true(weir_buf_holds(buf, WEIR_BUF_MAX - 1, 1));
-    assert_false(weir_buf_holds(buf, WEIR_BUF_MAX - 1, 2));
+    assert_true(weir_buf_in_bounds(buf, WEIR_BUF_MAX - 1, 1));
+    assert_false(weir_buf_in_bounds(buf, WEIR_BUF_MAX - 1, 2));
     assert_int_equal(weir_buf_slice(buf, WEIR_BUF_MAX - 1, 1, &slice), 0);
     assert_readable(slice, "x");
     weir_buf_release(slice);

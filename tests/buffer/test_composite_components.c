@@ -277,7 +277,7 @@ TEST(composite, components_beyond_the_limit_are_consolidated)
 {
     weir_composite *composite = make_composite(0);
 
-    for (size_t i = 0; i < WEIR_COMPOSITE_COMPONENTS; i++) {
+    for (size_t i = 0; i < WEIR_COMPOSITE_DEFAULT_MAX; i++) {
         add_text(composite, "x");
         assert_int_equal(weir_composite_count(composite), i + 1);
     }

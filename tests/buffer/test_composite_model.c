@@ -345,7 +345,7 @@ static void restart(struct pair *pair, size_t max_components)
 {
     weir_composite_release(pair->composite);
     must(weir_composite_create(max_components, &pair->composite));
-    pair->max_components = max_components > 0 ? max_components : WEIR_COMPOSITE_COMPONENTS;
+    pair->max_components = max_components > 0 ? max_components : WEIR_COMPOSITE_DEFAULT_MAX;
     pair->length = pair->read = pair->count = 0;
 }
 

@@ -93,7 +93,7 @@ TEST(datagram, can_be_readdressed)
     assert_int_equal(weir_datagram_create(NULL, &first, &datagram), 0);
     weir_datagram_set_recipient(datagram, &second);
     assert_true(weir_address_equal(weir_datagram_recipient(datagram), &second));
-    weir_datagram_return_to_sender(datagram); /* who is not known */
+    weir_datagram_make_reply(datagram); /* who is not known */
     assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
     weir_datagram_set_recipient(datagram, NULL);
     assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
@@ -147,7 +147,7 @@ TEST(datagram, that_is_sent_from_an_address_keeps_it)
 
     assert_int_equal(weir_datagram_create(NULL, &there, &datagram), 0);
     weir_datagram_set_sender(datagram, &here);
-    weir_datagram_return_to_sender(datagram); /* it is on its way there already */
+    weir_datagram_make_reply(datagram); /* it is on its way there already */
     assert_true(weir_address_equal(weir_datagram_recipient(datagram), &there));
     assert_int_equal(weir_msg_share(weir_datagram_msg(datagram), &other), 0);
     assert_true(weir_datagram_of(other)->has_source);
@@ -168,7 +168,7 @@ TEST(datagram, goes_back_from_where_it_has_come_to)
                      0);
     datagram->is_local = true;
     for (int i = 0; i < 2; i++) {
-        weir_datagram_return_to_sender(datagram);
+        weir_datagram_make_reply(datagram);
         assert_true(weir_address_equal(weir_datagram_recipient(datagram), &there));
         assert_true(weir_address_equal(weir_datagram_sender(datagram), &here));
         assert_true(datagram->has_source);

@@ -78,9 +78,9 @@ TEST(heaps, what_another_thread_gives_comes_home_and_is_counted)
 
     (void)deliver_from_thread(100, 1000);
     assert_blocks(0, 0, 100);
-    block = weir__pool_take(1000);
+    block = weir__pool_alloc(1000);
     assert_blocks(1, 99, 0);
-    weir__pool_give(block);
+    weir__pool_free(block);
     assert_blocks(0, 100, 0);
 }
 
@@ -151,7 +151,7 @@ static void take_and_start_the_next(void *arg)
 {
     struct owners *owners = arg;
 
-    owners->blocks[owners->count] = weir__pool_take(100);
+    owners->blocks[owners->count] = weir__pool_alloc(100);
     owners->heaps[owners->count++] = weir__heap_current;
     if (owners->count < OWNERS)
         run_on_thread(take_and_start_the_next, owners);
@@ -165,7 +165,7 @@ TEST(heaps, many_owners_all_get_their_blocks)
     assert_blocks(OWNERS, 0, 0);
     for (unsigned round = 0; round < 2; round++)
         for (unsigned i = round; i < OWNERS; i += 2)
-            weir__pool_give(owners.blocks[i]);
+            weir__pool_free(owners.blocks[i]);
     assert_blocks(0, 1, OWNERS - 1); /* one of the heaps is this thread's now */
     (void)weir__turn_hooks_run(false, 0);
     for (unsigned i = 0; i < OWNERS; i++)
@@ -178,7 +178,7 @@ static void give_without_memory(void *arg)
     struct delivery *delivery = arg;
 
     test_memory_fail_at(1);
-    weir__pool_give(delivery->blocks[0]);
+    weir__pool_free(delivery->blocks[0]);
     test_memory_fail_at(0);
     delivery->heap = weir__heap_current;
     delivery->delivered = delivered_to(delivery->owner);
@@ -194,8 +194,8 @@ TEST(heaps, a_thread_without_memory_for_a_heap_still_gives)
     assert_null(delivery.heap);
     assert_int_equal(delivery.delivered, 1);
     assert_blocks(0, 0, 1);
-    assert_ptr_equal(weir__pool_take(100), delivery.blocks[0]);
-    weir__pool_give(delivery.blocks[0]);
+    assert_ptr_equal(weir__pool_alloc(100), delivery.blocks[0]);
+    weir__pool_free(delivery.blocks[0]);
     assert_blocks(0, 1, 0);
 }
 
@@ -228,7 +228,7 @@ TEST(heaps, blocks_that_are_out_make_an_orphan_that_the_next_thread_adopts)
     assert_int_equal(orphan_count(), 1);
     assert_blocks(3, 0, 0);
 
-    weir__pool_give(first.blocks[0]); /* now it is this thread's, and so are the blocks */
+    weir__pool_free(first.blocks[0]); /* now it is this thread's, and so are the blocks */
     assert_ptr_equal(weir__heap_current, first.heap);
     assert_int_equal(orphan_count(), 0);
     assert_blocks(2, 1, 0);
@@ -240,7 +240,7 @@ TEST(heaps, blocks_that_are_out_make_an_orphan_that_the_next_thread_adopts)
 TEST(heaps, an_orphans_memory_is_reclaimed_by_trim)
 {
     struct delivery delivery = {.count = 3};
-    weir_buf *own = weir__pool_take(100);
+    weir_buf *own = weir__pool_alloc(100);
     weir_pool_stats stats;
 
     run_on_thread(take_some, &delivery);
@@ -252,13 +252,13 @@ TEST(heaps, an_orphans_memory_is_reclaimed_by_trim)
     assert_blocks(1, 0, 0);
     weir_pool_read_stats(&stats);
     assert_int_equal(stats.caches, 1);
-    weir__pool_give(own);
+    weir__pool_free(own);
 }
 
 TEST(heaps, an_orphans_memory_is_reclaimed_by_an_executor_that_sleeps)
 {
     struct delivery delivery = {.count = 3};
-    weir_buf *own = weir__pool_take(100);
+    weir_buf *own = weir__pool_alloc(100);
     int64_t now_ns = weir_seconds(1);
 
     run_on_thread(take_some, &delivery);
@@ -267,7 +267,7 @@ TEST(heaps, an_orphans_memory_is_reclaimed_by_an_executor_that_sleeps)
     assert_int_equal(orphan_count(), 1);
     assert_true(weir__turn_hooks_run(true, now_ns + weir_seconds(1)) == WEIR_NEVER);
     assert_int_equal(orphan_count(), 0);
-    weir__pool_give(own);
+    weir__pool_free(own);
 }
 
 static weir_buf *kept;
@@ -275,7 +275,7 @@ static weir_buf *kept;
 static void give_kept(void *arg)
 {
     (void)arg;
-    weir__pool_give(kept);
+    weir__pool_free(kept);
 }
 
 static void keep_until_exit(void *arg)
@@ -283,7 +283,7 @@ static void keep_until_exit(void *arg)
     int *err = arg;
 
     *err = weir_thread_on_exit(give_kept, NULL); /* called after the heap's own hook */
-    kept = weir__pool_take(100);
+    kept = weir__pool_alloc(100);
 }
 
 TEST(heaps, a_block_given_while_the_thread_ends_is_not_lost)
@@ -299,33 +299,33 @@ TEST(heaps, a_block_given_while_the_thread_ends_is_not_lost)
 TEST(heaps, a_cache_says_whose_it_is)
 {
     struct delivery delivery = {.count = 2};
-    weir_buf *own = weir__pool_take(100);
+    weir_buf *own = weir__pool_alloc(100);
     char text[8192], expected[80];
 
     run_on_thread(take_some, &delivery);
-    weir__pool_give(delivery.blocks[0]);
+    weir__pool_free(delivery.blocks[0]);
     (void)weir_pool_describe(text, sizeof(text));
     assert_non_null(strstr(text, "                  orphan         1         0         1         1"
                                  "      64 KiB      64 KiB         0\n"));
     (void)snprintf(expected, sizeof(expected), " %d         1         0         0         1",
                    (int)weir__thread_id());
     assert_non_null(strstr(text, expected));
-    weir__pool_give(delivery.blocks[1]);
-    weir__pool_give(own);
+    weir__pool_free(delivery.blocks[1]);
+    weir__pool_free(own);
 }
 
 TEST(heaps, caches_are_read_one_by_one)
 {
     struct delivery delivery = {.count = 2};
-    weir_buf *own = weir__pool_take(100);
-    weir_pool_cache caches[3] = {{0}};
-    const weir_pool_cache *orphan, *mine;
+    weir_buf *own = weir__pool_alloc(100);
+    weir_pool_cache_stats caches[3] = {{0}};
+    const weir_pool_cache_stats *orphan, *mine;
 
     run_on_thread(take_some, &delivery);
-    weir__pool_give(delivery.blocks[0]);
-    assert_int_equal(weir_pool_read_caches(caches, 1), 2);
+    weir__pool_free(delivery.blocks[0]);
+    assert_int_equal(weir_pool_read_cache_stats(caches, 1), 2);
     assert_int_equal(caches[1].number, 0); /* was not written */
-    assert_int_equal(weir_pool_read_caches(caches, 3), 2);
+    assert_int_equal(weir_pool_read_cache_stats(caches, 3), 2);
     orphan = caches[0].thread_id == 0 ? &caches[0] : &caches[1];
     mine = orphan == &caches[0] ? &caches[1] : &caches[0];
 
@@ -339,8 +339,8 @@ TEST(heaps, caches_are_read_one_by_one)
     assert_int_equal(mine->blocks.in_use, 1);
     assert_int_equal(mine->blocks.slabs, 1);
     assert_int_equal(mine->blocks.failures, 0);
-    weir__pool_give(delivery.blocks[1]);
-    weir__pool_give(own);
+    weir__pool_free(delivery.blocks[1]);
+    weir__pool_free(own);
 }
 
 static void give_all(void *arg)
@@ -359,9 +359,9 @@ TEST(heaps, what_came_home_makes_room_at_once_after_a_failure)
     delivery.count = take_blocks(delivery.blocks, 100, 64 << 10);
     assert_true(delivery.count < 100);
     run_on_thread(give_all, &delivery);
-    large = weir__pool_take(3 << 19);
+    large = weir__pool_alloc(3 << 19);
     assert_non_null(large);
-    weir__pool_give(large);
+    weir__pool_free(large);
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
 }
 
@@ -375,9 +375,9 @@ static void ask_for_trim(void *arg)
 
 TEST(heaps, other_threads_trim_when_their_turn_ends)
 {
-    weir_buf *block = weir__pool_take(1000);
+    weir_buf *block = weir__pool_alloc(1000);
 
-    weir__pool_give(block);
+    weir__pool_free(block);
     (void)weir__turn_hooks_run(false, 0);
     assert_blocks(0, 1, 0);
     run_on_thread(ask_for_trim, NULL);

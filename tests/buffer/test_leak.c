@@ -70,7 +70,7 @@ static void run_on_thread(weir_thread_fn *fn, void *arg)
 {
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "worker-1", fn, arg), 0);
+    assert_int_equal(weir__thread_start("worker-1", fn, arg, &thread), 0);
     weir__thread_join(&thread);
 }
 
@@ -637,7 +637,7 @@ TEST(leak, can_be_looked_for_while_threads_work)
 
     listen_at(WEIR_LEAK_PARANOID);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "worker", use_and_drop, &running), 0);
+        assert_int_equal(weir__thread_start("worker", use_and_drop, &running, &threads[i]), 0);
     while (atomic_load(&running) > 0) {
         (void)weir_leak_check_all();
         assert_int_equal(weir_leak_check(), 0);

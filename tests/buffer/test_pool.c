@@ -45,7 +45,7 @@ static uint64_t failures(void)
 
 static void check_block(size_t payload)
 {
-    weir_buf *block = weir__pool_take(payload);
+    weir_buf *block = weir__pool_alloc(payload);
 
     assert_non_null(block);
     assert_int_equal((uintptr_t)block % 64, 0);
@@ -55,7 +55,7 @@ static void check_block(size_t payload)
     assert_ptr_equal(block->owner, payload <= MIB ? weir__heap_current : NULL);
     assert_null(block->block);
     memset(block->data, 0xff, block->capacity);
-    weir__pool_give(block);
+    weir__pool_free(block);
 }
 
 TEST(pool, a_block_is_a_header_with_at_least_the_payload_behind_it)
@@ -71,16 +71,16 @@ TEST(pool, a_block_is_a_header_with_at_least_the_payload_behind_it)
 
 TEST(pool, a_header_alone_has_no_capacity)
 {
-    weir_buf *block = weir__pool_take(0);
+    weir_buf *block = weir__pool_alloc(0);
 
     assert_int_equal(block->capacity, 0);
-    weir__pool_give(block);
+    weir__pool_free(block);
 }
 
 TEST(pool, more_than_a_buffer_can_hold_is_refused)
 {
-    assert_null(weir__pool_take(WEIR_BUF_MAX + 1));
-    assert_null(weir__pool_take(SIZE_MAX));
+    assert_null(weir__pool_alloc(WEIR_BUF_MAX + 1));
+    assert_null(weir__pool_alloc(SIZE_MAX));
     assert_true(weir__pool_capacity_for(WEIR_BUF_MAX) <= UINT32_MAX);
 }
 
@@ -98,40 +98,40 @@ TEST(pool, the_last_one_given_is_the_next_one_taken)
 
 TEST(pool, what_users_did_to_a_header_is_forgotten)
 {
-    weir_buf *block = weir__pool_take(100), *again;
+    weir_buf *block = weir__pool_alloc(100), *again;
     uint8_t elsewhere[1];
 
     block->data = elsewhere;
     block->capacity = 1;
     block->block = block;
-    weir__pool_give(block);
-    again = weir__pool_take(100);
+    weir__pool_free(block);
+    again = weir__pool_alloc(100);
     assert_ptr_equal(again, block);
     assert_ptr_equal(again->data, (uint8_t *)(block + 1));
     assert_int_equal(again->capacity, 128);
     assert_null(again->block);
-    weir__pool_give(again);
+    weir__pool_free(again);
 }
 
 TEST(pool, a_block_finds_its_heap_although_its_owner_was_overwritten)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
 
     block->owner = &block;
-    weir__pool_give(block);
-    assert_ptr_equal(weir__pool_take(100), block);
-    weir__pool_give(block);
+    weir__pool_free(block);
+    assert_ptr_equal(weir__pool_alloc(100), block);
+    weir__pool_free(block);
 }
 
 TEST(pool, a_given_block_has_no_references)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
 
     block->msg.refs = 1;
-    weir__pool_give(block);
-    block = weir__pool_take(100);
+    weir__pool_free(block);
+    block = weir__pool_alloc(100);
     assert_int_equal(block->msg.refs, 0);
-    weir__pool_give(block);
+    weir__pool_free(block);
 }
 
 TEST(pool, blocks_do_not_overlap)
@@ -140,7 +140,7 @@ TEST(pool, blocks_do_not_overlap)
     static weir_buf *blocks[COUNT];
 
     for (size_t i = 0; i < COUNT; i++) {
-        blocks[i] = weir__pool_take(i * 7919 % 5000);
+        blocks[i] = weir__pool_alloc(i * 7919 % 5000);
         blocks[i]->max = (uint32_t)i;
         memset(blocks[i]->data, (int)i, blocks[i]->capacity);
     }
@@ -155,7 +155,7 @@ TEST(pool, blocks_do_not_overlap)
 TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
 {
     uint64_t before = mapped_bytes();
-    weir_buf *block = weir__pool_take(3 * MIB);
+    weir_buf *block = weir__pool_alloc(3 * MIB);
     weir_pool_stats stats;
 
     weir_pool_read_stats(&stats);
@@ -163,7 +163,7 @@ TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
     assert_int_equal(stats.huge.mapped_bytes, weir__pages_round(3 * MIB + 128));
     assert_true(stats.huge.peak_bytes >= stats.huge.mapped_bytes);
     assert_int_equal(stats.mapped_bytes, before + stats.huge.mapped_bytes);
-    weir__pool_give(block);
+    weir__pool_free(block);
     assert_int_equal(mapped_bytes(), before);
 }
 
@@ -182,19 +182,19 @@ TEST(pool, the_limit_is_reached_to_the_byte)
     weir_buf *block;
 
     assert_int_equal(weir_pool_set_limit((int64_t)slab - 1), 0);
-    assert_null(weir__pool_take(100));
+    assert_null(weir__pool_alloc(100));
     assert_int_equal(weir_pool_set_limit((int64_t)slab), 0);
-    block = weir__pool_take(100);
+    block = weir__pool_alloc(100);
     assert_non_null(block);
-    weir__pool_give(block);
+    weir__pool_free(block);
     assert_int_equal(weir_pool_trim(), slab);
 
     assert_int_equal(weir_pool_set_limit((int64_t)huge - 1), 0);
-    assert_null(weir__pool_take(2 * MIB));
+    assert_null(weir__pool_alloc(2 * MIB));
     assert_int_equal(weir_pool_set_limit((int64_t)huge), 0);
-    block = weir__pool_take(2 * MIB);
+    block = weir__pool_alloc(2 * MIB);
     assert_non_null(block);
-    weir__pool_give(block);
+    weir__pool_free(block);
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
 }
 
@@ -210,10 +210,10 @@ TEST(pool, beyond_the_limit_there_is_no_memory_and_it_is_counted)
     assert_int_equal(failures(), failures_before + 1);
     assert_true(mapped_bytes() <= 2 * MIB);
 
-    weir__pool_give(blocks[--count]);
-    blocks[count] = weir__pool_take(64 * KIB);
+    weir__pool_free(blocks[--count]);
+    blocks[count] = weir__pool_alloc(64 * KIB);
     assert_non_null(blocks[count]);
-    assert_null(weir__pool_take(2 * MIB));
+    assert_null(weir__pool_alloc(2 * MIB));
     assert_int_equal(failures(), failures_before + 2);
     give_blocks(blocks, count + 1);
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
@@ -250,9 +250,9 @@ TEST(pool, memory_that_is_given_makes_room_at_once_after_a_failure)
 TEST(pool, the_peak_stays_when_memory_has_gone)
 {
     weir_pool_stats stats;
-    weir_buf *block = weir__pool_take(40 * MIB);
+    weir_buf *block = weir__pool_alloc(40 * MIB);
 
-    weir__pool_give(block);
+    weir__pool_free(block);
     weir_pool_read_stats(&stats);
     assert_true(stats.peak_bytes >= 40 * MIB);
     assert_true(stats.mapped_bytes < 40 * MIB);
@@ -339,8 +339,8 @@ TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
     assert_int_equal(weir__turn_hooks_run(true, now_ns + 2 * SECOND), now_ns + 6 * SECOND);
     assert_int_equal(slabs_of(64 * KIB), 2);
 
-    weir__pool_give(blocks[0]);
-    weir__pool_give(blocks[COUNT - 1]);
+    weir__pool_free(blocks[0]);
+    weir__pool_free(blocks[COUNT - 1]);
     (void)weir_pool_trim();
     assert_true(weir__turn_hooks_run(true, now_ns + SECOND) == WEIR_NEVER);
 }
@@ -350,7 +350,7 @@ static void give_all(void *arg)
     weir_buf **blocks = arg;
 
     for (size_t i = 0; blocks[i] != NULL; i++)
-        weir__pool_give(blocks[i]);
+        weir__pool_free(blocks[i]);
 }
 
 TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
@@ -366,7 +366,7 @@ TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
         next_ns = weir__turn_hooks_run(true, now_ns);
     }
     assert_int_equal(next_ns, now_ns + 64 * SECOND);
-    assert_int_equal(weir__thread_start(&other, "other", give_all, blocks), 0);
+    assert_int_equal(weir__thread_start("other", give_all, blocks, &other), 0);
     weir__thread_join(&other);
     for (int i = 0; i < 20 && now_ns < WEIR_NEVER; i++)
         now_ns = weir__turn_hooks_run(true, now_ns + 64 * SECOND);
@@ -463,7 +463,7 @@ TEST(pool, a_system_without_memory_gets_back_what_is_cached_first)
     take_blocks(blocks, 8, 64 * KIB);
     give_blocks(blocks, 8);
     test_memory_fail_at(1);
-    assert_null(weir__pool_take(4 * MIB)); /* the test refuses twice */
+    assert_null(weir__pool_alloc(4 * MIB)); /* the test refuses twice */
     assert_int_equal(mapped_bytes(), 0);
     assert_int_equal(failures(), failures_before + 1);
 }
@@ -473,11 +473,11 @@ TEST(pool, a_system_without_memory_gets_back_what_is_cached_first)
 TEST(pool, everything_that_is_mapped_is_accounted_for)
 {
     enum { COUNT = 300 };
-    weir_buf *blocks[COUNT], *huge = weir__pool_take(2 * MIB);
+    weir_buf *blocks[COUNT], *huge = weir__pool_alloc(2 * MIB);
     weir_pool_stats stats;
 
     for (size_t i = 0; i < COUNT; i++)
-        blocks[i] = weir__pool_take(i * i);
+        blocks[i] = weir__pool_alloc(i * i);
     give_blocks(blocks, COUNT / 3);
     weir_pool_read_stats(&stats);
     assert_int_equal(stats.mapped_bytes, stats.in_use_bytes + stats.cached_bytes +
@@ -488,17 +488,17 @@ TEST(pool, everything_that_is_mapped_is_accounted_for)
     assert_int_equal(count_blocks().in_use, COUNT - COUNT / 3);
     assert_int_equal(count_blocks().cached, COUNT / 3);
     give_blocks(blocks + COUNT / 3, COUNT - COUNT / 3);
-    weir__pool_give(huge);
+    weir__pool_free(huge);
 }
 
 TEST(pool, a_class_says_what_it_has)
 {
     weir_buf *blocks[3];
     weir_pool_stats stats;
-    const weir_pool_count *count;
+    const weir_pool_block_stats *count;
 
     take_blocks(blocks, 3, 640);
-    weir__pool_give(blocks[2]);
+    weir__pool_free(blocks[2]);
     weir_pool_read_stats(&stats);
     count = &stats.classes[weir__class_of(640)];
     assert_int_equal(count->size, 640);
@@ -510,11 +510,11 @@ TEST(pool, a_class_says_what_it_has)
     give_blocks(blocks, 2);
 }
 
-static weir_pool_cache own_cache(void)
+static weir_pool_cache_stats own_cache(void)
 {
-    weir_pool_cache cache;
+    weir_pool_cache_stats cache;
 
-    assert_int_equal(weir_pool_read_caches(&cache, 1), 1);
+    assert_int_equal(weir_pool_read_cache_stats(&cache, 1), 1);
     return cache;
 }
 
@@ -547,12 +547,12 @@ TEST(pool, a_failure_is_counted_for_the_size_and_the_cache)
     weir_buf *block;
 
     end_thread_heap();
-    block = weir__pool_take(100);
+    block = weir__pool_alloc(100);
     weir_pool_read_stats(&before);
     assert_int_equal(weir_pool_set_limit((int64_t)before.mapped_bytes), 0);
-    assert_null(weir__pool_take(64 * KIB));
-    assert_null(weir__pool_take(64 * KIB));
-    assert_null(weir__pool_take(2 * MIB));
+    assert_null(weir__pool_alloc(64 * KIB));
+    assert_null(weir__pool_alloc(64 * KIB));
+    assert_null(weir__pool_alloc(2 * MIB));
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
     weir_pool_read_stats(&after);
     assert_int_equal(after.failures, before.failures + 3);
@@ -560,7 +560,7 @@ TEST(pool, a_failure_is_counted_for_the_size_and_the_cache)
     assert_int_equal(after.classes[asked + 1].failures, before.classes[asked + 1].failures);
     assert_int_equal(after.huge.failures, before.huge.failures + 1);
     assert_int_equal(own_cache().blocks.failures, 3);
-    weir__pool_give(block);
+    weir__pool_free(block);
 }
 
 TEST(pool, a_failure_without_a_cache_is_counted_for_the_size_alone)
@@ -570,21 +570,21 @@ TEST(pool, a_failure_without_a_cache_is_counted_for_the_size_alone)
     end_thread_heap();
     weir_pool_read_stats(&before);
     test_memory_fail_at(1);
-    assert_null(weir__pool_take(100));
+    assert_null(weir__pool_alloc(100));
     test_memory_fail_at(0);
     weir_pool_read_stats(&after);
     assert_int_equal(after.classes[2].failures, before.classes[2].failures + 1);
-    assert_int_equal(weir_pool_read_caches(NULL, 0), 0);
+    assert_int_equal(weir_pool_read_cache_stats(NULL, 0), 0);
 }
 
 TEST(pool, describes_itself_in_a_table)
 {
-    weir_buf *blocks[2], *huge = weir__pool_take(2 * MIB);
+    weir_buf *blocks[2], *huge = weir__pool_alloc(2 * MIB);
     char text[8192];
     size_t length;
 
     take_blocks(blocks, 2, 600);
-    weir__pool_give(blocks[1]);
+    weir__pool_free(blocks[1]);
     length = weir_pool_describe(text, sizeof(text));
     assert_int_equal(length, strlen(text));
     assert_non_null(strstr(text, "limit none"));
@@ -593,8 +593,8 @@ TEST(pool, describes_itself_in_a_table)
     assert_non_null(
         strstr(text, "                    huge         1         0         0         0"));
     assert_null(strstr(text, " 896 KiB ")); /* no test has needed it */
-    weir__pool_give(blocks[0]);
-    weir__pool_give(huge);
+    weir__pool_free(blocks[0]);
+    weir__pool_free(huge);
 }
 
 TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
@@ -611,7 +611,7 @@ TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
 
 TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
 {
-    weir_buf *block = weir__pool_take(2000);
+    weir_buf *block = weir__pool_alloc(2000);
     weir_metric_value value;
     char name[WEIR_METRIC_NAME_SIZE];
 
@@ -621,7 +621,7 @@ TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
                    (unsigned long long)weir__heap_current->registry.number);
     assert_int_equal(weir_metric_read(name, &value), 0);
     assert_int_equal(value.value, 64 + 2048);
-    weir__pool_give(block);
+    weir__pool_free(block);
     assert_int_equal(weir_metric_read(name, &value), 0);
     assert_int_equal(value.value, 0);
     end_thread_heap();
@@ -637,12 +637,12 @@ TEST(pool, a_name_that_is_taken_costs_a_figure_and_no_buffer)
 
     end_thread_heap();
     assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, "pool.mapped_bytes", &taken), 0);
-    block = weir__pool_take(2000);
+    block = weir__pool_alloc(2000);
     assert_non_null(block);
     assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
     assert_int_equal(value.value, 0);
     assert_int_equal(weir_metric_read("pool.peak_bytes", &value), 0);
-    weir__pool_give(block);
+    weir__pool_free(block);
     end_thread_heap();
     assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
     weir_metric_release(taken);
@@ -655,36 +655,36 @@ static volatile uint8_t seen;
 
 static void use_while_taken(void)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
 
     block->data[127] = 1;
     seen = block->data[127];
-    weir__pool_give(block);
+    weir__pool_free(block);
 }
 
 static void read_payload_after_give(void)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
     const uint8_t *data = block->data;
 
-    weir__pool_give(block);
+    weir__pool_free(block);
     seen = data[99];
 }
 
 static void write_header_after_give(void)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
 
-    weir__pool_give(block);
+    weir__pool_free(block);
     block->read = 1;
 }
 
 static void read_huge_after_give(void)
 {
-    weir_buf *block = weir__pool_take(2 * MIB);
+    weir_buf *block = weir__pool_alloc(2 * MIB);
     const uint8_t *data = block->data;
 
-    weir__pool_give(block);
+    weir__pool_free(block);
     seen = data[0];
 }
 
@@ -698,10 +698,10 @@ static void write_beyond_the_end(void)
 
 static void give_twice(void)
 {
-    weir_buf *block = weir__pool_take(100);
+    weir_buf *block = weir__pool_alloc(100);
 
-    weir__pool_give(block);
-    weir__pool_give(block);
+    weir__pool_free(block);
+    weir__pool_free(block);
 }
 
 TEST(pool, asan_sees_through_it)

@@ -51,7 +51,7 @@ TEST(search, a_byte_that_comes_twice_is_in_the_set_once)
 
 /* ---- any of a set ---- */
 
-/* Sets of all sizes around WEIR_BYTE_SET_FEW, and none with an 'x'. */
+/* Sets of all sizes around WEIR_BYTE_SET_SMALL, and none with an 'x'. */
 static const char *const sets[] = {"",        "a",        "ab",        "abc",
                                    "abcdefg", "abcdefgh", "abcdefghi", "abcdefghijklmnop"};
 

@@ -365,7 +365,7 @@ TEST(broadcast, tells_each_loop_once)
     assert_int_equal(weir_executor_pending(weir_group_at(crowd.loops, 0)), 1);
     assert_int_equal(weir_executor_pending(weir_group_at(crowd.loops, 1)), 1);
     let_go(&crowd);
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     assert_int_equal((uintptr_t)weir_promise_value(crowd.done), 2 * EACH);
     assert_all_got(&crowd.room, "x");
     close_crowd(&crowd);
@@ -380,7 +380,7 @@ TEST(broadcast, from_a_loop_asks_its_own_members_at_once)
     (void)room_admit(&crowd.room, stepper.executor, NULL, NULL);
     weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
     assert_wire(&crowd.room, 2 * EACH, "x");
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     assert_wire(&crowd.room, 0, "x");
     weir_channel_abort(crowd.room.members[2 * EACH], NULL);
     (void)stepper_run(&stepper);
@@ -400,7 +400,7 @@ TEST(broadcast, counts_against_the_marks_before_the_loop_has_it)
     assert_true(weir_channel_pending_bytes(member) >= 2000);
     assert_false(weir_channel_is_writable(member));
     let_go(&crowd);
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     close_crowd(&crowd); /* waits for the loops */
 }
 
@@ -415,7 +415,7 @@ TEST(broadcast, leaves_the_marks_as_they_were)
 
     open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
     weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     for (size_t i = 0; i < 2; i++)
         run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
     for (size_t i = 0; i < 2 * EACH; i++) {
@@ -431,7 +431,7 @@ TEST(broadcast, beyond_a_members_cap_fails_for_that_one)
 
     open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.write_cap = 3000));
     weir_channel_group_write_and_flush(crowd.group, sized_msg(5000), crowd.done, NULL, NULL);
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), WEIR_EFULL);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), WEIR_EFULL);
     assert_non_null(strstr(weir_promise_detail(crowd.done), "16 of 16 failed: "));
     assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
     close_crowd(&crowd);
@@ -465,8 +465,8 @@ TEST(broadcast, finds_who_has_moved_meanwhile)
     weir_channel_register(crowd.room.members[0], weir_group_at(crowd.loops, 1), moved);
     weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
     let_go(&crowd);
-    assert_int_equal(weir_promise_sync(moved, PATIENCE_NS), 0);
-    assert_int_equal(weir_promise_sync(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(moved, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_channel_executor(crowd.room.members[0]), weir_group_at(crowd.loops, 1));
     assert_all_got(&crowd.room, "x");
     assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
@@ -492,7 +492,7 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
     while (weir_execute(loop, call_counter_task, &counter) == 0)
         queued++;
     weir_channel_group_write_and_flush(room.group, text_msg("x"), done, NULL, NULL);
-    assert_int_equal(weir_promise_sync(done, PATIENCE_NS), WEIR_EFULL);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), WEIR_EFULL);
     assert_non_null(strstr(weir_promise_detail(done), "3 of 3 failed: "));
     gate_open(&gate);
     assert_true(call_counter_await(&counter, queued));
@@ -512,8 +512,8 @@ TEST(broadcast, to_members_whose_loop_has_ended_comes_to_an_end)
     weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
     assert_int_equal(weir_group_shutdown(crowd.loops, 0, 0), 0);
     let_go(&crowd);
-    assert_int_equal(weir_promise_await(crowd.done, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(crowd.loops, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(crowd.done, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(crowd.loops, TEST_TIMEOUT_NS), 0);
     weir_channel_group_close(crowd.group, NULL, NULL, NULL);
     close_crowd(&crowd);
 }
@@ -561,7 +561,7 @@ static void post_without_memory(unsigned n, bool *ret_failed)
     open_crowd(&crowd, NULL);
     test_memory_fail_at(n);
     weir_channel_group_write_and_flush(crowd.group, msg, crowd.done, NULL, NULL);
-    assert_int_equal(weir_promise_await(crowd.done, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(crowd.done, TEST_TIMEOUT_NS), 0);
     *ret_failed = test_memory_failed();
     test_memory_fail_at(0);
     assert_true(weir_promise_result(crowd.done) == 0 || *ret_failed);
@@ -654,7 +654,7 @@ TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
     assert_int_equal(weir_channel_group_create(NULL, &storm.group), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(
-            weir__thread_start(&threads[i], "storm", i < 2 ? shout : come_and_go, &storm), 0);
+            weir__thread_start("storm", i < 2 ? shout : come_and_go, &storm, &threads[i]), 0);
     for (int i = 0; i < 4; i++)
         weir__thread_join(&threads[i]);
     weir_channel_group_abort(storm.group, NULL, NULL, NULL);

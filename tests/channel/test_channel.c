@@ -123,7 +123,7 @@ static void wait_closed(void *arg)
 {
     struct waiter *waiter = arg;
 
-    waiter->result = weir_channel_await_closed(waiter->channel, PATIENCE_NS);
+    waiter->result = weir_channel_await_closed(waiter->channel, TEST_TIMEOUT_NS);
 }
 
 TEST(channel, can_be_waited_for)
@@ -180,10 +180,11 @@ static void release_a_channel_group_twice(void)
 
 TEST(channel, released_once_too_often_fails_an_assertion)
 {
-    assert_true(child_dies_saying(release_a_channel_twice, "weir_channel_release: the channel"));
     assert_true(
-        child_dies_saying(release_an_open_channel_twice, "weir_channel_release: the reference"));
-    assert_true(
-        child_dies_saying(release_a_channel_group_twice, "weir_channel_group_release: the group"));
+        child_dies_with_output(release_a_channel_twice, "weir_channel_release: the channel"));
+    assert_true(child_dies_with_output(release_an_open_channel_twice,
+                                       "weir_channel_release: the reference"));
+    assert_true(child_dies_with_output(release_a_channel_group_twice,
+                                       "weir_channel_group_release: the group"));
 }
 #endif

@@ -698,7 +698,7 @@ TEST(life, draining_closes_listeners_before_the_others_hear_of_it)
     run_on_executor(weir_group_at(group, 0), nothing, NULL);
     diary_clear(&diary);
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(50)), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     assert_memory_equal(diary.text, "l.close c.draining", strlen("l.close c.draining"));
     weir_channel_release(channels[0]);
     weir_channel_release(channels[1]);

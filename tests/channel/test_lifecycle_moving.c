@@ -13,7 +13,7 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/memory.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 /* D 23, D 78 */
 TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
@@ -334,7 +334,7 @@ TEST(life, a_channel_whose_loops_have_both_ended_is_closed)
     register_from_elsewhere(rig.channel, &other, came);
     await_move(&other, came);
     assert_int_equal(weir_promise_result(came), WEIR_EREJECTED);
-    assert_int_equal(weir_channel_await_closed(rig.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(rig.channel, TEST_TIMEOUT_NS), 0);
     weir_promise_release(came);
     rig_close(&rig);
     stepper_close(&other);
@@ -357,7 +357,7 @@ static bool move_without_memory(struct stepper *other, unsigned nth)
         assert_int_equal(weir_promise_result(came), -ENOMEM);
     weir_channel_abort(rig.channel, NULL);
     (void)stepper_run(other);
-    assert_int_equal(weir_channel_await_closed(rig.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(rig.channel, TEST_TIMEOUT_NS), 0);
     (void)stepper_run(other);
     weir_promise_release(came);
     rig_close(&rig);

@@ -160,8 +160,8 @@ TEST(offload, that_is_cancelled_says_so)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
     assert_int_equal(job.err, 1);
     rig_run(&rig);
@@ -178,8 +178,8 @@ TEST(offload, that_is_refused_calls_nobody)
     struct rig rig;
 
     rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), WEIR_EREJECTED);
     assert_int_equal(weir_ctx_offload(ctx_of(&rig), NULL, work, done, &job), -EINVAL);
     assert_int_equal(job.err, 1);

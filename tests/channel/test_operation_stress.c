@@ -270,12 +270,12 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
         weir_channel_register(storm.channel, weir_group_at(loops, 0), NULL);
         for (int i = 0; i < STORM_THREADS; i++) {
             weir_channel_retain(storm.channel);
-            assert_int_equal(weir__thread_start(&threads[i], "storm", storm_thread, &storm), 0);
+            assert_int_equal(weir__thread_start("storm", storm_thread, &storm, &threads[i]), 0);
         }
         for (int i = 0; i < STORM_THREADS; i++)
             weir__thread_join(&threads[i]);
         weir_channel_abort(storm.channel, NULL);
-        assert_int_equal(weir_channel_await_closed(storm.channel, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(storm.channel, TEST_TIMEOUT_NS), 0);
         weir_channel_release(storm.channel);
         assert_true(call_counter_await(&storm.promises, atomic_load(&storm.promised)));
     }

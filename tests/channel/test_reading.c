@@ -233,7 +233,7 @@ TEST(reading, may_be_switched_from_another_thread_during_the_registration)
 
     for (int i = 0; i < ROUNDS; i++) {
         rig_open_with(&rig, &(const struct wire_options){.silent = true}, on_demand);
-        assert_int_equal(weir__thread_start(&thread, "switch", switch_often, rig.channel), 0);
+        assert_int_equal(weir__thread_start("switch", switch_often, rig.channel, &thread), 0);
         rig_start(&rig);
         weir__thread_join(&thread);
         rig_run(&rig);

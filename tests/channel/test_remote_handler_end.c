@@ -81,7 +81,7 @@ static void end_groups(struct spread *spread)
 /* One that had no time: on a machine that is busy its threads may come back too late. */
 static void release_group(weir_group *group)
 {
-    (void)weir_group_await_termination(group, PATIENCE_NS);
+    (void)weir_group_await_termination(group, TEST_TIMEOUT_NS);
     weir_group_release(group);
 }
 
@@ -257,7 +257,7 @@ TEST(hop_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
         weir__thread_yield();
     gate_hold(&gate, weir_group_at(group, 0));
     weir_channel_abort(rig->channel, NULL);
-    assert_int_equal(weir_channel_await_closed(rig->channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(rig->channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(rig->channel);
     assert_int_equal(weir_group_shutdown(loops, 0, 0), 0);
     gate_open(&gate);

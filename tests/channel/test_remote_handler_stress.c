@@ -149,7 +149,7 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
         assert_int_equal(in.wrong, 0);
         assert_int_equal(out.wrong, 0);
         weir_channel_abort(channel, NULL);
-        assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
         weir_channel_release(channel);
     }
     end_group(groups[1]);

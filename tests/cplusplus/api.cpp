@@ -561,7 +561,7 @@ void use_buf()
     EXPECT(weir_buf_create(4, 100, &buf) == 0 && weir_buf_max(buf) == 100);
     std::memcpy(weir_buf_space(buf), memory, 4);
     EXPECT(weir_buf_advance(buf, 4) == 0 && weir_buf_write_index(buf) == 4);
-    EXPECT(weir_buf_holds(buf, 0, 4) && !weir_buf_holds(buf, 0, 5));
+    EXPECT(weir_buf_in_bounds(buf, 0, 4) && !weir_buf_in_bounds(buf, 0, 5));
     EXPECT(weir_buf_skip(buf, 1) == 0 && weir_buf_read_index(buf) == 1);
     EXPECT(weir_buf_set_read_index(buf, 0) == 0 && weir_buf_set_write_index(buf, 4) == 0);
     EXPECT(weir_buf_reserve(buf, 90) == 0 && weir_buf_writable(buf) >= 90);
@@ -828,14 +828,14 @@ void use_leak()
 void use_pool()
 {
     weir_pool_stats stats;
-    weir_pool_cache cache;
+    weir_pool_cache_stats cache;
     char text[64];
 
     EXPECT(weir_pool_set_limit(WEIR_OFF) == 0);
     EXPECT(weir_pool_trim() == 0);
     weir_pool_read_stats(&stats);
     EXPECT(stats.class_count > 0 && stats.limit_bytes == 0);
-    EXPECT(weir_pool_read_caches(&cache, 1) == stats.caches + stats.orphans);
+    EXPECT(weir_pool_read_cache_stats(&cache, 1) == stats.caches + stats.orphans);
     EXPECT(weir_pool_describe(text, sizeof(text)) > 0);
 }
 
@@ -1279,7 +1279,7 @@ void use_datagram()
     weir_datagram_set_sender(datagram, nullptr);
     weir_datagram_set_recipient(datagram, &address);
     EXPECT(weir_address_equal(weir_datagram_recipient(datagram), &address));
-    weir_datagram_return_to_sender(datagram);
+    weir_datagram_make_reply(datagram);
     EXPECT(weir_datagram_sender(datagram)->length == 0);
     weir_datagram_set_segment_size(datagram, 100);
     EXPECT(weir_datagram_segment_size(datagram) == 100);

@@ -85,7 +85,7 @@ static bool has_settled(const weir_executor *executor)
 /* Waits until a member is asleep or gone, so that the time that passes next is not its own. */
 static void await_settled(const weir_executor *executor)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (!has_settled(executor)) {
         assert_true(weir__monotonic_now() < deadline_ns);
@@ -660,7 +660,7 @@ static weir_group *make_monitored(int64_t window_ns)
 
 static bool await_active(weir_group *group, int count)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct scaled scaled = {.group = group};
 
     while (count_active(&scaled) != count && weir__monotonic_now() < deadline_ns)
@@ -707,8 +707,8 @@ TEST(autoscale, a_group_is_used_and_released_while_the_monitor_works)
         for (int i = 0; i < 2; i++) {
             submitters[i].group = weir_group_retain(group);
             submitters[i].counter = &counter;
-            assert_int_equal(weir__thread_start(&submitters[i].thread, "submitter", submit_often,
-                                                &submitters[i]),
+            assert_int_equal(weir__thread_start("submitter", submit_often, &submitters[i],
+                                                &submitters[i].thread),
                              0);
         }
         weir_group_release(group);

@@ -299,7 +299,7 @@ TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
 
     for (unsigned i = 0; i < ROUNDS; i++)
         race.targets[i] = new_promise(i % 4 < 2 ? weir_executor_immediate() : single.executor);
-    assert_int_equal(weir__thread_start(&thread, "canceller", cancel_targets, &race), 0);
+    assert_int_equal(weir__thread_start("canceller", cancel_targets, &race, &thread), 0);
     for (unsigned i = 0; i < ROUNDS; i++) {
         source = new_promise(weir_executor_immediate());
         assert_int_equal(weir_promise_cascade(source, race.targets[i]), 0);
@@ -308,7 +308,7 @@ TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
     }
     weir__thread_join(&thread);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        assert_int_equal(weir_promise_await(race.targets[i], PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_await(race.targets[i], TEST_TIMEOUT_NS), 0);
         assert_true((race.results[i] == 0) == weir_promise_is_cancelled(race.targets[i]));
         weir_promise_release(race.targets[i]);
     }

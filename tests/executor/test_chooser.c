@@ -118,7 +118,7 @@ static void ask_from_four_threads(weir_group *group, unsigned visits[MEMBERS_MAX
 
     for (int i = 0; i < 4; i++) {
         askers[i].group = group;
-        assert_int_equal(weir__thread_start(&askers[i].thread, "asker", ask_often, &askers[i]), 0);
+        assert_int_equal(weir__thread_start("asker", ask_often, &askers[i], &askers[i].thread), 0);
     }
     for (int i = 0; i < 4; i++) {
         weir__thread_join(&askers[i].thread);
@@ -382,8 +382,8 @@ TEST(chooser, all_of_them_serve_several_threads_at_once)
         for (int j = 0; j < 3; j++) {
             submitters[j].group = group;
             submitters[j].counter = &counter;
-            assert_int_equal(weir__thread_start(&submitters[j].thread, "submitter", submit_often,
-                                                &submitters[j]),
+            assert_int_equal(weir__thread_start("submitter", submit_often, &submitters[j],
+                                                &submitters[j].thread),
                              0);
         }
         for (int j = 0; j < 3; j++)

@@ -278,7 +278,7 @@ static void combine_crowd(weir_executor *executors[2], int results[CROWD], int e
     }
     assert_int_equal(weir_combiner_finish(combiner, all), 0);
     weir_combiner_release(combiner);
-    assert_int_equal(weir_promise_sync(all, PATIENCE_NS), expected);
+    assert_int_equal(weir_promise_sync(all, TEST_TIMEOUT_NS), expected);
     weir_promise_release(all);
 }
 

@@ -29,7 +29,7 @@ static void ignore(void *arg, int status)
 
 static void end_group(void)
 {
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_await_termination(group, WEIR_NEVER), 0);
 }
 

@@ -187,7 +187,7 @@ TEST(executor, runs_the_tasks_of_each_thread_in_the_order_submitted)
     for (int i = 0; i < SUBMITTERS; i++) {
         submitters[i].executor = single.executor;
         assert_int_equal(
-            weir__thread_start(&submitters[i].thread, "submitter", submit_in_order, &submitters[i]),
+            weir__thread_start("submitter", submit_in_order, &submitters[i], &submitters[i].thread),
             0);
     }
     for (int i = 0; i < SUBMITTERS; i++)

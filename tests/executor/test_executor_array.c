@@ -95,7 +95,7 @@ TEST(executor_array, is_read_while_it_grows)
     weir__thread reader;
 
     assert_int_equal(weir__executor_array_init(&shelf, 2), 0);
-    assert_int_equal(weir__thread_start(&reader, "reader", read_all_the_time, &reading), 0);
+    assert_int_equal(weir__thread_start("reader", read_all_the_time, &reading, &reader), 0);
     for (size_t i = 0; i < MANY; i++)
         put(&shelf, i);
     weir__thread_join(&reader);

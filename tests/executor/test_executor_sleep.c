@@ -114,7 +114,7 @@ TEST(executor, loses_no_wake_up)
     for (int i = 0; i < 2; i++) {
         callers[i] = (struct caller){.executor = single.executor};
         assert_int_equal(
-            weir__thread_start(&callers[i].thread, "caller", call_again_and_again, &callers[i]), 0);
+            weir__thread_start("caller", call_again_and_again, &callers[i], &callers[i].thread), 0);
     }
     for (int i = 0; i < 2; i++) {
         weir__thread_join(&callers[i].thread);
@@ -161,7 +161,7 @@ static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
 
     assert_int_equal(
         weir_schedule(single.executor, weir_ms(20), &promise, call_counter_task, &counter), 0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     stats = single_executor_stats(&single);
     assert_true(stats.turns < 100);
     weir_promise_release(promise);
@@ -213,7 +213,7 @@ static int64_t look_into_trap(const weir_clock *clock)
 
     if (atomic_load(&trap->set) && weir_in_executor(trap->single.executor)) {
         atomic_store(&trap->set, false);
-        if (weir__thread_start(&thread, "spring", trap->spring, trap) < 0)
+        if (weir__thread_start("spring", trap->spring, trap, &thread) < 0)
             abort();
         weir__thread_join(&thread);
     }
@@ -290,7 +290,7 @@ TEST(executor, that_is_about_to_sleep_sees_a_change_of_its_state)
 
     open_trap(&trap, shut_down);
     assert_int_equal(weir_execute_after_turn(trap.single.executor, set_trap, &trap), 0);
-    assert_int_equal(weir_executor_await_termination(trap.single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(trap.single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&trap.single);
 }
 

@@ -620,7 +620,7 @@ TEST(executor_stats, may_be_read_by_any_thread_at_any_time)
 
     for (int i = 0; i < 2; i++) {
         readers[i] = (struct reader){.executor = single.executor, .pending_max = BURST_PENDING_MAX};
-        assert_int_equal(weir__thread_start(&threads[i], "reader", read_everything, &readers[i]),
+        assert_int_equal(weir__thread_start("reader", read_everything, &readers[i], &threads[i]),
                          0);
     }
     do {
@@ -664,7 +664,7 @@ TEST(executor_stats, of_pending_tasks_are_not_too_high_after_a_reader_was_preemp
     for (int i = 0; i < READERS; i++) {
         readers[i] =
             (struct reader){.executor = single.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
-        assert_int_equal(weir__thread_start(&threads[i], "reader", watch_pending, &readers[i]), 0);
+        assert_int_equal(weir__thread_start("reader", watch_pending, &readers[i], &threads[i]), 0);
     }
     for (int i = 0; i < ROUND_TRIPS; i++)
         run_on_executor(single.executor, do_no_errand, NULL);

@@ -288,7 +288,7 @@ TEST(executor, does_not_exceed_its_bound_when_several_threads_fill_it)
     gate_hold(&gate, single.executor);
     for (int i = 0; i < SUBMITTERS; i++) {
         crowds[i] = (struct crowd){.single = &single, .counter = &counter};
-        assert_int_equal(weir__thread_start(&crowds[i].thread, "crowd", crowd_in, &crowds[i]), 0);
+        assert_int_equal(weir__thread_start("crowd", crowd_in, &crowds[i], &crowds[i].thread), 0);
     }
     for (int i = 0; i < SUBMITTERS; i++) {
         weir__thread_join(&crowds[i].thread);

@@ -110,8 +110,8 @@ static void kind_open(void)
 
 static void kind_close(void)
 {
-    assert_int_equal(weir_executor_shutdown(kind.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(kind.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(kind.executor, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(kind.executor, TEST_TIMEOUT_NS), 0);
     weir__executor_join(kind.executor);
     weir_executor_release(kind.executor);
 }
@@ -232,7 +232,7 @@ TEST(executor_type, is_drained_before_timers_are_cancelled)
                      0);
     assert_int_equal(
         weir_schedule(kind.executor, weir_seconds(3600), NULL, call_counter_task, &late), 0);
-    assert_int_equal(weir_executor_shutdown(kind.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(kind.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&counter, 1));
     assert_int_equal(atomic_load(&counter.run), 1);
     assert_int_equal(atomic_load(&late.calls), 0);

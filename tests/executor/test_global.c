@@ -18,7 +18,7 @@
 
 static bool await_state(enum weir_executor_state state)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (weir_executor_state(weir_executor_global()) != state &&
            weir__monotonic_now() < deadline_ns)
@@ -52,7 +52,7 @@ static void on_visit(void *arg, int status)
 
     visit->current = weir_executor_current();
     visit->is_inside = weir_in_executor(weir_executor_global());
-    visit->wait = weir_promise_await(visit->promise, PATIENCE_NS);
+    visit->wait = weir_promise_await(visit->promise, TEST_TIMEOUT_NS);
     call_counter_task(&visit->counter, status);
 }
 
@@ -83,7 +83,7 @@ TEST(global, runs_timers)
     assert_int_equal(
         weir_schedule(weir_executor_global(), weir_ms(2), &promise, call_counter_task, &counter),
         0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(2));
     assert_int_equal(atomic_load(&counter.run), 1);
     weir_promise_release(promise);
@@ -252,12 +252,12 @@ TEST(global, loses_no_task_that_comes_while_its_thread_ends)
     struct race race = {0};
     weir__thread suspender;
 
-    assert_int_equal(weir__thread_start(&suspender, "suspender", suspend_often, &race), 0);
+    assert_int_equal(weir__thread_start("suspender", suspend_often, &race, &suspender), 0);
     for (int i = 0; i < SUBMITTERS; i++) {
         submitters[i].race = &race;
         submitters[i].next = 0;
         assert_int_equal(
-            weir__thread_start(&submitters[i].thread, "submitter", submit_numbered, &submitters[i]),
+            weir__thread_start("submitter", submit_numbered, &submitters[i], &submitters[i].thread),
             0);
     }
     for (int i = 0; i < SUBMITTERS; i++)

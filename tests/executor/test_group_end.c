@@ -32,15 +32,15 @@ TEST(group, terminates_after_its_last_member)
     assert_true(call_counter_await(&started, 1));
     assert_true(gate_await_arrivals(&gate, 1));
 
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 0), PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 2), PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 0), TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 2), TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(weir_group_termination(group)), -EINPROGRESS);
     assert_int_equal(weir_group_await_termination(group, weir_us(1)), -ETIMEDOUT);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
 
     gate_open(&gate);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_state(weir_group_at(group, 1)), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
     weir_group_release(group);
@@ -108,7 +108,7 @@ TEST(group, is_shut_down_by_the_first_call)
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_SHUTTING_DOWN);
 
     assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     weir_group_release(group);
     weir_manual_clock_release(clock);
 }
@@ -122,8 +122,8 @@ TEST(group, says_the_least_advanced_state_of_its_members)
     for (int i = 0; i < 3; i++)
         assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
-    assert_int_equal(weir_executor_shutdown(weir_group_at(group, 1), 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(weir_group_at(group, 1), 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
     end_group(group);
 }
@@ -149,11 +149,12 @@ TEST(group, fails_its_termination_with_the_error_of_a_member)
     (void)weir_group_execute(group, call_counter_task,
                              &cancelled); /* or refused, if it comes too late */
     assert_int_equal(weir_group_execute(group, call_counter_task, &ran), 0);
-    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), PATIENCE_NS), -EIO);
+    assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), TEST_TIMEOUT_NS),
+                     -EIO);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_STARTED);
 
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), -EIO);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), -EIO);
     assert_int_equal(atomic_load(&ran.run), 2);
     assert_int_equal(atomic_load(&cancelled.run), 0);
     weir_group_release(group); /* its threads have gone nevertheless: no memory is left */
@@ -170,7 +171,8 @@ static void on_waiting(void *arg, int status)
     struct waiting *waiting = arg;
 
     if (status == 0)
-        atomic_store(&waiting->result, weir_group_await_termination(waiting->group, PATIENCE_NS));
+        atomic_store(&waiting->result,
+                     weir_group_await_termination(waiting->group, TEST_TIMEOUT_NS));
     call_counter_task(&waiting->done, status);
 }
 
@@ -186,7 +188,7 @@ TEST(group, cannot_be_waited_for_by_its_own_threads)
     assert_int_equal(atomic_load(&here.result), -EDEADLK);
 
     assert_int_equal(weir_group_execute(other, on_waiting, &there), 0);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&there.done, 1));
     assert_int_equal(atomic_load(&there.result), 0);
     end_group(other);
@@ -275,7 +277,7 @@ TEST(group, can_be_released_for_good_by_its_own_thread)
     assert_int_equal(weir_execute(weir_group_at(group, 1), on_release, group), 0);
     assert_int_equal(weir_execute(weir_group_at(group, 1), call_counter_task, &later), 0);
     weir_group_release(group);
-    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(termination, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 3));
     assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but nothing is lost */
     weir_promise_release(termination);
@@ -306,7 +308,7 @@ TEST(group, can_be_waited_for_after_its_release)
     assert_true(call_counter_await(destroyed, 1));
     assert_int_equal(weir_promise_sync(termination, weir_us(1)), -ETIMEDOUT);
     gate_open(&gate);
-    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(termination, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 2));
     weir_promise_release(termination);
     thread_factory_close(&fixture);
@@ -331,7 +333,7 @@ TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
         assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     assert_int_equal(weir_promise_add_listener(weir_group_termination(group), on_terminated, group),
                      0);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 3));
     assert_int_equal(atomic_load(&counter.run), 2);
 }
@@ -372,9 +374,9 @@ TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
                      0);
     assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
     assert_true(call_counter_await(&keeper.kept, 1));
-    assert_int_equal(weir_group_shutdown(keeper.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(keeper.group, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 2));
-    assert_true(weir__monotonic_now() - started_ns < PATIENCE_NS / 2);
+    assert_true(weir__monotonic_now() - started_ns < TEST_TIMEOUT_NS / 2);
     weir_local_release(keeper.local);
     thread_factory_close(&fixture);
 }
@@ -436,7 +438,7 @@ TEST(group, is_kept_and_released_by_many_threads)
         holders[i].counter = &counter;
         holders[i].accepted = &accepted;
         assert_int_equal(
-            weir__thread_start(&holders[i].thread, "holder", hold_and_submit, &holders[i]), 0);
+            weir__thread_start("holder", hold_and_submit, &holders[i], &holders[i].thread), 0);
     }
     weir_group_release(group); /* the last of the five ends it, and waits */
     for (int i = 0; i < 4; i++)
@@ -471,7 +473,7 @@ TEST(group, is_shut_down_while_its_tasks_use_it)
     for (int i = 0; i < 8; i++)
         assert_int_equal(weir_group_execute(group, on_relay, &relay), 0);
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5)), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(atomic_load(&ended.calls), 8);
     weir_group_release(group);
 }

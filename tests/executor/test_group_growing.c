@@ -564,7 +564,7 @@ TEST(group_growing, loses_no_task_while_executors_retire)
     idling_open(&idling);
     rush.group = idling.group;
     for (int i = 0; i < RUSH_THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "rush", take_and_use, &rush), 0);
+        assert_int_equal(weir__thread_start("rush", take_and_use, &rush, &threads[i]), 0);
     while (atomic_load(&rush.taken) < RUSH_THREADS * RUSH_ROUNDS) {
         advance(&idling, 60);
         weir_group_read_stats(idling.group, &stats);
@@ -602,14 +602,14 @@ TEST(group_growing, gives_nothing_away_when_it_shuts_down)
     weir_group *group = make_growing(NULL);
     weir_executor *held = take(group), *none = NULL;
 
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir__group_take(group, &none), WEIR_EREJECTED);
     assert_null(none);
     assert_int_equal(weir_group_count(group), 1);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     weir__executor_unlease(held);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     weir_group_release(group);
 }
 
@@ -637,8 +637,8 @@ TEST(group_growing, does_not_end_with_its_executors)
     weir_executor *first = take(group), *second;
 
     weir__executor_unlease(first);
-    assert_int_equal(weir_executor_shutdown(first, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(first, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(first, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(first, TEST_TIMEOUT_NS), 0);
     assert_false(weir_promise_is_done(weir_group_termination(group)));
     second = take(group);
     assert_ptr_not_equal(second, first);
@@ -685,7 +685,7 @@ TEST(group_growing, may_be_released_on_a_thread_of_its_own)
     executor = weir_executor_retain(take(group));
     weir__executor_unlease(executor);
     run_on_executor(executor, release, group);
-    assert_int_equal(weir_promise_sync(termination, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(termination, TEST_TIMEOUT_NS), 0);
     weir_promise_release(termination);
     weir_executor_release(executor);
     thread_factory_close(&fixture);
@@ -843,7 +843,7 @@ TEST(group_growing, never_gives_an_executor_to_two)
 
     for (unsigned i = 0; i < THREADS; i++) {
         crowds[i] = (struct crowd){.group = group, .number = i};
-        assert_int_equal(weir__thread_start(&threads[i], "crowd", come_and_go, &crowds[i]), 0);
+        assert_int_equal(weir__thread_start("crowd", come_and_go, &crowds[i], &threads[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         weir__thread_join(&threads[i]);
@@ -880,10 +880,10 @@ TEST(group_growing, shuts_down_while_others_come)
         weir__thread threads[THREADS];
 
         for (unsigned i = 0; i < THREADS; i++)
-            assert_int_equal(weir__thread_start(&threads[i], "crowd", come_until_rejected, &crowd),
+            assert_int_equal(weir__thread_start("crowd", come_until_rejected, &crowd, &threads[i]),
                              0);
-        assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-        assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+        assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+        assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
         for (unsigned i = 0; i < THREADS; i++)
             weir__thread_join(&threads[i]);
         assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_TERMINATED);

@@ -38,7 +38,7 @@ TEST(lifecycle, runs_its_hooks_in_the_order_added_after_the_tasks)
     gate_hold(&gate, single.executor);
     for (char letter = 'x'; letter <= 'z'; letter++)
         assert_int_equal(add_hook(&single, &letters, letter), 0);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(call_order_execute(&letters, single.executor, 'a'), 0);
     assert_int_equal(call_order_execute(&letters, single.executor, 'b'), 0);
     gate_open(&gate);
@@ -129,7 +129,7 @@ static void check_hooks_without_thread(struct single_executor *single)
     struct hooked hooked = {.single = single};
 
     assert_int_equal(weir_executor_add_shutdown_hook(single->executor, look_around, &hooked), 0);
-    assert_int_equal(weir_executor_shutdown(single->executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single->executor, 0, TEST_TIMEOUT_NS), 0);
     assert_string_equal(hooked.letters.text, "h");
     assert_ptr_equal(hooked.current, single->executor);
     assert_int_equal(hooked.err, WEIR_EREJECTED);
@@ -156,7 +156,7 @@ TEST(lifecycle, may_be_released_by_its_own_hook)
 
     assert_int_equal(weir_executor_add_shutdown_hook(single.executor, release_group, single.group),
                      0);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
 }
 
 TEST(lifecycle, runs_hooks_where_it_is_shut_down_if_it_is_suspended)
@@ -189,7 +189,7 @@ TEST(lifecycle, takes_hooks_until_they_have_run)
     struct gate gate = {0};
 
     gate_hold(&gate, single.executor);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(add_hook(&single, &letters, 'a'), 0);
     gate_open(&gate);
     single_executor_end(&single);
@@ -230,7 +230,7 @@ TEST(lifecycle, a_hook_that_was_added_in_time_runs_once)
 
         if (round % 2 == 0)
             single_executor_run_one(&single);
-        assert_int_equal(weir__thread_start(&adder.thread, "adder", add_hooks, &adder), 0);
+        assert_int_equal(weir__thread_start("adder", add_hooks, &adder, &adder.thread), 0);
         weir__thread_yield();
         single_executor_end(&single);
         weir__thread_join(&adder.thread);

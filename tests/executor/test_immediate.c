@@ -318,7 +318,7 @@ TEST(immediate, runs_each_task_on_the_thread_that_submitted_it_and_counts_it)
     uint64_t before = tasks_run();
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&guests[i].thread, "guest", visit, &guests[i]), 0);
+        assert_int_equal(weir__thread_start("guest", visit, &guests[i], &guests[i].thread), 0);
     for (int i = 0; i < 3; i++) {
         weir__thread_join(&guests[i].thread);
         assert_int_equal(guests[i].run, 2 * TASKS);
@@ -360,6 +360,6 @@ TEST(immediate, does_not_keep_anybody_from_waiting)
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
     assert_int_equal(weir_promise_await(promise, weir_us(1)), -ETIMEDOUT);
     run_on_other_thread(complete, promise);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     weir_promise_release(promise);
 }

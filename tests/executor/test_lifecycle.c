@@ -77,7 +77,7 @@ TEST(lifecycle, starts_one_thread_however_many_submit_the_first_task)
         for (int i = 0; i < 4; i++) {
             starters[i] = (struct starter){.executor = single.executor, .go = &go};
             assert_int_equal(
-                weir__thread_start(&starters[i].thread, "starter", start_together, &starters[i]),
+                weir__thread_start("starter", start_together, &starters[i], &starters[i].thread),
                 0);
         }
         atomic_store(&go, true);
@@ -257,7 +257,7 @@ TEST(lifecycle, does_not_tell_its_thread_when_its_time_is_up)
     gate_hold(&gate, single.executor);
     for (int i = 0; i < 100; i++) /* more than the rest of the batch */
         assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
-    assert_int_equal(weir__thread_start(&question.thread, "asker", ask, &question), 0);
+    assert_int_equal(weir__thread_start("asker", ask, &question, &question.thread), 0);
     while (weir_executor_pending(single.executor) <= 100)
         weir__thread_yield();
     assert_int_equal(weir_executor_shutdown(single.executor, 0, weir_seconds(1)), 0);
@@ -401,8 +401,8 @@ TEST(lifecycle, terminates_after_its_thread_has_removed_its_locals)
 
     assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
     run_on_executor(single.executor, set_keepsake, &keepsake);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     assert_int_equal(keepsake.removed.calls, 1);
     assert_false(keepsake.terminated);
     single_executor_close(&single);
@@ -493,7 +493,7 @@ TEST(lifecycle, ends_with_the_error_with_which_its_kind_failed_to_begin)
         weir_executor_add_shutdown_hook(executor, call_order_task, call_order_arg(&letters, 'h')),
         0);
     assert_int_equal(call_order_execute(&letters, executor, 'a'), 0);
-    assert_int_equal(weir_executor_await_termination(executor, PATIENCE_NS), -EIO);
+    assert_int_equal(weir_executor_await_termination(executor, TEST_TIMEOUT_NS), -EIO);
     assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(call_order_execute(&letters, executor, 'b'), WEIR_EREJECTED);
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
@@ -523,8 +523,8 @@ TEST(lifecycle, its_kind_ends_with_each_of_its_threads)
     single_executor_suspend(&single);
     assert_int_equal(kind_ends.calls, 1);
     single_executor_run_one(&single);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     assert_int_equal(kind_ends.calls, 2);
     weir__executor_join(single.executor);
     weir_executor_release(single.executor);
@@ -544,8 +544,8 @@ TEST(lifecycle, a_handle_keeps_it_from_suspension)
     single_executor_run_one(&single);
     assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SUSPENDING);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     weir__executor_join(single.executor);
     weir_executor_release(single.executor);
 }

@@ -105,11 +105,11 @@ TEST(lifecycle, runs_all_that_is_queued_when_it_is_shut_down)
     gate_hold(&gate, single.executor);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
     assert_int_equal(weir_execute_lazy(single.executor, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     assert_int_equal(counter.run, 1001);
     assert_int_equal(weir_executor_pending(single.executor), 0);
     single_executor_close(&single);
@@ -133,7 +133,7 @@ TEST(lifecycle, the_quiet_period_begins_anew_with_every_task)
     assert_int_equal(weir_manual_clock_set(single.clock, 45 * STEP_NS + quiet_ns - 1), 0);
     assert_true(single_executor_await_sleep(&single, 45 * STEP_NS + quiet_ns));
     assert_int_equal(weir_manual_clock_advance(single.clock, 1), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&single);
 }
 
@@ -148,7 +148,7 @@ TEST(lifecycle, the_quiet_period_begins_with_the_shutdown_at_the_earliest)
     assert_int_equal(weir_executor_shutdown(single.executor, quiet_ns, 10 * quiet_ns), 0);
     assert_true(single_executor_await_sleep(&single, at_ns + STEP_NS));
     assert_int_equal(weir_manual_clock_set(single.clock, at_ns + quiet_ns), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&single);
 }
 
@@ -158,7 +158,7 @@ TEST(lifecycle, without_a_quiet_period_it_ends_as_soon_as_nothing_is_left)
 
     single_executor_run_one(&single);
     assert_int_equal(weir_executor_shutdown(single.executor, 0, weir_seconds(1)), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&single);
 }
 
@@ -177,7 +177,7 @@ TEST(lifecycle, what_is_cancelled_does_not_prolong_the_quiet_period)
     assert_int_equal(weir_manual_clock_set(single.clock, STEP_NS), 0);
     assert_true(single_executor_await_sleep(&single, 2 * STEP_NS));
     assert_int_equal(weir_manual_clock_set(single.clock, quiet_ns), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&single);
     assert_int_equal(counter.cancelled, 1);
 }
@@ -197,7 +197,7 @@ TEST(lifecycle, tasks_do_not_keep_it_alive_beyond_its_time)
     assert_int_equal(weir_manual_clock_set(single.clock, timeout_ns - 1), 0);
     assert_true(single_executor_await_sleep(&single, timeout_ns));
     assert_int_equal(weir_manual_clock_set(single.clock, timeout_ns), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), WEIR_EREJECTED);
     single_executor_close(&single);
     assert_int_equal(counter.calls, 0);
@@ -232,7 +232,7 @@ TEST(lifecycle, the_first_shutdown_counts_and_later_ones_change_nothing)
     assert_true(single_executor_await_sleep(&single, STEP_NS));
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
     assert_int_equal(weir_manual_clock_set(single.clock, weir_seconds(1)), 0);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_shutdown(single.executor, 0, 0), 0);
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_TERMINATED);
     single_executor_close(&single);
@@ -278,7 +278,7 @@ TEST(lifecycle, cancels_its_timers_when_it_begins_to_shut_down)
     tasks_run = single_executor_stats(&single).tasks_run;
     assert_int_equal(weir_executor_shutdown(single.executor, weir_seconds(1), weir_seconds(2)), 0);
     assert_true(call_order_await(&letters, 2));
-    assert_int_equal(weir_promise_await(once, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(once, TEST_TIMEOUT_NS), 0);
     assert_true(weir_promise_is_cancelled(once));
     assert_true(weir_promise_is_cancelled(again));
     assert_true(single_executor_await_sleep(&single, STEP_NS));
@@ -336,7 +336,7 @@ TEST(lifecycle, ends_at_its_hard_limit_although_the_queue_is_never_empty)
 
         assert_int_equal(weir_execute(single.executor, busy_task_run, &busy), 0);
         assert_int_equal(weir_executor_shutdown(single.executor, 0, weir_ms(5)), 0);
-        assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+        assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
         assert_int_equal(weir_execute(single.executor, busy_task_run, &busy), WEIR_EREJECTED);
         assert_int_equal(busy.refusal, WEIR_EREJECTED);
         assert_int_equal(busy.stopped.cancelled, 1);
@@ -360,7 +360,7 @@ TEST(lifecycle, cancels_what_is_left_at_its_hard_limit_and_says_how_much)
     assert_int_equal(weir_executor_shutdown(single.executor, 0, weir_seconds(1)), 0);
     assert_int_equal(weir_manual_clock_set(single.clock, weir_seconds(1)), 0);
     gate_open(&gate);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
 
     assert_int_equal(counter.calls, 301);
     assert_int_equal(counter.run + counter.cancelled, 301);
@@ -388,7 +388,7 @@ TEST(lifecycle, names_a_thread_that_does_not_come_back_and_fails_its_termination
     grace_use_default();
     assert_int_equal(weir_group_shutdown(single.group, 0, weir_ms(1)), 0);
     grace_use_long();
-    assert_int_equal(weir_group_await_termination(single.group, PATIENCE_NS), -ETIMEDOUT);
+    assert_int_equal(weir_group_await_termination(single.group, TEST_TIMEOUT_NS), -ETIMEDOUT);
     assert_int_equal(weir_promise_result(weir_executor_termination(executor)), -ETIMEDOUT);
     assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_SHUTTING_DOWN);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
@@ -406,7 +406,7 @@ static void shut_itself_down(void *arg)
 {
     struct single_executor *single = arg;
 
-    (void)weir_executor_shutdown(single->executor, 0, PATIENCE_NS);
+    (void)weir_executor_shutdown(single->executor, 0, TEST_TIMEOUT_NS);
 }
 
 TEST(lifecycle, may_be_shut_down_by_a_task_of_its_own)
@@ -414,7 +414,7 @@ TEST(lifecycle, may_be_shut_down_by_a_task_of_its_own)
     struct single_executor single = single_executor_open(NULL);
 
     run_on_executor(single.executor, shut_itself_down, &single);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     single_executor_close(&single);
 }
 
@@ -427,7 +427,7 @@ static void await_end(void *arg)
 {
     struct waiter *waiter = arg;
 
-    waiter->err = weir_executor_await_termination(waiter->executor, PATIENCE_NS);
+    waiter->err = weir_executor_await_termination(waiter->executor, TEST_TIMEOUT_NS);
 }
 
 TEST(lifecycle, its_own_thread_and_event_loops_may_not_wait_for_its_end)

@@ -235,7 +235,7 @@ TEST(lifecycle, loses_no_task_to_a_suspension)
     struct single_executor single = single_executor_open(NULL);
     struct sender sender = {.executor = single.executor};
 
-    assert_int_equal(weir__thread_start(&sender.thread, "sender", send_one_by_one, &sender), 0);
+    assert_int_equal(weir__thread_start("sender", send_one_by_one, &sender, &sender.thread), 0);
     while (!atomic_load(&sender.done)) {
         assert_int_equal(weir_executor_suspend(single.executor), 0);
         weir__thread_yield();

@@ -464,7 +464,7 @@ static void complete_crowd(void *arg)
 
     gather(crowd);
     for (unsigned i = 0; i < ADDS; i++)
-        weir__thread_pause();
+        weir__cpu_relax();
     (void)weir_promise_succeed(crowd->promise, NULL);
 }
 
@@ -476,7 +476,7 @@ static void race_listeners(weir_executor *executor, weir_executor *completer)
     memset(&crowd, 0, sizeof(crowd));
     crowd.promise = new_promise(executor);
     for (unsigned i = 0; i < ADDERS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "adder", add_to_crowd, &crowd), 0);
+        assert_int_equal(weir__thread_start("adder", add_to_crowd, &crowd, &threads[i]), 0);
     if (completer != NULL)
         run_on_executor(completer, complete_crowd, &crowd);
     else

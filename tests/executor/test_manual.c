@@ -236,7 +236,7 @@ TEST(manual, waits_until_it_is_woken)
     assert_int_equal(run_now(submission.executor), 1);
     atomic_store(&submission.executor->next_wakeup, WEIR__AWAKE); /* until it waits again */
     assert_int_equal(
-        weir__thread_start(&submission.thread, "submitter", submit_to_waiting, &submission), 0);
+        weir__thread_start("submitter", submit_to_waiting, &submission, &submission.thread), 0);
     assert_int_equal(weir_manual_run_once(submission.executor, WEIR_NEVER, 0), 1);
     weir__thread_join(&submission.thread);
     assert_int_equal(atomic_load(&counter.run), 2);
@@ -300,7 +300,7 @@ TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
     assert_int_equal(
         weir_schedule(fixture.executor, weir_seconds(60), NULL, call_counter_task, &timer), 0);
     atomic_store(&fixture.executor->next_wakeup, WEIR__AWAKE);
-    assert_int_equal(weir__thread_start(&mover, "mover", advance_when_waiting, &fixture), 0);
+    assert_int_equal(weir__thread_start("mover", advance_when_waiting, &fixture, &mover), 0);
     assert_int_equal(weir_manual_run_once(fixture.executor, WEIR_NEVER, 0), 1);
     weir__thread_join(&mover);
     manual_fixture_close(&fixture);
@@ -513,8 +513,8 @@ TEST(manual, cannot_be_waited_for_by_its_owner)
     weir_promise *promise;
 
     assert_int_equal(weir_submit(executor, &promise, work_nothing, NULL), 0);
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), -EDEADLK);
-    assert_int_equal(weir_executor_await_termination(executor, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), -EDEADLK);
+    assert_int_equal(weir_executor_await_termination(executor, TEST_TIMEOUT_NS), -EDEADLK);
     assert_int_equal(run_now(executor), 1);
     assert_int_equal(weir_promise_sync(promise, 0), 0);
     weir_promise_release(promise);

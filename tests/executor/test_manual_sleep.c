@@ -302,7 +302,7 @@ static void open_stress(struct stress *stress)
                            &stress->executor),
         0);
     for (int i = 0; i < PRODUCERS; i++)
-        assert_int_equal(weir__thread_start(&stress->producers[i], "producer", produce, stress), 0);
+        assert_int_equal(weir__thread_start("producer", produce, stress, &stress->producers[i]), 0);
 }
 
 static void join_producers(struct stress *stress)
@@ -319,7 +319,7 @@ TEST(manual, loses_no_wake_up_between_runs)
 
     open_stress(&stress);
     while (stress.run < PRODUCERS * TASKS_EACH) {
-        int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+        int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
         while (atomic_load(&stress.wanted) == 0) {
             assert_true(weir__monotonic_now() < deadline_ns);
@@ -342,7 +342,7 @@ TEST(manual, loses_no_wake_up_while_it_waits)
 
     open_stress(&stress);
     for (; stress.run < PRODUCERS * TASKS_EACH; runs++)
-        assert_true(weir_manual_run_once(stress.executor, PATIENCE_NS, 0) > 0);
+        assert_true(weir_manual_run_once(stress.executor, TEST_TIMEOUT_NS, 0) > 0);
     join_producers(&stress);
     assert_true(atomic_load(&stress.wakeups) <= 2 * runs + 1); /* two sleeps each, and the first */
     weir_executor_release(stress.executor);

@@ -75,8 +75,8 @@ static void await_tally(struct call_counter *counter, uint32_t calls)
 
 static void end_group(weir_group *group)
 {
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     weir_group_release(group);
 }
 
@@ -107,7 +107,7 @@ static void play_tasks(void)
     assert_int_equal(weir_execute_task(executor, &task), 0);
     SURVIVE(weir_executor_thread(executor, &thread));
     await_tally(&counter, 7);
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(promise), 0);
     weir_promise_release(promise);
     end_group(group);
@@ -210,8 +210,8 @@ static void play_life(void)
     assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
     SURVIVE(weir_execute(executor, call_counter_task, &tasks)); /* a new thread */
     await_tally(&tasks, 2);
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0); /* the watch is given up */
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0); /* the watch is given up */
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     await_tally(&ends, 2);
     SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
     await_tally(&ends, 3);

@@ -363,7 +363,7 @@ TEST(promise, has_one_winner_of_a_race)
     for (unsigned i = 0; i < ROUNDS; i++)
         race.promises[i] = new_promise(NULL);
     for (unsigned i = 0; i < RIVALS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "rival", roles[i], &race), 0);
+        assert_int_equal(weir__thread_start("rival", roles[i], &race, &threads[i]), 0);
     for (unsigned i = 0; i < RIVALS; i++)
         weir__thread_join(&threads[i]);
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -421,8 +421,8 @@ TEST(promise, wakes_everybody_who_waits)
     weir_promise *promise = new_promise(NULL);
 
     for (int i = 0; i < 3; i++) {
-        waiting[i] = (struct waiting){promise, i == 0 ? WEIR_NEVER : PATIENCE_NS, 0, {0}};
-        assert_int_equal(weir__thread_start(&threads[i], "waiting", wait_errand, &waiting[i]), 0);
+        waiting[i] = (struct waiting){promise, i == 0 ? WEIR_NEVER : TEST_TIMEOUT_NS, 0, {0}};
+        assert_int_equal(weir__thread_start("waiting", wait_errand, &waiting[i], &threads[i]), 0);
         assert_true(call_counter_await(&waiting[i].begun, 1));
     }
     assert_true(weir_promise_set_uncancellable(promise));
@@ -436,7 +436,7 @@ TEST(promise, wakes_everybody_who_waits)
 
 static int wait_on(weir_executor *executor, weir_promise *promise)
 {
-    struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
+    struct waiting waiting = {promise, TEST_TIMEOUT_NS, 1, {0}};
 
     run_on_executor(executor, wait_errand, &waiting);
     return waiting.err;
@@ -451,7 +451,7 @@ TEST(promise, is_not_waited_for_on_its_own_executor)
 
     assert_int_equal(wait_on(single.executor, own), -EDEADLK);
     assert_int_equal(wait_on(weir_executor_global(), global), -EDEADLK);
-    assert_int_equal(weir_promise_await(manual, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(weir_promise_await(manual, TEST_TIMEOUT_NS), -EDEADLK);
     assert_false(weir_promise_is_done(own));
 
     assert_int_equal(weir_promise_succeed(own, NULL), 0);
@@ -527,7 +527,7 @@ TEST(promise, is_not_waited_for_further_in_on_an_event_loop)
 {
     weir_executor *loop = fake_loop_open();
     weir_promise *promise = new_promise(NULL);
-    struct waiting waiting = {promise, PATIENCE_NS, 1, {0}};
+    struct waiting waiting = {promise, TEST_TIMEOUT_NS, 1, {0}};
 
     run_on_executor(loop, drive_and_wait, &waiting);
     assert_int_equal(waiting.err, -EDEADLK);
@@ -547,7 +547,7 @@ TEST(promise, with_a_guard_asks_that_instead)
     bool guarded = true;
 
     weir__promise_set_guard(promise, is_guarded, &guarded);
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), -EDEADLK);
     assert_int_equal(wait_on(single.executor, promise), -EDEADLK);
     guarded = false;
     assert_int_equal(weir_promise_await(promise, 0), -ETIMEDOUT);
@@ -590,7 +590,7 @@ static void complete_each(void *arg)
         while (atomic_load(&wake_ups->waiting) <= i)
             weir__thread_yield(); /* the other one may have no CPU but this */
         for (unsigned pauses = i % 64; pauses > 0; pauses--)
-            weir__thread_pause();
+            weir__cpu_relax();
         (void)weir_promise_succeed(wake_ups->promises[i], NULL);
     }
 }
@@ -603,10 +603,10 @@ TEST(promise, loses_no_wake_up)
 
     for (unsigned i = 0; i < WAKE_UPS; i++)
         wake_ups.promises[i] = new_promise(NULL);
-    assert_int_equal(weir__thread_start(&thread, "completer", complete_each, &wake_ups), 0);
+    assert_int_equal(weir__thread_start("completer", complete_each, &wake_ups, &thread), 0);
     for (unsigned i = 0; i < WAKE_UPS; i++) {
         atomic_store(&wake_ups.waiting, i + 1);
-        assert_int_equal(weir_promise_await(wake_ups.promises[i], PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_await(wake_ups.promises[i], TEST_TIMEOUT_NS), 0);
     }
     weir__thread_join(&thread);
     for (unsigned i = 0; i < WAKE_UPS; i++)
@@ -629,7 +629,7 @@ TEST(promise, may_be_released_by_who_waited_as_soon_as_it_is_complete)
         weir_promise *promise = new_promise(NULL);
 
         assert_int_equal(weir_execute(single.executor, complete_borrowed, promise), 0);
-        assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
         weir_promise_release(promise);
     }
     single_executor_close(&single);
@@ -759,9 +759,11 @@ static void retain_a_promise_too_late(void)
 
 TEST(promise, released_once_too_often_fails_an_assertion)
 {
-    assert_true(child_dies_saying(release_a_promise_twice, "weir_promise_release: the promise"));
     assert_true(
-        child_dies_saying(release_a_watched_promise_twice, "weir_promise_release: the promise"));
-    assert_true(child_dies_saying(retain_a_promise_too_late, "weir_promise_retain: the promise"));
+        child_dies_with_output(release_a_promise_twice, "weir_promise_release: the promise"));
+    assert_true(child_dies_with_output(release_a_watched_promise_twice,
+                                       "weir_promise_release: the promise"));
+    assert_true(
+        child_dies_with_output(retain_a_promise_too_late, "weir_promise_retain: the promise"));
 }
 #endif

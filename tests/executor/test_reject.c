@@ -180,7 +180,7 @@ TEST(reject, after_back_off_a_task_is_taken_when_there_is_room)
         &gate, &queued);
     struct late_comer comer = {.executor = single.executor};
 
-    assert_int_equal(weir__thread_start(&comer.thread, "comer", come_late, &comer), 0);
+    assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
     assert_true(call_counter_await(&comer.submitting, 1));
     gate_open(&gate);
     weir__thread_join(&comer.thread);
@@ -243,7 +243,7 @@ static void submit_inside(void *arg)
 
 TEST(reject, after_back_off_does_not_pause_on_the_executors_own_thread)
 {
-    weir_back_off back_off = {.retries = 1, .pause_ns = PATIENCE_NS};
+    weir_back_off back_off = {.retries = 1, .pause_ns = TEST_TIMEOUT_NS};
     struct single_executor single = single_executor_open(
         WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_back_off,
                            .rejected_data = &back_off));
@@ -279,11 +279,11 @@ TEST(reject, after_back_off_stops_when_the_executor_ends_meanwhile)
         &gate, &queued);
     struct late_comer comer = {.executor = single.executor};
 
-    assert_int_equal(weir__thread_start(&comer.thread, "comer", come_late, &comer), 0);
-    assert_int_equal(weir_executor_shutdown(single.executor, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
+    assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     gate_open(&gate);
     weir__thread_join(&comer.thread);
-    assert_int_equal(weir_executor_await_termination(single.executor, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
     if (comer.err < 0)
         assert_int_equal(comer.err, WEIR_EREJECTED);
     assert_int_equal(comer.counter.run, comer.err == 0);

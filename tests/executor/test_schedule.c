@@ -142,7 +142,7 @@ TEST(schedule, never_runs_early)
 
         assert_int_equal(
             weir_schedule(single.executor, weir_ms(2), &promise, call_counter_task, &counter), 0);
-        assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
         assert_true(weir__monotonic_now() >= deadline_ns);
         weir_promise_release(promise);
     }
@@ -177,7 +177,7 @@ TEST(schedule, works_on_the_global_executor)
     assert_int_equal(
         weir_schedule(weir_executor_global(), weir_us(100), &promise, call_counter_task, &counter),
         0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(counter.run, 1);
     weir_promise_release(promise);
 }
@@ -351,7 +351,7 @@ TEST(schedule, that_finds_no_thread_is_refused)
     assert_null(promise);
     assert_int_equal(counter.calls, 0);
     assert_int_equal(weir_schedule(single.executor, 0, &promise, call_counter_task, &counter), 0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     weir_promise_release(promise);
     single_executor_close(&single);
 }

@@ -102,7 +102,7 @@ TEST(schedule, brings_a_suspended_executor_back)
 
     assert_int_equal(weir_executor_suspend(single.executor), 0);
     assert_int_equal(weir_schedule(single.executor, 1, &promise, call_counter_task, &counter), 0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(counter.run, 1);
     weir_promise_release(promise);
     single_executor_close(&single);

@@ -48,7 +48,7 @@ TEST(submit, gives_the_value_of_the_work)
     weir_promise *promise;
 
     assert_int_equal(weir_submit(single.executor, &promise, do_work, &work), 0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_promise_value(promise), &work);
     assert_ptr_equal(weir_promise_executor(promise), single.executor);
     assert_ptr_equal(work.current, single.executor);
@@ -144,7 +144,7 @@ TEST(submit, cannot_be_cancelled_once_the_work_has_begun)
     assert_true(gate_await_arrivals(&gate, 1));
     assert_int_equal(weir_promise_cancel(promise), -EBUSY);
     gate_open(&gate);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     weir_promise_release(promise);
     single_executor_close(&single);
 }

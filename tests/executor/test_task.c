@@ -312,7 +312,7 @@ TEST(task, comes_back_to_each_of_many_threads)
         submitters[i] =
             (struct submitter){.executor = single.executor, .counter = &counter, .count = 5000};
         assert_int_equal(
-            weir__thread_start(&submitters[i].thread, "submitter", submit, &submitters[i]), 0);
+            weir__thread_start("submitter", submit, &submitters[i], &submitters[i].thread), 0);
     }
     for (int i = 0; i < count; i++) {
         weir__thread_join(&submitters[i].thread);
@@ -352,7 +352,7 @@ TEST(task, may_come_back_while_its_thread_ends)
 
         weir__queue_init(&relay.queue);
         weir__queue_open(&relay.queue);
-        assert_int_equal(weir__thread_start(&owner, "owner", take_and_end, &relay), 0);
+        assert_int_equal(weir__thread_start("owner", take_and_end, &relay, &owner), 0);
         while (given < relay.count) {
             (void)weir__queue_take(&relay.queue, &chain);
             while ((node = weir__chain_pop(&chain)) != NULL) {

@@ -220,7 +220,7 @@ TEST(channels, are_made_of_sockets_that_exist)
     assert_int_equal(recv(ends[1], text, 5, MSG_WAITALL), 5);
     assert_string_equal(text, "hello");
     close(ends[1]);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     end_group(group);
 }

@@ -13,7 +13,7 @@
 /* doc:begin echo */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 
@@ -136,7 +136,7 @@ TEST(datagrams, come_back)
     assert_true(call_counter_await(&heard.datagrams, 1));
     assert_int_equal(heard.bytes, 5);
     hang_up(client);
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }
@@ -185,7 +185,7 @@ TEST(datagrams, are_cut_into_segments)
     assert_true(call_counter_await(&heard.datagrams, 3));
     assert_int_equal(heard.bytes, 2500);
     hang_up(client);
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }
@@ -215,7 +215,7 @@ TEST(datagrams, are_for_many)
 
     assert_int_equal(join(server, "239.20.21.22:0", "lo"), 0);
     assert_int_equal(join(server, "239.20.21.22:0", "no-such"), -ENODEV);
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }

@@ -108,7 +108,7 @@ static weir_channel *serve(struct doors *doors, weir_group *group)
 
 static void close_doors(struct doors *doors, weir_channel *server, weir_group *group)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     end_group(group);
     weir_ip_filter_release(doors->filter);

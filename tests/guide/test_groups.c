@@ -100,7 +100,7 @@ static weir_channel *open_room(weir_group *loops)
 
 static void close_room(weir_channel *server, weir_group *loops)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
     weir_channel_group_release(room);

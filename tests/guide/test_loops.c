@@ -58,7 +58,7 @@ TEST(loops, run_tasks_now_and_later)
     assert_int_equal(create(&group), 0);
     assert_string_equal(weir_executor_name(weir_group_at(group, 0)), "net-1");
     assert_int_equal(give_work(group, &counter, &late), 0);
-    assert_int_equal(weir_promise_sync(late, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(late, TEST_TIMEOUT_NS), 0);
     assert_true(atomic_load(&counter) >= 1); /* how often depends on how long that took */
     weir_promise_release(late);
     end_group(group);
@@ -83,7 +83,7 @@ TEST(loops, do_not_wait)
     assert_int_equal(create(&group), 0);
     assert_int_equal(weir_promise_create(NULL, &promise), 0);
     assert_int_equal(weir_group_execute(group, wait_for_itself, weir_promise_retain(promise)), 0);
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), -EDEADLK);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), -EDEADLK);
     weir_promise_release(promise);
     end_group(group);
 }
@@ -185,7 +185,7 @@ TEST(loops, hear_that_a_program_has_ended)
     assert_int_equal(create(&group), 0);
     assert_int_equal(weir_promise_create(NULL, &ended), 0);
     assert_int_equal(run_program(weir_group_next(group), argv, ended), 0);
-    assert_int_equal(weir_promise_sync(ended, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(ended, TEST_TIMEOUT_NS), 0);
     assert_int_equal((intptr_t)weir_promise_value(ended), 3);
     end_group(group);
     weir_promise_release(ended);

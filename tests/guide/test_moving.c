@@ -92,7 +92,7 @@ TEST(moving, an_echo_comes_back)
     visitor = visitor_come(server);
     visitor_greet(visitor, "hello");
     visitor_leave(visitor);
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
@@ -169,7 +169,7 @@ TEST(moving, a_pipe_is_watched)
     assert_int_equal(weir_promise_create(NULL, &came), 0);
     assert_int_equal(watch_pipe(weir_group_next(loops), ends[0], came), 0);
     assert_int_equal(write(ends[1], "x", 1), 1);
-    assert_int_equal(weir_promise_sync(came, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(came, TEST_TIMEOUT_NS), 0);
     end_group(loops);
     weir_promise_release(came);
     close(ends[0]);

@@ -63,7 +63,7 @@ TEST(pools, give_a_connection_again)
     assert_int_equal(uses, 2);
     assert_int_equal(used[0], used[1]);
     weir_client_pool_close(pool);
-    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
     weir_client_pool_release(pool);
     service_stop(server);
     weir_group_release(loops);

@@ -179,7 +179,7 @@ TEST(promises, are_combined)
         weir_group_register(group, closing.channels[i], NULL);
     }
     assert_int_equal(weir_group_execute(group, close_them, &closing), 0);
-    assert_int_equal(weir_promise_sync(closing.all, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(closing.all, TEST_TIMEOUT_NS), 0);
     assert_int_equal(closing.err, 0);
     for (int i = 0; i < 2; i++) {
         assert_false(weir_channel_is_open(closing.channels[i]));
@@ -205,7 +205,7 @@ TEST(promises, tell_in_words_what_failed)
     weir_group *group = make_loops(1);
     weir_promise *connecting = connect_somewhere(group);
 
-    assert_int_equal(weir_promise_sync(connecting, PATIENCE_NS), -ECONNREFUSED);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -ECONNREFUSED);
     assert_true(strlen(weir_promise_detail(connecting)) > 0);
     weir_promise_release(connecting);
     end_group(group);
@@ -243,6 +243,6 @@ TEST(promises, do_not_keep_anybody_waiting_when_they_are_forgotten)
     assert_int_equal(weir_promise_create(NULL, &copy), 0);
     assert_int_equal(weir_promise_cascade(promise, copy), 0);
     weir_promise_release(promise);
-    assert_int_equal(weir_promise_sync(copy, PATIENCE_NS), WEIR_EABANDONED);
+    assert_int_equal(weir_promise_sync(copy, TEST_TIMEOUT_NS), WEIR_EABANDONED);
     weir_promise_release(copy);
 }

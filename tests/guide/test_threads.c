@@ -122,7 +122,7 @@ static void ask(weir_init_fn *init_child, const char *question, const char *answ
     visitor_say(visitor, question);
     visitor_hear(visitor, answer);
     visitor_leave(visitor);
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
     end_group(blocking);

@@ -65,7 +65,7 @@ static weir_channel *serve(weir_group *group, weir_init_fn *init, void *user_dat
 
 static void end(weir_channel *server, weir_group *group)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     end_group(group);
 }

@@ -119,7 +119,7 @@ static int call(weir_group *loops, const char *address, weir_promise *got,
 
 static void stop(weir_channel *server, weir_group *loops)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
     weir_group_release(loops);
 }
@@ -139,7 +139,7 @@ TEST(unix, passes_a_descriptor)
     assert_int_equal(file.st_mode & 0777, 0600);
     assert_int_equal(weir_promise_create(NULL, &got), 0);
     assert_int_equal(call(loops, address, got, &client), 0);
-    assert_int_equal(weir_promise_sync(got, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(got, TEST_TIMEOUT_NS), 0);
     descriptor = (int)(intptr_t)weir_promise_value(got);
     assert_int_equal(read(descriptor, text, 6), 6);
     assert_string_equal(text, "inside");

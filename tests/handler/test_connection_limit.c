@@ -207,7 +207,7 @@ TEST(connection_limit, is_shared_by_threads)
     weir__thread threads[THREADS];
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "visitor", come_and_go, limit), 0);
+        assert_int_equal(weir__thread_start("visitor", come_and_go, limit, &threads[i]), 0);
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
     weir_connection_limit_read_stats(limit, &stats);

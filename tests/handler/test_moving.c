@@ -126,7 +126,7 @@ TEST_EACH_LINE(moving, ends_chunks_with_the_loop_that_they_have_come_to)
     written = line_promise(&line->client);
     write_chunks(line, &source, written);
     move(&line->client, &line->far);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
     (void)line_result(written); /* the server ends there, too, and may throw all of them away */
     assert_true(call_counter_await(&source.closed, 1));
     line_close(line);

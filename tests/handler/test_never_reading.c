@@ -10,7 +10,7 @@
 #include <weir/pool.h>
 
 #include "support/memory.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 #include "support/transport/connection.h"
 
 #define FRAME 5 /* a length of 4 bytes, and one byte */

@@ -79,7 +79,7 @@ static void read_all(void *arg)
 
 static void stalled_go_on(struct stalled *stalled)
 {
-    assert_int_equal(weir__thread_start(&stalled->thread, "reader", read_all, stalled), 0);
+    assert_int_equal(weir__thread_start("reader", read_all, stalled, &stalled->thread), 0);
 }
 
 /* Returns the number of packets that have come, each of which is whole. */
@@ -224,12 +224,13 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     receive_texts(embedded, TEXTS);
     weir_embedded_release(embedded);
     weir_pcap_read_stats(stalled.pcap, &stats);
-    atomic_store(&weir__background_grace_ns, 100 * PATIENCE_NS); /* would be too long for a loop */
+    atomic_store(&weir__background_grace_ns,
+                 100 * TEST_TIMEOUT_NS); /* would be too long for a loop */
     run_on_executor(host->loop, release_pcap, stalled.pcap);
-    assert_false(weir__background_writers_await(0));
+    assert_false(weir__background_writers_wait(0));
     stalled_go_on(&stalled);
     assert_int_equal(stalled_count(&stalled), stats.packets);
-    assert_true(weir__background_writers_await(PATIENCE_NS));
+    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
     stalled_close(&stalled);
 }
 

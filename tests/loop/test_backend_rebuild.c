@@ -114,7 +114,7 @@ TEST_EACH_BACKEND(rebuild, between_the_wait_and_the_dispatch)
     for (int i = 0; i < 20; i++)
         assert_int_equal(peer_remote_send(peers[i], 20000), 20000);
     peer_remote_close(peers[0]);
-    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + PATIENCE_NS) > 0);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
     rebuild(driver);
     for (int i = 0; i < 20; i++)
         driver_until(driver, peers[i]->bytes == 20000);
@@ -291,12 +291,12 @@ TEST_EACH_BACKEND(rebuild, that_failed_leaves_waits_that_can_be_woken)
     assert_false(driver->io->woken);
     for (int i = 0; i < 10; i++) {
         weir__io_wake(driver->io);
-        assert_int_equal(weir__io_wait(driver->io, begin_ns + PATIENCE_NS), 0);
+        assert_int_equal(weir__io_wait(driver->io, begin_ns + TEST_TIMEOUT_NS), 0);
         assert_true(driver->io->woken);
     }
-    assert_true(weir__monotonic_now() - begin_ns < PATIENCE_NS);
+    assert_true(weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS);
     rebuild(driver);
     weir__io_wake(driver->io);
-    assert_int_equal(weir__io_wait(driver->io, begin_ns + 2 * PATIENCE_NS), 0);
+    assert_int_equal(weir__io_wait(driver->io, begin_ns + 2 * TEST_TIMEOUT_NS), 0);
     assert_true(driver->io->woken);
 }

@@ -29,7 +29,7 @@ static void end_storm(void)
 /* No assert in the storm: a test that is left while it rages would take the others along. */
 static void weather_the_storm(struct driver *driver, bool (*is_over)(void *arg), void *arg)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     bool fine = true;
 
     begin_storm();

@@ -59,7 +59,7 @@ static void fail_if_late(const struct play *play, int act, int64_t begin_ns)
 {
     char state[1024];
 
-    if (weir__monotonic_now() - begin_ns < PATIENCE_NS)
+    if (weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS)
         return;
     workload_describe(play->workloads[act], state, sizeof(state));
     fail_msg("%s: %s: the workload hangs: %s", play->backend->name, plight, state);
@@ -153,7 +153,7 @@ static void act_on_loop(struct play *play, int act, weir_executor *loop)
 
 static void suspend(const struct play *play, weir_executor *loop)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     assert_int_equal(weir_executor_suspend(loop), 0);
     while (weir_executor_state(loop) != WEIR_EXECUTOR_SUSPENDED) {

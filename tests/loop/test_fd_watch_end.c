@@ -109,7 +109,7 @@ TEST_EACH_LOOP(fd_watch, can_be_waited_for)
     watch = watch_reading(host->loop, ends[0], &seen);
     assert_int_equal(weir_promise_result(weir_fd_watch_closed(watch)), -EINPROGRESS);
     weir_fd_watch_close(watch);
-    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watch), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watch), TEST_TIMEOUT_NS), 0);
     assert_int_equal(seen.closed.calls, 1);
     watch_end(watch, &seen, 0);
     pipe_close(ends);
@@ -192,7 +192,7 @@ TEST_EACH_LOOP(fd_watch, may_be_closed_by_any_thread_while_events_flow)
     pipe_feed(ends[1]);
     closing.watch = watch_reading(host->loop, ends[0], &seen);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "closer", close_soon, &closing), 0);
+        assert_int_equal(weir__thread_start("closer", close_soon, &closing, &threads[i]), 0);
     assert_true(call_counter_await(&seen.closed, 1));
     pipe_close(ends);
     for (int i = 0; i < 3; i++)
@@ -226,7 +226,7 @@ TEST_EACH_LOOP(fd_watch, comes_and_goes_from_many_threads)
     weir__thread threads[4];
 
     for (int i = 0; i < 4; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "opener", open_and_close, host), 0);
+        assert_int_equal(weir__thread_start("opener", open_and_close, host, &threads[i]), 0);
     for (int i = 0; i < 4; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(weir__executor_handles(host->loop), 0);
@@ -335,7 +335,7 @@ static void shut_down_with_watches(struct host *host, int64_t quiet_ns, int64_t 
     }
     pipe_feed(ends[1]);
     assert_int_equal(weir_group_shutdown(host->group, quiet_ns, timeout_ns), 0);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     for (int i = 0; i < WATCHES; i++) {
         assert_int_equal(weir_promise_result(weir_fd_watch_closed(watches[i])), WEIR_ECANCELED);
         assert_non_null(strstr(weir_promise_detail(weir_fd_watch_closed(watches[i])), "loop"));
@@ -347,7 +347,7 @@ static void shut_down_with_watches(struct host *host, int64_t quiet_ns, int64_t 
 
 TEST_EACH_LOOP(fd_watch, ends_with_its_loop)
 {
-    shut_down_with_watches(host, 0, PATIENCE_NS);
+    shut_down_with_watches(host, 0, TEST_TIMEOUT_NS);
 }
 
 TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_has_no_time)
@@ -358,7 +358,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_has_no_time)
 
 TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_is_quiet_first)
 {
-    shut_down_with_watches(host, weir_ms(20), PATIENCE_NS);
+    shut_down_with_watches(host, weir_ms(20), TEST_TIMEOUT_NS);
 }
 
 /* D 37 */
@@ -450,7 +450,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_the_error_of_its_descriptor)
     watch = watch_reading(host->loop, ends[0], &seen);
     host_turn(host, 2);
     run_on_executor(host->loop, fail_first_handle, &failure);
-    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watch), PATIENCE_NS), -EIO);
+    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watch), TEST_TIMEOUT_NS), -EIO);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_true(log_capture_last_contains("no longer watched"));
     watch_end(watch, &seen, -EIO);
@@ -469,7 +469,7 @@ TEST(fd_watch, cannot_be_doubled_on_epoll)
     pipe_open(ends);
     watches[0] = watch_reading(host.loop, ends[0], &first);
     watches[1] = watch_reading(host.loop, ends[0], &second);
-    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watches[1]), PATIENCE_NS), -EEXIST);
+    assert_int_equal(weir_promise_sync(weir_fd_watch_closed(watches[1]), TEST_TIMEOUT_NS), -EEXIST);
     assert_non_null(strstr(weir_promise_detail(weir_fd_watch_closed(watches[1])), "dup(2)"));
     pipe_feed(ends[1]);
     assert_true(call_counter_await(&first.ready, 1));

@@ -21,7 +21,7 @@
 
 static void await_end(struct host *host)
 {
-    assert_int_equal(weir_executor_await_termination(host->loop, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_await_termination(host->loop, TEST_TIMEOUT_NS), 0);
 }
 
 /* D 16 */
@@ -33,7 +33,7 @@ TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
     gate_hold(&gate, host->loop);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     gate_open(&gate);
     await_end(host);
     assert_int_equal(atomic_load(&counter.run), 1000);
@@ -42,7 +42,7 @@ TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
 /* D 11 */
 TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
 {
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(weir_execute(host->loop, call_counter_task, NULL), WEIR_EREJECTED);
 }
@@ -54,7 +54,7 @@ TEST_EACH_LOOP(loop_end, lets_go_of_what_is_open)
 
     for (int i = 0; i < 20; i++)
         bell_hang(&bells[i], host->loop);
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     await_end(host);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(atomic_load(&bells[i].down.calls), 1);
@@ -93,7 +93,7 @@ TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
     assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, call_counter_task, &timer), 0);
     assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, call_counter_task, &late),
                      0);
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&bell.shut_down, 1));
     assert_true(call_counter_await(&timer, 1));
     assert_int_equal(weir_execute(host->loop, call_counter_task, &task), 0);
@@ -137,7 +137,7 @@ TEST_EACH_LOOP(loop_end, tells_who_comes_late)
     struct bell bell = {.stubborn = true, .on_ring = hang_another, .user_data = &late};
 
     bell_hang(&bell, host->loop);
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&bell.shut_down, 1));
     bell_ring(&bell);
     await_end(host);
@@ -159,7 +159,7 @@ TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)
     bell_hang(&bell, host->loop);
     run_on_executor(host->loop, part, &bell.member);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, weir_ms(10)), 0);
-    (void)weir_executor_await_termination(host->loop, PATIENCE_NS);
+    (void)weir_executor_await_termination(host->loop, TEST_TIMEOUT_NS);
     assert_int_equal(atomic_load(&bell.shut_down.calls), 0);
     bell_forget(&bell);
 }
@@ -179,7 +179,7 @@ TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
 
     bell_hang(&bell, host->loop);
     assert_int_equal(weir_executor_add_shutdown_hook(host->loop, on_hook, &bell), 0);
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     await_end(host);
     assert_string_equal(letters.text, "h");
     bell_forget(&bell);
@@ -192,7 +192,7 @@ TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
     int64_t start_ns;
 
     bell_hang(&bell, host->loop);
-    assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(20), PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(20), TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&bell.shut_down, 1));
     weir__thread_sleep(weir_ms(25));
     start_ns = weir__monotonic_now();
@@ -211,6 +211,6 @@ TEST_EACH_LOOP(loop_end, comes_to_a_suspended_loop)
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     while (weir_executor_state(host->loop) != WEIR_EXECUTOR_SUSPENDED)
         weir__thread_yield();
-    assert_int_equal(weir_executor_shutdown(host->loop, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     await_end(host);
 }

@@ -302,7 +302,7 @@ TEST_EACH_LOOP(manual_loop, waits_until_it_is_woken)
 
     atomic_store(&submission.loop->next_wakeup, WEIR__AWAKE); /* until it waits */
     assert_int_equal(
-        weir__thread_start(&submission.thread, "submitter", submit_to_waiting, &submission), 0);
+        weir__thread_start("submitter", submit_to_waiting, &submission, &submission.thread), 0);
     assert_int_equal(weir_loop_run_once(submission.loop, WEIR_NEVER), 1);
     weir__thread_join(&submission.thread);
     assert_int_equal(atomic_load(&counter.run), 1);
@@ -330,7 +330,7 @@ TEST_EACH_LOOP(manual_loop, waits_until_there_is_io_and_counts_it)
     assert_int_equal(run_now(submission.loop), 0);
     atomic_store(&submission.loop->next_wakeup, WEIR__AWAKE);
     assert_int_equal(
-        weir__thread_start(&submission.thread, "ringer", submit_to_waiting, &submission), 0);
+        weir__thread_start("ringer", submit_to_waiting, &submission, &submission.thread), 0);
     assert_int_equal(weir_loop_run_once(submission.loop, WEIR_NEVER), 1);
     weir__thread_join(&submission.thread);
     assert_int_equal(atomic_load(&bell.rung.calls), 1);
@@ -513,7 +513,7 @@ static int sleep_outside(weir_executor *loop, struct late *late)
     int ready;
 
     assert_true(weir_loop_timeout(loop) == WEIR_NEVER);
-    assert_int_equal(weir__thread_start(&thread, "late", ring_late, late), 0);
+    assert_int_equal(weir__thread_start("late", ring_late, late, &thread), 0);
     ready = weir__sys.ppoll(entries, (nfds_t)count, &timeout, NULL);
     weir__thread_join(&thread);
     return ready;
@@ -616,7 +616,7 @@ TEST_EACH_LOOP(manual_loop, lives_inside_another_main_loop)
     bell_hang(&bell, storm.loop);
     (void)run_now(storm.loop);
     storm.bell = &bell;
-    assert_int_equal(weir__thread_start(&storm.thread, "storm", rage, &storm), 0);
+    assert_int_equal(weir__thread_start("storm", rage, &storm, &storm.thread), 0);
     embed(storm.loop, &storm.counter, 900);
     weir__thread_join(&storm.thread);
     assert_int_equal(atomic_load(&storm.counter.calls), 900);

@@ -232,7 +232,7 @@ TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_between_wait_and_di
     peer_receive_start(peer, false);
     driver_rest(driver);
     assert_int_equal(peer_remote_send(peer, 3000), 3000);
-    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + PATIENCE_NS) > 0);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
     peer_close(peer);
     driver_until(driver, peer->detaches == 1);
     assert_string_equal(peer->story, "x");

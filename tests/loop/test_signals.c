@@ -308,7 +308,7 @@ static void on_signal_shut_down(weir_signals *signals, const weir_signal *signal
 
     (void)signals;
     (void)signal;
-    (void)weir_group_shutdown(host->group, 0, PATIENCE_NS);
+    (void)weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS);
 }
 
 TEST_EACH_LOOP(signals, may_shut_their_loop_down)
@@ -318,7 +318,7 @@ TEST_EACH_LOOP(signals, may_shut_their_loop_down)
                                               .user_data = host));
 
     send_signal(SIGTERM);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     weir_signals_release(signals);
     assert_false(is_blocked(SIGTERM));
 }

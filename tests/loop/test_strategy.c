@@ -278,8 +278,8 @@ TEST_EACH_LOOP(strategy, of_ones_own_is_asked_once_a_turn)
     gate_open(&gate);
     assert_true(call_counter_await(&counter, 200));
     assert_true(atomic_load(&own.with_work) > 0);
-    assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(loop, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(loop, TEST_TIMEOUT_NS), 0);
     assert_true(atomic_load(&own.asked) <= stats_of(loop).turns);
     weir_group_release(group);
 }
@@ -309,8 +309,8 @@ TEST_EACH_LOOP(strategy, of_ones_own_may_leave_out_io)
     atomic_store(&own.answer, WEIR_WAIT_SELECT);
     assert_true(call_counter_await(&bell.rung, 1));
     atomic_store(&own.answer, WEIR_WAIT_CONTINUE); /* which a shutdown does not heed */
-    assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(loop, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(loop, TEST_TIMEOUT_NS), 0);
     bell_forget(&bell);
     weir_group_release(group);
 }

@@ -84,7 +84,7 @@ TEST_EACH_BACKEND(suspend, a_wake_up_meanwhile_is_not_lost)
     weir__io_suspend(driver->io);
     weir__io_wake(driver->io);
     assert_int_equal(weir__io_begin(driver->io), 0);
-    assert_int_equal(weir__io_wait(driver->io, weir__monotonic_now() + PATIENCE_NS), 0);
+    assert_int_equal(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS), 0);
     assert_true(driver->io->woken);
     (void)weir__io_dispatch(driver->io, WEIR_NEVER);
 }
@@ -234,7 +234,7 @@ TEST_EACH_BACKEND(io_peek, sees_what_a_wait_would_find)
     peer_receive_start(peer, false);
     driver_rest(driver);
     for (unsigned i = 1; i <= 20; i++) {
-        int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+        int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
         assert_false(type->peek(driver->io));
         assert_int_equal(peer_remote_send(peer, 100), 100);

@@ -240,7 +240,7 @@ static void wake_again_and_again(struct driver *driver)
     for (int i = 0; i < 20; i++) {
         weir__io_wake(driver->io);
         do {
-            int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+            int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
             assert_int_equal(weir__io_wait(driver->io, deadline_ns), 0);
             assert_true(weir__monotonic_now() < deadline_ns);
@@ -277,9 +277,9 @@ static void wake_when_full(struct driver *driver)
         peer_poll_start(peer_open(driver, eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), POLLIN);
     weir__io_wake(driver->io);
     for (int i = 0; i < 3 && !driver->io->woken; i++)
-        assert_int_equal(weir__io_wait(driver->io, begin_ns + PATIENCE_NS), 0);
+        assert_int_equal(weir__io_wait(driver->io, begin_ns + TEST_TIMEOUT_NS), 0);
     assert_true(driver->io->woken);
-    assert_true(weir__monotonic_now() - begin_ns < PATIENCE_NS);
+    assert_true(weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS);
 }
 
 TEST(uring, can_be_woken_also_if_the_eventfd_could_not_be_watched_at_once)
@@ -314,7 +314,7 @@ static void rebuild_around_a_stuck_one(struct driver *driver)
     silenced = stuck->handle; /* its last completion is never heard of */
     begin_ns = weir__monotonic_now();
     assert_int_equal(weir__io_rebuild(driver->io), 0);
-    assert_true(weir__monotonic_now() - begin_ns < PATIENCE_NS);
+    assert_true(weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS);
     silenced = NULL;
     driver_until(driver, stuck->fails == 1);
     assert_int_equal(stuck->fail_error, WEIR_EREBUILT);

@@ -236,7 +236,7 @@ static void detach_failed(struct driver *driver)
     peer_receive_start(peer, false);
     driver_rest(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
-    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + PATIENCE_NS) > 0);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
     weir__uring_lose(peer->handle, -EIO);
     peer->react = detach_lost;
     driver_until(driver, peer->detaches == 1);
@@ -260,7 +260,7 @@ static void rebuild_within_batch(struct driver *driver)
     driver_rest(driver);
     for (int i = 0; i < 60; i++)
         clients[i] = socket_connect(&address);
-    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + PATIENCE_NS) > 40);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 40);
     driver->dispatching = true;
     assert_true(weir__io_dispatch(driver->io, 0));
     driver->dispatching = false;

@@ -11,7 +11,7 @@
 
 static int64_t far_away(void)
 {
-    return weir__monotonic_now() + PATIENCE_NS;
+    return weir__monotonic_now() + TEST_TIMEOUT_NS;
 }
 
 /* Waits, and has been woken before its deadline. */
@@ -116,7 +116,7 @@ TEST_EACH_BACKEND(wake, is_never_lost)
     weir__thread thread;
     bool lost = false;
 
-    assert_int_equal(weir__thread_start(&thread, "bell", answer_each, &bell), 0);
+    assert_int_equal(weir__thread_start("bell", answer_each, &bell, &thread), 0);
     for (unsigned i = 1; i <= ROUNDS && !lost && weir__monotonic_now() < end_ns; i++) {
         atomic_store(&bell.asked, i);
         if (i % 3 == 0)
@@ -148,7 +148,7 @@ TEST_EACH_BACKEND(wake, from_many_threads_leaves_none_unheard)
     bool lost = false;
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "ringer", ring_often, &bell), 0);
+        assert_int_equal(weir__thread_start("ringer", ring_often, &bell, &threads[i]), 0);
     while (atomic_load(&bell.answered) < all && !lost)
         lost = !is_woken(driver, far_away());
     for (int i = 0; i < THREADS; i++)
@@ -172,7 +172,7 @@ TEST_EACH_BACKEND(wake, from_many_threads_in_the_midst_of_traffic)
         peer_send(peers[i], 8 << 20);
     }
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "ringer", ring_often, &bell), 0);
+        assert_int_equal(weir__thread_start("ringer", ring_often, &bell, &threads[i]), 0);
     for (int i = 0; i < 100000 && peers[0]->bytes + peers[1]->bytes < 16 << 20; i++)
         (void)driver_step(driver, weir_ms(10));
     for (int i = 0; i < THREADS; i++)

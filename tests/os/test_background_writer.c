@@ -187,10 +187,10 @@ TEST(background_writer, goes_on_by_itself_if_nobody_waits_for_its_end)
     writer = make_writer(ends[1]);
     count = put_all(writer);
     weir__background_writer_close(writer, false);
-    assert_false(weir__background_writers_await(0));
+    assert_false(weir__background_writers_wait(0));
     assert_pieces(ends[0], count);
     assert_end(ends[0]);
-    assert_true(weir__background_writers_await(PATIENCE_NS));
+    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
     close(ends[0]);
 }
 
@@ -208,7 +208,7 @@ TEST(background_writer, does_not_wait_for_ever_for_a_file_that_takes_nothing)
     weir__background_writer_close(writer, true);
     assert_pieces(ends[0], count);
     assert_end(ends[0]);
-    assert_true(weir__background_writers_await(PATIENCE_NS));
+    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
     close(ends[0]);
 }
 
@@ -219,7 +219,7 @@ static void fill_and_exit(int file)
 
     (void)put_all(writer);
     weir__background_writer_close(writer, false);
-    atomic_store(&weir__background_exit_ns, PATIENCE_NS);
+    atomic_store(&weir__background_exit_ns, TEST_TIMEOUT_NS);
     exit(0);
 }
 
@@ -291,7 +291,7 @@ TEST(background_writer, keeps_the_pieces_of_many_threads_whole)
     for (int i = 0; i < THREADS; i++) {
         producers[i].writer = writer;
         assert_int_equal(
-            weir__thread_start(&producers[i].thread, "producer", produce, &producers[i]), 0);
+            weir__thread_start("producer", produce, &producers[i], &producers[i].thread), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         weir__thread_join(&producers[i].thread);

@@ -164,7 +164,7 @@ TEST(clock, unsubscribe_waits_for_a_call_under_way)
 
     assert_int_equal(weir_manual_clock_create(0, &manual), 0);
     weir__clock_subscribe(weir_manual_clock_clock(manual), &watcher.observer);
-    assert_int_equal(weir__thread_start(&mover, "mover", advance_once, manual), 0);
+    assert_int_equal(weir__thread_start("mover", advance_once, manual, &mover), 0);
     while (!atomic_load(&watcher.entered))
         weir__thread_yield();
     atomic_store(&watcher.leaving, true);
@@ -187,7 +187,7 @@ TEST(clock, moves_of_several_threads_add_up)
 
     assert_int_equal(weir_manual_clock_create(0, &manual), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&movers[i], "mover", advance_much, manual), 0);
+        assert_int_equal(weir__thread_start("mover", advance_much, manual, &movers[i]), 0);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&movers[i]);
     assert_int_equal(weir__clock_now(weir_manual_clock_clock(manual)), 3000);

@@ -111,14 +111,14 @@ TEST(file, has_versions)
     weir__file_version before, after;
 
     make(path);
-    assert_int_equal(weir__file_version_of(path, &before), 0);
-    assert_int_equal(weir__file_version_of(path, &after), 0);
-    assert_true(weir__file_is_version(&before, &after));
+    assert_int_equal(weir__file_version_read(path, &before), 0);
+    assert_int_equal(weir__file_version_read(path, &after), 0);
+    assert_true(weir__file_version_equal(&before, &after));
     assert_int_equal(truncate(path, 1), 0);
-    assert_int_equal(weir__file_version_of(path, &after), 0);
-    assert_false(weir__file_is_version(&before, &after));
+    assert_int_equal(weir__file_version_read(path, &after), 0);
+    assert_false(weir__file_version_equal(&before, &after));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(weir__file_version_of(path, &after), -ENOENT);
+    assert_int_equal(weir__file_version_read(path, &after), -ENOENT);
 }
 
 /* ---- writing ---- */

@@ -60,7 +60,7 @@ TEST(futex, a_wake_up_ends_the_sleep)
     weir__thread thread;
     int rounds = 1000;
 
-    assert_int_equal(weir__thread_start(&thread, "answer", answer, &rounds), 0);
+    assert_int_equal(weir__thread_start("answer", answer, &rounds, &thread), 0);
     for (int i = 0; i < rounds; i++) {
         uint32_t mine = atomic_fetch_add(&turn, 1) + 1;
 

@@ -20,8 +20,8 @@
 #define LINE_SIZE 300
 #define LINES_MAX 100000
 
-static const unsigned each_way[] = {WEIR__BY_FLAG, WEIR__BY_OPENING, WEIR__BY_POLLING,
-                                    WEIR__BY_ANY};
+static const unsigned each_way[] = {WEIR__NOWAIT_FLAG, WEIR__NOWAIT_REOPEN, WEIR__NOWAIT_POLL,
+                                    WEIR__NOWAIT_ANY};
 
 #define WAYS_COUNT (sizeof(each_way) / sizeof(each_way[0]))
 
@@ -58,7 +58,7 @@ static void read_lines(int descriptor, unsigned first, unsigned count)
 /* RWF_NOWAIT is not known to every kernel, for every kind of file. */
 static bool is_unsupported(unsigned ways, ssize_t answer)
 {
-    return ways == WEIR__BY_FLAG && answer < 0 && answer != -EAGAIN;
+    return ways == WEIR__NOWAIT_FLAG && answer < 0 && answer != -EAGAIN;
 }
 
 TEST(instant_write, fills_a_pipe_with_whole_lines_and_does_not_wait)
@@ -103,7 +103,7 @@ TEST(instant_write, does_not_wait_for_the_peer_of_a_socket)
         ssize_t answer;
         int ends[2];
 
-        if (each_way[i] == WEIR__BY_OPENING) /* no socket can be opened */
+        if (each_way[i] == WEIR__NOWAIT_REOPEN) /* no socket can be opened */
             continue;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         count = fill(ends[0], each_way[i], &answer);
@@ -147,10 +147,10 @@ TEST(instant_write, does_not_wait_for_a_terminal_that_is_stopped)
 
     assert_int_equal(tcflow(terminal.slave, TCOOFF), 0);
     for (size_t i = 0; i < WAYS_COUNT; i++)
-        if (each_way[i] != WEIR__BY_FLAG)
+        if (each_way[i] != WEIR__NOWAIT_FLAG)
             assert_int_equal(write_line(terminal.slave, 1, each_way[i]), -EAGAIN);
     assert_int_equal(tcflow(terminal.slave, TCOON), 0);
-    assert_int_equal(write_line(terminal.slave, 2, WEIR__BY_ANY), LINE_SIZE);
+    assert_int_equal(write_line(terminal.slave, 2, WEIR__NOWAIT_ANY), LINE_SIZE);
     assert_true(read(terminal.master, byte, sizeof(byte)) > 0);
     close_terminal(terminal);
 }
@@ -160,7 +160,7 @@ TEST(instant_write, does_not_wait_for_a_terminal_that_nobody_reads)
 {
     struct terminal terminal = open_terminal();
     ssize_t answer;
-    unsigned count = fill(terminal.slave, WEIR__BY_ANY, &answer);
+    unsigned count = fill(terminal.slave, WEIR__NOWAIT_ANY, &answer);
 
     assert_in_range(count, 1, LINES_MAX - 1);
     assert_true(answer == -EAGAIN || (answer > 0 && answer < LINE_SIZE));
@@ -174,7 +174,7 @@ TEST(instant_write, writes_a_regular_file_where_its_writers_stand)
 
     assert_true(file >= 0);
     assert_int_equal(write(file, "before\n", 7), 7);
-    assert_int_equal(write_line(file, 3, WEIR__BY_ANY), LINE_SIZE);
+    assert_int_equal(write_line(file, 3, WEIR__NOWAIT_ANY), LINE_SIZE);
     assert_int_equal(write(file, "behind\n", 7), 7);
     assert_int_equal(pread(file, text, sizeof(text), 0), LINE_SIZE + 14);
     assert_memory_equal(text, "before\n", 7);
@@ -197,6 +197,6 @@ TEST(instant_write, reports_a_file_that_has_no_reader_or_is_not_open)
             assert_int_equal(answer, -EPIPE);
     }
     close(ends[1]);
-    assert_int_equal(write_line(ends[1], 1, WEIR__BY_ANY), -EBADF);
+    assert_int_equal(write_line(ends[1], 1, WEIR__NOWAIT_ANY), -EBADF);
     signal(SIGPIPE, before);
 }

@@ -102,7 +102,7 @@ TEST(random, each_thread_has_a_generator_of_its_own)
     uint64_t numbers[2];
 
     for (int i = 0; i < 2; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "draw", draw, &numbers[i]), 0);
+        assert_int_equal(weir__thread_start("draw", draw, &numbers[i], &threads[i]), 0);
     for (int i = 0; i < 2; i++)
         weir__thread_join(&threads[i]);
     assert_true(numbers[0] != numbers[1]);

@@ -83,8 +83,8 @@ TEST(signal_set, is_waited_for_by_the_thread_that_a_signal_is_directed_at)
     struct waiting waiting = {.set = set_of(SIGUSR1, SIGUSR2), .result = -1};
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "waiting", wait_once, &waiting), 0);
-    weir__signal_direct(waiting.set, &thread);
+    assert_int_equal(weir__thread_start("waiting", wait_once, &waiting, &thread), 0);
+    weir__signal_send_to_thread(waiting.set, &thread);
     weir__thread_join(&thread);
     assert_int_equal(waiting.result, 0);
     assert_int_equal(waiting.event.number, SIGUSR1);

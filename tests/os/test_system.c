@@ -76,7 +76,7 @@ TEST(system, sendfile_raises_no_signal_with_a_success_either)
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair),
                          0);
         assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
-        assert_int_equal(weir__thread_start(&thread, "reader", read_one_and_go, &pair[1]), 0);
+        assert_int_equal(weir__thread_start("reader", read_one_and_go, &pair[1], &thread), 0);
         assert_true(weir__sys.sendfile(pair[0], file, &offset, FILE_SIZE) > 0);
         weir__thread_join(&thread);
         assert_false(is_pending(SIGPIPE));

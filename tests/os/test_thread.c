@@ -38,7 +38,7 @@ TEST(thread, runs_its_function_under_its_name)
     struct properties properties = {0};
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "weir-1", look_around, &properties), 0);
+    assert_int_equal(weir__thread_start("weir-1", look_around, &properties, &thread), 0);
     weir__thread_join(&thread);
     assert_string_equal(properties.name, "weir-1");
     assert_int_not_equal(properties.id, weir__thread_id());
@@ -55,7 +55,7 @@ TEST(thread, knows_its_name)
     char name[32] = "", start[4];
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "weir-1", tell_name, name), 0);
+    assert_int_equal(weir__thread_start("weir-1", tell_name, name, &thread), 0);
     weir__thread_join(&thread);
     assert_string_equal(name, "weir-1");
     weir__thread_name(start, sizeof(start));
@@ -67,7 +67,7 @@ TEST(thread, a_long_name_is_cut)
     struct properties properties = {0};
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "0123456789abcdefghij", look_around, &properties),
+    assert_int_equal(weir__thread_start("0123456789abcdefghij", look_around, &properties, &thread),
                      0);
     weir__thread_join(&thread);
     assert_string_equal(properties.name, "0123456789abcde");
@@ -80,7 +80,7 @@ TEST(thread, starts_with_all_signals_blocked_and_leaves_the_makers_mask)
     weir__thread thread;
     sigset_t mine;
 
-    assert_int_equal(weir__thread_start(&thread, "masked", look_around, &properties), 0);
+    assert_int_equal(weir__thread_start("masked", look_around, &properties, &thread), 0);
     weir__thread_join(&thread);
     pthread_sigmask(SIG_SETMASK, NULL, &mine);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -95,7 +95,7 @@ TEST(thread, without_memory_the_function_never_runs)
     weir__thread thread;
 
     test_memory_fail_at(1);
-    assert_int_equal(weir__thread_start(&thread, "none", look_around, &properties), -ENOMEM);
+    assert_int_equal(weir__thread_start("none", look_around, &properties, &thread), -ENOMEM);
     assert_int_equal(properties.id, 0);
 }
 
@@ -109,7 +109,7 @@ TEST(thread, a_detached_one_needs_no_join)
     static _Atomic bool done;
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "detached", set_flag, &done), 0);
+    assert_int_equal(weir__thread_start("detached", set_flag, &done, &thread), 0);
     weir__thread_detach(&thread);
     while (!atomic_load(&done))
         weir__thread_yield();
@@ -125,7 +125,7 @@ TEST(thread, sleeps_hardly_longer_than_it_asks_for)
     weir__thread thread;
     int slack_ns = -1;
 
-    assert_int_equal(weir__thread_start(&thread, "slack", look_at_timer_slack, &slack_ns), 0);
+    assert_int_equal(weir__thread_start("slack", look_at_timer_slack, &slack_ns, &thread), 0);
     weir__thread_join(&thread);
     assert_in_range(slack_ns, 1, weir_us(1));
 }
@@ -160,7 +160,7 @@ TEST(thread, can_be_pinned_to_each_cpu_it_may_use)
         struct pinned pinned = {.cpu = weir__cpu_nth(i)};
         weir__thread thread;
 
-        assert_int_equal(weir__thread_start(&thread, "pinned", pin, &pinned), 0);
+        assert_int_equal(weir__thread_start("pinned", pin, &pinned, &thread), 0);
         weir__thread_join(&thread);
         assert_int_equal(pinned.err, 0);
         assert_int_equal(pinned.ran_on, pinned.cpu);
@@ -193,7 +193,7 @@ TEST(thread, cpus_are_those_it_may_use_counted_round_and_round)
     if (count > 1)
         assert_true(weir__cpu_nth(0) < weir__cpu_nth(1));
 
-    assert_int_equal(weir__thread_start(&thread, "confined", count_confined, confined), 0);
+    assert_int_equal(weir__thread_start("confined", count_confined, confined, &thread), 0);
     weir__thread_join(&thread);
     assert_int_equal(confined[0], 1);
     assert_int_equal(confined[1], 1);
@@ -226,7 +226,7 @@ static void start_while_pinned(void *arg)
     weir__thread inner;
 
     if (weir__thread_set_affinity(weir__cpu_nth(0)) < 0 ||
-        weir__thread_start(&inner, "inner", count_cpus, arg) < 0)
+        weir__thread_start("inner", count_cpus, arg, &inner) < 0)
         return;
     weir__thread_join(&inner);
 }
@@ -236,7 +236,7 @@ TEST(thread, one_that_is_started_by_a_pinned_one_is_not_pinned)
     weir__thread outer;
     int cpus = 0;
 
-    assert_int_equal(weir__thread_start(&outer, "outer", start_while_pinned, &cpus), 0);
+    assert_int_equal(weir__thread_start("outer", start_while_pinned, &cpus, &outer), 0);
     weir__thread_join(&outer);
     assert_int_equal(cpus, weir__cpu_count());
 }
@@ -247,7 +247,7 @@ TEST(thread, a_mutex_lets_one_in)
 
     weir__mutex_init(&guarded.lock);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "count", count_up, NULL), 0);
+        assert_int_equal(weir__thread_start("count", count_up, NULL, &threads[i]), 0);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(guarded.count, 30000);
@@ -274,7 +274,7 @@ TEST(thread, once_runs_once_and_all_see_it)
     int seen[3] = {0};
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "once", run_once, &seen[i]), 0);
+        assert_int_equal(weir__thread_start("once", run_once, &seen[i], &threads[i]), 0);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&threads[i]);
     for (int i = 0; i < 3; i++)

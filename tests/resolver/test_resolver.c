@@ -112,7 +112,7 @@ TEST(resolver, tells_what_is_not_there_from_what_may_come)
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving = fake_dns_resolve(resolver, "none.test:80");
 
-    assert_int_equal(weir_promise_sync(resolving, PATIENCE_NS), WEIR_ENOHOST);
+    assert_int_equal(weir_promise_sync(resolving, TEST_TIMEOUT_NS), WEIR_ENOHOST);
     assert_non_null(strstr(weir_promise_detail(resolving), "none.test"));
     weir_promise_release(resolving);
     assert_resolved(resolver, "later.test:80", "WEIR_ELOOKUP");
@@ -656,7 +656,7 @@ TEST(resolver, survives_every_failed_allocation)
             weir_promise *resolving = NULL;
 
             if (weir_resolver_resolve(resolver, texts[i], NULL, &resolving) == 0)
-                assert_int_equal(weir_promise_await(resolving, PATIENCE_NS), 0);
+                assert_int_equal(weir_promise_await(resolving, TEST_TIMEOUT_NS), 0);
             weir_promise_release(resolving);
         }
         failed = test_memory_failed();
@@ -694,7 +694,7 @@ static void rage(void *arg)
             (void)weir_promise_cancel(resolving);
         if (chance % 11 == 0)
             weir_resolver_flush(storm->resolver);
-        if (weir_promise_await(resolving, PATIENCE_NS) < 0)
+        if (weir_promise_await(resolving, TEST_TIMEOUT_NS) < 0)
             atomic_fetch_add(storm->wrong, 1);
         weir_promise_release(resolving);
     }
@@ -710,7 +710,7 @@ TEST(resolver, serves_many_threads)
 
     for (unsigned i = 0; i < STORM_THREADS; i++) {
         storms[i] = (struct storm){.resolver = resolver, .seed = i, .wrong = &wrong};
-        assert_int_equal(weir__thread_start(&threads[i], "storm", rage, &storms[i]), 0);
+        assert_int_equal(weir__thread_start("storm", rage, &storms[i], &threads[i]), 0);
     }
     for (unsigned i = 0; i < STORM_THREADS; i++)
         weir__thread_join(&threads[i]);

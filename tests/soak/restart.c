@@ -147,7 +147,7 @@ static bool run(weir_executor *loop, enum backend_id id, unsigned replacements)
     char rest;
 
     for (int i = 0; i < CLIENTS && is_well; i++)
-        is_well = weir__thread_start(&clients[i], "client", be_client, &storm) == 0;
+        is_well = weir__thread_start("client", be_client, &storm, &clients[i]) == 0;
     if (!is_well)
         return false;
     last = replace(output, replacements);

@@ -13,10 +13,10 @@
 
 #include "support/test.h"
 
-#define CAME_BACK 42 /* no sanitizer ends a program with it */
+#define RETURNED 42 /* no sanitizer ends a program with it */
 
 /* Where the child's stderr goes. */
-static void run_into(int errors, void (*fn)(void))
+static void run_with_stderr(int errors, void (*fn)(void))
 {
     /* cmocka catches these and would go on with the next test. */
     const int caught[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
@@ -29,7 +29,7 @@ static void run_into(int errors, void (*fn)(void))
     for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
         (void)signal(caught[i], SIG_DFL);
     fn();
-    _exit(CAME_BACK);
+    _exit(RETURNED);
 }
 
 static pid_t start_child(int errors, void (*fn)(void))
@@ -38,25 +38,25 @@ static pid_t start_child(int errors, void (*fn)(void))
 
     assert_true(child >= 0);
     if (child == 0)
-        run_into(errors, fn);
+        run_with_stderr(errors, fn);
     return child;
 }
 
-static bool came_back(pid_t child)
+static bool has_returned(pid_t child)
 {
     int status = 0;
 
     assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == CAME_BACK;
+    return WIFEXITED(status) && WEXITSTATUS(status) == RETURNED;
 }
 
 bool child_survives(void (*fn)(void))
 {
-    return came_back(start_child(-1, fn));
+    return has_returned(start_child(-1, fn));
 }
 
 /* The beginning of what the child writes, as text; the rest is read and thrown away. */
-static void read_words(int from, char *text, size_t size)
+static void read_output(int from, char *text, size_t size)
 {
     char rest[1024];
     size_t used = 0;
@@ -69,18 +69,18 @@ static void read_words(int from, char *text, size_t size)
         ;
 }
 
-bool child_dies_saying(void (*fn)(void), const char *text)
+bool child_dies_with_output(void (*fn)(void), const char *text)
 {
-    char words[8192];
+    char output[8192];
     int ends[2];
     pid_t child;
 
     assert_int_equal(pipe(ends), 0);
     child = start_child(ends[1], fn);
     (void)close(ends[1]);
-    read_words(ends[0], words, sizeof(words));
+    read_output(ends[0], output, sizeof(output));
     (void)close(ends[0]);
-    if (came_back(child))
+    if (has_returned(child))
         return false;
-    return strstr(words, text) != NULL || strstr(words, "Sanitizer") != NULL;
+    return strstr(output, text) != NULL || strstr(output, "Sanitizer") != NULL;
 }

@@ -14,6 +14,6 @@ bool child_survives(void (*fn)(void));
  * True if fn ends a copy of this process, and its last words contain the text. Under ASan a report
  * of it will do: it comes first where fn touches memory that was freed.
  */
-bool child_dies_saying(void (*fn)(void), const char *text);
+bool child_dies_with_output(void (*fn)(void), const char *text);
 
 #endif

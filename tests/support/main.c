@@ -16,12 +16,12 @@
 #include "os/background_writer.h"
 #include "support/memory.h"
 
-#define SETTLERS_MAX 8
+#define CLEANUPS_MAX 8
 
 static struct test_case *first_test;
 static struct test_case **last_test = &first_test;
-static void (*settlers[SETTLERS_MAX])(void);
-static size_t settler_count;
+static void (*cleanups[CLEANUPS_MAX])(void);
+static size_t cleanup_count;
 
 void test_register(struct test_case *test)
 {
@@ -31,9 +31,9 @@ void test_register(struct test_case *test)
 
 void test_before_leak_check(void (*fn)(void))
 {
-    if (settler_count == SETTLERS_MAX)
+    if (cleanup_count == CLEANUPS_MAX)
         abort();
-    settlers[settler_count++] = fn;
+    cleanups[cleanup_count++] = fn;
 }
 
 void test_skip(const char *reason, const char *file, int line)
@@ -52,9 +52,9 @@ static void run_and_check(void **state)
 
     test_memory_begin();
     test->body();
-    for (size_t i = 0; i < settler_count; i++)
-        settlers[i]();
-    (void)weir__background_writers_await(PATIENCE_NS);
+    for (size_t i = 0; i < cleanup_count; i++)
+        cleanups[i]();
+    (void)weir__background_writers_wait(TEST_TIMEOUT_NS);
     weir_locals_remove_all();
     test_memory_check();
 }

@@ -198,7 +198,7 @@ void test_memory_install(void)
     };
 
     (void)weir_memory_set(&memory);
-    weir__pages_set_gate(may_map);
+    weir__pages_set_hook(may_map);
 }
 
 void test_memory_begin(void)

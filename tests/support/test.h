@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "support/patience.h"
+#include "support/timeout.h"
 
 struct test_case {
     const char *name;

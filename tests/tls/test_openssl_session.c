@@ -421,7 +421,7 @@ static void run_crowd(struct crowd *crowd)
     weir__thread threads[THREADS];
 
     for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "crowd", talk_on_thread, crowd), 0);
+        assert_int_equal(weir__thread_start("crowd", talk_on_thread, crowd, &threads[i]), 0);
     for (size_t i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
 }

@@ -187,7 +187,7 @@ TEST(openssl_sessions, threads_share_them)
     weir__thread threads[THREADS];
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "sharer", add_and_take, &shared), 0);
+        assert_int_equal(weir__thread_start("sharer", add_and_take, &shared, &threads[i]), 0);
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_true(atomic_load(&shared.taken) > 0);

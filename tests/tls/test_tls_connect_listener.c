@@ -17,7 +17,7 @@
 
 #include "support/channel/event_wait.h"
 #include "support/channel/test_channel.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 #include "support/tls/tls_line.h"
 #include "support/transport/connection.h"
 

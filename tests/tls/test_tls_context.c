@@ -289,7 +289,7 @@ TEST(tls_context, children_do_not_inherit_what_is_being_read)
     log_capture_start(); /* there is no key in it */
     (void)snprintf(path, sizeof(path), "%s/pipe.key", pki()->folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(weir__thread_start(&thread, "reader", read_key, path), 0);
+    assert_int_equal(weir__thread_start("reader", read_key, path, &thread), 0);
     pipe = open(path, O_WRONLY | O_CLOEXEC); /* waits for the reader, who then waits for us */
     assert_true(pipe >= 0);
     while ((flags = flags_of_reader(path)) < 0)
@@ -719,7 +719,7 @@ TEST(tls_context, threads_swap_settings_while_hands_are_shaken)
     struct talk talk;
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "swapper", swap_many_times, &swappers[i]),
+        assert_int_equal(weir__thread_start("swapper", swap_many_times, &swappers[i], &threads[i]),
                          0);
     for (int i = 0; i < THREADS; i++) {
         while (!atomic_load(&swappers[i].is_over)) {
@@ -756,7 +756,7 @@ TEST(tls_context, what_a_session_begins_with_is_of_one_moment)
     weir__thread thread;
     unsigned torn = 0;
 
-    assert_int_equal(weir__thread_start(&thread, "replacer", replace_many_times, &swapper), 0);
+    assert_int_equal(weir__thread_start("replacer", replace_many_times, &swapper, &thread), 0);
     while (!atomic_load(&swapper.is_over)) {
         bool it_asks;
         weir__tls_settings *settings = weir__tls_context_begin(swapper.server, &it_asks);

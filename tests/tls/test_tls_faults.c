@@ -264,7 +264,7 @@ static void serve(struct site *site, SSL_CTX *ctx)
  */
 static bool await_descriptors(size_t count)
 {
-    int64_t until_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t until_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     if (descriptors_open() != count)
         descriptors_print();

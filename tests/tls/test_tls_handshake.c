@@ -345,7 +345,7 @@ static void prepare_offload(struct duet *duet, weir_tls_choose_fn *choose)
 /* Plays until both have written so much down. */
 static void await(struct duet *duet, const char *client, const char *server)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (weir__monotonic_now() < deadline_ns &&
            (strlen(duet->client.diary.text) < strlen(client) ||
@@ -442,7 +442,7 @@ static void wait_at_gate(void *arg, int status)
 /* A client has the right to go on as soon as it has said all of its own part. */
 TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct duet duet;
 
     assert_int_equal(sem_init(&gate, 0, 0), 0);
@@ -508,7 +508,7 @@ TEST(tls_shaking, elsewhere_is_through_while_its_channel_has_no_loop)
 /* Reading was stopped for the work, and goes on while somebody chooses: no further than it may. */
 TEST(tls_shaking, elsewhere_keeps_no_more_than_it_must_while_it_waits_for_a_choice)
 {
-    int64_t deadline_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct duet duet;
     unsigned count = 0;
 

@@ -53,7 +53,7 @@ static weir_channel *start_server(struct host *host, struct secure *secure)
 
 static void stop_server(weir_channel *server)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
 }
 
@@ -61,7 +61,7 @@ static void stop_server(weir_channel *server)
 
 static int connect_plainly(weir_channel *server)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_NS / 1000000000};
+    const struct timeval patience = {.tv_sec = TEST_TIMEOUT_NS / 1000000000};
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     weir_address address;
 

@@ -402,7 +402,7 @@ static void secure_patient_client(weir_ctx *ctx)
 {
     (void)weir_tls_add_with(weir_ctx_pipeline(ctx), secure_on_line.client,
                             WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                             .peer_close_timeout_ns = PATIENCE_NS,
+                                             .peer_close_timeout_ns = TEST_TIMEOUT_NS,
                                              .place = WEIR_PLACE(.first = true)));
 }
 
@@ -448,7 +448,7 @@ TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
 {
     open_secure_line(line, NULL);
     write_much(line);
-    assert_int_equal(weir_group_shutdown(line->near.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(line->near.group, 0, TEST_TIMEOUT_NS), 0);
     line_await(&line->server, "unregistered", 1);
     assert_int_equal(line->server.received, MUCH);
     assert_int_equal(diary_count(&line->server.diary, "tls-closed"), 1);
@@ -460,7 +460,7 @@ TEST_EACH_LINE(tls_socket, survives_the_shutdown_of_the_peers_loop)
 {
     open_secure_line(line, NULL);
     write_much(line);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
     line_await(&line->client, "unregistered", 1);
     secure_line_close(line);
 }

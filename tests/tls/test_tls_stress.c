@@ -354,7 +354,7 @@ static void end_in_the_middle(const struct backend *backend, unsigned who)
     blow(&storm, CONNECTIONS / 4);
     assert_true(call_counter_await(&storm.opened, 10));
     group = who == 0 ? storm.servers : who == 1 ? storm.clients : storm.offload;
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     storm_end(&storm);
 }
 

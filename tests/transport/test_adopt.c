@@ -81,14 +81,14 @@ static void begin(weir_executor *loop, weir_channel *channel)
 
     assert_int_equal(weir_promise_create(NULL, &registered), 0);
     weir_channel_register(channel, loop, registered);
-    assert_int_equal(weir_promise_sync(registered, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(registered, TEST_TIMEOUT_NS), 0);
     weir_promise_release(registered);
 }
 
 static void end(weir_channel *channel)
 {
     weir_channel_abort(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -121,7 +121,7 @@ static void greet(int peer)
     char answer[8] = "";
 
     assert_int_equal(send(peer, "hello", 5, MSG_NOSIGNAL), 5);
-    assert_int_equal(poll(&ready, 1, (int)(PATIENCE_NS / weir_ms(1))), 1);
+    assert_int_equal(poll(&ready, 1, (int)(TEST_TIMEOUT_NS / weir_ms(1))), 1);
     assert_int_equal(recv(peer, answer, sizeof(answer), 0), 5);
     assert_string_equal(answer, "hello");
 }
@@ -259,7 +259,7 @@ TEST_EACH_LOOP(adopt, hears_of_clients_for_whom_another_process_was_woken)
     int epoll = wait_in_line(listener, stop);
     weir_channel *channel = adopt_listener(host, listener, &accepted);
 
-    assert_int_equal(weir__thread_start(&thread, "woken", be_woken, &epoll), 0);
+    assert_int_equal(weir__thread_start("woken", be_woken, &epoll, &thread), 0);
     for (unsigned i = 0; i < 50; i++)
         visit(&address);
     assert_int_equal(accepted.calls, 50);

@@ -477,6 +477,6 @@ TEST(inproc, can_be_written_to_and_closed_though_its_executor_has_ended)
     assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
     weir_channel_abort(pair.server.channel, NULL);
     global_executor_stop();
-    assert_int_equal(weir_channel_await_closed(pair.server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(pair.server.channel, TEST_TIMEOUT_NS), 0);
     pair_close(&pair);
 }

@@ -52,7 +52,7 @@ static const weir_handler acceptor = {.name = "acceptor", .read = on_accepted};
 
 static void await(weir_promise *promise, int expected)
 {
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), expected);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), expected);
     weir_promise_release(promise);
 }
 
@@ -79,7 +79,7 @@ static void open_listener(const weir_channel_options *children)
 static void close_listener(void)
 {
     weir_channel_close(stage->listener, NULL);
-    assert_int_equal(weir_channel_await_closed(stage->listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(stage->listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(stage->listener);
 }
 
@@ -231,7 +231,7 @@ static void echo_stream(const weir_group_options *near, const weir_group_options
     open_listener(options);
     caller = make_caller(options, &sender, NULL);
     weir_channel_connect(caller, &here.address, NULL, NULL);
-    assert_int_equal(weir_channel_await_closed(caller, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(caller, TEST_TIMEOUT_NS), 0);
     assert_int_equal(stream.received, STREAM_BYTES);
     assert_false(stream.is_wrong);
     assert_true(stream.pending_max <= HIGH + MESSAGE_MAX + WEIR__OUTBOUND_COST);
@@ -391,7 +391,7 @@ static void call_often(void *arg)
         caller = make_caller(NULL, &visitor, &plan);
         (void)weir_promise_add_listener(done, hear_call, &calls->failures);
         weir_channel_connect(caller, &stage->address, NULL, done);
-        if (weir_channel_await_closed(caller, PATIENCE_NS) < 0)
+        if (weir_channel_await_closed(caller, TEST_TIMEOUT_NS) < 0)
             atomic_fetch_add(&calls->failures, 1);
         weir_promise_release(done);
         weir_channel_release(caller);
@@ -407,7 +407,7 @@ TEST(inproc_threads, who_calls_while_a_listener_comes_and_goes_is_accepted_or_re
 
     open_stage(&here, WEIR_GROUP_OPTIONS(PLAIN, .threads = 1),
                WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    assert_int_equal(weir__thread_start(&thread, "caller", call_often, &calls), 0);
+    assert_int_equal(weir__thread_start("caller", call_often, &calls, &thread), 0);
     while (!atomic_load(&calls.are_over)) {
         open_listener(NULL);
         close_listener();
@@ -495,7 +495,7 @@ static void move_while_it_runs(bool reader_moves)
     while (atomic_load(&numbers.all.calls) == 0);
     assert_false(numbers.is_wrong);
     weir_channel_close(caller, NULL);
-    assert_int_equal(weir_channel_await_closed(caller, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(caller, TEST_TIMEOUT_NS), 0);
     weir_channel_release(caller);
     close_listener();
     close_stage();
@@ -522,7 +522,7 @@ static void bind_often(void *arg)
         must(weir_inproc_create_server(NULL, NULL, &channel));
         weir_group_register(stage->near, channel, NULL);
         weir_channel_bind(channel, &stage->address, done);
-        result = weir_promise_sync(done, PATIENCE_NS);
+        result = weir_promise_sync(done, TEST_TIMEOUT_NS);
         if (result == 0 && atomic_fetch_add(&held[0], 1) != 0)
             atomic_fetch_add(&held[1], 1); /* somebody else has it too */
         if (result == 0)
@@ -530,7 +530,7 @@ static void bind_often(void *arg)
         else if (result != -EADDRINUSE)
             atomic_fetch_add(&held[1], 1);
         weir_channel_close(channel, NULL);
-        (void)weir_channel_await_closed(channel, PATIENCE_NS);
+        (void)weir_channel_await_closed(channel, TEST_TIMEOUT_NS);
         weir_promise_release(done);
         weir_channel_release(channel);
     }
@@ -545,7 +545,7 @@ TEST(inproc_threads, a_name_has_one_holder_at_a_time)
     open_stage(&here, WEIR_GROUP_OPTIONS(PLAIN, .threads = 2),
                WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "binder", bind_often, held), 0);
+        assert_int_equal(weir__thread_start("binder", bind_often, held, &threads[i]), 0);
     for (int i = 0; i < 3; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(held[1], 0);
@@ -569,8 +569,8 @@ static void end_with_channels(const weir_group_options *options)
     close_stage();
     weir_channel_abort(caller, NULL);
     weir_channel_abort(here.listener, NULL);
-    assert_int_equal(weir_channel_await_closed(caller, PATIENCE_NS), 0);
-    assert_int_equal(weir_channel_await_closed(here.listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(caller, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(here.listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(caller);
     weir_channel_release(here.listener);
 }

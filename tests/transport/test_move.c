@@ -18,7 +18,7 @@
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 #define ROUNDS 100
 
@@ -39,7 +39,7 @@ static int result_of(operation *operate, weir_channel *channel, weir_executor *l
 
     assert_int_equal(weir_promise_create(NULL, &done), 0);
     operate(channel, loop, done);
-    err = weir_promise_sync(done, PATIENCE_NS);
+    err = weir_promise_sync(done, TEST_TIMEOUT_NS);
     weir_promise_release(done);
     return err;
 }
@@ -55,11 +55,11 @@ static void give_while_used(weir_channel *channel, weir_executor *ended)
     weir__thread user;
 
     is_over = false;
-    assert_int_equal(weir__thread_start(&user, "user", use, channel), 0);
+    assert_int_equal(weir__thread_start("user", use, channel, &user), 0);
     assert_int_equal(result_of(weir_channel_register, channel, ended), WEIR_EREJECTED);
     is_over = true;
     weir__thread_join(&user);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -68,7 +68,7 @@ static void open_two(struct host *live, struct host *ended)
     host_open(live, BACKEND_EPOLL);
     host_open(ended, BACKEND_EPOLL);
     assert_int_equal(weir_executor_shutdown(ended->loop, 0, 0), 0);
-    assert_int_equal(weir_group_await_termination(ended->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(ended->group, TEST_TIMEOUT_NS), 0);
 }
 
 TEST(move, to_a_loop_that_has_ended_ends_the_channel_whoever_uses_it)
@@ -99,7 +99,7 @@ static int result_of_group(weir_group *group, weir_channel *channel)
 
     assert_int_equal(weir_promise_create(NULL, &done), 0);
     weir_group_register(group, channel, done);
-    err = weir_promise_sync(done, PATIENCE_NS);
+    err = weir_promise_sync(done, TEST_TIMEOUT_NS);
     weir_promise_release(done);
     return err;
 }
@@ -110,7 +110,7 @@ static void assert_echo(int descriptor)
     char byte = 0;
 
     assert_int_equal(write(descriptor, "x", 1), 1);
-    assert_int_equal(poll(&answer, 1, (int)(PATIENCE_NS / weir_ms(1))), 1);
+    assert_int_equal(poll(&answer, 1, (int)(TEST_TIMEOUT_NS / weir_ms(1))), 1);
     assert_int_equal(read(descriptor, &byte, 1), 1);
     assert_int_equal(byte, 'x');
 }
@@ -133,7 +133,7 @@ TEST_EACH_HOST(move, from_a_group_that_has_ended_to_another)
     assert_int_equal(result_of_group(other.group, channel), 0);
     assert_echo(pair[1]);
     (void)close(pair[1]);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     host_close(&other);
 }

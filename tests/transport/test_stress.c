@@ -447,7 +447,7 @@ static void take_away(unsigned hook, uint32_t n)
         weir_channel_close(channel, NULL);
     hang_up(hook, NULL);
     weir_channel_abort(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }
 
@@ -461,7 +461,7 @@ static weir_promise *new_promise(void)
 
 static void await(weir_promise *promise)
 {
-    assert_int_equal(weir_promise_sync(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     weir_promise_release(promise);
 }
 
@@ -517,7 +517,7 @@ static bool await_idle(void)
 static void close_storm(void)
 {
     weir_channel_close(storm.listener, NULL);
-    assert_int_equal(weir_channel_await_closed(storm.listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(storm.listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(storm.listener);
     assert_true(await_idle());
     end_group(storm.loops);
@@ -540,7 +540,7 @@ static void blow(void)
     unsigned pair;
 
     for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "storm", rage, (void *)i), 0);
+        assert_int_equal(weir__thread_start("storm", rage, (void *)i, &threads[i]), 0);
     for (uint32_t n = 0; n < CONNECTIONS; n++) {
         pair = n % PAIRS;
         take_away(2 * pair, n);

@@ -54,7 +54,7 @@ static int try_to_bind(struct line *line, const weir_channel_options *options,
     assert_int_equal(weir_tcp_create_server(options, child_options, &listener), 0);
     result = bind_result(line, listener, text);
     weir_channel_abort(listener, NULL);
-    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(listener);
     return result;
 }
@@ -73,7 +73,7 @@ TEST_EACH_LINE(tcp, knows_where_it_listens)
     assert_int_equal(weir_channel_local_address(listener, &address), 0);
     assert_int_not_equal(weir_address_port(&address), 0);
     weir_channel_close(listener, NULL);
-    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(listener);
 }
 
@@ -95,7 +95,7 @@ TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
         assert_int_equal(line_result(connected), 0);
     }
     weir_channel_abort(listener, NULL);
-    assert_int_equal(weir_channel_await_closed(listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(listener);
     assert_true(err == 0 || err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT);
 }
@@ -241,7 +241,7 @@ TEST_EACH_LINE(tcp, refuses_those_who_come_after_its_end)
 
     line_prepare(line, NULL);
     weir_channel_close(line->listener, NULL);
-    assert_int_equal(weir_channel_await_closed(line->listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->listener, TEST_TIMEOUT_NS), 0);
     refused = line_promise(&line->client);
     weir_channel_connect(line->client.channel, &line->address, NULL, refused);
     assert_int_equal(line_result(refused), -ECONNREFUSED);

@@ -11,7 +11,7 @@
 
 #include "support/channel/test_channel.h"
 #include "support/executor/log_capture.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 #include "support/transport/connection.h"
 
 #define TIMEOUT_NS weir_ms(80)
@@ -44,7 +44,7 @@ static void assert_gave_up(weir_promise *promise)
 {
     char expected[64];
 
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(promise), -ETIMEDOUT);
     (void)snprintf(expected, sizeof(expected), "bytes for %d ms after the close",
                    (int)(TIMEOUT_NS / weir_ms(1)));
@@ -147,7 +147,7 @@ TEST_EACH_LINE(tcp_close, resets_when_the_shutdown_of_the_group_loses_data)
     log_capture_start();
     last = write_much(&line->client);
     assert_int_equal(weir_group_shutdown(line->near.group, 0, weir_ms(1)), 0);
-    assert_int_equal(weir_promise_await(last, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(last, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(last), WEIR_ECLOSED);
     assert_non_null(strstr(weir_promise_detail(last), "the shutdown of the group does not wait"));
     weir_promise_release(last);

@@ -102,7 +102,7 @@ TEST_EACH_LINE(tcp, gives_up_in_time)
     start_client(line, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(50)));
     assert_int_equal(line_result(connect_to(line, &silence.address, NULL)), -ETIMEDOUT);
     passed = weir__monotonic_now() - start;
-    assert_true(passed >= weir_ms(50) && passed < PATIENCE_NS / 2);
+    assert_true(passed >= weir_ms(50) && passed < TEST_TIMEOUT_NS / 2);
     assert_heard(&line->client, "unregistered");
     silence_break(&silence);
 }
@@ -121,8 +121,8 @@ TEST_EACH_LINE(tcp, is_closed_if_connecting_is_cancelled)
     start = weir__monotonic_now();
     assert_int_equal(weir_promise_cancel(promise), 0);
     assert_int_equal(line_result(promise), WEIR_ECANCELED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
-    assert_true(weir__monotonic_now() - start < PATIENCE_NS / 2);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    assert_true(weir__monotonic_now() - start < TEST_TIMEOUT_NS / 2);
     assert_heard(&line->client, "unregistered");
     silence_break(&silence);
 }

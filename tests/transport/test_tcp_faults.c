@@ -220,7 +220,7 @@ static bool talk(int client, size_t *sent, size_t *received)
  * as nobody does. */
 static bool await_client(struct pollfd *ready)
 {
-    int slices = (int)(PATIENCE_NS / weir_ms(SLICE_MS));
+    int slices = (int)(TEST_TIMEOUT_NS / weir_ms(SLICE_MS));
 
     while (poll(ready, 1, SLICE_MS) == 0) {
         weir__free(weir__alloc(1));

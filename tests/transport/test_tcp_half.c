@@ -146,7 +146,7 @@ TEST_EACH_LINE(tcp, keeps_its_input_after_an_error_of_its_output)
     do { /* the first of them make the peer's system answer with a reset */
         promise = line_promise(&line->client);
         weir_channel_write_and_flush(line->client.channel, text_msg("x"), promise);
-        assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     } while (line_result(promise) == 0);
     assert_true(weir_channel_is_open(line->client.channel));
     assert_true(weir_channel_is_active(line->client.channel));

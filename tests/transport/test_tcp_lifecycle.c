@@ -104,7 +104,7 @@ TEST_EACH_LINE(tcp, is_closed_if_its_loop_has_ended)
     assert_int_equal(weir_promise_create(line->far.loop, &promise), 0);
     weir_group_register(line->near.group, line->client.channel, promise);
     assert_int_equal(line_result(promise), WEIR_EREJECTED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
 }
 
 TEST(tcp, does_not_live_on_a_plain_executor)
@@ -117,7 +117,7 @@ TEST(tcp, does_not_live_on_a_plain_executor)
     assert_int_equal(weir_promise_create(weir_group_at(group, 0), &promise), 0);
     weir_group_register(group, channel, promise);
     assert_int_equal(line_result(promise), -EINVAL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     end_group(group);
 }
@@ -193,7 +193,7 @@ TEST_EACH_LINE(tcp, sends_its_last_words_in_one_packet_with_its_end)
     weir_channel_write(line->client.channel, text_msg("bye"), NULL);
     weir_channel_close(line->client.channel, NULL);
     assert_heard(&line->server, "read(bye) inactive unregistered");
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
     weir__sys.send = send_as_ever;
     assert_int_equal(sent_with_more, strlen("bye"));
 }
@@ -315,9 +315,9 @@ TEST_EACH_LINE(tcp, ends_a_loop_with_an_open_listener_soon)
     int64_t start = weir__monotonic_now();
 
     line_open(line, NULL);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(line->far.group, PATIENCE_NS), 0);
-    assert_true(weir__monotonic_now() - start < PATIENCE_NS / 2);
+    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(line->far.group, TEST_TIMEOUT_NS), 0);
+    assert_true(weir__monotonic_now() - start < TEST_TIMEOUT_NS / 2);
     assert_false(weir_channel_is_open(line->listener));
     assert_heard(&line->server, "inactive unregistered");
     assert_heard(&line->client, "inactive unregistered");
@@ -352,9 +352,9 @@ TEST_EACH_PAIR(tcp, lets_handlers_say_goodbye)
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(line->server.channel), &polite, NULL), 0);
     host_turn(&line->far, 1);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
     assert_heard(&line->client, "read(goodbye) inactive unregistered");
-    assert_int_equal(weir_group_await_termination(line->far.group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(line->far.group, TEST_TIMEOUT_NS), 0);
 }
 
 /* DESIGN 7: what was written before is sent, however much it is. */
@@ -386,7 +386,7 @@ TEST_EACH_LINE(tcp, is_aborted_when_its_loop_cannot_wait)
         weir_pipeline_add_last(weir_channel_pipeline(line->server.channel), &dawdler, NULL), 0);
     host_turn(&line->far, 1);
     assert_int_equal(weir_group_shutdown(line->far.group, 0, weir_ms(20)), 0);
-    assert_int_equal(weir_group_await_termination(line->far.group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_await_termination(line->far.group, TEST_TIMEOUT_NS), 0);
     assert_heard(&line->server, "inactive unregistered");
     assert_heard(&line->client, "inactive unregistered");
 }
@@ -427,6 +427,6 @@ TEST_EACH_LINE(tcp, sends_what_was_written_also_if_it_is_closed_on_its_way_out_o
     weir_channel_set_auto_read(line->server.channel, true);
     assert_int_equal(line_result(sent), 0);
     line_await_received(&line->server, SIZE);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
 }

@@ -40,8 +40,8 @@ static void send_msg(struct line_end *end, weir_msg *msg)
 static void close_both(struct line *line)
 {
     weir_channel_close(line->client.channel, NULL);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
 }
 
 TEST_EACH_PAIR(tcp_stats, are_exact_for_a_connection_and_its_traffic)
@@ -115,12 +115,12 @@ TEST_EACH_LINE(tcp_stats, count_a_refusal)
 
     line_prepare(line, NULL);
     weir_channel_close(line->listener, NULL);
-    assert_int_equal(weir_channel_await_closed(line->listener, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->listener, TEST_TIMEOUT_NS), 0);
     stats = stats_from_now("tcp");
     refused = line_promise(&line->client);
     weir_channel_connect(line->client.channel, &line->address, NULL, refused);
     assert_int_equal(line_result(refused), -ECONNREFUSED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .open = (uint64_t)-1, .closed = 1, .connects_failed = 1,
                  ERRORS(.refused = 1));
 }
@@ -136,7 +136,7 @@ TEST_EACH_LINE(tcp_stats, count_a_reset)
     assert_true(call_counter_await(&line->accepted, 1));
     line_await(&line->server, "active", 1);
     socket_reset(client);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .created = 1, .closed = 1, .accepted = 1, ERRORS(.reset = 1));
 }
 
@@ -156,7 +156,7 @@ TEST_EACH_LINE(tcp_stats, count_a_broken_pipe)
     assert_int_equal(close(client), 0);
     while (weir_channel_is_open(line->server.channel))
         line_say(&line->server, "anybody there?");
-    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
     since = stats_since(&stats);
     assert_int_equal(since.errors.pipe, 1);
     assert_true(since.writes_failed >= 1);
@@ -171,7 +171,7 @@ TEST_EACH_LINE(tcp_stats, count_a_loop_that_has_gone)
     stats = stats_from_now("tcp");
     host_end(&line->near);
     weir_channel_register(late, line->near.loop, NULL);
-    assert_int_equal(weir_channel_await_closed(late, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(late, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .open = (uint64_t)-1, .closed = 1, ERRORS(.rejected = 1));
     weir_channel_release(late);
 }
@@ -189,7 +189,7 @@ TEST_EACH_LINE(tcp_stats, count_an_address_that_is_taken)
     weir_channel_register(second, line->far.loop, NULL);
     weir_channel_bind(second, &line->address, bound);
     assert_int_equal(line_result(bound), -EADDRINUSE);
-    assert_int_equal(weir_channel_await_closed(second, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(second, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .listeners = (uint64_t)-1, ERRORS(.address = 1));
     weir_channel_release(second);
 }
@@ -316,7 +316,7 @@ TEST_EACH_LINE(tcp_stats, never_go_back_under_a_reader_while_loops_come_and_go)
 
     atomic_store(&is_over, false);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(weir__thread_start(&readers[i], "reader", read_on_and_on, NULL), 0);
+        assert_int_equal(weir__thread_start("reader", read_on_and_on, NULL, &readers[i]), 0);
     for (unsigned i = 0; i < ROUNDS; i++) {
         come_and_go(line);
         if (i % 10 != 9)

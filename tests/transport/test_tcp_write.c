@@ -216,7 +216,7 @@ TEST_EACH_LINE(tcp, closes_when_a_file_ends_before_its_range)
     promise = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, range_msg(file, 500, 1000), promise);
     assert_int_equal(line_result(promise), WEIR_ETRUNCATED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(close(file), 0);
     free(image.bytes);
 }
@@ -237,7 +237,7 @@ TEST_EACH_LINE(tcp, refuses_what_has_no_bytes)
     line_open(line, NULL);
     promise = line_promise(&line->client);
     weir_channel_write_and_flush(line->client.channel, msg, promise);
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     assert_non_null(strstr(weir_promise_detail(promise), "cannot send a message of type odd"));
     assert_int_equal(line_result(promise), -EPROTOTYPE);
     line_say(&line->client, "x");
@@ -318,7 +318,7 @@ TEST_EACH_LINE(tcp, lets_others_have_their_turn_however_much_it_can_send)
     line->client.on_active = flood_on;
     line->client.on_writability = flood_on;
     line_call(line);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
     line_close(line);
     weir__sys.sendmsg = as_ever;
     assert_true(flood.calls >= FLOOD_CALLS);
@@ -407,7 +407,7 @@ static void flood_for_ever(weir_ctx *ctx)
 
 static void await_calls(unsigned count)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (flood.calls < count) {
         assert_true(weir__monotonic_now() < give_up_ns);

@@ -307,6 +307,6 @@ TEST_EACH_HOST(udp, that_cannot_be_bound_is_closed)
 
     mailbox_make(&box, host, NULL);
     assert_int_equal(mailbox_bind(&box, "192.0.2.1:9"), -EADDRNOTAVAIL);
-    assert_int_equal(weir_channel_await_closed(box.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(box.channel, TEST_TIMEOUT_NS), 0);
     mailbox_close(&box);
 }

@@ -36,7 +36,7 @@
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_datagram_set_segment_size(weir_datagram_of(msg), SEGMENT);
-    weir_datagram_return_to_sender(weir_datagram_of(msg));
+    weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 

@@ -299,7 +299,7 @@ TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
 
 static void answer(weir_ctx *ctx, weir_datagram *datagram)
 {
-    weir_datagram_return_to_sender(datagram);
+    weir_datagram_make_reply(datagram);
     weir_write_and_flush(ctx, weir_datagram_msg(datagram), NULL);
 }
 

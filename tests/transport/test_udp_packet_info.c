@@ -19,7 +19,7 @@ static void answer(weir_ctx *ctx, weir_datagram *datagram)
 
     weir_address_set_port(&recipient, 7);
     mailbox_note(mailbox_of(ctx), weir_address_format(&recipient, text, sizeof(text)));
-    weir_datagram_return_to_sender(datagram);
+    weir_datagram_make_reply(datagram);
     weir_write_and_flush(ctx, weir_datagram_msg(datagram), NULL);
 }
 

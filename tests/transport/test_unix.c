@@ -277,7 +277,7 @@ TEST_EACH_LINE(unix, knows_its_peer_when_that_has_gone)
     assert_int_equal(weir_unix_read_peer(line->server.channel, &peer), 0);
     assert_int_equal(peer.pid, getpid());
     weir_channel_abort(line->server.channel, NULL);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_unix_read_peer(line->server.channel, &peer), WEIR_ECLOSED);
 }
 

@@ -306,7 +306,7 @@ TEST_EACH_LINE(descriptors, are_closed_with_whom_they_wait_for)
     weir_channel_write(line->client.channel, passing_file("x", "1"), NULL);
     weir_channel_abort(line->client.channel, NULL);
     weir_channel_write(line->client.channel, passing_file("x", "1"), NULL);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
 }
 
 TEST_EACH_LINE(descriptors, are_refused_by_other_channels)

@@ -105,7 +105,7 @@ static int bind_to(struct host *host, weir_channel *channel, const struct place 
     assert_int_equal(weir_promise_create(host->loop, &bound), 0);
     weir_group_register(host->group, channel, NULL);
     weir_channel_bind(channel, &place->address, bound);
-    assert_int_equal(weir_promise_await(bound, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(bound, TEST_TIMEOUT_NS), 0);
     err = weir_promise_result(bound);
     weir_promise_release(bound);
     return err;
@@ -114,7 +114,7 @@ static int bind_to(struct host *host, weir_channel *channel, const struct place 
 static void end(weir_channel *channel)
 {
     weir_channel_abort(channel, NULL);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }
 

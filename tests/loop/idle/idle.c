@@ -15,7 +15,7 @@
 #include "executor/executor.h"
 #include "loop/loop.h"
 #include "support/loop/backend.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 struct kind {
     weir_group *group; /* NULL = it cannot be had here */
@@ -121,7 +121,7 @@ static bool start_loops(struct kind *kind, const struct backend *backend)
 int main(int argc, char **argv)
 {
     int64_t seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct kind kinds[BACKEND_COUNT + 1] = {0};
 
     for (int i = 0; i < BACKEND_COUNT; i++)

@@ -81,7 +81,7 @@ static void close_rig(struct rig *rig)
 static void assert_reply(weir_promise *reply, const char *expected)
 {
     char text[256];
-    int err = weir_promise_sync(reply, PATIENCE_NS);
+    int err = weir_promise_sync(reply, TEST_TIMEOUT_NS);
 
     if (err < 0)
         (void)snprintf(text, sizeof(text), "%s: %s", weir_error_name(err),
@@ -121,7 +121,7 @@ static void talk_on(enum weir_io io)
     assert_answer("+OK", rig.channel, "FLUSHALL");
     weir_promise *hello = NULL;
     assert_int_equal(weir_redis_call(rig.channel, &hello, "HELLO", "3", NULL), 0);
-    assert_int_equal(weir_promise_sync(hello, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(hello, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_integer(weir_resp_find(weir_promise_value(hello), "proto")), 3);
     weir_promise_release(hello);
     talk(rig.channel);
@@ -184,7 +184,7 @@ TEST(redis_server, many_commands_are_answered_in_order)
     for (int i = 0; i < MANY; i++)
         assert_int_equal(weir_redis_call(rig.channel, &replies[i], "INCR", "n", NULL), 0);
     for (int i = 0; i < MANY; i++) {
-        assert_int_equal(weir_promise_sync(replies[i], PATIENCE_NS), 0);
+        assert_int_equal(weir_promise_sync(replies[i], TEST_TIMEOUT_NS), 0);
         assert_int_equal(weir_resp_integer(weir_promise_value(replies[i])), i + 1);
         weir_promise_release(replies[i]);
     }
@@ -209,7 +209,7 @@ static void *call_many(void *arg)
         if (weir_redis_call(caller->channel, &replies[i], "INCR", "n", NULL) < 0)
             abort();
     for (int i = 0; i < MANY / 10; i++) {
-        if (weir_promise_sync(replies[i], PATIENCE_NS) < 0)
+        if (weir_promise_sync(replies[i], TEST_TIMEOUT_NS) < 0)
             abort();
         number = weir_resp_integer(weir_promise_value(replies[i]));
         caller->is_in_order = caller->is_in_order && number > before;
@@ -253,7 +253,7 @@ TEST(redis_server, megabytes_go_there_and_back)
     assert_int_equal(weir_redis_command(rig.channel, set, 3, &reply), 0);
     assert_reply(reply, "+OK");
     assert_int_equal(weir_redis_call(rig.channel, &reply, "GET", "big", NULL), 0);
-    assert_int_equal(weir_promise_sync(reply, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(reply, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_text(weir_promise_value(reply)).length, length);
     assert_memory_equal(weir_resp_text(weir_promise_value(reply)).data, bytes, length);
     weir_promise_release(reply);
@@ -273,7 +273,7 @@ static void subscribe_in(const char *version, const char *message, const char *p
     open_rig(&rig, WEIR_IO_AUTO, &ear);
     publisher = connect_to(&rig);
     assert_int_equal(weir_redis_call(rig.channel, &hello, "HELLO", version, NULL), 0);
-    assert_int_equal(weir_promise_sync(hello, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(hello, TEST_TIMEOUT_NS), 0);
     weir_promise_release(hello);
     assert_answer(version[0] == '2' ? "*($subscribe $b :2)" : ">($subscribe $b :2)", rig.channel,
                   "SUBSCRIBE", "a", "b");
@@ -290,7 +290,7 @@ static void subscribe_in(const char *version, const char *message, const char *p
                   rig.channel, "PUNSUBSCRIBE");
     weir_promise *end = NULL; /* of both, in any order */
     assert_int_equal(weir_redis_call(rig.channel, &end, "UNSUBSCRIBE", NULL), 0);
-    assert_int_equal(weir_promise_sync(end, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(end, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_integer(weir_resp_at(weir_promise_value(end), 2)), 0);
     weir_promise_release(end);
     assert_answer("+OK", rig.channel, "SET", "key", "value");
@@ -322,11 +322,11 @@ TEST(redis_server, that_is_killed_fails_all_that_was_pending)
         assert_int_equal(weir_redis_call(rig.channel, &replies[i], "SET", "key", "value", NULL), 0);
     redis_server_kill(&rig.server);
     for (int i = 0; i < 100; i++) {
-        assert_true(weir_promise_sync(replies[i], PATIENCE_NS) < 0);
+        assert_true(weir_promise_sync(replies[i], TEST_TIMEOUT_NS) < 0);
         weir_promise_release(replies[i]);
     }
     assert_int_equal(weir_redis_call(rig.channel, &replies[0], "PING", NULL), 0);
-    assert_int_equal(weir_promise_sync(replies[0], PATIENCE_NS), WEIR_ECLOSED);
+    assert_int_equal(weir_promise_sync(replies[0], TEST_TIMEOUT_NS), WEIR_ECLOSED);
     weir_promise_release(replies[0]);
     weir_channel_release(rig.channel);
     end_group(rig.group);
@@ -339,7 +339,7 @@ TEST(redis_server, gets_to_answer_before_its_client_is_drained)
 
     open_rig(&rig, WEIR_IO_AUTO, NULL);
     assert_int_equal(weir_redis_call(rig.channel, &reply, "DEBUG", "SLEEP", "0.2", NULL), 0);
-    assert_int_equal(weir_group_shutdown(rig.group, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(rig.group, 0, TEST_TIMEOUT_NS), 0);
     assert_reply(reply, "+OK");
     close_rig(&rig);
 }

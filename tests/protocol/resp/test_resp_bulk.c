@@ -289,6 +289,6 @@ TEST_EACH_LINE(resp_bulk, of_a_truncated_file_range_ends_the_connection)
     line->server.on_read = line_discard;
     weir_channel_set_auto_read(line->server.channel, true);
     assert_int_equal(line_result(done), WEIR_ETRUNCATED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(close(file), 0);
 }

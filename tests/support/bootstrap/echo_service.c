@@ -106,6 +106,6 @@ weir_channel *service_start(struct service *service, const weir_server_options *
 
 void service_stop(weir_channel *server)
 {
-    assert_int_equal(weir_server_stop(server, 0, PATIENCE_NS), 0);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(server);
 }

@@ -40,7 +40,7 @@ void pond_open(struct pond *pond, struct host *host, const weir_client_pool_opti
 void pond_close_pool(weir_client_pool *pool)
 {
     weir_client_pool_close(pool);
-    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
     weir_client_pool_release(pool);
 }
 
@@ -62,7 +62,7 @@ weir_channel *pond_take(weir_promise *acquiring)
 {
     weir_channel *channel;
 
-    assert_int_equal(weir_promise_sync(acquiring, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(acquiring, TEST_TIMEOUT_NS), 0);
     channel = weir_channel_retain(weir_promise_value(acquiring));
     weir_promise_release(acquiring);
     return channel;
@@ -75,7 +75,7 @@ weir_channel *pond_acquire(weir_client_pool *pool)
 
 int pond_result(weir_promise *acquiring)
 {
-    int err = weir_promise_sync(acquiring, PATIENCE_NS);
+    int err = weir_promise_sync(acquiring, TEST_TIMEOUT_NS);
 
     weir_promise_release(acquiring);
     return err;
@@ -87,7 +87,7 @@ int pond_give(weir_client_pool *pool, weir_channel *channel)
     int err;
 
     weir_client_pool_return(pool, channel, done);
-    err = weir_promise_sync(done, PATIENCE_NS);
+    err = weir_promise_sync(done, TEST_TIMEOUT_NS);
     weir_promise_release(done);
     weir_channel_release(channel);
     return err;

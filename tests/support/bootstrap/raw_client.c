@@ -18,7 +18,7 @@
 
 static int make_socket(int family)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_NS / weir_seconds(1)};
+    const struct timeval patience = {.tv_sec = TEST_TIMEOUT_NS / weir_seconds(1)};
     int visitor = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(visitor >= 0);

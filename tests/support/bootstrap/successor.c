@@ -37,7 +37,7 @@ char *const *successor_argv(enum backend_id id)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     if (weir_datagram_of(msg) != NULL)
-        weir_datagram_return_to_sender(weir_datagram_of(msg));
+        weir_datagram_make_reply(weir_datagram_of(msg));
     weir_write(ctx, msg, NULL);
 }
 

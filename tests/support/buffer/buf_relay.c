@@ -267,7 +267,7 @@ static void watch(void *arg)
 
 static void start(weir__thread *thread, const char *name, void (*fn)(void *arg), void *arg)
 {
-    if (weir__thread_start(thread, name, fn, arg) < 0)
+    if (weir__thread_start(name, fn, arg, thread) < 0)
         abort();
 }
 

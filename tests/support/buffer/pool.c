@@ -25,7 +25,7 @@ struct blocks count_blocks(void)
 size_t take_blocks(weir_buf **blocks, size_t count, size_t payload)
 {
     for (size_t i = 0; i < count; i++) {
-        blocks[i] = weir__pool_take(payload);
+        blocks[i] = weir__pool_alloc(payload);
         if (blocks[i] == NULL)
             return i;
     }
@@ -35,14 +35,14 @@ size_t take_blocks(weir_buf **blocks, size_t count, size_t payload)
 void give_blocks(weir_buf **blocks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        weir__pool_give(blocks[i]);
+        weir__pool_free(blocks[i]);
 }
 
 void run_on_thread(void (*fn)(void *arg), void *arg)
 {
     weir__thread thread;
 
-    if (weir__thread_start(&thread, "test", fn, arg) < 0)
+    if (weir__thread_start("test", fn, arg, &thread) < 0)
         abort();
     weir__thread_join(&thread);
 }

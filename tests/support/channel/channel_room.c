@@ -29,7 +29,7 @@ weir_channel *room_admit(struct room *room, weir_executor *executor,
     assert_int_equal(wire_create(&room->diary, &options, channel, NULL, &member), 0);
     assert_int_equal(weir_promise_create(NULL, &registered), 0);
     weir_channel_register(member, executor, registered);
-    assert_int_equal(weir_promise_sync(registered, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_sync(registered, TEST_TIMEOUT_NS), 0);
     weir_promise_release(registered);
     assert_int_equal(weir_channel_group_add(room->group, member), 0);
     room->members[room->count++] = member;
@@ -42,7 +42,7 @@ static void end_member(weir_channel *member, struct stepper *stepper)
     if (stepper != NULL)
         (void)stepper_run(stepper);
     else
-        assert_int_equal(weir_channel_await_closed(member, PATIENCE_NS), 0);
+        assert_int_equal(weir_channel_await_closed(member, TEST_TIMEOUT_NS), 0);
     weir_channel_release(member);
 }
 

@@ -8,7 +8,7 @@
 
 #include "os/clock.h"
 #include "os/futex.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 void call_counter_task(void *arg, int status)
 {
@@ -33,7 +33,7 @@ void call_counter_add(struct call_counter *counter)
 
 bool call_counter_await(struct call_counter *counter, uint32_t calls)
 {
-    return call_counter_await_for(counter, calls, PATIENCE_NS);
+    return call_counter_await_for(counter, calls, TEST_TIMEOUT_NS);
 }
 
 bool call_counter_await_for(struct call_counter *counter, uint32_t calls, int64_t time_ns)

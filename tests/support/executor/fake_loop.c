@@ -33,8 +33,8 @@ weir_executor *fake_loop_open(void)
 
 void fake_loop_close(weir_executor *loop)
 {
-    assert_int_equal(weir_executor_shutdown(loop, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_executor_await_termination(loop, PATIENCE_NS), 0);
+    assert_int_equal(weir_executor_shutdown(loop, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_executor_await_termination(loop, TEST_TIMEOUT_NS), 0);
     weir__executor_join(loop);
     weir_executor_release(loop);
 }

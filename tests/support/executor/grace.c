@@ -2,13 +2,13 @@
 #include "support/executor/grace.h"
 
 #include "executor/shutdown_grace.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 static int64_t as_ever_ns;
 
 __attribute__((constructor)) static void be_patient(void)
 {
-    as_ever_ns = atomic_exchange(&weir__shutdown_grace_ns, PATIENCE_NS);
+    as_ever_ns = atomic_exchange(&weir__shutdown_grace_ns, TEST_TIMEOUT_NS);
 }
 
 void grace_use_default(void)
@@ -18,5 +18,5 @@ void grace_use_default(void)
 
 void grace_use_long(void)
 {
-    atomic_store(&weir__shutdown_grace_ns, PATIENCE_NS);
+    atomic_store(&weir__shutdown_grace_ns, TEST_TIMEOUT_NS);
 }

@@ -15,7 +15,7 @@ weir_group *make_group(const weir_group_options *options)
 
 void end_group(weir_group *group)
 {
-    assert_int_equal(weir_group_shutdown(group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     weir_group_release(group);
 }

@@ -7,7 +7,7 @@
 
 #include <weir/group.h>
 
-#include "support/patience.h"
+#include "support/timeout.h"
 
 #define PLAIN .io = WEIR_IO_NONE
 

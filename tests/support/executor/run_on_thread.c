@@ -36,6 +36,6 @@ void run_on_other_thread(weir_thread_fn *fn, void *arg)
 {
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start(&thread, "errand", fn, arg), 0);
+    assert_int_equal(weir__thread_start("errand", fn, arg, &thread), 0);
     weir__thread_join(&thread);
 }

@@ -39,8 +39,8 @@ struct single_executor single_executor_open_at(int64_t now_ns)
 
 void single_executor_end(struct single_executor *single)
 {
-    assert_int_equal(weir_group_shutdown(single->group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(single->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(single->group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(single->group, TEST_TIMEOUT_NS), 0);
 }
 
 void single_executor_close(struct single_executor *single)
@@ -60,7 +60,7 @@ void single_executor_run_one(struct single_executor *single)
 
 bool single_executor_await_sleep(const struct single_executor *single, int64_t deadline_ns)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (atomic_load(&single->executor->next_wakeup) != deadline_ns) {
         if (weir__monotonic_now() >= end_ns)
@@ -73,7 +73,7 @@ bool single_executor_await_sleep(const struct single_executor *single, int64_t d
 bool single_executor_await_state(const struct single_executor *single,
                                  enum weir_executor_state state)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (weir_executor_state(single->executor) != state) {
         if (weir__monotonic_now() >= end_ns)

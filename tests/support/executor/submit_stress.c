@@ -18,7 +18,7 @@
 #include "support/executor/plain_group.h"
 
 #define SUBMITTERS 4
-#define PATIENCE_NS weir_seconds(100)
+#define TEST_TIMEOUT_NS weir_seconds(100)
 
 enum {
     RUN = 1,
@@ -148,7 +148,7 @@ static uint64_t draw(uint64_t limit)
 
 static int shut_down_at(uint32_t count)
 {
-    const int64_t timeouts_ns[] = {0, weir_ms(2), PATIENCE_NS};
+    const int64_t timeouts_ns[] = {0, weir_ms(2), TEST_TIMEOUT_NS};
     int64_t timeout_ns = timeouts_ns[draw(3)];
     int64_t quiet_ns = timeout_ns > 0 && draw(2) == 0 ? weir_ms(1) : 0;
     bool suspends = draw(2) == 0;
@@ -187,8 +187,8 @@ static const char *begin(const struct submit_stress *stress)
 /* A thread may be late for a deadline, with so much to cancel; but it comes. */
 static const char *await_end(void)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
-    int err = weir_executor_await_termination(sky.executor, PATIENCE_NS);
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
+    int err = weir_executor_await_termination(sky.executor, TEST_TIMEOUT_NS);
 
     if (err < 0 && err != -ETIMEDOUT)
         return "it has not ended well";
@@ -215,7 +215,7 @@ static const char *rage(const struct submit_stress *stress)
             .next = i * each,
             .last_called = i * each,
         };
-        if (weir__thread_start(&submitter->thread, "submitter", submit_all, submitter) < 0)
+        if (weir__thread_start("submitter", submit_all, submitter, &submitter->thread) < 0)
             abort(); /* the others use what would be freed */
     }
     if (shut_down_at((uint32_t)draw(stress->tasks)) < 0)

@@ -21,7 +21,7 @@ static int start(void *user_data, const char *name, weir_thread_fn *fn, void *ar
     if (i >= THREAD_FACTORY_MAX)
         return -ENOSPC;
     snprintf(fixture->threads[i].name, sizeof(fixture->threads[i].name), "%s", name);
-    return weir__thread_start(&fixture->threads[i].thread, name, fn, arg);
+    return weir__thread_start(name, fn, arg, &fixture->threads[i].thread);
 }
 
 void thread_factory_open(struct thread_factory_fixture *fixture)

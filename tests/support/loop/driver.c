@@ -49,7 +49,7 @@ static bool any_attached(const struct driver *driver)
 /* A handle that is left keeps the backend alive: destroying it would hide who is to blame. */
 const char *driver_close(struct driver *driver)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     weir_list_foreach (item, &driver->peers)
         peer_close(WEIR_CONTAINER_OF(item, struct peer, link));
@@ -111,7 +111,7 @@ void driver_turn(struct driver *driver)
 
 void driver_rest(struct driver *driver)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     for (int quiet = 0; quiet < REST_TURNS; quiet = driver->told == 0 ? quiet + 1 : 0) {
         if (weir__monotonic_now() > give_up_ns)

@@ -10,7 +10,7 @@
 #include "os/clock.h"
 #include "support/loop/backend.h"
 #include "support/loop/counted_memory.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 struct driver {
     const struct backend *backend;
@@ -54,7 +54,7 @@ void driver_sleep(struct driver *driver, int64_t duration_ns);
 /* Turns until the condition holds; fails the test if that takes too long. */
 #define driver_until(driver, condition)                                               \
     do {                                                                              \
-        int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;                     \
+        int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;                 \
                                                                                       \
         while (!(condition))                                                          \
             driver_turn_toward((driver), give_up_ns, #condition, __FILE__, __LINE__); \

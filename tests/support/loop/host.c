@@ -34,8 +34,8 @@ void host_open(struct host *host, enum backend_id id)
 
 void host_end(struct host *host)
 {
-    assert_int_equal(weir_group_shutdown(host->group, 0, PATIENCE_NS), 0);
-    assert_int_equal(weir_group_await_termination(host->group, PATIENCE_NS), 0);
+    assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
 }
 
 void host_close(struct host *host)

@@ -19,7 +19,7 @@
 #include "support/loop/sockets.h"
 #include "support/loop/workload.h"
 #include "support/memory.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 
 #define LOOPS 2
 #define SUBMITTERS 2
@@ -173,7 +173,7 @@ static void break_backend(void *arg, int status)
 
 static const char *await_end_of_scene(void)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (!call_counter_await(&town.over, WORKLOADS + ALARMS))
         if (weir__monotonic_now() > end_ns)
@@ -256,7 +256,7 @@ static void note_footprint(struct footprint *footprint)
 /* A loop that still has tasks or handles puts it off. */
 static bool suspend(weir_executor *loop)
 {
-    int64_t end_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     (void)weir_executor_suspend(loop);
     while (weir_executor_state(loop) != WEIR_EXECUTOR_SUSPENDED &&
@@ -321,7 +321,7 @@ static const char *begin(const struct bustle *bustle)
 
         *submitter = (struct submitter){0};
         weir__random_init(&submitter->random, bustle->seed + 1 + (uint64_t)i);
-        if (weir__thread_start(&submitter->thread, "submitter", submit_bursts, submitter) < 0)
+        if (weir__thread_start("submitter", submit_bursts, submitter, &submitter->thread) < 0)
             return "a thread cannot be started";
     }
     return NULL;
@@ -353,8 +353,8 @@ static const char *end(struct bustle *bustle)
         submitted += town.submitters[i].submitted;
         refused = refused || town.submitters[i].refused;
     }
-    if (weir_group_shutdown(town.group, 0, PATIENCE_NS) < 0 ||
-        weir_group_await_termination(town.group, PATIENCE_NS) < 0)
+    if (weir_group_shutdown(town.group, 0, TEST_TIMEOUT_NS) < 0 ||
+        weir_group_await_termination(town.group, TEST_TIMEOUT_NS) < 0)
         return "the loops do not end";
     weir_group_release(town.group);
     bustle->tasks = atomic_load(&town.tasks);

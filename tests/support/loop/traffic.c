@@ -60,7 +60,7 @@ static void open_pair(struct traffic *traffic)
 
 static bool await_detached(struct traffic *traffic, const struct peer *peer)
 {
-    int64_t give_up_ns = weir__monotonic_now() + PATIENCE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (peer->handle != NULL && is_fine(traffic)) {
         if (weir__monotonic_now() > give_up_ns)

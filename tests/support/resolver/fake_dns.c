@@ -105,7 +105,7 @@ const char *fake_dns_result(weir_promise *resolving, char *buffer, size_t size)
     const weir_addresses *found;
     size_t length = 0;
 
-    assert_int_equal(weir_promise_await(resolving, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(resolving, TEST_TIMEOUT_NS), 0);
     found = weir_promise_value(resolving);
     if (found == NULL)
         (void)snprintf(buffer, size, "%s", weir_error_name(weir_promise_result(resolving)));

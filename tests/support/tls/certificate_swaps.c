@@ -20,7 +20,7 @@
 #include <weir/tls.h>
 
 #include "support/executor/call_counter.h"
-#include "support/patience.h"
+#include "support/timeout.h"
 #include "support/tls/pki.h"
 
 /* What the threads share. */
@@ -276,7 +276,7 @@ bool swaps_run(struct swaps *swaps)
     else
         (void)snprintf(swaps->why, sizeof(swaps->why), "server: %s", weir_error_text(err));
     if (server != NULL)
-        (void)weir_server_stop(server, 0, PATIENCE_NS);
+        (void)weir_server_stop(server, 0, TEST_TIMEOUT_NS);
     weir_channel_release(server);
     weir_tls_context_release(context);
     return err == 0 && swaps->failed == 0 && swaps->stats.failed == 0 &&

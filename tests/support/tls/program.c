@@ -165,7 +165,7 @@ static void output_init(struct output *output, int descriptor)
 struct program *program_start(const char *const *argv)
 {
     struct program *program = calloc(1, sizeof(*program));
-    const struct timeval patience = {.tv_sec = PATIENCE_NS / weir_seconds(1)};
+    const struct timeval patience = {.tv_sec = TEST_TIMEOUT_NS / weir_seconds(1)};
     int input[2], output[2], error[2];
 
     assert_non_null(program);
@@ -182,7 +182,7 @@ struct program *program_start(const char *const *argv)
     output_init(&program->outputs[0], output[0]);
     output_init(&program->outputs[1], error[0]);
     weir__mutex_init(&program->lock);
-    assert_int_equal(weir__thread_start(&program->collector, program->name, collect, program), 0);
+    assert_int_equal(weir__thread_start(program->name, collect, program, &program->collector), 0);
     return program;
 }
 
@@ -261,7 +261,7 @@ static void await(struct program *program, const struct sought *sought, const ch
 
         if (is_found(program, sought, &is_silent))
             return;
-        if (is_silent || !call_counter_await_for(&program->pieces, pieces + 1, PATIENCE_NS))
+        if (is_silent || !call_counter_await_for(&program->pieces, pieces + 1, TEST_TIMEOUT_NS))
             program_fail(program, what, __FILE__, __LINE__);
     }
 }

@@ -152,6 +152,6 @@ void call_make(weir_group *group, weir_channel *server, struct call *call)
                                 .init = call->starts_plainly ? init_asker : init_channel),
             &channel),
         0);
-    assert_int_equal(weir_channel_await_closed(channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
 }

@@ -31,8 +31,8 @@ void secure_end_loops(struct line *line)
     weir_group *groups[] = {line->near.group, line->far.group};
 
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(weir_group_shutdown(groups[i], 0, PATIENCE_NS), 0);
-        assert_int_equal(weir_group_await_termination(groups[i], PATIENCE_NS), 0);
+        assert_int_equal(weir_group_shutdown(groups[i], 0, TEST_TIMEOUT_NS), 0);
+        assert_int_equal(weir_group_await_termination(groups[i], TEST_TIMEOUT_NS), 0);
     }
     global_executor_stop();
 }

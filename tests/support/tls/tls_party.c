@@ -283,7 +283,7 @@ void party_connect(struct party *party, unsigned port)
 void party_leave(struct party *party)
 {
     weir_channel_close(party->client, NULL);
-    assert_int_equal(weir_channel_await_closed(party->client, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(party->client, TEST_TIMEOUT_NS), 0);
 }
 
 void party_say(struct party *party, const char *text)

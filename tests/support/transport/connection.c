@@ -199,7 +199,7 @@ int line_result(weir_promise *promise)
 {
     int result;
 
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     result = weir_promise_result(promise);
     weir_promise_release(promise);
     return result;
@@ -345,7 +345,7 @@ static void drop(weir_channel **channel)
     if (*channel == NULL)
         return;
     weir_channel_abort(*channel, NULL);
-    assert_int_equal(weir_channel_await_closed(*channel, PATIENCE_NS), 0);
+    assert_int_equal(weir_channel_await_closed(*channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(*channel);
     *channel = NULL;
 }

@@ -124,7 +124,7 @@ int mailbox_result(weir_promise *promise)
 {
     int result;
 
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     result = weir_promise_result(promise);
     weir_promise_release(promise);
     return result;

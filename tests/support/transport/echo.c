@@ -278,7 +278,7 @@ static int open_listener(struct echo *echo)
         return err;
     weir_group_register(echo->far, echo->listener, NULL);
     weir_channel_bind(echo->listener, &echo->address, bound);
-    err = weir_promise_sync(bound, PATIENCE_NS);
+    err = weir_promise_sync(bound, TEST_TIMEOUT_NS);
     weir_promise_release(bound);
     return err == 0 ? weir_channel_local_address(echo->listener, &echo->address) : err;
 }
@@ -356,7 +356,7 @@ static bool await_through(struct echo *echo, uint32_t count)
 
         if (now_received != received)
             heard_ns = now_ns;
-        else if (now_ns - heard_ns >= PATIENCE_NS)
+        else if (now_ns - heard_ns >= TEST_TIMEOUT_NS)
             return false;
         received = now_received;
     }
@@ -388,7 +388,7 @@ bool echo_close(struct echo *echo)
     for (unsigned i = 0; i < echo->connections; i++)
         weir_channel_release(echo->clients[i].channel);
     weir_channel_close(echo->listener, NULL);
-    in_time = weir_channel_await_closed(echo->listener, PATIENCE_NS) == 0 && in_time;
+    in_time = weir_channel_await_closed(echo->listener, TEST_TIMEOUT_NS) == 0 && in_time;
     weir_channel_release(echo->listener);
     free(echo->clients);
     return in_time;

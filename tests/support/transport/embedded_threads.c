@@ -34,7 +34,7 @@ void crowd_talk(int (*add)(weir_pipeline *pipeline, void *shared), void *shared)
     weir__thread threads[CROWD_THREADS];
 
     for (int i = 0; i < CROWD_THREADS; i++)
-        assert_int_equal(weir__thread_start(&threads[i], "talker", talk, &crowd), 0);
+        assert_int_equal(weir__thread_start("talker", talk, &crowd, &threads[i]), 0);
     for (int i = 0; i < CROWD_THREADS; i++)
         weir__thread_join(&threads[i]);
 }

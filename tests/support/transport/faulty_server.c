@@ -89,7 +89,7 @@ static int await(weir_promise *promise)
 {
     int err;
 
-    assert_int_equal(weir_promise_await(promise, PATIENCE_NS), 0);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     err = weir_promise_result(promise);
     weir_promise_release(promise);
     return err;

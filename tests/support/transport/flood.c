@@ -184,7 +184,7 @@ static void on_turn(void *arg, int status)
 
 static int await(weir_promise *promise)
 {
-    int err = weir_promise_sync(promise, PATIENCE_NS);
+    int err = weir_promise_sync(promise, TEST_TIMEOUT_NS);
 
     weir_promise_release(promise);
     return err;
@@ -268,7 +268,7 @@ static void close_channel(weir_channel *channel)
     if (channel == NULL)
         return;
     weir_channel_abort(channel, NULL);
-    (void)weir_channel_await_closed(channel, PATIENCE_NS);
+    (void)weir_channel_await_closed(channel, TEST_TIMEOUT_NS);
     weir_channel_release(channel);
 }
 

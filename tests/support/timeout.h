@@ -4,11 +4,11 @@
  * is ample: a machine that runs a dozen other tests beside, under a sanitizer, may leave a thread
  * without a CPU for seconds. Half of it is less than the 30 s that connecting may take by default.
  */
-#ifndef WEIR_TEST_PATIENCE_H
-#define WEIR_TEST_PATIENCE_H
+#ifndef WEIR_TEST_TIMEOUT_H
+#define WEIR_TEST_TIMEOUT_H
 
 #include <weir/base.h>
 
-#define PATIENCE_NS weir_seconds(40)
+#define TEST_TIMEOUT_NS weir_seconds(40)
 
 #endif
