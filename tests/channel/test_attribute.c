@@ -22,64 +22,64 @@ static const weir_attribute plain = {.name = "plain"};
 
 TEST(attribute, is_set_found_and_replaced)
 {
-    struct rig rig;
+    struct test_channel tc;
     unsigned a = 0, b = 0;
 
-    rig_open(&rig);
-    assert_null(weir_attribute_get(rig.channel, &counted));
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, &a), 0);
-    assert_int_equal(weir_attribute_set(rig.channel, &plain, &rig), 0);
-    assert_ptr_equal(weir_attribute_get(rig.channel, &counted), &a);
-    assert_ptr_equal(weir_attribute_get(rig.channel, &plain), &rig);
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, &b), 0);
+    tc_open(&tc);
+    assert_null(weir_attribute_get(tc.channel, &counted));
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &a), 0);
+    assert_int_equal(weir_attribute_set(tc.channel, &plain, &tc), 0);
+    assert_ptr_equal(weir_attribute_get(tc.channel, &counted), &a);
+    assert_ptr_equal(weir_attribute_get(tc.channel, &plain), &tc);
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &b), 0);
     assert_int_equal(a, 1);
     assert_int_equal(b, 0);
-    rig_close(&rig);
+    tc_close(&tc);
     assert_int_equal(b, 1);
 }
 
 TEST(attribute, is_set_if_it_is_not_there)
 {
-    struct rig rig;
+    struct test_channel tc;
     unsigned a = 0, b = 0;
 
-    rig_open(&rig);
-    assert_ptr_equal(weir_attribute_set_if_absent(rig.channel, &counted, &a), &a);
-    assert_ptr_equal(weir_attribute_set_if_absent(rig.channel, &counted, &b), &a);
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, NULL), 0);
+    tc_open(&tc);
+    assert_ptr_equal(weir_attribute_set_if_absent(tc.channel, &counted, &a), &a);
+    assert_ptr_equal(weir_attribute_set_if_absent(tc.channel, &counted, &b), &a);
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, NULL), 0);
     assert_int_equal(a, 1);
-    assert_ptr_equal(weir_attribute_set_if_absent(rig.channel, &counted, &b), &b);
-    rig_close(&rig);
+    assert_ptr_equal(weir_attribute_set_if_absent(tc.channel, &counted, &b), &b);
+    tc_close(&tc);
     assert_int_equal(b, 1);
 }
 
 TEST(attribute, can_be_taken_out)
 {
-    struct rig rig;
+    struct test_channel tc;
     unsigned a = 0;
 
-    rig_open(&rig);
-    assert_null(weir_attribute_take(rig.channel, &counted));
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, NULL), 0);
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, &a), 0);
-    assert_ptr_equal(weir_attribute_take(rig.channel, &counted), &a);
-    assert_null(weir_attribute_get(rig.channel, &counted));
-    rig_close(&rig);
+    tc_open(&tc);
+    assert_null(weir_attribute_take(tc.channel, &counted));
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, NULL), 0);
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &a), 0);
+    assert_ptr_equal(weir_attribute_take(tc.channel, &counted), &a);
+    assert_null(weir_attribute_get(tc.channel, &counted));
+    tc_close(&tc);
     assert_int_equal(a, 0);
 }
 
 TEST(attribute, stays_the_callers_if_there_is_no_memory)
 {
-    struct rig rig;
+    struct test_channel tc;
     unsigned a = 0;
 
-    rig_open(&rig);
+    tc_open(&tc);
     test_memory_fail_at(1);
-    assert_int_equal(weir_attribute_set(rig.channel, &counted, &a), -ENOMEM);
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &a), -ENOMEM);
     test_memory_fail_at(1);
-    assert_null(weir_attribute_set_if_absent(rig.channel, &counted, &a));
+    assert_null(weir_attribute_set_if_absent(tc.channel, &counted, &a));
     test_memory_fail_at(0);
-    rig_close(&rig);
+    tc_close(&tc);
     assert_int_equal(a, 0);
 }
 
@@ -111,16 +111,16 @@ TEST(attribute, has_one_value_however_many_threads_set_it)
     weir_attribute keys[KEYS] = {{.name = "key"}};
 
     for (int round = 0; round < ROUNDS; round++) {
-        struct rig rig;
+        struct test_channel tc;
         struct racer racer = {.keys = keys};
 
-        rig_open(&rig);
-        racer.channel = rig.channel;
+        tc_open(&tc);
+        racer.channel = tc.channel;
         for (size_t i = 0; i < 4; i++)
             assert_int_equal(weir_execute(weir_group_at(group, i), race, &racer), 0);
         assert_true(call_counter_await(&racer.done, 4));
         assert_int_equal(atomic_load(&racer.winners), KEYS);
-        rig_close(&rig);
+        tc_close(&tc);
     }
     end_group(group);
 }

@@ -11,7 +11,7 @@
 #include <weir/error.h>
 
 #include "os/thread.h"
-#include "support/channel/channel_room.h"
+#include "support/channel/group_fixture.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
@@ -20,156 +20,156 @@
 
 /* ---- on the test's own thread ---- */
 
-struct hall {
+struct setup {
     struct stepper stepper;
-    struct room room;
+    struct group_fixture fixture;
     weir_channel_group *group;
     weir_promise *done;
 };
 
-static void open_hall(struct hall *hall, int members)
+static void open_setup(struct setup *setup, int members)
 {
-    hall->stepper = stepper_open();
-    room_open(&hall->room, NULL);
-    hall->group = hall->room.group;
+    setup->stepper = stepper_open();
+    group_fixture_open(&setup->fixture, NULL);
+    setup->group = setup->fixture.group;
     for (int i = 0; i < members; i++)
-        (void)room_admit(&hall->room, hall->stepper.executor, NULL, NULL);
-    assert_int_equal(weir_promise_create(hall->stepper.executor, &hall->done), 0);
+        (void)group_fixture_add(&setup->fixture, setup->stepper.executor, NULL, NULL);
+    assert_int_equal(weir_promise_create(setup->stepper.executor, &setup->done), 0);
 }
 
-static void close_hall(struct hall *hall)
+static void close_setup(struct setup *setup)
 {
-    weir_promise_release(hall->done);
-    room_close(&hall->room, &hall->stepper);
-    stepper_close(&hall->stepper);
+    weir_promise_release(setup->done);
+    group_fixture_close(&setup->fixture, &setup->stepper);
+    stepper_close(&setup->stepper);
 }
 
-static void assert_all_got(struct room *room, const char *text)
+static void assert_all_got(struct group_fixture *fixture, const char *text)
 {
-    for (size_t i = 0; i < room->count; i++)
-        assert_wire(room, i, text);
+    for (size_t i = 0; i < fixture->count; i++)
+        assert_wire(fixture, i, text);
 }
 
 TEST(broadcast, brings_a_message_to_all)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 3);
-    weir_channel_group_write_and_flush(hall.group, text_msg("hello"), hall.done, NULL, NULL);
-    assert_all_got(&hall.room, "hello");
-    assert_int_equal(weir_promise_result(hall.done), 0);
-    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 3);
-    close_hall(&hall);
+    open_setup(&setup, 3);
+    weir_channel_group_write_and_flush(setup.group, text_msg("hello"), setup.done, NULL, NULL);
+    assert_all_got(&setup.fixture, "hello");
+    assert_int_equal(weir_promise_result(setup.done), 0);
+    assert_int_equal((uintptr_t)weir_promise_value(setup.done), 3);
+    close_setup(&setup);
 }
 
 TEST(broadcast, completes_when_the_last_has_sent_it)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 3);
-    room_wire(&hall.room, 1)->room = 2;
-    weir_channel_group_write(hall.group, text_msg("hello"), hall.done, NULL, NULL);
-    assert_all_got(&hall.room, "");
-    weir_channel_group_flush(hall.group, NULL, NULL);
-    assert_wire(&hall.room, 0, "hello");
-    assert_wire(&hall.room, 1, "he");
-    assert_wire(&hall.room, 2, "hello");
-    assert_int_equal(weir_promise_result(hall.done), -EINPROGRESS);
-    room_wire(&hall.room, 1)->room = -1;
-    weir__channel_writable(hall.room.members[1], 0);
-    assert_wire(&hall.room, 1, "llo");
-    assert_int_equal(weir_promise_result(hall.done), 0);
-    close_hall(&hall);
+    open_setup(&setup, 3);
+    group_fixture_wire(&setup.fixture, 1)->room = 2;
+    weir_channel_group_write(setup.group, text_msg("hello"), setup.done, NULL, NULL);
+    assert_all_got(&setup.fixture, "");
+    weir_channel_group_flush(setup.group, NULL, NULL);
+    assert_wire(&setup.fixture, 0, "hello");
+    assert_wire(&setup.fixture, 1, "he");
+    assert_wire(&setup.fixture, 2, "hello");
+    assert_int_equal(weir_promise_result(setup.done), -EINPROGRESS);
+    group_fixture_wire(&setup.fixture, 1)->room = -1;
+    weir__channel_writable(setup.fixture.members[1], 0);
+    assert_wire(&setup.fixture, 1, "llo");
+    assert_int_equal(weir_promise_result(setup.done), 0);
+    close_setup(&setup);
 }
 
 TEST(broadcast, to_nobody_succeeds_at_once)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 0);
-    weir_channel_group_write_and_flush(hall.group, text_msg("hello"), hall.done, NULL, NULL);
-    assert_int_equal(weir_promise_result(hall.done), 0);
-    assert_null(weir_promise_value(hall.done));
-    weir_channel_group_write(hall.group, text_msg("hello"), NULL, NULL, NULL);
-    weir_channel_group_flush(hall.group, NULL, NULL);
-    weir_channel_group_close(hall.group, NULL, NULL, NULL);
-    close_hall(&hall);
+    open_setup(&setup, 0);
+    weir_channel_group_write_and_flush(setup.group, text_msg("hello"), setup.done, NULL, NULL);
+    assert_int_equal(weir_promise_result(setup.done), 0);
+    assert_null(weir_promise_value(setup.done));
+    weir_channel_group_write(setup.group, text_msg("hello"), NULL, NULL, NULL);
+    weir_channel_group_flush(setup.group, NULL, NULL);
+    weir_channel_group_close(setup.group, NULL, NULL, NULL);
+    close_setup(&setup);
 }
 
 TEST(broadcast, says_how_many_have_failed_and_the_first_reason)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 5);
-    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
-    room_wire(&hall.room, 3)->options.admit_err = -ENOTSUP;
-    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
-    assert_int_equal(weir_promise_result(hall.done), -ENOTSUP);
-    assert_non_null(strstr(weir_promise_detail(hall.done), "2 of 5 failed: "));
-    assert_non_null(strstr(weir_promise_detail(hall.done), weir_error_text(-ENOTSUP)));
-    assert_wire(&hall.room, 0, "x");
-    assert_wire(&hall.room, 1, "");
-    assert_wire(&hall.room, 4, "x");
-    close_hall(&hall);
+    open_setup(&setup, 5);
+    group_fixture_wire(&setup.fixture, 1)->options.admit_err = -ENOTSUP;
+    group_fixture_wire(&setup.fixture, 3)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write_and_flush(setup.group, text_msg("x"), setup.done, NULL, NULL);
+    assert_int_equal(weir_promise_result(setup.done), -ENOTSUP);
+    assert_non_null(strstr(weir_promise_detail(setup.done), "2 of 5 failed: "));
+    assert_non_null(strstr(weir_promise_detail(setup.done), weir_error_text(-ENOTSUP)));
+    assert_wire(&setup.fixture, 0, "x");
+    assert_wire(&setup.fixture, 1, "");
+    assert_wire(&setup.fixture, 4, "x");
+    close_setup(&setup);
 }
 
 TEST(broadcast, leaves_it_to_each_member_to_hear_of_a_failure_that_nobody_waits_for)
 {
-    struct hall hall;
+    struct setup setup;
 
     log_capture_start();
-    open_hall(&hall, 2);
-    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
-    weir_channel_group_write_and_flush(hall.group, text_msg("x"), NULL, NULL, NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_true(weir_channel_is_open(hall.room.members[0]));
-    assert_false(weir_channel_is_open(hall.room.members[1])); /* the tail closes on an error */
-    close_hall(&hall);
+    open_setup(&setup, 2);
+    group_fixture_wire(&setup.fixture, 1)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write_and_flush(setup.group, text_msg("x"), NULL, NULL, NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_true(weir_channel_is_open(setup.fixture.members[0]));
+    assert_false(weir_channel_is_open(setup.fixture.members[1])); /* the tail closes on an error */
+    close_setup(&setup);
 }
 
 static bool is_second(weir_channel *channel, void *user_data)
 {
-    return channel == ((struct room *)user_data)->members[1];
+    return channel == ((struct group_fixture *)user_data)->members[1];
 }
 
 TEST(broadcast, is_for_those_that_match)
 {
-    struct hall hall;
+    struct setup setup;
     const struct wire_options listener = {.accepts = true};
 
-    open_hall(&hall, 3);
-    weir_channel_group_write_and_flush(hall.group, text_msg("a"), NULL, is_second, &hall.room);
-    weir_channel_group_write_and_flush(hall.group, text_msg("b"), NULL, weir_match_is,
-                                       hall.room.members[0]);
-    weir_channel_group_write_and_flush(hall.group, text_msg("c"), NULL, weir_match_is_not,
-                                       hall.room.members[0]);
-    assert_wire(&hall.room, 0, "b");
-    assert_wire(&hall.room, 1, "ac");
-    assert_wire(&hall.room, 2, "c");
+    open_setup(&setup, 3);
+    weir_channel_group_write_and_flush(setup.group, text_msg("a"), NULL, is_second, &setup.fixture);
+    weir_channel_group_write_and_flush(setup.group, text_msg("b"), NULL, weir_match_is,
+                                       setup.fixture.members[0]);
+    weir_channel_group_write_and_flush(setup.group, text_msg("c"), NULL, weir_match_is_not,
+                                       setup.fixture.members[0]);
+    assert_wire(&setup.fixture, 0, "b");
+    assert_wire(&setup.fixture, 1, "ac");
+    assert_wire(&setup.fixture, 2, "c");
 
-    (void)room_admit(&hall.room, hall.stepper.executor, &listener, NULL);
-    weir_channel_group_abort(hall.group, hall.done, weir_match_listeners, NULL);
-    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 1);
-    (void)stepper_run(&hall.stepper);
-    assert_int_equal(weir_channel_group_size(hall.group), 3);
-    weir_channel_group_abort(hall.group, NULL, weir_match_connections, NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_int_equal(weir_channel_group_size(hall.group), 0);
-    close_hall(&hall);
+    (void)group_fixture_add(&setup.fixture, setup.stepper.executor, &listener, NULL);
+    weir_channel_group_abort(setup.group, setup.done, weir_match_listeners, NULL);
+    assert_int_equal((uintptr_t)weir_promise_value(setup.done), 1);
+    (void)stepper_run(&setup.stepper);
+    assert_int_equal(weir_channel_group_size(setup.group), 3);
+    weir_channel_group_abort(setup.group, NULL, weir_match_connections, NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_int_equal(weir_channel_group_size(setup.group), 0);
+    close_setup(&setup);
 }
 
 TEST(broadcast, leaves_out_who_does_not_read)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 2);
-    room_wire(&hall.room, 1)->room = 0;
-    weir_channel_write_and_flush(hall.room.members[1], sized_msg(100000), NULL);
-    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, weir_match_writable,
+    open_setup(&setup, 2);
+    group_fixture_wire(&setup.fixture, 1)->room = 0;
+    weir_channel_write_and_flush(setup.fixture.members[1], sized_msg(100000), NULL);
+    weir_channel_group_write_and_flush(setup.group, text_msg("x"), setup.done, weir_match_writable,
                                        NULL);
-    assert_int_equal((uintptr_t)weir_promise_value(hall.done), 1);
-    assert_wire(&hall.room, 0, "x");
-    close_hall(&hall);
+    assert_int_equal((uintptr_t)weir_promise_value(setup.done), 1);
+    assert_wire(&setup.fixture, 0, "x");
+    close_setup(&setup);
 }
 
 TEST(broadcast, closes_aborts_and_takes_from_the_loop)
@@ -181,26 +181,26 @@ TEST(broadcast, closes_aborts_and_takes_from_the_loop)
         weir_channel_group_disconnect,
     };
     const struct wire_options no_linger = {.no_linger = true};
-    struct hall hall;
+    struct setup setup;
 
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
-        open_hall(&hall, 0);
+        open_setup(&setup, 0);
         for (size_t j = 0; j < 2; j++)
-            (void)room_admit(&hall.room, hall.stepper.executor, &no_linger, NULL);
-        operations[i](hall.group, hall.done, NULL, NULL);
-        (void)stepper_run(&hall.stepper);
-        assert_int_equal(weir_promise_result(hall.done), 0);
-        assert_int_equal((uintptr_t)weir_promise_value(hall.done), 2);
-        assert_int_equal(weir_channel_group_size(hall.group), 0);
-        close_hall(&hall);
+            (void)group_fixture_add(&setup.fixture, setup.stepper.executor, &no_linger, NULL);
+        operations[i](setup.group, setup.done, NULL, NULL);
+        (void)stepper_run(&setup.stepper);
+        assert_int_equal(weir_promise_result(setup.done), 0);
+        assert_int_equal((uintptr_t)weir_promise_value(setup.done), 2);
+        assert_int_equal(weir_channel_group_size(setup.group), 0);
+        close_setup(&setup);
     }
-    open_hall(&hall, 2);
-    weir_channel_group_deregister(hall.group, hall.done, NULL, NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_int_equal(weir_promise_result(hall.done), 0);
-    assert_int_equal(weir_channel_group_size(hall.group), 2);
-    assert_false(weir_channel_is_registered(hall.room.members[0]));
-    close_hall(&hall);
+    open_setup(&setup, 2);
+    weir_channel_group_deregister(setup.group, setup.done, NULL, NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_int_equal(weir_promise_result(setup.done), 0);
+    assert_int_equal(weir_channel_group_size(setup.group), 2);
+    assert_false(weir_channel_is_registered(setup.fixture.members[0]));
+    close_setup(&setup);
 }
 
 /* ---- what the members get ---- */
@@ -220,27 +220,27 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 
 static const weir_handler watcher = {.name = "watcher", .write = on_write};
 
-static void watch(struct hall *hall)
+static void watch(struct setup *setup)
 {
-    for (size_t i = 0; i < hall->room.count; i++)
-        assert_int_equal(
-            weir_pipeline_add_last(weir_channel_pipeline(hall->room.members[i]), &watcher, NULL),
-            0);
+    for (size_t i = 0; i < setup->fixture.count; i++)
+        assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(setup->fixture.members[i]),
+                                                &watcher, NULL),
+                         0);
 }
 
 TEST(broadcast, copies_no_byte_and_lets_nobody_change_them)
 {
-    struct hall hall;
+    struct setup setup;
     weir_msg *msg = text_msg("hello");
     const uint8_t *bytes = weir_buf_bytes(weir_buf_of(msg));
 
-    open_hall(&hall, 2);
-    watch(&hall);
-    weir_channel_group_write_and_flush(hall.group, msg, hall.done, NULL, NULL);
+    open_setup(&setup, 2);
+    watch(&setup);
+    weir_channel_group_write_and_flush(setup.group, msg, setup.done, NULL, NULL);
     assert_ptr_equal(bytes_of_last, bytes);
     assert_ptr_not_equal(last, msg);
-    assert_all_got(&hall.room, "hello");
-    close_hall(&hall);
+    assert_all_got(&setup.fixture, "hello");
+    close_setup(&setup);
 }
 
 struct note {
@@ -257,58 +257,58 @@ static const weir_msg_type note_type = {.name = "note", .destroy = destroy_note}
 
 TEST(broadcast, gives_a_message_of_the_users_own_to_all)
 {
-    struct hall hall;
+    struct setup setup;
     struct note note = {.destroyed = 0};
 
-    open_hall(&hall, 2);
-    watch(&hall);
+    open_setup(&setup, 2);
+    watch(&setup);
     weir_msg_init(&note.msg, &note_type);
-    room_wire(&hall.room, 0)->options.admit_err = -ENOTSUP;
-    room_wire(&hall.room, 1)->options.admit_err = -ENOTSUP;
-    weir_channel_group_write(hall.group, &note.msg, hall.done, NULL, NULL);
+    group_fixture_wire(&setup.fixture, 0)->options.admit_err = -ENOTSUP;
+    group_fixture_wire(&setup.fixture, 1)->options.admit_err = -ENOTSUP;
+    weir_channel_group_write(setup.group, &note.msg, setup.done, NULL, NULL);
     assert_ptr_equal(last, &note.msg);
-    assert_int_equal(weir_promise_result(hall.done), -ENOTSUP);
+    assert_int_equal(weir_promise_result(setup.done), -ENOTSUP);
     assert_int_equal(note.destroyed, 1);
-    close_hall(&hall);
+    close_setup(&setup);
 }
 
 TEST(broadcast, does_nothing_for_a_promise_that_is_complete)
 {
-    struct hall hall;
+    struct setup setup;
 
     log_capture_start();
-    open_hall(&hall, 1);
-    assert_int_equal(weir_promise_cancel(hall.done), 0);
-    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
+    open_setup(&setup, 1);
+    assert_int_equal(weir_promise_cancel(setup.done), 0);
+    weir_channel_group_write_and_flush(setup.group, text_msg("x"), setup.done, NULL, NULL);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 0);
-    weir_promise_release(hall.done);
-    assert_int_equal(weir_promise_create_completed(NULL, 0, NULL, &hall.done), 0);
-    weir_channel_group_write_and_flush(hall.group, text_msg("x"), hall.done, NULL, NULL);
+    weir_promise_release(setup.done);
+    assert_int_equal(weir_promise_create_completed(NULL, 0, NULL, &setup.done), 0);
+    weir_channel_group_write_and_flush(setup.group, text_msg("x"), setup.done, NULL, NULL);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
-    assert_wire(&hall.room, 0, "");
-    close_hall(&hall);
+    assert_wire(&setup.fixture, 0, "");
+    close_setup(&setup);
 }
 
 static void write_again(weir_promise *promise, void *user_data)
 {
-    struct hall *hall = user_data;
+    struct setup *setup = user_data;
 
     (void)promise;
-    weir_channel_group_write_and_flush(hall->group, text_msg("b"), NULL, NULL, NULL);
-    weir_channel_group_abort(hall->group, NULL, NULL, NULL);
+    weir_channel_group_write_and_flush(setup->group, text_msg("b"), NULL, NULL, NULL);
+    weir_channel_group_abort(setup->group, NULL, NULL, NULL);
 }
 
 TEST(broadcast, may_be_made_by_who_hears_of_another)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, 2);
-    assert_int_equal(weir_promise_add_listener(hall.done, write_again, &hall), 0);
-    weir_channel_group_write_and_flush(hall.group, text_msg("a"), hall.done, NULL, NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_all_got(&hall.room, "ab");
-    assert_int_equal(weir_channel_group_size(hall.group), 0);
-    close_hall(&hall);
+    open_setup(&setup, 2);
+    assert_int_equal(weir_promise_add_listener(setup.done, write_again, &setup), 0);
+    weir_channel_group_write_and_flush(setup.group, text_msg("a"), setup.done, NULL, NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_all_got(&setup.fixture, "ab");
+    assert_int_equal(weir_channel_group_size(setup.group), 0);
+    close_setup(&setup);
 }
 
 /* ---- to other loops ---- */
@@ -317,7 +317,7 @@ TEST(broadcast, may_be_made_by_who_hears_of_another)
 
 struct crowd {
     weir_group *loops;
-    struct room room;
+    struct group_fixture fixture;
     weir_channel_group *group;
     weir_promise *done;
     struct gate gates[2];
@@ -327,17 +327,17 @@ static void open_crowd(struct crowd *crowd, const weir_channel_options *options)
 {
     memset(crowd, 0, sizeof(*crowd));
     crowd->loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    room_open(&crowd->room, NULL);
-    crowd->group = crowd->room.group;
+    group_fixture_open(&crowd->fixture, NULL);
+    crowd->group = crowd->fixture.group;
     for (size_t i = 0; i < 2 * EACH; i++)
-        (void)room_admit(&crowd->room, weir_group_at(crowd->loops, i % 2), NULL, options);
+        (void)group_fixture_add(&crowd->fixture, weir_group_at(crowd->loops, i % 2), NULL, options);
     assert_int_equal(weir_promise_create(NULL, &crowd->done), 0);
 }
 
 static void close_crowd(struct crowd *crowd)
 {
     weir_promise_release(crowd->done);
-    room_close(&crowd->room, NULL);
+    group_fixture_close(&crowd->fixture, NULL);
     end_group(crowd->loops);
 }
 
@@ -367,7 +367,7 @@ TEST(broadcast, tells_each_loop_once)
     let_go(&crowd);
     assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
     assert_int_equal((uintptr_t)weir_promise_value(crowd.done), 2 * EACH);
-    assert_all_got(&crowd.room, "x");
+    assert_all_got(&crowd.fixture, "x");
     close_crowd(&crowd);
 }
 
@@ -377,12 +377,12 @@ TEST(broadcast, from_a_loop_asks_its_own_members_at_once)
     struct stepper stepper = stepper_open();
 
     open_crowd(&crowd, NULL);
-    (void)room_admit(&crowd.room, stepper.executor, NULL, NULL);
+    (void)group_fixture_add(&crowd.fixture, stepper.executor, NULL, NULL);
     weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
-    assert_wire(&crowd.room, 2 * EACH, "x");
+    assert_wire(&crowd.fixture, 2 * EACH, "x");
     assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
-    assert_wire(&crowd.room, 0, "x");
-    weir_channel_abort(crowd.room.members[2 * EACH], NULL);
+    assert_wire(&crowd.fixture, 0, "x");
+    weir_channel_abort(crowd.fixture.members[2 * EACH], NULL);
     (void)stepper_run(&stepper);
     close_crowd(&crowd);
     stepper_close(&stepper);
@@ -394,7 +394,7 @@ TEST(broadcast, counts_against_the_marks_before_the_loop_has_it)
     weir_channel *member;
 
     open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
-    member = crowd.room.members[3];
+    member = crowd.fixture.members[3];
     stop(&crowd);
     weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
     assert_true(weir_channel_pending_bytes(member) >= 2000);
@@ -419,8 +419,8 @@ TEST(broadcast, leaves_the_marks_as_they_were)
     for (size_t i = 0; i < 2; i++)
         run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
     for (size_t i = 0; i < 2 * EACH; i++) {
-        assert_int_equal(weir_channel_pending_bytes(crowd.room.members[i]), 0);
-        assert_true(weir_channel_is_writable(crowd.room.members[i]));
+        assert_int_equal(weir_channel_pending_bytes(crowd.fixture.members[i]), 0);
+        assert_true(weir_channel_is_writable(crowd.fixture.members[i]));
     }
     close_crowd(&crowd);
 }
@@ -433,7 +433,7 @@ TEST(broadcast, beyond_a_members_cap_fails_for_that_one)
     weir_channel_group_write_and_flush(crowd.group, sized_msg(5000), crowd.done, NULL, NULL);
     assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), WEIR_EFULL);
     assert_non_null(strstr(weir_promise_detail(crowd.done), "16 of 16 failed: "));
-    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    assert_int_equal(weir_channel_pending_bytes(crowd.fixture.members[0]), 0);
     close_crowd(&crowd);
 }
 
@@ -448,8 +448,8 @@ TEST(broadcast, that_is_cancelled_spares_those_whose_loop_has_not_begun)
     let_go(&crowd);
     for (size_t i = 0; i < 2; i++)
         run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
-    assert_all_got(&crowd.room, "");
-    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    assert_all_got(&crowd.fixture, "");
+    assert_int_equal(weir_channel_pending_bytes(crowd.fixture.members[0]), 0);
     close_crowd(&crowd);
 }
 
@@ -460,16 +460,17 @@ TEST(broadcast, finds_who_has_moved_meanwhile)
 
     open_crowd(&crowd, NULL);
     assert_int_equal(weir_promise_create(NULL, &moved), 0);
-    weir_channel_deregister(crowd.room.members[0], NULL);
+    weir_channel_deregister(crowd.fixture.members[0], NULL);
     stop(&crowd);
-    weir_channel_register(crowd.room.members[0], weir_group_at(crowd.loops, 1), moved);
+    weir_channel_register(crowd.fixture.members[0], weir_group_at(crowd.loops, 1), moved);
     weir_channel_group_write_and_flush(crowd.group, text_msg("x"), crowd.done, NULL, NULL);
     let_go(&crowd);
     assert_int_equal(weir_promise_sync(moved, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_sync(crowd.done, TEST_TIMEOUT_NS), 0);
-    assert_ptr_equal(weir_channel_executor(crowd.room.members[0]), weir_group_at(crowd.loops, 1));
-    assert_all_got(&crowd.room, "x");
-    assert_int_equal(weir_channel_pending_bytes(crowd.room.members[0]), 0);
+    assert_ptr_equal(weir_channel_executor(crowd.fixture.members[0]),
+                     weir_group_at(crowd.loops, 1));
+    assert_all_got(&crowd.fixture, "x");
+    assert_int_equal(weir_channel_pending_bytes(crowd.fixture.members[0]), 0);
     weir_promise_release(moved);
     close_crowd(&crowd);
 }
@@ -478,28 +479,28 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .max_pending = 16));
     weir_executor *loop = weir_group_at(loops, 0);
-    struct room room;
+    struct group_fixture fixture;
     struct gate gate = {0};
     struct call_counter counter = {0};
     uint32_t queued = 0;
     weir_promise *done;
 
-    room_open(&room, NULL);
+    group_fixture_open(&fixture, NULL);
     for (size_t i = 0; i < 3; i++)
-        (void)room_admit(&room, loop, NULL, NULL);
+        (void)group_fixture_add(&fixture, loop, NULL, NULL);
     assert_int_equal(weir_promise_create(NULL, &done), 0);
     gate_hold(&gate, loop);
     while (weir_execute(loop, call_counter_task, &counter) == 0)
         queued++;
-    weir_channel_group_write_and_flush(room.group, text_msg("x"), done, NULL, NULL);
+    weir_channel_group_write_and_flush(fixture.group, text_msg("x"), done, NULL, NULL);
     assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), WEIR_EFULL);
     assert_non_null(strstr(weir_promise_detail(done), "3 of 3 failed: "));
     gate_open(&gate);
     assert_true(call_counter_await(&counter, queued));
     run_on_executor(loop, nothing, NULL);
-    assert_int_equal(weir_channel_pending_bytes(room.members[0]), 0);
+    assert_int_equal(weir_channel_pending_bytes(fixture.members[0]), 0);
     weir_promise_release(done);
-    room_close(&room, NULL);
+    group_fixture_close(&fixture, NULL);
     end_group(loops);
 }
 
@@ -522,21 +523,21 @@ TEST(broadcast, to_members_whose_loop_has_ended_comes_to_an_end)
 
 static void broadcast_without_memory(unsigned n, bool waits, bool *ret_failed)
 {
-    struct hall hall;
+    struct setup setup;
     weir_msg *msg = text_msg("x");
     int err;
 
-    open_hall(&hall, 3);
+    open_setup(&setup, 3);
     test_memory_fail_at(n);
-    weir_channel_group_write_and_flush(hall.group, msg, waits ? hall.done : NULL, NULL, NULL);
+    weir_channel_group_write_and_flush(setup.group, msg, waits ? setup.done : NULL, NULL, NULL);
     *ret_failed = test_memory_failed();
     test_memory_fail_at(0);
-    err = waits ? weir_promise_result(hall.done) : 0;
+    err = waits ? weir_promise_result(setup.done) : 0;
     assert_true(err == (waits && *ret_failed ? -ENOMEM : 0));
-    (void)stepper_run(&hall.stepper);
+    (void)stepper_run(&setup.stepper);
     if (*ret_failed && !waits) /* somebody has not got it, and will not go on as if he had */
-        assert_true(weir_channel_group_size(hall.group) < 3);
-    close_hall(&hall);
+        assert_true(weir_channel_group_size(setup.group) < 3);
+    close_setup(&setup);
 }
 
 TEST(broadcast, without_memory_is_reported)
@@ -584,7 +585,7 @@ TEST(broadcast, without_memory_to_post_it_is_still_made)
 struct storm {
     weir_group *loops;
     weir_channel_group *group;
-    struct diary diary;
+    struct event_log events;
     struct call_counter completed;
     _Atomic uint32_t asked;
 };
@@ -619,7 +620,7 @@ static void come_and_go(void *arg)
     int err;
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (wire_create(&storm->diary, &(struct wire_options){.silent = true}, NULL, NULL,
+        if (wire_create(&storm->events, &(struct wire_options){.silent = true}, NULL, NULL,
                         &channel) < 0)
             abort();
         weir_group_register(storm->loops, channel, NULL);
@@ -649,7 +650,7 @@ TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
 
     memset(&storm, 0, sizeof(storm));
     log_capture_start();
-    diary_open(&storm.diary);
+    event_log_open(&storm.events);
     storm.loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     assert_int_equal(weir_channel_group_create(NULL, &storm.group), 0);
     for (int i = 0; i < 4; i++)
@@ -661,5 +662,5 @@ TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
     assert_true(call_counter_await(&storm.completed, storm.asked));
     end_group(storm.loops);
     weir_channel_group_release(storm.group);
-    diary_close(&storm.diary);
+    event_log_close(&storm.events);
 }

@@ -17,101 +17,101 @@
 TEST(channel, has_a_name_for_the_log)
 {
     char name[WEIR__CHANNEL_NAME_SIZE], expected[128];
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
+    tc_open_started(&tc, NULL, NULL);
     (void)snprintf(expected, sizeof(expected), "%llu (127.0.0.1:1 -> 127.0.0.1:2)",
-                   (unsigned long long)weir_channel_id(rig.channel));
-    assert_string_equal(weir__channel_name(rig.channel, name), expected);
-    rig_close(&rig);
+                   (unsigned long long)weir_channel_id(tc.channel));
+    assert_string_equal(weir__channel_name(tc.channel, name), expected);
+    tc_close(&tc);
 
-    rig_open_started(&rig, NULL, NULL);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
     (void)snprintf(expected, sizeof(expected), "%llu",
-                   (unsigned long long)weir_channel_id(rig.channel));
-    assert_string_equal(weir__channel_name(rig.channel, name), expected);
-    rig_close(&rig);
+                   (unsigned long long)weir_channel_id(tc.channel));
+    assert_string_equal(weir__channel_name(tc.channel, name), expected);
+    tc_close(&tc);
 }
 
 TEST(channel, remembers_its_addresses_when_it_is_closed)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address;
     char text[128], expected[128];
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_channel_local_address(rig.channel, &address), 0);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_channel_local_address(tc.channel, &address), 0);
     assert_int_equal(weir_address_port(&address), 1);
-    assert_int_equal(weir_channel_local_address(rig.channel, &address), 0);
-    assert_int_equal(rig.wire->address_calls, 1);
+    assert_int_equal(weir_channel_local_address(tc.channel, &address), 0);
+    assert_int_equal(tc.wire->address_calls, 1);
     (void)snprintf(expected, sizeof(expected), "[%llu 127.0.0.1:1 - 127.0.0.1:2]",
-                   (unsigned long long)weir_channel_id(rig.channel));
-    assert_string_equal(weir_channel_format(rig.channel, text, sizeof(text)), expected);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
+                   (unsigned long long)weir_channel_id(tc.channel));
+    assert_string_equal(weir_channel_format(tc.channel, text, sizeof(text)), expected);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
     (void)snprintf(expected, sizeof(expected), "[%llu 127.0.0.1:1 ! 127.0.0.1:2]",
-                   (unsigned long long)weir_channel_id(rig.channel));
-    assert_string_equal(weir_channel_format(rig.channel, text, sizeof(text)), expected);
-    rig_close(&rig);
+                   (unsigned long long)weir_channel_id(tc.channel));
+    assert_string_equal(weir_channel_format(tc.channel, text, sizeof(text)), expected);
+    tc_close(&tc);
 
-    rig_open_started(&rig, NULL, NULL);
-    weir_channel_abort(rig.channel, NULL);
-    assert_int_equal(weir_channel_remote_address(rig.channel, &address), -ENOTCONN);
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_abort(tc.channel, NULL);
+    assert_int_equal(weir_channel_remote_address(tc.channel, &address), -ENOTCONN);
+    tc_close(&tc);
 }
 
 TEST(channel, finds_its_addresses_without_memory)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address;
 
     for (unsigned n = 1; n <= 2; n++) {
-        rig_open_started(&rig, NULL, NULL);
+        tc_open_started(&tc, NULL, NULL);
         test_memory_fail_at(n);
-        assert_int_equal(weir_channel_remote_address(rig.channel, &address), 0);
+        assert_int_equal(weir_channel_remote_address(tc.channel, &address), 0);
         assert_true(test_memory_failed());
         test_memory_fail_at(0);
         assert_int_equal(weir_address_port(&address), 2);
-        rig_close(&rig);
+        tc_close(&tc);
     }
 }
 
 TEST(channel, asks_its_transport_for_socket_options_until_it_is_closed)
 {
-    struct rig rig;
+    struct test_channel tc;
     int value = 0;
     size_t length = sizeof(value);
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_channel_set_socket_option(rig.channel, 1, 2, &value, length), -3);
-    assert_int_equal(weir_channel_get_socket_option(rig.channel, 1, 2, &value, &length), -ENOTSUP);
-    weir_channel_abort(rig.channel, NULL);
-    assert_int_equal(weir_channel_set_socket_option(rig.channel, 1, 2, &value, length),
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_channel_set_socket_option(tc.channel, 1, 2, &value, length), -3);
+    assert_int_equal(weir_channel_get_socket_option(tc.channel, 1, 2, &value, &length), -ENOTSUP);
+    weir_channel_abort(tc.channel, NULL);
+    assert_int_equal(weir_channel_set_socket_option(tc.channel, 1, 2, &value, length),
                      WEIR_ECLOSED);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel, has_a_promise_of_its_end_also_afterwards)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_channel_await_closed(rig.channel, 0), -EDEADLK);
-    weir_channel_abort(rig.channel, NULL);
-    assert_int_equal(weir_promise_result(weir_channel_closed(rig.channel)), 0);
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_channel_await_closed(tc.channel, 0), -EDEADLK);
+    weir_channel_abort(tc.channel, NULL);
+    assert_int_equal(weir_promise_result(weir_channel_closed(tc.channel)), 0);
+    tc_close(&tc);
 
-    rig_open_started(&rig, NULL, NULL);
-    weir_channel_abort(rig.channel, NULL);
-    assert_int_equal(weir_promise_result(weir_channel_closed(rig.channel)), 0);
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_abort(tc.channel, NULL);
+    assert_int_equal(weir_promise_result(weir_channel_closed(tc.channel)), 0);
+    tc_close(&tc);
 
-    rig_open_started(&rig, NULL, NULL);
+    tc_open_started(&tc, NULL, NULL);
     test_memory_fail_at(1);
-    assert_null(weir_channel_closed(rig.channel));
+    assert_null(weir_channel_closed(tc.channel));
     test_memory_fail_at(0);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 struct waiter {
@@ -128,15 +128,15 @@ static void wait_closed(void *arg)
 
 TEST(channel, can_be_waited_for)
 {
-    struct rig rig;
+    struct test_channel tc;
     struct waiter waiter = {.result = 1};
 
-    rig_open_started(&rig, NULL, NULL);
-    waiter.channel = rig.channel;
-    weir_channel_abort(rig.channel, NULL);
+    tc_open_started(&tc, NULL, NULL);
+    waiter.channel = tc.channel;
+    weir_channel_abort(tc.channel, NULL);
     run_on_other_thread(wait_closed, &waiter);
     assert_int_equal(waiter.result, 0);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel, is_not_any_message)
@@ -152,21 +152,21 @@ TEST(channel, is_not_any_message)
 #ifndef NDEBUG
 static void release_a_channel_twice(void)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open(&rig);
-    weir_channel_release(rig.channel);
-    weir_channel_release(rig.channel);
+    tc_open(&tc);
+    weir_channel_release(tc.channel);
+    weir_channel_release(tc.channel);
 }
 
 /* The second one is the loop's. */
 static void release_an_open_channel_twice(void)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    weir_channel_release(rig.channel);
-    weir_channel_release(rig.channel);
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_release(tc.channel);
+    weir_channel_release(tc.channel);
 }
 
 static void release_a_channel_group_twice(void)

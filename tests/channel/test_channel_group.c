@@ -9,54 +9,54 @@
 
 #include <weir/error.h>
 
-#include "support/channel/channel_room.h"
+#include "support/channel/group_fixture.h"
 #include "support/memory.h"
 
-struct hall {
+struct setup {
     struct stepper stepper;
-    struct room room;
+    struct group_fixture fixture;
     weir_channel_group *group;
 };
 
-static void open_hall(struct hall *hall, const weir_channel_group_options *options, int members)
+static void open_setup(struct setup *setup, const weir_channel_group_options *options, int members)
 {
-    hall->stepper = stepper_open();
-    room_open(&hall->room, options);
-    hall->group = hall->room.group;
+    setup->stepper = stepper_open();
+    group_fixture_open(&setup->fixture, options);
+    setup->group = setup->fixture.group;
     for (int i = 0; i < members; i++)
-        (void)room_admit(&hall->room, hall->stepper.executor, NULL, NULL);
+        (void)group_fixture_add(&setup->fixture, setup->stepper.executor, NULL, NULL);
 }
 
-static void close_hall(struct hall *hall)
+static void close_setup(struct setup *setup)
 {
-    room_close(&hall->room, &hall->stepper);
-    stepper_close(&hall->stepper);
+    group_fixture_close(&setup->fixture, &setup->stepper);
+    stepper_close(&setup->stepper);
 }
 
-static weir_channel *member(struct hall *hall, size_t index)
+static weir_channel *member(struct setup *setup, size_t index)
 {
-    return hall->room.members[index];
+    return setup->fixture.members[index];
 }
 
 TEST(channel_group, knows_its_members)
 {
-    struct hall hall;
+    struct setup setup;
     weir_channel *found;
 
-    open_hall(&hall, NULL, 3);
-    assert_int_equal(weir_channel_group_size(hall.group), 3);
-    assert_true(weir_channel_group_contains(hall.group, member(&hall, 1)));
-    found = weir_channel_group_find(hall.group, weir_channel_id(member(&hall, 2)));
-    assert_ptr_equal(found, member(&hall, 2));
+    open_setup(&setup, NULL, 3);
+    assert_int_equal(weir_channel_group_size(setup.group), 3);
+    assert_true(weir_channel_group_contains(setup.group, member(&setup, 1)));
+    found = weir_channel_group_find(setup.group, weir_channel_id(member(&setup, 2)));
+    assert_ptr_equal(found, member(&setup, 2));
     weir_channel_release(found);
 
-    assert_int_equal(weir_channel_group_remove(hall.group, member(&hall, 1)), 0);
-    assert_int_equal(weir_channel_group_remove(hall.group, member(&hall, 1)), -ENOENT);
-    assert_int_equal(weir_channel_group_size(hall.group), 2);
-    assert_false(weir_channel_group_contains(hall.group, member(&hall, 1)));
-    assert_null(weir_channel_group_find(hall.group, weir_channel_id(member(&hall, 1))));
-    assert_true(weir_channel_is_open(member(&hall, 1)));
-    close_hall(&hall);
+    assert_int_equal(weir_channel_group_remove(setup.group, member(&setup, 1)), 0);
+    assert_int_equal(weir_channel_group_remove(setup.group, member(&setup, 1)), -ENOENT);
+    assert_int_equal(weir_channel_group_size(setup.group), 2);
+    assert_false(weir_channel_group_contains(setup.group, member(&setup, 1)));
+    assert_null(weir_channel_group_find(setup.group, weir_channel_id(member(&setup, 1))));
+    assert_true(weir_channel_is_open(member(&setup, 1)));
+    close_setup(&setup);
 }
 
 TEST(channel_group, has_a_name)
@@ -76,127 +76,127 @@ TEST(channel_group, has_a_name)
 
 TEST(channel_group, is_left_by_who_closes)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, NULL, 2);
-    weir_channel_abort(member(&hall, 0), NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_int_equal(weir_channel_group_size(hall.group), 1);
-    assert_false(weir_channel_group_contains(hall.group, member(&hall, 0)));
-    close_hall(&hall);
+    open_setup(&setup, NULL, 2);
+    weir_channel_abort(member(&setup, 0), NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_int_equal(weir_channel_group_size(setup.group), 1);
+    assert_false(weir_channel_group_contains(setup.group, member(&setup, 0)));
+    close_setup(&setup);
 }
 
 TEST(channel_group, takes_nobody_twice_and_none_that_is_closed_or_new)
 {
-    struct hall hall;
+    struct setup setup;
     weir_channel *fresh;
 
-    open_hall(&hall, NULL, 1);
-    assert_int_equal(weir_channel_group_add(hall.group, member(&hall, 0)), -EEXIST);
-    weir_channel_abort(member(&hall, 0), NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_int_equal(weir_channel_group_add(hall.group, member(&hall, 0)), WEIR_ECLOSED);
-    assert_int_equal(weir_channel_group_size(hall.group), 0);
+    open_setup(&setup, NULL, 1);
+    assert_int_equal(weir_channel_group_add(setup.group, member(&setup, 0)), -EEXIST);
+    weir_channel_abort(member(&setup, 0), NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_int_equal(weir_channel_group_add(setup.group, member(&setup, 0)), WEIR_ECLOSED);
+    assert_int_equal(weir_channel_group_size(setup.group), 0);
 
-    assert_int_equal(
-        wire_create(&hall.room.diary, &(struct wire_options){.silent = true}, NULL, NULL, &fresh),
-        0);
-    assert_int_equal(weir_channel_group_add(hall.group, fresh), -EINVAL);
+    assert_int_equal(wire_create(&setup.fixture.events, &(struct wire_options){.silent = true},
+                                 NULL, NULL, &fresh),
+                     0);
+    assert_int_equal(weir_channel_group_add(setup.group, fresh), -EINVAL);
     weir_channel_release(fresh);
-    close_hall(&hall);
+    close_setup(&setup);
 }
 
 TEST(channel_group, leaves_nothing_behind_in_a_channel_that_has_been_in_many)
 {
-    struct hall hall;
+    struct setup setup;
     weir_channel_group *other;
     size_t live;
 
-    open_hall(&hall, NULL, 1);
+    open_setup(&setup, NULL, 1);
     live = test_memory_live();
     for (int i = 0; i < 10; i++) {
         assert_int_equal(weir_channel_group_create(NULL, &other), 0);
-        assert_int_equal(weir_channel_group_add(other, member(&hall, 0)), 0);
+        assert_int_equal(weir_channel_group_add(other, member(&setup, 0)), 0);
         if (i % 2 == 0)
-            assert_int_equal(weir_channel_group_remove(other, member(&hall, 0)), 0);
+            assert_int_equal(weir_channel_group_remove(other, member(&setup, 0)), 0);
         weir_channel_group_release(other);
     }
     assert_int_equal(test_memory_live(), live);
-    close_hall(&hall);
+    close_setup(&setup);
 }
 
 static void note_size(weir_promise *closed, void *user_data)
 {
-    struct hall *hall = user_data;
+    struct setup *setup = user_data;
 
     (void)closed;
-    diary_write(&hall->room.diary, "%zu", weir_channel_group_size(hall->group));
+    event_log_write(&setup->fixture.events, "%zu", weir_channel_group_size(setup->group));
 }
 
 TEST(channel_group, has_been_left_when_the_end_of_a_channel_is_told)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, NULL, 1);
-    weir_channel_group_remove(hall.group, member(&hall, 0));
+    open_setup(&setup, NULL, 1);
+    weir_channel_group_remove(setup.group, member(&setup, 0));
     assert_int_equal(
-        weir_promise_add_listener(weir_channel_closed(member(&hall, 0)), note_size, &hall), 0);
-    assert_int_equal(weir_channel_group_add(hall.group, member(&hall, 0)), 0);
-    weir_channel_abort(member(&hall, 0), NULL);
-    (void)stepper_run(&hall.stepper);
-    assert_diary(&hall.room.diary, "0");
-    close_hall(&hall);
+        weir_promise_add_listener(weir_channel_closed(member(&setup, 0)), note_size, &setup), 0);
+    assert_int_equal(weir_channel_group_add(setup.group, member(&setup, 0)), 0);
+    weir_channel_abort(member(&setup, 0), NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_events(&setup.fixture.events, "0");
+    close_setup(&setup);
 }
 
 TEST(channel_group, remembers_one_that_comes_and_goes_only_once)
 {
-    struct hall hall;
+    struct setup setup;
     size_t live;
 
-    open_hall(&hall, NULL, 1);
+    open_setup(&setup, NULL, 1);
     live = test_memory_live();
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(weir_channel_group_remove(hall.group, member(&hall, 0)), 0);
-        assert_int_equal(weir_channel_group_add(hall.group, member(&hall, 0)), 0);
+        assert_int_equal(weir_channel_group_remove(setup.group, member(&setup, 0)), 0);
+        assert_int_equal(weir_channel_group_add(setup.group, member(&setup, 0)), 0);
     }
     assert_int_equal(test_memory_live(), live);
-    assert_int_equal(weir_channel_group_size(hall.group), 1);
-    close_hall(&hall);
+    assert_int_equal(weir_channel_group_size(setup.group), 1);
+    close_setup(&setup);
 }
 
 TEST(channel_group, lets_go_of_a_channel_that_was_removed)
 {
-    struct hall hall;
+    struct setup setup;
     uint32_t refs;
 
-    open_hall(&hall, NULL, 1);
-    refs = weir_msg_refs(weir__channel_msg(member(&hall, 0)));
-    assert_int_equal(weir_channel_group_remove(hall.group, member(&hall, 0)), 0);
-    assert_int_equal(weir_msg_refs(weir__channel_msg(member(&hall, 0))), refs - 1);
-    close_hall(&hall);
+    open_setup(&setup, NULL, 1);
+    refs = weir_msg_refs(weir__channel_msg(member(&setup, 0)));
+    assert_int_equal(weir_channel_group_remove(setup.group, member(&setup, 0)), 0);
+    assert_int_equal(weir_msg_refs(weir__channel_msg(member(&setup, 0))), refs - 1);
+    close_setup(&setup);
 }
 
 TEST(channel_group, leaves_its_members_open_when_it_goes)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, NULL, 3);
-    weir_channel_group_release(weir_channel_group_retain(hall.group));
-    assert_int_equal(weir_channel_group_size(hall.group), 3);
-    weir_channel_group_release(hall.group);
-    hall.room.group = NULL;
+    open_setup(&setup, NULL, 3);
+    weir_channel_group_release(weir_channel_group_retain(setup.group));
+    assert_int_equal(weir_channel_group_size(setup.group), 3);
+    weir_channel_group_release(setup.group);
+    setup.fixture.group = NULL;
     for (size_t i = 0; i < 3; i++)
-        assert_true(weir_channel_is_open(member(&hall, i)));
-    close_hall(&hall);
+        assert_true(weir_channel_is_open(member(&setup, i)));
+    close_setup(&setup);
 }
 
 /* ---- walking ---- */
 
 struct visit {
-    struct hall *hall;
+    struct setup *setup;
     weir_channel *seen[8];
     size_t count;
-    void (*on_first)(struct hall *hall);
+    void (*on_first)(struct setup *setup);
 };
 
 static void visit(weir_channel *channel, void *user_data)
@@ -205,56 +205,56 @@ static void visit(weir_channel *channel, void *user_data)
 
     self->seen[self->count++] = channel;
     if (self->count == 1 && self->on_first != NULL)
-        self->on_first(self->hall);
+        self->on_first(self->setup);
 }
 
-static void assert_visits(struct hall *hall, void (*on_first)(struct hall *hall),
+static void assert_visits(struct setup *setup, void (*on_first)(struct setup *setup),
                           const char *members)
 {
-    struct visit self = {.hall = hall, .on_first = on_first};
+    struct visit self = {.setup = setup, .on_first = on_first};
 
-    weir_channel_group_foreach(hall->group, visit, &self);
+    weir_channel_group_foreach(setup->group, visit, &self);
     assert_int_equal(self.count, strlen(members));
     for (size_t i = 0; i < self.count; i++)
-        assert_ptr_equal(self.seen[i], member(hall, (size_t)(members[i] - '0')));
+        assert_ptr_equal(self.seen[i], member(setup, (size_t)(members[i] - '0')));
 }
 
-static void remove_the_next(struct hall *hall)
+static void remove_the_next(struct setup *setup)
 {
-    assert_int_equal(weir_channel_group_remove(hall->group, member(hall, 1)), 0);
+    assert_int_equal(weir_channel_group_remove(setup->group, member(setup, 1)), 0);
 }
 
-static void remove_the_first(struct hall *hall)
+static void remove_the_first(struct setup *setup)
 {
-    assert_int_equal(weir_channel_group_remove(hall->group, member(hall, 0)), 0);
+    assert_int_equal(weir_channel_group_remove(setup->group, member(setup, 0)), 0);
 }
 
-static void move_the_next_to_the_end(struct hall *hall)
+static void move_the_next_to_the_end(struct setup *setup)
 {
-    remove_the_next(hall);
-    assert_int_equal(weir_channel_group_add(hall->group, member(hall, 1)), 0);
+    remove_the_next(setup);
+    assert_int_equal(weir_channel_group_add(setup->group, member(setup, 1)), 0);
 }
 
-static void admit_one(struct hall *hall)
+static void admit_one(struct setup *setup)
 {
-    (void)room_admit(&hall->room, hall->stepper.executor, NULL, NULL);
+    (void)group_fixture_add(&setup->fixture, setup->stepper.executor, NULL, NULL);
 }
 
-static void close_the_last(struct hall *hall)
+static void close_the_last(struct setup *setup)
 {
-    weir_channel_abort(member(hall, 2), NULL);
-    (void)stepper_run(&hall->stepper);
+    weir_channel_abort(member(setup, 2), NULL);
+    (void)stepper_run(&setup->stepper);
 }
 
-static void visit_all_again(struct hall *hall)
+static void visit_all_again(struct setup *setup)
 {
-    assert_visits(hall, NULL, "012");
+    assert_visits(setup, NULL, "012");
 }
 
 TEST(channel_group, is_walked_through_while_it_changes)
 {
     static const struct {
-        void (*on_first)(struct hall *hall);
+        void (*on_first)(struct setup *setup);
         const char *visited;
         const char *afterwards;
     } cases[] = {
@@ -268,71 +268,71 @@ TEST(channel_group, is_walked_through_while_it_changes)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct hall hall;
+        struct setup setup;
 
-        open_hall(&hall, NULL, 3);
-        assert_visits(&hall, cases[i].on_first, cases[i].visited);
-        assert_visits(&hall, NULL, cases[i].afterwards);
-        close_hall(&hall);
+        open_setup(&setup, NULL, 3);
+        assert_visits(&setup, cases[i].on_first, cases[i].visited);
+        assert_visits(&setup, NULL, cases[i].afterwards);
+        close_setup(&setup);
     }
 }
 
-static void give_up_the_group(struct hall *hall)
+static void give_up_the_group(struct setup *setup)
 {
-    weir_channel_group_release(hall->group);
-    hall->room.group = NULL;
+    weir_channel_group_release(setup->group);
+    setup->fixture.group = NULL;
 }
 
 TEST(channel_group, is_walked_through_also_if_nobody_wants_it_any_more)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, NULL, 3);
-    assert_visits(&hall, give_up_the_group, "012");
-    close_hall(&hall);
+    open_setup(&setup, NULL, 3);
+    assert_visits(&setup, give_up_the_group, "012");
+    close_setup(&setup);
 }
 
 TEST(channel_group, of_nobody_is_walked_through_at_once)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, NULL, 0);
-    assert_visits(&hall, NULL, "");
-    close_hall(&hall);
+    open_setup(&setup, NULL, 0);
+    assert_visits(&setup, NULL, "");
+    close_setup(&setup);
 }
 
 /* ---- closing for good ---- */
 
-static void try_to_join(struct hall *hall, int expected, bool is_open)
+static void try_to_join(struct setup *setup, int expected, bool is_open)
 {
     weir_channel *late;
 
-    assert_int_equal(
-        wire_create(&hall->room.diary, &(struct wire_options){.silent = true}, NULL, NULL, &late),
-        0);
-    weir_channel_register(late, hall->stepper.executor, NULL);
-    assert_int_equal(weir_channel_group_add(hall->group, late), expected);
-    (void)stepper_run(&hall->stepper);
+    assert_int_equal(wire_create(&setup->fixture.events, &(struct wire_options){.silent = true},
+                                 NULL, NULL, &late),
+                     0);
+    weir_channel_register(late, setup->stepper.executor, NULL);
+    assert_int_equal(weir_channel_group_add(setup->group, late), expected);
+    (void)stepper_run(&setup->stepper);
     assert_int_equal(weir_channel_is_open(late), is_open);
     weir_channel_abort(late, NULL);
-    (void)stepper_run(&hall->stepper);
+    (void)stepper_run(&setup->stepper);
     weir_channel_release(late);
 }
 
 TEST(channel_group, that_stays_closed_closes_who_wants_to_join)
 {
-    struct hall hall;
+    struct setup setup;
 
-    open_hall(&hall, WEIR_CHANNEL_GROUP_OPTIONS(.stay_closed = true), 1);
-    try_to_join(&hall, 0, true);
-    weir_channel_group_close(hall.group, NULL, NULL, NULL);
-    try_to_join(&hall, WEIR_ECLOSED, false);
-    close_hall(&hall);
+    open_setup(&setup, WEIR_CHANNEL_GROUP_OPTIONS(.stay_closed = true), 1);
+    try_to_join(&setup, 0, true);
+    weir_channel_group_close(setup.group, NULL, NULL, NULL);
+    try_to_join(&setup, WEIR_ECLOSED, false);
+    close_setup(&setup);
 
-    open_hall(&hall, NULL, 1);
-    weir_channel_group_close(hall.group, NULL, NULL, NULL);
-    try_to_join(&hall, 0, true);
-    close_hall(&hall);
+    open_setup(&setup, NULL, 1);
+    weir_channel_group_close(setup.group, NULL, NULL, NULL);
+    try_to_join(&setup, 0, true);
+    close_setup(&setup);
 }
 
 /* ---- no memory ---- */
@@ -350,29 +350,29 @@ TEST(channel_group, is_not_made_without_memory)
 
 TEST(channel_group, does_not_take_a_member_without_memory)
 {
-    struct hall hall;
+    struct setup setup;
     weir_channel *fresh;
     unsigned n;
     int err;
 
-    open_hall(&hall, NULL, 0);
+    open_setup(&setup, NULL, 0);
     for (n = 1;; n++) {
-        assert_int_equal(wire_create(&hall.room.diary, &(struct wire_options){.silent = true}, NULL,
-                                     NULL, &fresh),
+        assert_int_equal(wire_create(&setup.fixture.events, &(struct wire_options){.silent = true},
+                                     NULL, NULL, &fresh),
                          0);
-        weir_channel_register(fresh, hall.stepper.executor, NULL);
+        weir_channel_register(fresh, setup.stepper.executor, NULL);
         test_memory_fail_at(n);
-        err = weir_channel_group_add(hall.group, fresh);
+        err = weir_channel_group_add(setup.group, fresh);
         if (!test_memory_failed())
             break;
         test_memory_fail_at(0);
-        assert_int_equal(weir_channel_group_contains(hall.group, fresh), err == 0);
+        assert_int_equal(weir_channel_group_contains(setup.group, fresh), err == 0);
         weir_channel_abort(fresh, NULL);
-        (void)stepper_run(&hall.stepper);
+        (void)stepper_run(&setup.stepper);
         weir_channel_release(fresh);
     }
     test_memory_fail_at(0);
     assert_in_range(n, 3, 5); /* what few channels need, a record, a larger table */
-    hall.room.members[hall.room.count++] = fresh;
-    close_hall(&hall);
+    setup.fixture.members[setup.fixture.count++] = fresh;
+    close_setup(&setup);
 }

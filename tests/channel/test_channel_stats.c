@@ -23,12 +23,12 @@ static weir_address somewhere(void)
     return address;
 }
 
-static void connect_somewhere(struct rig *rig)
+static void connect_somewhere(struct test_channel *tc)
 {
     weir_address address = somewhere();
 
-    weir_channel_connect(rig->channel, &address, NULL, NULL);
-    rig_run(rig);
+    weir_channel_connect(tc->channel, &address, NULL, NULL);
+    tc_run(tc);
 }
 
 /* ---- how many there are ---- */
@@ -36,43 +36,43 @@ static void connect_somewhere(struct rig *rig)
 TEST(channel_stats, follow_a_channel_from_its_creation_to_its_end)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open(&rig);
+    tc_open(&tc);
     assert_stats(&stats, .open = 1, .created = 1);
-    rig_start(&rig);
+    tc_start(&tc);
     assert_stats(&stats, .open = 1, .created = 1, .active = 1);
-    weir_channel_abort(rig.channel, NULL);
+    weir_channel_abort(tc.channel, NULL);
     assert_stats(&stats, .created = 1, .closed = 1);
-    rig_close(&rig);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1);
 }
 
 TEST(channel_stats, count_a_channel_that_nobody_has_registered)
 {
     struct stats stats = stats_from_now(rigs);
-    struct diary diary;
+    struct event_log events;
     weir_channel *channel;
 
-    diary_open(&diary);
-    assert_int_equal(wire_create(&diary, NULL, NULL, NULL, &channel), 0);
+    event_log_open(&events);
+    assert_int_equal(wire_create(&events, NULL, NULL, NULL, &channel), 0);
     assert_stats(&stats, .open = 1, .created = 1);
     weir_channel_release(channel);
     assert_stats(&stats, .created = 1, .closed = 1);
-    diary_close(&diary);
+    event_log_close(&events);
 }
 
 TEST(channel_stats, count_one_as_open_until_its_transport_has_let_go)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.slow_close = true}, NULL);
-    weir_channel_abort(rig.channel, NULL);
+    tc_open_started(&tc, &(const struct wire_options){.slow_close = true}, NULL);
+    weir_channel_abort(tc.channel, NULL);
     assert_stats(&stats, .open = 1, .active = 1, .created = 1);
-    rig_let_go(&rig);
+    tc_finish_detach(&tc);
     assert_stats(&stats, .created = 1, .closed = 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel_stats, count_listeners_apart)
@@ -80,38 +80,37 @@ TEST(channel_stats, count_listeners_apart)
     struct stats stats = stats_from_now(rigs);
     weir_address address = somewhere();
     weir_channel *child;
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.accepts = true}, NULL);
+    tc_open_started(&tc, &(const struct wire_options){.accepts = true}, NULL);
     assert_stats(&stats, .listeners = 1);
-    weir_channel_bind(rig.channel, &address, NULL);
-    rig_run(&rig);
+    weir_channel_bind(tc.channel, &address, NULL);
+    tc_run(&tc);
     assert_stats(&stats, .listeners = 1, .listeners_active = 1);
-    assert_int_equal(wire_create(&rig.diary, NULL, NULL, rig.channel, &child), 0);
+    assert_int_equal(wire_create(&tc.events, NULL, NULL, tc.channel, &child), 0);
     assert_stats(&stats, .listeners = 1, .listeners_active = 1, .open = 1, .created = 1,
                  .accepted = 1);
     weir_channel_release(child);
-    rig_close(&rig);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1, .accepted = 1);
 }
 
 TEST(channel_stats, count_a_disconnect_and_the_next_connection)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true, .can_disconnect = true},
-                     NULL);
-    connect_somewhere(&rig);
-    weir__channel_connected(rig.channel, 0);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true, .can_disconnect = true}, NULL);
+    connect_somewhere(&tc);
+    weir__channel_connected(tc.channel, 0);
     assert_stats(&stats, .open = 1, .created = 1, .active = 1, .connected = 1);
-    weir_channel_disconnect(rig.channel, NULL);
-    rig_run(&rig);
+    weir_channel_disconnect(tc.channel, NULL);
+    tc_run(&tc);
     assert_stats(&stats, .open = 1, .created = 1, .connected = 1);
-    connect_somewhere(&rig);
-    weir__channel_connected(rig.channel, 0);
+    connect_somewhere(&tc);
+    weir__channel_connected(tc.channel, 0);
     assert_stats(&stats, .open = 1, .created = 1, .active = 1, .connected = 2);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* ---- what has been sent ---- */
@@ -132,24 +131,24 @@ TEST(channel_stats, count_bytes_when_the_wire_has_them_and_messages_when_it_has_
 {
     struct stats stats = stats_from_now(rigs);
     weir_channel_stats expected = active_rig();
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    rig.wire->room = 4;
-    rig_write(&rig, "abc", NULL);
-    rig_write(&rig, "defgh", NULL);
-    rig_write(&rig, "", NULL);
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->room = 4;
+    tc_write(&tc, "abc", NULL);
+    tc_write(&tc, "defgh", NULL);
+    tc_write(&tc, "", NULL);
     assert_stats(&stats, .open = 1, .created = 1, .active = 1);
-    weir_channel_flush(rig.channel);
-    rig_run(&rig);
+    weir_channel_flush(tc.channel);
+    tc_run(&tc);
     expected.messages_sent = 1;
     expected.bytes_sent = 4;
     stats_check(&stats, &expected, __FILE__, __LINE__);
-    rig_make_room(&rig, 4);
+    tc_make_room(&tc, 4);
     expected.messages_sent = 3;
     expected.bytes_sent = 8;
     stats_check(&stats, &expected, __FILE__, __LINE__);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 struct witness {
@@ -171,60 +170,60 @@ static void look(weir_promise *promise, void *arg)
 TEST(channel_stats, have_counted_a_write_when_its_promise_tells)
 {
     struct witness witness = {.stats = stats_from_now(rigs)};
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, NULL, NULL);
-    done = rig_promise(&rig, "done");
+    tc_open_started(&tc, NULL, NULL);
+    done = tc_promise(&tc, "done");
     assert_int_equal(weir_promise_add_listener(done, look, &witness), 0);
-    weir_channel_write_and_flush(rig.channel, text_msg("12345"), done);
+    weir_channel_write_and_flush(tc.channel, text_msg("12345"), done);
     assert_int_equal(witness.messages, 1);
     assert_int_equal(witness.bytes, 5);
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel_stats, count_writes_that_fail_and_not_those_that_are_cancelled)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *cancelled;
 
-    rig_open_started(&rig, NULL, NULL);
-    cancelled = rig_promise(&rig, "cancelled");
-    weir_channel_write(rig.channel, text_msg("never"), cancelled);
+    tc_open_started(&tc, NULL, NULL);
+    cancelled = tc_promise(&tc, "cancelled");
+    weir_channel_write(tc.channel, text_msg("never"), cancelled);
     assert_int_equal(weir_promise_cancel(cancelled), 0);
-    weir_channel_flush(rig.channel);
-    rig_run(&rig);
+    weir_channel_flush(tc.channel);
+    tc_run(&tc);
     assert_active_rig(&stats, writes_failed, 0);
-    rig.wire->options.admit_err = -EPROTOTYPE; /* one that it cannot send */
-    rig_write(&rig, "x", "odd");
-    rig.wire->options.admit_err = 0;
-    rig_write(&rig, "y", NULL); /* and one that the end comes before */
+    tc.wire->options.admit_err = -EPROTOTYPE; /* one that it cannot send */
+    tc_write(&tc, "x", "odd");
+    tc.wire->options.admit_err = 0;
+    tc_write(&tc, "y", NULL); /* and one that the end comes before */
     assert_active_rig(&stats, writes_failed, 1);
-    weir_channel_abort(rig.channel, NULL);
+    weir_channel_abort(tc.channel, NULL);
     assert_stats(&stats, .created = 1, .closed = 1, .writes_failed = 2);
-    rig_write(&rig, "z", "late");
+    tc_write(&tc, "z", "late");
     assert_stats(&stats, .created = 1, .closed = 1, .writes_failed = 3);
     weir_promise_release(cancelled);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel_stats, count_how_often_a_channel_becomes_unwritable)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.low_mark = 200, .high_mark = 300));
-    rig.wire->room = 0;
-    weir_channel_write(rig.channel, sized_msg(250), NULL);
+    tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.low_mark = 200, .high_mark = 300));
+    tc.wire->room = 0;
+    weir_channel_write(tc.channel, sized_msg(250), NULL);
     assert_active_rig(&stats, unwritable, 1);
-    assert_int_equal(weir_channel_set_user_writable(rig.channel, 1, false), 0); /* it is already */
+    assert_int_equal(weir_channel_set_user_writable(tc.channel, 1, false), 0); /* it is already */
     assert_active_rig(&stats, unwritable, 1);
-    assert_int_equal(weir_channel_set_user_writable(rig.channel, 1, true), 0);
-    weir_channel_abort(rig.channel, NULL);
+    assert_int_equal(weir_channel_set_user_writable(tc.channel, 1, true), 0);
+    weir_channel_abort(tc.channel, NULL);
     assert_stats(&stats, .created = 1, .closed = 1, .writes_failed = 1, .unwritable = 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* ---- what went wrong ---- */
@@ -259,54 +258,54 @@ TEST(channel_stats, count_errors_by_their_cause)
         {WEIR_ECLOSED, {0}},
         {WEIR_ECANCELED, {0}},
     };
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stats stats = stats_from_now(rigs);
 
-        weir__channel_troubled(rig.channel, rows[i].err, NULL);
+        weir__channel_troubled(tc.channel, rows[i].err, NULL);
         stats_check(&stats, &rows[i].expected, __FILE__, __LINE__);
     }
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel_stats, count_an_error_of_a_listener_as_an_accept_that_failed)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.accepts = true},
-                     WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    weir__channel_troubled(rig.channel, -EMFILE, NULL);
+    tc_open_started(&tc, &(const struct wire_options){.accepts = true},
+                    WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    weir__channel_troubled(tc.channel, -EMFILE, NULL);
     assert_stats(&stats, .listeners = 1, .accepts_failed = 1, ERRORS(.descriptors = 1));
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(channel_stats, count_a_connection_that_fails_at_once_later_or_by_its_time)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true, .connect_err = -ENETUNREACH},
-                     NULL);
-    connect_somewhere(&rig);
-    rig_close(&rig);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true, .connect_err = -ENETUNREACH},
+                    NULL);
+    connect_somewhere(&tc);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1, .connects_failed = 1, ERRORS(.unreachable = 1));
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true}, NULL);
-    connect_somewhere(&rig);
-    weir__channel_connected(rig.channel, -ECONNREFUSED);
-    rig_close(&rig);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true}, NULL);
+    connect_somewhere(&tc);
+    weir__channel_connected(tc.channel, -ECONNREFUSED);
+    tc_close(&tc);
     assert_stats(&stats, .created = 2, .closed = 2, .connects_failed = 2,
                  ERRORS(.unreachable = 1, .refused = 1));
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true},
-                     WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(5)));
-    connect_somewhere(&rig);
-    stepper_advance(&rig.stepper, weir_ms(5));
-    rig_run(&rig);
-    rig_close(&rig);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true},
+                    WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(5)));
+    connect_somewhere(&tc);
+    stepper_advance(&tc.stepper, weir_ms(5));
+    tc_run(&tc);
+    tc_close(&tc);
     assert_stats(&stats, .created = 3, .closed = 3, .connects_failed = 3,
                  ERRORS(.unreachable = 1, .refused = 1, .timed_out = 1));
 }
@@ -314,28 +313,28 @@ TEST(channel_stats, count_a_connection_that_fails_at_once_later_or_by_its_time)
 TEST(channel_stats, count_a_connection_that_is_given_up_but_not_as_an_error)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true}, NULL);
-    connect_somewhere(&rig);
-    rig_close(&rig);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true}, NULL);
+    connect_somewhere(&tc);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1, .connects_failed = 1);
 }
 
 TEST(channel_stats, count_what_ends_a_channel)
 {
     struct stats stats = stats_from_now(rigs);
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    weir__channel_input_ended(rig.channel, -ECONNRESET);
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    weir__channel_input_ended(tc.channel, -ECONNRESET);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1, ERRORS(.reset = 1));
 
-    rig_open_started(&rig, NULL, NULL);
-    rig.wire->flush_err = -EPIPE;
-    weir_channel_write_and_flush(rig.channel, text_msg("x"), NULL);
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->flush_err = -EPIPE;
+    weir_channel_write_and_flush(tc.channel, text_msg("x"), NULL);
+    tc_close(&tc);
     assert_stats(&stats, .created = 2, .closed = 2, .writes_failed = 1,
                  ERRORS(.reset = 1, .pipe = 1));
 }
@@ -344,17 +343,17 @@ TEST(channel_stats, count_a_bind_and_a_registration_that_fail)
 {
     struct stats stats = stats_from_now(rigs);
     weir_address address = somewhere();
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.accepts = true, .bind_err = -EADDRINUSE},
-                     NULL);
-    weir_channel_bind(rig.channel, &address, NULL);
-    rig_close(&rig);
+    tc_open_started(&tc, &(const struct wire_options){.accepts = true, .bind_err = -EADDRINUSE},
+                    NULL);
+    weir_channel_bind(tc.channel, &address, NULL);
+    tc_close(&tc);
     assert_stats(&stats, ERRORS(.address = 1));
 
-    rig_open_with(&rig, &(const struct wire_options){.attach_err = -ENOMEM}, NULL);
-    rig_start(&rig);
-    rig_close(&rig);
+    tc_open_with(&tc, &(const struct wire_options){.attach_err = -ENOMEM}, NULL);
+    tc_start(&tc);
+    tc_close(&tc);
     assert_stats(&stats, .created = 1, .closed = 1, ERRORS(.address = 1, .memory = 1));
 }
 
@@ -362,14 +361,14 @@ TEST(channel_stats, count_a_registration_that_comes_too_late)
 {
     struct stats stats = stats_from_now(rigs);
     struct stepper ended = stepper_open();
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open(&rig);
+    tc_open(&tc);
     assert_int_equal(weir_executor_shutdown(ended.executor, 0, 0), 0);
     (void)stepper_run(&ended);
-    weir_channel_register(rig.channel, ended.executor, NULL);
+    weir_channel_register(tc.channel, ended.executor, NULL);
     assert_stats(&stats, .created = 1, .closed = 1, ERRORS(.rejected = 1));
-    rig_close(&rig);
+    tc_close(&tc);
     stepper_close(&ended);
 }
 
@@ -394,13 +393,13 @@ TEST(channel_stats, are_in_the_metric_registry)
     int64_t open = metric("channels.open"), created = metric("channels.created");
     int64_t refused = metric("channels.errors.refused");
     unsigned count = 0;
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.idle = true}, NULL);
+    tc_open_started(&tc, &(const struct wire_options){.idle = true}, NULL);
     assert_int_equal(metric("channels.open"), open + 1);
-    connect_somewhere(&rig);
-    weir__channel_connected(rig.channel, -ECONNREFUSED);
-    rig_close(&rig);
+    connect_somewhere(&tc);
+    weir__channel_connected(tc.channel, -ECONNREFUSED);
+    tc_close(&tc);
     assert_int_equal(metric("channels.open"), open);
     assert_int_equal(metric("channels.created"), created + 1);
     assert_int_equal(metric("channels.errors.refused"), refused + 1);

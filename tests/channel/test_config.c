@@ -120,126 +120,124 @@ TEST(config, that_cannot_be_made_leaves_nothing)
 
 TEST(config, of_one_channel_changes_without_the_others)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_channel_options options;
     weir__config *shared, *own;
 
-    rig_open_started(&rig, NULL, NULL);
-    shared = weir__config_retain(weir__channel_config(rig.channel));
+    tc_open_started(&tc, NULL, NULL);
+    shared = weir__config_retain(weir__channel_config(tc.channel));
     assert_int_equal(
-        weir_channel_set_options(rig.channel,
+        weir_channel_set_options(tc.channel,
                                  WEIR_CHANNEL_OPTIONS(.reads_per_turn = 3, .read_on_demand = true)),
         0);
-    assert_diary(&rig.diary, "STOP CONFIGURE");
-    assert_false(weir_channel_auto_read(rig.channel));
-    weir_channel_get_options(rig.channel, &options);
+    assert_events(&tc.events, "STOP CONFIGURE");
+    assert_false(weir_channel_auto_read(tc.channel));
+    weir_channel_get_options(tc.channel, &options);
     assert_int_equal(options.reads_per_turn, 3);
     assert_int_equal(shared->options.reads_per_turn, 16);
 
-    own = weir__channel_config(rig.channel);
-    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)),
-                     0);
-    assert_ptr_equal(weir__channel_config(rig.channel), own);
-    assert_true(weir_channel_auto_read(rig.channel));
-    weir_channel_set_auto_read(rig.channel, false);
-    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)),
-                     0);
-    assert_false(weir_channel_auto_read(rig.channel)); /* as it was set by hand */
-    weir_channel_get_options(rig.channel, &options);
+    own = weir__channel_config(tc.channel);
+    assert_int_equal(weir_channel_set_options(tc.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)), 0);
+    assert_ptr_equal(weir__channel_config(tc.channel), own);
+    assert_true(weir_channel_auto_read(tc.channel));
+    weir_channel_set_auto_read(tc.channel, false);
+    assert_int_equal(weir_channel_set_options(tc.channel, WEIR_CHANNEL_OPTIONS(.high_mark = 5)), 0);
+    assert_false(weir_channel_auto_read(tc.channel)); /* as it was set by hand */
+    weir_channel_get_options(tc.channel, &options);
     assert_int_equal(options.high_mark, 5);
-    assert_int_equal(weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.backlog = -1)),
+    assert_int_equal(weir_channel_set_options(tc.channel, WEIR_CHANNEL_OPTIONS(.backlog = -1)),
                      -EINVAL);
     weir__config_release(shared);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(config, is_kept_if_there_is_no_memory_for_another)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_channel_options options;
 
     for (unsigned n = 1;; n++) {
-        rig_open_started(&rig, NULL, NULL);
+        tc_open_started(&tc, NULL, NULL);
         test_memory_fail_at(n);
-        if (weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.reads_per_turn = 3)) == 0)
+        if (weir_channel_set_options(tc.channel, WEIR_CHANNEL_OPTIONS(.reads_per_turn = 3)) == 0)
             break;
         assert_true(test_memory_failed());
         test_memory_fail_at(0);
-        weir_channel_get_options(rig.channel, &options);
+        weir_channel_get_options(tc.channel, &options);
         assert_int_equal(options.reads_per_turn, 16);
-        rig_close(&rig);
+        tc_close(&tc);
     }
     test_memory_fail_at(0);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
-static void set_socket_option(struct rig *rig, int value, int reads)
+static void set_socket_option(struct test_channel *tc, int value, int reads)
 {
     const weir_socket_option option = {.level = 1, .name = 2, .value = value};
 
     assert_int_equal(
-        weir_channel_set_options(rig->channel, WEIR_CHANNEL_OPTIONS(.socket_options = &option,
-                                                                    .socket_option_count = 1,
-                                                                    .reads_per_turn = reads)),
+        weir_channel_set_options(tc->channel, WEIR_CHANNEL_OPTIONS(.socket_options = &option,
+                                                                   .socket_option_count = 1,
+                                                                   .reads_per_turn = reads)),
         0);
 }
 
 /* Under AddressSanitizer it shows that the memory is still there. */
 TEST(config, lends_socket_options_for_as_long_as_there_is_the_channel)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_channel_options first, second, third;
 
-    rig_open_started(&rig, NULL, NULL);
-    set_socket_option(&rig, 10, 1);
-    weir_channel_get_options(rig.channel, &first);
-    set_socket_option(&rig, 20, 1);
-    weir_channel_get_options(rig.channel, &second);
-    set_socket_option(&rig, 30, 1);
-    weir_channel_get_options(rig.channel, &third);
+    tc_open_started(&tc, NULL, NULL);
+    set_socket_option(&tc, 10, 1);
+    weir_channel_get_options(tc.channel, &first);
+    set_socket_option(&tc, 20, 1);
+    weir_channel_get_options(tc.channel, &second);
+    set_socket_option(&tc, 30, 1);
+    weir_channel_get_options(tc.channel, &third);
     assert_int_equal(first.socket_options[0].value, 10);
     assert_int_equal(second.socket_options[0].value, 20);
     assert_int_equal(third.socket_options[0].value, 30);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(config, keeps_no_more_memory_for_socket_options_that_stay_the_same)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_channel_options before, after;
     size_t live;
 
-    rig_open_started(&rig, NULL, NULL);
-    set_socket_option(&rig, 10, 1);
-    weir_channel_get_options(rig.channel, &before);
+    tc_open_started(&tc, NULL, NULL);
+    set_socket_option(&tc, 10, 1);
+    weir_channel_get_options(tc.channel, &before);
     live = test_memory_live();
     for (int i = 2; i < 10; i++)
-        set_socket_option(&rig, 10, i);
-    weir_channel_get_options(rig.channel, &after);
+        set_socket_option(&tc, 10, i);
+    weir_channel_get_options(tc.channel, &after);
     assert_int_equal(after.reads_per_turn, 9);
     assert_ptr_equal(after.socket_options, before.socket_options);
     assert_int_equal(test_memory_live(), live);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(config, with_socket_options_is_kept_if_there_is_no_memory_for_another)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_channel_options options;
     const weir_socket_option other = {.level = 1, .name = 2, .value = 20};
     unsigned n = 1;
     int err;
 
-    rig_open_started(&rig, NULL, NULL);
-    set_socket_option(&rig, 10, 1);
+    tc_open_started(&tc, NULL, NULL);
+    set_socket_option(&tc, 10, 1);
     do {
         test_memory_fail_at(n++);
         err = weir_channel_set_options(
-            rig.channel, WEIR_CHANNEL_OPTIONS(.socket_options = &other, .socket_option_count = 1));
-        weir_channel_get_options(rig.channel, &options);
+            tc.channel, WEIR_CHANNEL_OPTIONS(.socket_options = &other, .socket_option_count = 1));
+        weir_channel_get_options(tc.channel, &options);
         assert_int_equal(options.socket_options[0].value, err == 0 ? 20 : 10);
     } while (err < 0);
     assert_int_equal(n, 5); /* a config, its socket options, and what keeps those before */
     test_memory_fail_at(0);
-    rig_close(&rig);
+    tc_close(&tc);
 }

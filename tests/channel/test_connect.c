@@ -19,30 +19,30 @@ static weir_address somewhere(void)
     return address;
 }
 
-static weir_promise *begin_connect(struct rig *rig, const char *name)
+static weir_promise *begin_connect(struct test_channel *tc, const char *name)
 {
     weir_address address = somewhere();
-    weir_promise *promise = rig_promise(rig, name);
+    weir_promise *promise = tc_promise(tc, name);
 
-    weir_channel_connect(rig->channel, &address, NULL, promise);
+    weir_channel_connect(tc->channel, &address, NULL, promise);
     return promise;
 }
 
 /* D 75 */
 TEST(connect, tells_its_promise_before_the_handlers)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, NULL);
-    assert_false(weir_channel_is_active(rig.channel));
-    done = begin_connect(&rig, "done");
-    assert_diary(&rig.diary, "a.connect CONNECT");
-    weir__channel_connected(rig.channel, 0);
-    assert_diary(&rig.diary, "done=ok a.active a.request_read READ");
-    assert_true(weir_channel_is_active(rig.channel));
+    tc_open_started(&tc, idle, NULL);
+    assert_false(weir_channel_is_active(tc.channel));
+    done = begin_connect(&tc, "done");
+    assert_events(&tc.events, "a.connect CONNECT");
+    weir__channel_connected(tc.channel, 0);
+    assert_events(&tc.events, "done=ok a.active a.request_read READ");
+    assert_true(weir_channel_is_active(tc.channel));
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 static void close_channel(weir_promise *promise, void *channel)
@@ -54,248 +54,248 @@ static void close_channel(weir_promise *promise, void *channel)
 /* D 84 */
 TEST(connect, is_active_before_it_is_inactive_also_if_a_listener_closes)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, NULL);
-    done = begin_connect(&rig, "done");
-    assert_int_equal(weir_promise_add_listener(done, close_channel, rig.channel), 0);
-    diary_clear(&rig.diary);
-    weir__channel_connected(rig.channel, 0);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "done=ok CLOSE a.active a.request_read a.inactive a.unregistered "
-                             "a.removed a.deinit");
+    tc_open_started(&tc, idle, NULL);
+    done = begin_connect(&tc, "done");
+    assert_int_equal(weir_promise_add_listener(done, close_channel, tc.channel), 0);
+    event_log_clear(&tc.events);
+    weir__channel_connected(tc.channel, 0);
+    tc_run(&tc);
+    assert_events(&tc.events, "done=ok CLOSE a.active a.request_read a.inactive a.unregistered "
+                              "a.removed a.deinit");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* D 85 */
 TEST(connect, is_refused_while_it_is_under_way_and_afterwards)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *first, *second, *third;
 
-    rig_open_started(&rig, idle, NULL);
-    first = begin_connect(&rig, "first");
-    second = begin_connect(&rig, "second");
+    tc_open_started(&tc, idle, NULL);
+    first = begin_connect(&tc, "first");
+    second = begin_connect(&tc, "second");
     assert_int_equal(weir_promise_result(second), -EALREADY);
-    weir__channel_connected(rig.channel, 0);
-    third = begin_connect(&rig, "third");
+    weir__channel_connected(tc.channel, 0);
+    third = begin_connect(&tc, "third");
     assert_int_equal(weir_promise_result(third), -EISCONN);
     assert_int_equal(weir_promise_result(first), 0);
     weir_promise_release(first);
     weir_promise_release(second);
     weir_promise_release(third);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* D 82 */
 TEST(connect, that_fails_closes_the_channel_without_having_been_active)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, WEIR_CHANNEL_OPTIONS(.half_closure = true));
-    done = begin_connect(&rig, "done");
-    weir__channel_connected(rig.channel, -ECONNREFUSED);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.connect CONNECT done=ECONNREFUSED CLOSE a.unregistered a.removed "
-                             "a.deinit");
+    tc_open_started(&tc, idle, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    done = begin_connect(&tc, "done");
+    weir__channel_connected(tc.channel, -ECONNREFUSED);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.connect CONNECT done=ECONNREFUSED CLOSE a.unregistered a.removed "
+                              "a.deinit");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, that_fails_at_once_closes_the_channel)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, &(struct wire_options){.idle = true, .connect_err = -ENETUNREACH}, NULL);
-    done = begin_connect(&rig, "done");
-    assert_diary(&rig.diary, "a.connect CONNECT done=ENETUNREACH CLOSE");
+    tc_open_started(&tc, &(struct wire_options){.idle = true, .connect_err = -ENETUNREACH}, NULL);
+    done = begin_connect(&tc, "done");
+    assert_events(&tc.events, "a.connect CONNECT done=ENETUNREACH CLOSE");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* D 83 */
 TEST(connect, times_out)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_seconds(2)));
-    done = begin_connect(&rig, "done");
-    (void)stepper_advance(&rig.stepper, weir_seconds(2) - 1);
-    assert_diary(&rig.diary, "a.connect CONNECT");
-    (void)stepper_advance(&rig.stepper, 1);
-    assert_diary(&rig.diary, "done=ETIMEDOUT CLOSE a.unregistered a.removed a.deinit");
+    tc_open_started(&tc, idle, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_seconds(2)));
+    done = begin_connect(&tc, "done");
+    (void)stepper_advance(&tc.stepper, weir_seconds(2) - 1);
+    assert_events(&tc.events, "a.connect CONNECT");
+    (void)stepper_advance(&tc.stepper, 1);
+    assert_events(&tc.events, "done=ETIMEDOUT CLOSE a.unregistered a.removed a.deinit");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, waits_for_ever_if_the_timeout_is_off)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = WEIR_OFF));
-    done = begin_connect(&rig, "done");
-    (void)stepper_advance(&rig.stepper, weir_seconds(1000000));
+    tc_open_started(&tc, idle, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = WEIR_OFF));
+    done = begin_connect(&tc, "done");
+    (void)stepper_advance(&tc.stepper, weir_seconds(1000000));
     assert_false(weir_promise_is_done(done));
-    weir__channel_connected(rig.channel, 0);
+    weir__channel_connected(tc.channel, 0);
     assert_int_equal(weir_promise_result(done), 0);
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* D 83 */
 TEST(connect, that_is_cancelled_closes_the_channel)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, NULL);
-    done = begin_connect(&rig, "done");
+    tc_open_started(&tc, idle, NULL);
+    done = begin_connect(&tc, "done");
     assert_int_equal(weir_promise_cancel(done), 0);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.connect CONNECT done=WEIR_ECANCELED CLOSE a.unregistered "
-                             "a.removed a.deinit");
+    tc_run(&tc);
+    assert_events(&tc.events, "a.connect CONNECT done=WEIR_ECANCELED CLOSE a.unregistered "
+                              "a.removed a.deinit");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, that_is_cancelled_too_late_is_active_first)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, NULL);
-    done = begin_connect(&rig, "done");
+    tc_open_started(&tc, idle, NULL);
+    done = begin_connect(&tc, "done");
     assert_int_equal(weir_promise_cancel(done), 0);
-    diary_clear(&rig.diary);
-    weir__channel_connected(rig.channel, 0);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.active a.request_read READ CLOSE a.inactive a.unregistered "
-                             "a.removed a.deinit");
+    event_log_clear(&tc.events);
+    weir__channel_connected(tc.channel, 0);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.active a.request_read READ CLOSE a.inactive a.unregistered "
+                              "a.removed a.deinit");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, is_given_up_by_a_close)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_started(&rig, idle, NULL);
-    done = begin_connect(&rig, "done");
-    weir_channel_close(rig.channel, NULL);
-    assert_diary(&rig.diary, "a.connect CONNECT a.close done=WEIR_ECLOSED CLOSE");
-    weir__channel_connected(rig.channel, 0); /* too late */
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "a.active"), 0);
+    tc_open_started(&tc, idle, NULL);
+    done = begin_connect(&tc, "done");
+    weir_channel_close(tc.channel, NULL);
+    assert_events(&tc.events, "a.connect CONNECT a.close done=WEIR_ECLOSED CLOSE");
+    weir__channel_connected(tc.channel, 0); /* too late */
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "a.active"), 0);
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, without_a_promise_fires_its_failure)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address = somewhere();
 
-    rig_open_started(&rig, idle, NULL);
-    weir_channel_connect(rig.channel, &address, NULL, NULL);
-    weir__channel_connected(rig.channel, -ETIMEDOUT);
-    assert_diary(&rig.diary, "a.connect CONNECT a.error(ETIMEDOUT) a.close CLOSE");
-    rig_close(&rig);
+    tc_open_started(&tc, idle, NULL);
+    weir_channel_connect(tc.channel, &address, NULL, NULL);
+    weir__channel_connected(tc.channel, -ETIMEDOUT);
+    assert_events(&tc.events, "a.connect CONNECT a.error(ETIMEDOUT) a.close CLOSE");
+    tc_close(&tc);
 }
 
 TEST(connect, needs_a_loop_and_an_address)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
-    rig_open_with(&rig, idle, NULL);
-    done = begin_connect(&rig, "done");
+    tc_open_with(&tc, idle, NULL);
+    done = begin_connect(&tc, "done");
     assert_int_equal(weir_promise_result(done), -ENOTCONN);
     weir_promise_release(done);
-    rig_start(&rig);
-    done = rig_promise(&rig, "done");
-    weir_channel_connect(rig.channel, NULL, NULL, done);
+    tc_start(&tc);
+    done = tc_promise(&tc, "done");
+    weir_channel_connect(tc.channel, NULL, NULL, done);
     assert_int_equal(weir_promise_result(done), -EINVAL);
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(connect, survives_want_of_memory)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *done;
 
     for (unsigned n = 1;; n++) {
-        rig_open_started(&rig, idle, NULL);
-        done = rig_promise(&rig, "done");
+        tc_open_started(&tc, idle, NULL);
+        done = tc_promise(&tc, "done");
         test_memory_fail_at(n);
-        weir_channel_connect(rig.channel, &(const weir_address){.length = 1}, NULL, done);
+        weir_channel_connect(tc.channel, &(const weir_address){.length = 1}, NULL, done);
         if (!test_memory_failed())
             break;
         test_memory_fail_at(0);
         assert_int_equal(weir_promise_result(done), -ENOMEM);
         weir_promise_release(done);
-        rig_close(&rig);
+        tc_close(&tc);
     }
     test_memory_fail_at(0);
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* ---- binding ---- */
 
 TEST(bind, tells_its_promise_at_once_and_the_handlers_later)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address = somewhere();
     weir_promise *first, *second;
 
-    rig_open_started(&rig, &(struct wire_options){.accepts = true}, NULL);
-    first = rig_promise(&rig, "first");
-    second = rig_promise(&rig, "second");
-    weir_channel_bind(rig.channel, &address, first);
-    assert_diary(&rig.diary, "a.bind BIND first=ok");
-    assert_true(weir_channel_is_active(rig.channel));
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.active a.request_read READ");
-    weir_channel_bind(rig.channel, &address, second);
+    tc_open_started(&tc, &(struct wire_options){.accepts = true}, NULL);
+    first = tc_promise(&tc, "first");
+    second = tc_promise(&tc, "second");
+    weir_channel_bind(tc.channel, &address, first);
+    assert_events(&tc.events, "a.bind BIND first=ok");
+    assert_true(weir_channel_is_active(tc.channel));
+    tc_run(&tc);
+    assert_events(&tc.events, "a.active a.request_read READ");
+    weir_channel_bind(tc.channel, &address, second);
     assert_int_equal(weir_promise_result(second), -EALREADY);
     weir_promise_release(first);
     weir_promise_release(second);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(bind, that_fails_closes_the_channel)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address = somewhere();
     weir_promise *done;
 
-    rig_open_started(&rig, &(struct wire_options){.accepts = true, .bind_err = -EADDRINUSE}, NULL);
-    done = rig_promise(&rig, "done");
-    weir_channel_bind(rig.channel, &address, done);
-    assert_diary(&rig.diary, "a.bind BIND done=EADDRINUSE CLOSE");
+    tc_open_started(&tc, &(struct wire_options){.accepts = true, .bind_err = -EADDRINUSE}, NULL);
+    done = tc_promise(&tc, "done");
+    weir_channel_bind(tc.channel, &address, done);
+    assert_events(&tc.events, "a.bind BIND done=EADDRINUSE CLOSE");
     weir_promise_release(done);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(bind, does_not_make_a_client_active)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address = somewhere();
 
-    rig_open_started(&rig, idle, NULL);
-    weir_channel_bind(rig.channel, &address, NULL);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.bind BIND");
-    assert_false(weir_channel_is_active(rig.channel));
-    rig_close(&rig);
+    tc_open_started(&tc, idle, NULL);
+    weir_channel_bind(tc.channel, &address, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.bind BIND");
+    assert_false(weir_channel_is_active(tc.channel));
+    tc_close(&tc);
 }
 
 static void bind_here(weir_ctx *ctx)
@@ -309,35 +309,36 @@ static void bind_here(weir_ctx *ctx)
 TEST(bind, by_who_hears_of_the_registration_is_told_once)
 {
     static weir_handler binder;
-    struct rig rig;
+    struct test_channel tc;
 
-    binder = spy;
+    binder = event_recorder;
     binder.registered = bind_here;
-    rig_open_with(&rig, &(struct wire_options){.accepts = true, .idle = true}, NULL);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &binder, SPY(&rig.diary, "b")), 0);
-    rig_start(&rig);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "b.active"), 1);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "b.inactive"), 1);
-    rig_close(&rig);
+    tc_open_with(&tc, &(struct wire_options){.accepts = true, .idle = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &binder, EVENT_RECORDER(&tc.events, "b")),
+                     0);
+    tc_start(&tc);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "b.active"), 1);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "b.inactive"), 1);
+    tc_close(&tc);
 }
 
 /* The event of a disconnect comes in a task: also if it is connected again before that. */
 TEST(connect, after_a_disconnect_is_told_in_order)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address;
 
     assert_int_equal(weir_address_parse("1.2.3.4:5", &address), 0);
-    rig_open_started(&rig, &(struct wire_options){.can_disconnect = true}, NULL);
-    weir_channel_disconnect(rig.channel, NULL);
-    weir_channel_connect(rig.channel, &address, NULL, NULL);
-    weir__channel_connected(rig.channel, 0);
-    rig_run(&rig);
-    assert_true(weir_channel_is_active(rig.channel));
-    assert_diary(&rig.diary, "a.disconnect DISCONNECT STOP a.connect CONNECT a.inactive a.active "
-                             "a.request_read READ");
-    rig_close(&rig);
+    tc_open_started(&tc, &(struct wire_options){.can_disconnect = true}, NULL);
+    weir_channel_disconnect(tc.channel, NULL);
+    weir_channel_connect(tc.channel, &address, NULL, NULL);
+    weir__channel_connected(tc.channel, 0);
+    tc_run(&tc);
+    assert_true(weir_channel_is_active(tc.channel));
+    assert_events(&tc.events, "a.disconnect DISCONNECT STOP a.connect CONNECT a.inactive a.active "
+                              "a.request_read READ");
+    tc_close(&tc);
 }

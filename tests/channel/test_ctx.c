@@ -17,21 +17,21 @@
 static void assert_state(size_t size)
 {
     weir_handler handler = {.name = "sized", .state_size = size};
-    struct rig rig;
+    struct test_channel tc;
     char *state;
 
-    rig_open(&rig);
-    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "a name of its own", &handler, NULL),
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add_last_as(tc.pipeline, "a name of its own", &handler, NULL),
                      0);
-    state = weir_ctx_state(weir_pipeline_find_handler(rig.pipeline, &handler));
+    state = weir_ctx_state(weir_pipeline_find_handler(tc.pipeline, &handler));
     for (size_t i = 0; i < size; i++)
         assert_int_equal(state[i], 0);
     if (size % 16 == 0)
         assert_int_equal((uintptr_t)state % 16, 0);
     assert_int_equal((uintptr_t)state % 8, 0);
     memset(state, 'x', size);
-    assert_non_null(weir_pipeline_find(rig.pipeline, "a name of its own"));
-    rig_close(&rig);
+    assert_non_null(weir_pipeline_find(tc.pipeline, "a name of its own"));
+    tc_close(&tc);
 }
 
 TEST(ctx, has_a_state_that_is_zero_aligned_and_its_own)
@@ -53,22 +53,22 @@ static int look_at_state(void *state, const void *options)
 TEST(ctx, of_a_handler_without_a_state_size_has_no_state)
 {
     static const weir_handler stateless = {.name = "stateless", .init = look_at_state};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open(&rig);
+    tc_open(&tc);
     was_given_a_state = true;
-    assert_int_equal(weir_pipeline_add_last_as(rig.pipeline, "a name of its own", &stateless, NULL),
+    assert_int_equal(weir_pipeline_add_last_as(tc.pipeline, "a name of its own", &stateless, NULL),
                      0);
     assert_false(was_given_a_state);
-    assert_null(weir_ctx_state(weir_pipeline_find_handler(rig.pipeline, &stateless)));
-    assert_non_null(weir_pipeline_find(rig.pipeline, "a name of its own"));
-    rig_close(&rig);
+    assert_null(weir_ctx_state(weir_pipeline_find_handler(tc.pipeline, &stateless)));
+    assert_non_null(weir_pipeline_find(tc.pipeline, "a name of its own"));
+    tc_close(&tc);
 }
 
 /* ---- timers ---- */
 
 struct clockwork {
-    struct diary *diary;
+    struct event_log *events;
     weir_timer short_timer;
     weir_timer long_timer;
 };
@@ -77,7 +77,7 @@ static int clockwork_init(void *state, const void *options)
 {
     struct clockwork *self = state;
 
-    self->diary = *(struct diary *const *)options;
+    self->events = *(struct event_log *const *)options;
     return 0;
 }
 
@@ -86,7 +86,7 @@ static void on_short(weir_ctx *ctx, weir_timer *timer)
     struct clockwork *self = weir_ctx_state(ctx);
 
     assert_ptr_equal(timer, &self->short_timer);
-    diary_write(self->diary, "short");
+    event_log_write(self->events, "short");
 }
 
 static void on_long(weir_ctx *ctx, weir_timer *timer)
@@ -94,7 +94,7 @@ static void on_long(weir_ctx *ctx, weir_timer *timer)
     struct clockwork *self = weir_ctx_state(ctx);
 
     assert_ptr_equal(timer, &self->long_timer);
-    diary_write(self->diary, "long");
+    event_log_write(self->events, "long");
 }
 
 static void clockwork_start(weir_ctx *ctx)
@@ -122,70 +122,70 @@ static const weir_handler clockwork = {
     .registered = clockwork_start,
 };
 
-static void add_clockwork(struct rig *rig)
+static void add_clockwork(struct test_channel *tc)
 {
-    struct diary *diary = &rig->diary;
+    struct event_log *events = &tc->events;
 
-    assert_int_equal(weir_pipeline_add_last(rig->pipeline, &clockwork, &diary), 0);
+    assert_int_equal(weir_pipeline_add_last(tc->pipeline, &clockwork, &events), 0);
 }
 
 TEST(ctx, has_timers_that_run_on_its_executor)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
-    add_clockwork(&rig);
-    (void)stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "short");
-    (void)stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "long");
-    rig_close(&rig);
+    tc_open_started(&tc, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&tc);
+    (void)stepper_advance(&tc.stepper, weir_ms(1));
+    assert_events(&tc.events, "short");
+    (void)stepper_advance(&tc.stepper, weir_ms(1));
+    assert_events(&tc.events, "long");
+    tc_close(&tc);
 }
 
 TEST(ctx, has_timers_that_stop_before_it_is_removed)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
-    add_clockwork(&rig);
-    add_clockwork(&rig);
-    (void)weir_pipeline_remove(rig.pipeline, "clockwork", NULL);
-    (void)stepper_advance(&rig.stepper, weir_ms(5));
-    assert_diary(&rig.diary, "short long"); /* the second's */
-    rig_close(&rig);
+    tc_open_started(&tc, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&tc);
+    add_clockwork(&tc);
+    (void)weir_pipeline_remove(tc.pipeline, "clockwork", NULL);
+    (void)stepper_advance(&tc.stepper, weir_ms(5));
+    assert_events(&tc.events, "short long"); /* the second's */
+    tc_close(&tc);
 }
 
 TEST(ctx, has_timers_that_stop_before_the_channel_leaves_its_loop)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, &(struct wire_options){.silent = true}, NULL);
-    add_clockwork(&rig);
-    rig_start(&rig);
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
-    (void)stepper_advance(&rig.stepper, weir_ms(5));
-    assert_diary(&rig.diary, "");
-    rig_start(&rig);
-    (void)stepper_advance(&rig.stepper, weir_ms(5));
-    assert_diary(&rig.diary, "short long");
-    rig_close(&rig);
+    tc_open_with(&tc, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&tc);
+    tc_start(&tc);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    (void)stepper_advance(&tc.stepper, weir_ms(5));
+    assert_events(&tc.events, "");
+    tc_start(&tc);
+    (void)stepper_advance(&tc.stepper, weir_ms(5));
+    assert_events(&tc.events, "short long");
+    tc_close(&tc);
 }
 
 TEST(ctx, refuses_timers_of_others)
 {
-    struct rig rig;
+    struct test_channel tc;
     struct clockwork *first;
     weir_ctx *second;
 
-    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
-    add_clockwork(&rig);
-    add_clockwork(&rig);
-    first = weir_ctx_state(weir_pipeline_find(rig.pipeline, "clockwork"));
-    second = weir_pipeline_find(rig.pipeline, "clockwork#2");
+    tc_open_started(&tc, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&tc);
+    add_clockwork(&tc);
+    first = weir_ctx_state(weir_pipeline_find(tc.pipeline, "clockwork"));
+    second = weir_pipeline_find(tc.pipeline, "clockwork#2");
     assert_int_equal(weir_ctx_timer_start(second, &first->short_timer, 0, on_short), -EINVAL);
     assert_int_equal(weir_ctx_timer_start(second, &first->short_timer, 0, NULL), -EINVAL);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 static void never(weir_timer *timer)
@@ -196,17 +196,17 @@ static void never(weir_timer *timer)
 
 TEST(ctx, keeps_its_timers_from_those_who_would_start_them_otherwise)
 {
-    struct rig rig;
+    struct test_channel tc;
     struct clockwork *self;
 
-    rig_open_started(&rig, &(struct wire_options){.silent = true}, NULL);
-    add_clockwork(&rig);
-    self = weir_ctx_state(weir_pipeline_find(rig.pipeline, "clockwork"));
-    assert_int_equal(weir_timer_start(rig.stepper.executor, &self->short_timer, 0, never), -EBUSY);
+    tc_open_started(&tc, &(struct wire_options){.silent = true}, NULL);
+    add_clockwork(&tc);
+    self = weir_ctx_state(weir_pipeline_find(tc.pipeline, "clockwork"));
+    assert_int_equal(weir_timer_start(tc.stepper.executor, &self->short_timer, 0, never), -EBUSY);
     assert_int_equal(weir_timer_restart(&self->short_timer, weir_ms(3)), 0);
-    (void)stepper_advance(&rig.stepper, weir_ms(5));
-    assert_diary(&rig.diary, "long short");
-    rig_close(&rig);
+    (void)stepper_advance(&tc.stepper, weir_ms(5));
+    assert_events(&tc.events, "long short");
+    tc_close(&tc);
 }
 
 static int late_result;
@@ -222,18 +222,18 @@ static void clockwork_unregistered(weir_ctx *ctx)
 TEST(ctx, has_no_timers_while_the_channel_has_no_loop)
 {
     static weir_handler late;
-    struct rig rig;
-    struct diary *diary = &rig.diary;
+    struct test_channel tc;
+    struct event_log *events = &tc.events;
 
     late = clockwork;
     late.unregistered = clockwork_unregistered;
-    rig_open_with(&rig, &(struct wire_options){.silent = true}, NULL);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &late, &diary), 0);
-    rig_start(&rig);
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
+    tc_open_with(&tc, &(struct wire_options){.silent = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &late, &events), 0);
+    tc_start(&tc);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
     assert_int_equal(late_result, WEIR_ECLOSED);
-    (void)stepper_advance(&rig.stepper, weir_ms(5));
-    assert_diary(&rig.diary, "");
-    rig_close(&rig);
+    (void)stepper_advance(&tc.stepper, weir_ms(5));
+    assert_events(&tc.events, "");
+    tc_close(&tc);
 }

@@ -18,32 +18,32 @@
 /* D 23, D 78 */
 TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
 {
-    struct rig rig;
+    struct test_channel tc;
     struct stepper other = stepper_open();
     weir_promise *left, *came;
 
-    rig_open_started(&rig, NULL, NULL);
-    left = rig_promise(&rig, "left");
-    weir_channel_deregister(rig.channel, left);
-    assert_diary(&rig.diary, "a.deregister");
-    rig_run(&rig);
-    assert_diary(&rig.diary, "STOP DETACH a.unregistered left=ok");
-    assert_false(weir_channel_is_registered(rig.channel));
-    assert_true(weir_channel_is_active(rig.channel));
+    tc_open_started(&tc, NULL, NULL);
+    left = tc_promise(&tc, "left");
+    weir_channel_deregister(tc.channel, left);
+    assert_events(&tc.events, "a.deregister");
+    tc_run(&tc);
+    assert_events(&tc.events, "STOP DETACH a.unregistered left=ok");
+    assert_false(weir_channel_is_registered(tc.channel));
+    assert_true(weir_channel_is_active(tc.channel));
 
-    came = rig_promise(&rig, "came");
-    weir_channel_register(rig.channel, other.executor, came);
-    assert_diary(&rig.diary, "ATTACH came=ok a.registered a.request_read READ");
-    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
-    assert_ptr_equal(weir_ctx_executor(weir_pipeline_find(rig.pipeline, "a")), other.executor);
-    (void)rig_receive(&rig, "x");
-    assert_diary(&rig.diary, "a.read(x)");
-    weir_channel_abort(rig.channel, NULL);
+    came = tc_promise(&tc, "came");
+    weir_channel_register(tc.channel, other.executor, came);
+    assert_events(&tc.events, "ATTACH came=ok a.registered a.request_read READ");
+    assert_ptr_equal(weir_channel_executor(tc.channel), other.executor);
+    assert_ptr_equal(weir_ctx_executor(weir_pipeline_find(tc.pipeline, "a")), other.executor);
+    (void)tc_receive(&tc, "x");
+    assert_events(&tc.events, "a.read(x)");
+    weir_channel_abort(tc.channel, NULL);
     (void)stepper_run(&other);
-    assert_diary(&rig.diary, "CLOSE a.inactive a.unregistered a.removed a.deinit");
+    assert_events(&tc.events, "CLOSE a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
     weir_promise_release(came);
-    rig_close(&rig);
+    tc_close(&tc);
     stepper_close(&other);
 }
 
@@ -60,203 +60,204 @@ TEST(life, who_hears_that_it_leaves_moves_it_when_all_have_heard)
 {
     static weir_handler mover;
     struct stepper other = stepper_open();
-    struct rig rig;
+    struct test_channel tc;
 
-    mover = spy;
+    mover = event_recorder;
     mover.unregistered = move_on;
     destination = other.executor;
-    rig_open(&rig);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &mover, SPY(&rig.diary, "m")), 0);
-    rig_add(&rig, "a");
-    rig_start(&rig);
-    diary_clear(&rig.diary);
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &mover, EVENT_RECORDER(&tc.events, "m")),
+                     0);
+    tc_add(&tc, "a");
+    tc_start(&tc);
+    event_log_clear(&tc.events);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
     (void)stepper_run(&other);
-    assert_diary(&rig.diary, "a.deregister m.deregister STOP DETACH a.unregistered ATTACH "
-                             "m.registered a.registered a.request_read m.request_read READ");
-    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
-    destination = rig.stepper.executor; /* `unregistered` comes once more, when it ends */
-    weir_channel_abort(rig.channel, NULL);
+    assert_events(&tc.events, "a.deregister m.deregister STOP DETACH a.unregistered ATTACH "
+                              "m.registered a.registered a.request_read m.request_read READ");
+    assert_ptr_equal(weir_channel_executor(tc.channel), other.executor);
+    destination = tc.stepper.executor; /* `unregistered` comes once more, when it ends */
+    weir_channel_abort(tc.channel, NULL);
     (void)stepper_run(&other);
-    rig_close(&rig);
+    tc_close(&tc);
     stepper_close(&other);
 }
 
 TEST(life, an_abort_while_it_leaves_ends_both)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *left, *closed;
 
-    rig_open_started(&rig, &(struct wire_options){.slow_close = true}, NULL);
-    left = rig_promise(&rig, "left");
-    closed = rig_promise(&rig, "closed");
-    weir_channel_deregister(rig.channel, left);
-    rig_run(&rig);
-    weir_channel_abort(rig.channel, closed);
-    assert_diary(&rig.diary, "a.deregister STOP DETACH CLOSE");
-    rig_let_go(&rig);
-    assert_diary(&rig.diary, "closed=ok left=ok");
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
+    tc_open_started(&tc, &(struct wire_options){.slow_close = true}, NULL);
+    left = tc_promise(&tc, "left");
+    closed = tc_promise(&tc, "closed");
+    weir_channel_deregister(tc.channel, left);
+    tc_run(&tc);
+    weir_channel_abort(tc.channel, closed);
+    assert_events(&tc.events, "a.deregister STOP DETACH CLOSE");
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "closed=ok left=ok");
+    tc_run(&tc);
+    assert_events(&tc.events, "a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
     weir_promise_release(closed);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* Written and not sent, on the way out of its loop, and closed. */
-static void open_leaving(struct rig *rig, weir_promise **ret_left)
+static void open_leaving(struct test_channel *tc, weir_promise **ret_left)
 {
-    rig_open_started(rig, &(struct wire_options){.slow_close = true}, NULL);
-    rig->wire->room = 0;
-    rig_write(rig, "last", "sent");
-    weir_channel_flush(rig->channel);
-    rig_write(rig, "words", "sent");
-    *ret_left = rig_promise(rig, "left");
-    weir_channel_deregister(rig->channel, *ret_left);
-    rig_run(rig);
-    assert_diary(&rig->diary,
-                 "a.write(last) a.flush FLUSH a.write(words) a.deregister STOP DETACH");
-    weir_channel_close(rig->channel, NULL);
-    assert_diary(&rig->diary, "a.close");
-    assert_false(weir_channel_is_open(rig->channel));
-    rig->wire->options.slow_close = false;
+    tc_open_started(tc, &(struct wire_options){.slow_close = true}, NULL);
+    tc->wire->room = 0;
+    tc_write(tc, "last", "sent");
+    weir_channel_flush(tc->channel);
+    tc_write(tc, "words", "sent");
+    *ret_left = tc_promise(tc, "left");
+    weir_channel_deregister(tc->channel, *ret_left);
+    tc_run(tc);
+    assert_events(&tc->events,
+                  "a.write(last) a.flush FLUSH a.write(words) a.deregister STOP DETACH");
+    weir_channel_close(tc->channel, NULL);
+    assert_events(&tc->events, "a.close");
+    assert_false(weir_channel_is_open(tc->channel));
+    tc->wire->options.slow_close = false;
 }
 
 /* B 11: the loop gets it again, for what is still to be sent. */
 TEST(life, a_close_while_it_leaves_sends_what_was_written)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *left;
 
-    open_leaving(&rig, &left);
-    rig_let_go(&rig);
-    assert_diary(&rig.diary, "ATTACH READ FLUSH");
-    rig_make_room(&rig, 100);
-    assert_sent(&rig, "lastwords");
-    assert_diary(&rig.diary, "FLUSH sent=ok sent=ok FIN");
-    rig_end_input(&rig);
-    assert_diary(&rig.diary, "CLOSE left=ok");
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
+    open_leaving(&tc, &left);
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "ATTACH READ FLUSH");
+    tc_make_room(&tc, 100);
+    assert_sent(&tc, "lastwords");
+    assert_events(&tc.events, "FLUSH sent=ok sent=ok FIN");
+    tc_end_input(&tc);
+    assert_events(&tc.events, "CLOSE left=ok");
+    tc_run(&tc);
+    assert_events(&tc.events, "a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *left;
 
-    open_leaving(&rig, &left);
+    open_leaving(&tc, &left);
     log_capture_start();
-    stepper_advance(&rig.stepper, weir_seconds(30));
-    assert_diary(&rig.diary, "RESET CLOSE left=ok sent=ETIMEDOUT sent=ETIMEDOUT a.inactive "
-                             "a.unregistered a.removed a.deinit");
+    stepper_advance(&tc.stepper, weir_seconds(30));
+    assert_events(&tc.events, "RESET CLOSE left=ok sent=ETIMEDOUT sent=ETIMEDOUT a.inactive "
+                              "a.unregistered a.removed a.deinit");
     weir_promise_release(left);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(life, a_close_while_it_leaves_ends_it_if_its_loop_does_not_take_it_again)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *left;
 
-    open_leaving(&rig, &left);
-    rig.wire->options.attach_err = -ENOMEM;
-    rig_let_go(&rig);
-    assert_diary(&rig.diary, "ATTACH RESET CLOSE left=ok sent=ENOMEM sent=ENOMEM");
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.inactive a.unregistered a.removed a.deinit");
+    open_leaving(&tc, &left);
+    tc.wire->options.attach_err = -ENOMEM;
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "ATTACH RESET CLOSE left=ok sent=ENOMEM sent=ENOMEM");
+    tc_run(&tc);
+    assert_events(&tc.events, "a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(left);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* B 11: or the peer would see a reset. */
 TEST(life, a_close_while_it_leaves_waits_for_the_peer)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(struct wire_options){.slow_close = true}, NULL);
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
-    weir_channel_close(rig.channel, NULL);
-    rig.wire->options.slow_close = false;
-    rig_let_go(&rig);
-    assert_diary(&rig.diary, "a.deregister STOP DETACH a.close ATTACH READ FIN");
-    rig_end_input(&rig);
-    assert_diary(&rig.diary, "CLOSE");
-    rig_close(&rig);
+    tc_open_started(&tc, &(struct wire_options){.slow_close = true}, NULL);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    weir_channel_close(tc.channel, NULL);
+    tc.wire->options.slow_close = false;
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "a.deregister STOP DETACH a.close ATTACH READ FIN");
+    tc_end_input(&tc);
+    assert_events(&tc.events, "CLOSE");
+    tc_close(&tc);
 }
 
 TEST(life, a_channel_leaves_when_its_transport_has_let_go)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *first, *second, *third;
 
-    rig_open_started(&rig, &(struct wire_options){.slow_close = true}, NULL);
-    first = rig_promise(&rig, "first");
-    second = rig_promise(&rig, "second");
-    third = rig_promise(&rig, "third");
-    weir_channel_deregister(rig.channel, first);
-    rig_run(&rig);
-    weir_channel_deregister(rig.channel, second);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.deregister STOP DETACH a.deregister");
-    rig_let_go(&rig);
-    assert_diary(&rig.diary, "a.unregistered first=ok second=ok");
-    weir_channel_deregister(rig.channel, third); /* it is out already */
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.deregister third=ok");
+    tc_open_started(&tc, &(struct wire_options){.slow_close = true}, NULL);
+    first = tc_promise(&tc, "first");
+    second = tc_promise(&tc, "second");
+    third = tc_promise(&tc, "third");
+    weir_channel_deregister(tc.channel, first);
+    tc_run(&tc);
+    weir_channel_deregister(tc.channel, second);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.deregister STOP DETACH a.deregister");
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "a.unregistered first=ok second=ok");
+    weir_channel_deregister(tc.channel, third); /* it is out already */
+    tc_run(&tc);
+    assert_events(&tc.events, "a.deregister third=ok");
     weir_promise_release(first);
     weir_promise_release(second);
     weir_promise_release(third);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(life, a_channel_that_connects_does_not_leave)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address;
     weir_promise *left;
 
-    rig_open_started(&rig, &(struct wire_options){.idle = true}, NULL);
+    tc_open_started(&tc, &(struct wire_options){.idle = true}, NULL);
     assert_int_equal(weir_address_parse(":1", &address), 0);
-    weir_channel_connect(rig.channel, &address, NULL, NULL);
-    left = rig_promise(&rig, "left");
-    weir_channel_deregister(rig.channel, left);
-    rig_run(&rig);
+    weir_channel_connect(tc.channel, &address, NULL, NULL);
+    left = tc_promise(&tc, "left");
+    weir_channel_deregister(tc.channel, left);
+    tc_run(&tc);
     assert_int_equal(weir_promise_result(left), -EBUSY);
     weir_promise_release(left);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(life, a_channel_without_a_loop_and_a_holder_ends_where_it_was_last)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
-    diary_clear(&rig.diary);
-    weir_channel_release(rig.channel);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "CLOSE a.inactive a.removed a.deinit DESTROY");
-    stepper_close(&rig.stepper);
-    diary_close(&rig.diary);
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    event_log_clear(&tc.events);
+    weir_channel_release(tc.channel);
+    tc_run(&tc);
+    assert_events(&tc.events, "CLOSE a.inactive a.removed a.deinit DESTROY");
+    stepper_close(&tc.stepper);
+    event_log_close(&tc.events);
 }
 
 /* ---- the loop that it left has ended ---- */
 
-/* A rig whose channel has left its loop, which has ended since. */
-static void open_left_behind(struct rig *rig)
+/* A test channel whose channel has left its loop, which has ended since. */
+static void open_left_behind(struct test_channel *tc)
 {
-    rig_open_started(rig, NULL, NULL);
-    weir_channel_deregister(rig->channel, NULL);
-    rig_run(rig);
-    assert_int_equal(weir_executor_shutdown(rig->stepper.executor, 0, 0), 0);
-    rig_run(rig);
-    diary_clear(&rig->diary);
+    tc_open_started(tc, NULL, NULL);
+    weir_channel_deregister(tc->channel, NULL);
+    tc_run(tc);
+    assert_int_equal(weir_executor_shutdown(tc->stepper.executor, 0, 0), 0);
+    tc_run(tc);
+    event_log_clear(&tc->events);
 }
 
 struct registration {
@@ -300,25 +301,25 @@ TEST(life, a_channel_whose_loop_has_ended_can_come_to_another)
 {
     struct stepper other = stepper_open();
     weir_promise *came = plain_promise(), *again = plain_promise();
-    struct rig rig;
+    struct test_channel tc;
 
-    open_left_behind(&rig);
-    register_from_elsewhere(rig.channel, &other, came);
-    register_from_elsewhere(rig.channel, &other, again);
+    open_left_behind(&tc);
+    register_from_elsewhere(tc.channel, &other, came);
+    register_from_elsewhere(tc.channel, &other, again);
     await_move(&other, came);
     await_move(&other, again);
     assert_int_equal(weir_promise_result(came), 0);
     assert_int_equal(weir_promise_result(again), -EALREADY);
-    assert_diary(&rig.diary, "ATTACH a.registered a.request_read READ");
-    assert_ptr_equal(weir_channel_executor(rig.channel), other.executor);
-    (void)rig_receive(&rig, "x");
-    assert_diary(&rig.diary, "a.read(x)");
-    weir_channel_abort(rig.channel, NULL);
+    assert_events(&tc.events, "ATTACH a.registered a.request_read READ");
+    assert_ptr_equal(weir_channel_executor(tc.channel), other.executor);
+    (void)tc_receive(&tc, "x");
+    assert_events(&tc.events, "a.read(x)");
+    weir_channel_abort(tc.channel, NULL);
     (void)stepper_run(&other);
-    assert_diary(&rig.diary, "CLOSE a.inactive a.unregistered a.removed a.deinit");
+    assert_events(&tc.events, "CLOSE a.inactive a.unregistered a.removed a.deinit");
     weir_promise_release(came);
     weir_promise_release(again);
-    rig_close(&rig);
+    tc_close(&tc);
     stepper_close(&other);
 }
 
@@ -326,17 +327,17 @@ TEST(life, a_channel_whose_loops_have_both_ended_is_closed)
 {
     struct stepper other = stepper_open();
     weir_promise *came = plain_promise();
-    struct rig rig;
+    struct test_channel tc;
 
-    open_left_behind(&rig);
+    open_left_behind(&tc);
     assert_int_equal(weir_executor_shutdown(other.executor, 0, 0), 0);
     (void)stepper_run(&other);
-    register_from_elsewhere(rig.channel, &other, came);
+    register_from_elsewhere(tc.channel, &other, came);
     await_move(&other, came);
     assert_int_equal(weir_promise_result(came), WEIR_EREJECTED);
-    assert_int_equal(weir_channel_await_closed(rig.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(tc.channel, TEST_TIMEOUT_NS), 0);
     weir_promise_release(came);
-    rig_close(&rig);
+    tc_close(&tc);
     stepper_close(&other);
 }
 
@@ -344,23 +345,23 @@ TEST(life, a_channel_whose_loops_have_both_ended_is_closed)
 static bool move_without_memory(struct stepper *other, unsigned nth)
 {
     weir_promise *came = plain_promise();
-    struct rig rig;
+    struct test_channel tc;
     bool has_failed;
 
-    open_left_behind(&rig);
+    open_left_behind(&tc);
     run_on_other_thread(register_it,
-                        &(struct registration){rig.channel, other->executor, came, nth});
+                        &(struct registration){tc.channel, other->executor, came, nth});
     await_move(other, came);
     has_failed = test_memory_failed();
     test_memory_fail_at(0);
     if (weir_promise_result(came) < 0)
         assert_int_equal(weir_promise_result(came), -ENOMEM);
-    weir_channel_abort(rig.channel, NULL);
+    weir_channel_abort(tc.channel, NULL);
     (void)stepper_run(other);
-    assert_int_equal(weir_channel_await_closed(rig.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(tc.channel, TEST_TIMEOUT_NS), 0);
     (void)stepper_run(other);
     weir_promise_release(came);
-    rig_close(&rig);
+    tc_close(&tc);
     return has_failed;
 }
 

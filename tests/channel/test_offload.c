@@ -43,9 +43,9 @@ static void done(weir_ctx *ctx, int err, void *result, void *arg)
     call_counter_add(&job->done);
 }
 
-static weir_ctx *ctx_of(struct rig *rig)
+static weir_ctx *ctx_of(struct test_channel *tc)
 {
-    return weir_pipeline_find(rig->pipeline, "a");
+    return weir_pipeline_find(tc->pipeline, "a");
 }
 
 static void nothing(void *arg)
@@ -54,29 +54,29 @@ static void nothing(void *arg)
 }
 
 /* What the group has done is back on the loop. */
-static void come_back(struct rig *rig, weir_group *group)
+static void come_back(struct test_channel *tc, weir_group *group)
 {
     run_on_executor(weir_group_at(group, 0), nothing, NULL);
-    rig_run(rig);
+    tc_run(tc);
 }
 
 TEST(offload, works_elsewhere_and_comes_back)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), 0);
     gate_open(&job.gate);
-    come_back(&rig, group);
+    come_back(&tc, group);
     assert_int_equal(atomic_load(&job.done.calls), 1);
     assert_ptr_equal(job.worked_on, weir_group_at(group, 0));
-    assert_ptr_equal(job.returned_on, rig.stepper.executor);
-    assert_ptr_equal(job.ctx, ctx_of(&rig));
+    assert_ptr_equal(job.returned_on, tc.stepper.executor);
+    assert_ptr_equal(job.ctx, ctx_of(&tc));
     assert_int_equal(job.err, 0);
     assert_ptr_equal(job.result, &job.err);
-    rig_close(&rig);
+    tc_close(&tc);
     end_group(group);
 }
 
@@ -84,20 +84,20 @@ TEST(offload, comes_back_without_a_context_if_the_handler_has_been_removed)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.ctx = (weir_ctx *)&job};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
-    weir_ctx_remove(ctx_of(&rig));
-    rig_run(&rig);
-    assert_diary(&rig.diary, "a.removed"); /* its memory is still needed */
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), 0);
+    weir_ctx_remove(ctx_of(&tc));
+    tc_run(&tc);
+    assert_events(&tc.events, "a.removed"); /* its memory is still needed */
     gate_open(&job.gate);
-    come_back(&rig, group);
+    come_back(&tc, group);
     assert_int_equal(atomic_load(&job.done.calls), 1);
     assert_null(job.ctx);
     assert_int_equal(job.err, 0);
-    assert_diary(&rig.diary, "a.deinit");
-    rig_close(&rig);
+    assert_events(&tc.events, "a.deinit");
+    tc_close(&tc);
     end_group(group);
 }
 
@@ -105,22 +105,22 @@ TEST(offload, comes_back_also_if_the_channel_has_gone)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.ctx = (weir_ctx *)&job};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    weir_channel_release(rig.channel);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "DESTROY"), 0);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), 0);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    weir_channel_release(tc.channel);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "DESTROY"), 0);
     gate_open(&job.gate);
-    come_back(&rig, group);
+    come_back(&tc, group);
     assert_int_equal(atomic_load(&job.done.calls), 1);
     assert_null(job.ctx);
-    assert_int_equal(diary_count(&rig.diary, "DESTROY"), 1);
-    stepper_close(&rig.stepper);
-    diary_close(&rig.diary);
+    assert_int_equal(event_log_count(&tc.events, "DESTROY"), 1);
+    stepper_close(&tc.stepper);
+    event_log_close(&tc.events);
     end_group(group);
 }
 
@@ -128,19 +128,19 @@ TEST(offload, comes_back_somewhere_if_the_loop_has_ended)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.ctx = (weir_ctx *)&job};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    weir_channel_release(rig.channel);
-    stepper_close(&rig.stepper);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), 0);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    weir_channel_release(tc.channel);
+    stepper_close(&tc.stepper);
     gate_open(&job.gate);
     assert_true(call_counter_await(&job.done, 1));
     assert_null(job.ctx);
     end_group(group);
-    diary_close(&rig.diary);
+    event_log_close(&tc.events);
 }
 
 static int cancel_it(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
@@ -157,17 +157,17 @@ TEST(offload, that_is_cancelled_says_so)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .rejected = cancel_it));
     struct job job = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
+    tc_open_started(&tc, NULL, NULL);
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), 0);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), 0);
     assert_int_equal(job.err, 1);
-    rig_run(&rig);
+    tc_run(&tc);
     assert_int_equal(job.err, WEIR_ECANCELED);
-    assert_ptr_equal(job.ctx, ctx_of(&rig));
-    rig_close(&rig);
+    assert_ptr_equal(job.ctx, ctx_of(&tc));
+    tc_close(&tc);
     weir_group_release(group);
 }
 
@@ -175,15 +175,15 @@ TEST(offload, that_is_refused_calls_nobody)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
+    tc_open_started(&tc, NULL, NULL);
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), WEIR_EREJECTED);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), NULL, work, done, &job), -EINVAL);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), WEIR_EREJECTED);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), NULL, work, done, &job), -EINVAL);
     assert_int_equal(job.err, 1);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_group_release(group);
 }
 
@@ -201,16 +201,16 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     static const weir_handler offloader = {.name = "offloader", .read = offload_in_read};
     weir_group *home = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job kept = {.err = 1}, removed = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
     work_group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    rig_open(&rig);
-    assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add(tc.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
                      0);
-    rig_start(&rig);
-    come_back(&rig, home);
+    tc_start(&tc);
+    come_back(&tc, home);
     current_job = &kept;
-    (void)rig_receive(&rig, "1");
+    (void)tc_receive(&tc, "1");
     assert_true(gate_await_arrivals(&kept.gate, 1));
     gate_open(&kept.gate);
     assert_true(call_counter_await(&kept.done, 1));
@@ -218,18 +218,18 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     assert_non_null(kept.ctx);
 
     current_job = &removed;
-    (void)rig_receive(&rig, "2");
+    (void)tc_receive(&tc, "2");
     assert_true(gate_await_arrivals(&removed.gate, 1));
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    come_back(&rig, home); /* it has heard that the channel ends */
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    come_back(&tc, home); /* it has heard that the channel ends */
     run_on_executor(weir_group_at(home, 0), nothing, NULL);
     gate_open(&removed.gate);
     assert_true(call_counter_await(&removed.done, 1));
     assert_null(removed.ctx);
     assert_ptr_equal(removed.returned_on, weir_group_at(home, 0));
     run_on_executor(weir_group_at(home, 0), nothing, NULL);
-    rig_close(&rig);
+    tc_close(&tc);
     end_group(home);
     end_group(work_group);
 }
@@ -240,28 +240,28 @@ TEST(offload, of_a_handler_whose_executor_has_ended_keeps_no_channel)
     static const weir_handler offloader = {.name = "offloader", .read = offload_in_read};
     weir_group *home = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
     work_group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    rig_open(&rig);
-    assert_int_equal(weir_pipeline_add(rig.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add(tc.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
                      0);
-    rig_start(&rig);
-    come_back(&rig, home);
+    tc_start(&tc);
+    come_back(&tc, home);
     current_job = &job;
-    (void)rig_receive(&rig, "1");
+    (void)tc_receive(&tc, "1");
     assert_true(gate_await_arrivals(&job.gate, 1));
     end_group(home);
     gate_open(&job.gate);
     assert_true(call_counter_await(&job.done, 1));
-    weir_channel_abort(rig.channel, NULL);
+    weir_channel_abort(tc.channel, NULL);
     for (int i = 0; i < 4; i++) {
-        rig_run(&rig);
+        tc_run(&tc);
         global_executor_stop();
     }
-    assert_int_equal(weir_pipeline_count(rig.pipeline), 0);
-    assert_false(weir__channel_has(rig.channel, WEIR__MEMBER));
-    rig_close(&rig);
+    assert_int_equal(weir_pipeline_count(tc.pipeline), 0);
+    assert_false(weir__channel_has(tc.channel, WEIR__MEMBER));
+    tc_close(&tc);
     end_group(work_group);
 }
 
@@ -269,12 +269,12 @@ TEST(offload, needs_memory)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
+    tc_open_started(&tc, NULL, NULL);
     test_memory_fail_at(1);
-    assert_int_equal(weir_ctx_offload(ctx_of(&rig), group, work, done, &job), -ENOMEM);
+    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), -ENOMEM);
     test_memory_fail_at(0);
-    rig_close(&rig);
+    tc_close(&tc);
     end_group(group);
 }

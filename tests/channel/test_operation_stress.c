@@ -255,17 +255,17 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)),
                *others = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    static struct diary diary;
+    static struct event_log events;
 
     log_capture_start();
-    diary_open(&diary);
+    event_log_open(&events);
     for (int round = 0; round < STORM_ROUNDS; round++) {
         struct storm storm = {.loops = loops, .others = others, .seed = (uint64_t)round};
         weir__thread threads[STORM_THREADS];
 
-        assert_int_equal(
-            wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &storm.channel),
-            0);
+        assert_int_equal(wire_create(&events, &(struct wire_options){.silent = true}, NULL, NULL,
+                                     &storm.channel),
+                         0);
         add_witnesses(&storm);
         weir_channel_register(storm.channel, weir_group_at(loops, 0), NULL);
         for (int i = 0; i < STORM_THREADS; i++) {
@@ -282,7 +282,7 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
     end_group(others);
     end_group(loops);
     global_executor_stop();
-    diary_close(&diary);
+    event_log_close(&events);
     assert_int_equal(atomic_load(&live_messages), 0);
     assert_int_equal(atomic_load(&live_handlers), 0);
     assert_int_equal(atomic_load(&unpaired), 0);

@@ -120,12 +120,12 @@ static void live(weir_channel *channel, struct stepper *stepper)
 
 TEST(out_of_memory, ends_no_channel_badly)
 {
-    static struct diary diary;
+    static struct event_log events;
     struct stepper stepper = stepper_open();
     unsigned n;
 
     log_capture_start();
-    diary_open(&diary);
+    event_log_open(&events);
     others = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     run_on_executor(weir_group_at(others, 0), nothing, NULL);
     for (n = 1;; n++) {
@@ -133,7 +133,7 @@ TEST(out_of_memory, ends_no_channel_badly)
         bool failed;
 
         test_memory_fail_at(n);
-        if (wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &channel) ==
+        if (wire_create(&events, &(struct wire_options){.silent = true}, NULL, NULL, &channel) ==
                 0 &&
             weir_pipeline_add_initializer(weir_channel_pipeline(channel), give_handlers, NULL) == 0)
             live(channel, &stepper);
@@ -147,5 +147,5 @@ TEST(out_of_memory, ends_no_channel_badly)
     assert_in_range(n, 15, 100);
     end_group(others);
     stepper_close(&stepper);
-    diary_close(&diary);
+    event_log_close(&events);
 }

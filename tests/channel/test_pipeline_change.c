@@ -104,7 +104,7 @@ static weir_thread_fn *const requests[] = {ask_to_add, ask_to_replace, ask_to_re
 
 /* A channel with "a" on a loop that the test ends, and a request for its pipeline. */
 struct doomed_rig {
-    struct rig rig;
+    struct test_channel tc;
     struct stepper loop;
     struct request request;
 };
@@ -114,11 +114,11 @@ static void open_doomed(struct doomed_rig *doomed)
     inits = added = deinits = 0;
     log_capture_start();
     doomed->loop = stepper_open();
-    rig_open(&doomed->rig);
-    rig_add(&doomed->rig, "a");
-    weir_channel_register(doomed->rig.channel, doomed->loop.executor, NULL);
+    tc_open(&doomed->tc);
+    tc_add(&doomed->tc, "a");
+    weir_channel_register(doomed->tc.channel, doomed->loop.executor, NULL);
     (void)stepper_run(&doomed->loop);
-    doomed->request = (struct request){.pipeline = doomed->rig.pipeline};
+    doomed->request = (struct request){.pipeline = doomed->tc.pipeline};
     assert_int_equal(weir_promise_create(NULL, &doomed->request.done), 0);
 }
 
@@ -133,9 +133,9 @@ static void give_loop_up(struct doomed_rig *doomed)
 static void close_doomed(struct doomed_rig *doomed)
 {
     weir_promise_release(doomed->request.done);
-    weir_channel_abort(doomed->rig.channel, NULL);
+    weir_channel_abort(doomed->tc.channel, NULL);
     global_executor_stop();
-    rig_close(&doomed->rig);
+    tc_close(&doomed->tc);
     global_executor_stop();
     assert_int_equal(deinits, inits);
 }
@@ -153,7 +153,7 @@ TEST(change, that_is_cancelled_with_the_loop_leaves_nothing)
         assert_int_equal(weir_promise_result(doomed.request.done), WEIR_ECANCELED);
         assert_int_equal(deinits, inits);
         assert_int_equal(added, 0);
-        assert_non_null(weir_pipeline_find(doomed.rig.pipeline, "a"));
+        assert_non_null(weir_pipeline_find(doomed.tc.pipeline, "a"));
         close_doomed(&doomed);
     }
 }
@@ -169,7 +169,7 @@ TEST(change, that_is_refused_by_a_loop_that_has_ended_leaves_nothing)
         assert_int_equal(weir_promise_result(doomed.request.done), WEIR_EREJECTED);
         assert_int_equal(deinits, inits);
         assert_int_equal(added, 0);
-        assert_non_null(weir_pipeline_find(doomed.rig.pipeline, "a"));
+        assert_non_null(weir_pipeline_find(doomed.tc.pipeline, "a"));
         close_doomed(&doomed);
     }
 }
@@ -218,7 +218,7 @@ TEST(change, that_cannot_be_made_leaves_nothing)
     assert_int_equal(inits, 1);
     assert_int_equal(deinits, 1);
     assert_int_equal(added, 0);
-    assert_int_equal(weir_pipeline_count(doomed.rig.pipeline), 1);
+    assert_int_equal(weir_pipeline_count(doomed.tc.pipeline), 1);
     stepper_close(&doomed.loop);
     close_doomed(&doomed);
 }
@@ -238,7 +238,7 @@ static void ask_without_memory(weir_thread_fn *ask)
             assert_int_equal(doomed.request.err, -ENOMEM);
             assert_int_equal(weir_promise_result(doomed.request.done), -ENOMEM);
             assert_int_equal(deinits, inits);
-            assert_int_equal(weir_pipeline_count(doomed.rig.pipeline), 1);
+            assert_int_equal(weir_pipeline_count(doomed.tc.pipeline), 1);
         } else {
             assert_int_equal(weir_promise_result(doomed.request.done), 0);
         }
@@ -260,7 +260,7 @@ TEST(change, that_comes_when_the_channel_is_closed_leaves_nothing)
 
     open_doomed(&doomed);
     run_on_other_thread(ask_to_add, &doomed.request);
-    weir_channel_abort(doomed.rig.channel, NULL);
+    weir_channel_abort(doomed.tc.channel, NULL);
     (void)stepper_run(&doomed.loop);
     assert_int_equal(weir_promise_result(doomed.request.done), WEIR_ECLOSED);
     assert_int_equal(inits, 1);

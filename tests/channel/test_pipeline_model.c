@@ -42,7 +42,7 @@ struct actor {
 };
 
 struct stage {
-    struct rig rig;
+    struct test_channel tc;
     weir_group *group; /* the far handlers'; NULL = there are none */
     struct gate gate;
     bool changes_far; /* far handlers change the pipeline, too */
@@ -119,12 +119,12 @@ static int list_change(int kind, int id, int anchor)
 
 static bool is_on_loop(void)
 {
-    return weir__channel_is_here(stage->rig.channel);
+    return weir__channel_is_here(stage->tc.channel);
 }
 
 static bool is_closed(void)
 {
-    return weir__channel_phase(stage->rig.channel) == WEIR__CLOSED;
+    return weir__channel_phase(stage->tc.channel) == WEIR__CLOSED;
 }
 
 static void look_at_names(void)
@@ -138,7 +138,7 @@ static void look_at_names(void)
         length += (size_t)snprintf(expected + length, sizeof(expected) - length, "h%d <-> ",
                                    stage->order[i]);
     (void)snprintf(expected + length, sizeof(expected) - length, "tail");
-    (void)weir_pipeline_dump(stage->rig.pipeline, actual, sizeof(actual));
+    (void)weir_pipeline_dump(stage->tc.pipeline, actual, sizeof(actual));
     RULE(strcmp(actual, expected) == 0, "the names are those of the list");
 }
 
@@ -193,9 +193,9 @@ static void add_actor(int kind, int anchor, bool is_far)
     place.before = kind == BEFORE ? anchor_name : NULL;
     place.after = kind == AFTER ? anchor_name : NULL;
     if (kind == INSTEAD)
-        err = weir_pipeline_replace(stage->rig.pipeline, anchor_name, &place, &actor, &plan);
+        err = weir_pipeline_replace(stage->tc.pipeline, anchor_name, &place, &actor, &plan);
     else
-        err = weir_pipeline_add(stage->rig.pipeline, &place, &actor, &plan);
+        err = weir_pipeline_add(stage->tc.pipeline, &place, &actor, &plan);
     if (!is_on_loop() || stage->is_vague)
         return;
     RULE(err == stage->actors[id].expected, "adding succeeds if the anchor is in the list");
@@ -210,7 +210,7 @@ static void remove_actor(int id)
     name_of(id, name, sizeof(name));
     if (is_on_loop() && !stage->is_vague)
         list_remove(id);
-    err = weir_pipeline_remove(stage->rig.pipeline, name, NULL);
+    err = weir_pipeline_remove(stage->tc.pipeline, name, NULL);
     if (is_on_loop() && !stage->is_vague)
         RULE(err == expected, "removing succeeds if the handler is in the list");
 }
@@ -456,7 +456,7 @@ static void hold(void)
 /* What the pipeline has is the list again. */
 static void learn_names(void)
 {
-    const weir_ctx *ends = &stage->rig.pipeline->ends;
+    const weir_ctx *ends = &stage->tc.pipeline->ends;
 
     for (int id = 0; id < stage->count; id++)
         stage->actors[id].is_in = false;
@@ -478,7 +478,7 @@ static void settle(void)
     int quiet = 0;
 
     if (stage->group == NULL) {
-        rig_run(&stage->rig);
+        tc_run(&stage->tc);
         return;
     }
     for (int turn = 0; turn < TURNS_MAX && quiet < 3; turn++) {
@@ -486,7 +486,7 @@ static void settle(void)
         gate_open(&stage->gate);
         run_on_executor(weir_group_at(stage->group, 0), nothing, NULL);
         hold();
-        quiet = stepper_run(&stage->rig.stepper) == 0 && stage->visits == before ? quiet + 1 : 0;
+        quiet = stepper_run(&stage->tc.stepper) == 0 && stage->visits == before ? quiet + 1 : 0;
     }
     if (stage->is_vague)
         learn_names();
@@ -528,8 +528,8 @@ static void start(void)
     if (stage->is_started)
         return;
     stage->is_started = true;
-    weir_channel_register(stage->rig.channel, stage->rig.stepper.executor, NULL);
-    rig_run(&stage->rig);
+    weir_channel_register(stage->tc.channel, stage->tc.stepper.executor, NULL);
+    tc_run(&stage->tc);
 }
 
 static bool has_msg(uint32_t slot)
@@ -576,7 +576,7 @@ static void fire(uint32_t slot)
     stage->sent += msg != NULL;
     if (stage->group == NULL)
         begin_flight(slot);
-    weir__pass(&stage->rig.pipeline->ends,
+    weir__pass(&stage->tc.pipeline->ends,
                &(const weir__event){.slot = slot,
                                     .err = slot == WEIR__ERROR ? -EIO : 0,
                                     .detail = slot == WEIR__ERROR ? "x" : NULL,
@@ -591,10 +591,10 @@ static void finish(void)
     stage->budget = 8;
     if (stage->group != NULL) {
         settle();
-        weir_channel_abort(stage->rig.channel, NULL);
+        weir_channel_abort(stage->tc.channel, NULL);
         settle();
     }
-    rig_close(&stage->rig);
+    tc_close(&stage->tc);
     if (stage->group != NULL) {
         gate_open(&stage->gate);
         end_group(stage->group);
@@ -648,8 +648,8 @@ static void describe(const struct property_step *step, char *text, size_t size)
 static void begin_near(void *state)
 {
     stage = state;
-    rig_open_with(&stage->rig, &(const struct wire_options){.silent = true, .can_disconnect = true},
-                  NULL);
+    tc_open_with(&stage->tc, &(const struct wire_options){.silent = true, .can_disconnect = true},
+                 NULL);
     weir__random_init(&stage->random, 1);
     add_actor(LAST, 0, false);
     add_actor(LAST, 0, false);

@@ -14,50 +14,50 @@ static const weir_channel_options *on_demand = WEIR_CHANNEL_OPTIONS(.read_on_dem
 
 TEST(reading, goes_on_by_itself_unless_it_is_on_demand)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_true(weir_channel_auto_read(rig.channel));
-    assert_true(rig_receive(&rig, "1"));
-    assert_true(rig_receive(&rig, "2"));
-    weir__channel_read_complete(rig.channel);
-    assert_diary(&rig.diary, "a.read(1) a.read(2) a.read_complete a.request_read");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    assert_true(weir_channel_auto_read(tc.channel));
+    assert_true(tc_receive(&tc, "1"));
+    assert_true(tc_receive(&tc, "2"));
+    weir__channel_read_complete(tc.channel);
+    assert_events(&tc.events, "a.read(1) a.read(2) a.read_complete a.request_read");
+    tc_close(&tc);
 }
 
 /* D 81 */
 TEST(reading, waits_for_a_request_when_it_is_on_demand)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, on_demand);
-    assert_false(rig.wire->reads);
-    weir_channel_request_read(rig.channel);
-    assert_diary(&rig.diary, "a.request_read READ_ONCE");
-    assert_false(rig_receive(&rig, "1"));
-    weir__channel_read_complete(rig.channel);
-    assert_diary(&rig.diary, "a.read(1) a.read_complete");
-    assert_false(rig.wire->reads);
-    weir_channel_request_read(rig.channel);
-    weir_channel_request_read(rig.channel);
-    assert_diary(&rig.diary, "a.request_read READ_ONCE a.request_read");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, on_demand);
+    assert_false(tc.wire->reads);
+    weir_channel_request_read(tc.channel);
+    assert_events(&tc.events, "a.request_read READ_ONCE");
+    assert_false(tc_receive(&tc, "1"));
+    weir__channel_read_complete(tc.channel);
+    assert_events(&tc.events, "a.read(1) a.read_complete");
+    assert_false(tc.wire->reads);
+    weir_channel_request_read(tc.channel);
+    weir_channel_request_read(tc.channel);
+    assert_events(&tc.events, "a.request_read READ_ONCE a.request_read");
+    tc_close(&tc);
 }
 
 /* D 81 */
 TEST(reading, honours_a_request_from_before_it_was_active)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_address address;
 
-    rig_open_started(&rig, &(struct wire_options){.idle = true}, on_demand);
-    weir_channel_request_read(rig.channel);
-    assert_diary(&rig.diary, "a.request_read");
+    tc_open_started(&tc, &(struct wire_options){.idle = true}, on_demand);
+    weir_channel_request_read(tc.channel);
+    assert_events(&tc.events, "a.request_read");
     assert_int_equal(weir_address_parse("127.0.0.1:1", &address), 0);
-    weir_channel_connect(rig.channel, &address, NULL, NULL);
-    weir__channel_connected(rig.channel, 0);
-    assert_diary(&rig.diary, "a.connect CONNECT a.active READ_ONCE");
-    rig_close(&rig);
+    weir_channel_connect(tc.channel, &address, NULL, NULL);
+    weir__channel_connected(tc.channel, 0);
+    assert_events(&tc.events, "a.connect CONNECT a.active READ_ONCE");
+    tc_close(&tc);
 }
 
 static void stop_in_read(weir_ctx *ctx, weir_msg *msg)
@@ -70,18 +70,18 @@ static void stop_in_read(weir_ctx *ctx, weir_msg *msg)
 TEST(reading, stops_at_once_when_it_is_switched_off_within_a_read)
 {
     static const weir_handler stopper = {.name = "stopper", .read = stop_in_read};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &stopper, NULL), 0);
-    assert_false(rig_receive(&rig, "1"));
-    weir__channel_read_complete(rig.channel);
-    assert_diary(&rig.diary, "STOP a.read(1) a.read_complete");
-    weir_channel_request_read(rig.channel);
-    assert_diary(&rig.diary, "a.request_read READ_ONCE");
-    weir_channel_set_auto_read(rig.channel, true);
-    assert_diary(&rig.diary, "a.request_read READ");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &stopper, NULL), 0);
+    assert_false(tc_receive(&tc, "1"));
+    weir__channel_read_complete(tc.channel);
+    assert_events(&tc.events, "STOP a.read(1) a.read_complete");
+    weir_channel_request_read(tc.channel);
+    assert_events(&tc.events, "a.request_read READ_ONCE");
+    weir_channel_set_auto_read(tc.channel, true);
+    assert_events(&tc.events, "a.request_read READ");
+    tc_close(&tc);
 }
 
 static void ask_in_read(weir_ctx *ctx, weir_msg *msg)
@@ -95,61 +95,61 @@ static void ask_in_read(weir_ctx *ctx, weir_msg *msg)
 TEST(reading, is_asked_for_once_however_often_within_a_read)
 {
     static const weir_handler asker = {.name = "asker", .read = ask_in_read};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, on_demand);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &asker, NULL), 0);
-    weir_channel_request_read(rig.channel);
-    diary_clear(&rig.diary);
-    assert_false(rig_receive(&rig, "1"));
-    assert_diary(&rig.diary, "a.read(1) a.request_read READ_ONCE a.request_read");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, on_demand);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &asker, NULL), 0);
+    weir_channel_request_read(tc.channel);
+    event_log_clear(&tc.events);
+    assert_false(tc_receive(&tc, "1"));
+    assert_events(&tc.events, "a.read(1) a.request_read READ_ONCE a.request_read");
+    tc_close(&tc);
 
-    rig_open_started(&rig, NULL, NULL); /* and changes nothing if it reads by itself */
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &asker, NULL), 0);
-    assert_true(rig_receive(&rig, "1"));
-    assert_diary(&rig.diary, "a.read(1) a.request_read a.request_read");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL); /* and changes nothing if it reads by itself */
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &asker, NULL), 0);
+    assert_true(tc_receive(&tc, "1"));
+    assert_events(&tc.events, "a.read(1) a.request_read a.request_read");
+    tc_close(&tc);
 }
 
 /* D 89 */
 TEST(reading, tells_the_end_of_the_stream_once_with_half_closure)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *shut;
 
-    rig_open_started(&rig, NULL, WEIR_CHANNEL_OPTIONS(.half_closure = true));
-    (void)rig_receive(&rig, "last");
-    assert_false(weir_channel_has_peer_ended(rig.channel));
-    rig_end_input(&rig);
-    assert_true(weir_channel_has_peer_ended(rig.channel));
-    weir__channel_input_ended(rig.channel, 0);
-    assert_diary(&rig.diary, "a.read(last) a.event(input-closed) a.event(input-drained)");
-    assert_true(weir_channel_is_open(rig.channel));
-    weir_channel_request_read(rig.channel);
-    assert_diary(&rig.diary, "a.request_read");
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_input(rig.channel, shut);
-    assert_diary(&rig.diary, "shut=ok");
-    rig_write(&rig, "still", "still");
-    weir_channel_flush(rig.channel);
-    assert_sent(&rig, "still");
+    tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    (void)tc_receive(&tc, "last");
+    assert_false(weir_channel_has_peer_ended(tc.channel));
+    tc_end_input(&tc);
+    assert_true(weir_channel_has_peer_ended(tc.channel));
+    weir__channel_input_ended(tc.channel, 0);
+    assert_events(&tc.events, "a.read(last) a.event(input-closed) a.event(input-drained)");
+    assert_true(weir_channel_is_open(tc.channel));
+    weir_channel_request_read(tc.channel);
+    assert_events(&tc.events, "a.request_read");
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_input(tc.channel, shut);
+    assert_events(&tc.events, "shut=ok");
+    tc_write(&tc, "still", "still");
+    weir_channel_flush(tc.channel);
+    assert_sent(&tc, "still");
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(reading, can_be_shut)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *shut;
 
-    rig_open_started(&rig, NULL, NULL);
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_input(rig.channel, shut);
-    assert_diary(&rig.diary,
-                 "STOP SHUT_INPUT shut=ok a.event(input-closed) a.event(input-drained)");
+    tc_open_started(&tc, NULL, NULL);
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_input(tc.channel, shut);
+    assert_events(&tc.events,
+                  "STOP SHUT_INPUT shut=ok a.event(input-closed) a.event(input-drained)");
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 static void close_in_read(weir_ctx *ctx, weir_msg *msg)
@@ -161,14 +161,14 @@ static void close_in_read(weir_ctx *ctx, weir_msg *msg)
 TEST(reading, ends_when_the_channel_is_closed_within_a_read)
 {
     static const weir_handler closer = {.name = "closer", .read = close_in_read};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, NULL, NULL);
-    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &closer, NULL), 0);
-    assert_false(rig_receive(&rig, "1"));
-    weir__channel_read_complete(rig.channel);
-    assert_diary(&rig.diary, "CLOSE a.read(1)");
-    rig_close(&rig);
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &closer, NULL), 0);
+    assert_false(tc_receive(&tc, "1"));
+    weir__channel_read_complete(tc.channel);
+    assert_events(&tc.events, "CLOSE a.read(1)");
+    tc_close(&tc);
 }
 
 TEST(reading, has_events_that_are_released_like_other_messages)
@@ -187,15 +187,15 @@ TEST(reading, has_events_that_are_released_like_other_messages)
 
 static void check_switched_before(bool on)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, NULL, on ? on_demand : NULL);
-    rig_add(&rig, "a");
-    weir_channel_set_auto_read(rig.channel, on);
-    rig_start(&rig);
-    assert_int_equal(rig.wire->reads, on);
-    assert_int_equal(diary_count(&rig.diary, "a.request_read"), on);
-    rig_close(&rig);
+    tc_open_with(&tc, NULL, on ? on_demand : NULL);
+    tc_add(&tc, "a");
+    weir_channel_set_auto_read(tc.channel, on);
+    tc_start(&tc);
+    assert_int_equal(tc.wire->reads, on);
+    assert_int_equal(event_log_count(&tc.events, "a.request_read"), on);
+    tc_close(&tc);
 }
 
 TEST(reading, may_be_switched_before_the_registration)
@@ -206,15 +206,15 @@ TEST(reading, may_be_switched_before_the_registration)
 
 TEST(reading, that_was_switched_on_and_off_before_the_registration_is_off)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, NULL, on_demand);
+    tc_open_with(&tc, NULL, on_demand);
     assert_int_equal(
-        weir_channel_set_options(rig.channel, WEIR_CHANNEL_OPTIONS(.read_on_demand = false)), 0);
-    weir_channel_set_auto_read(rig.channel, false);
-    rig_start(&rig);
-    assert_false(rig.wire->reads);
-    rig_close(&rig);
+        weir_channel_set_options(tc.channel, WEIR_CHANNEL_OPTIONS(.read_on_demand = false)), 0);
+    weir_channel_set_auto_read(tc.channel, false);
+    tc_start(&tc);
+    assert_false(tc.wire->reads);
+    tc_close(&tc);
 }
 
 enum { SWITCHES = 50, ROUNDS = 200 };
@@ -229,15 +229,15 @@ static void switch_often(void *channel)
 TEST(reading, may_be_switched_from_another_thread_during_the_registration)
 {
     weir__thread thread;
-    struct rig rig;
+    struct test_channel tc;
 
     for (int i = 0; i < ROUNDS; i++) {
-        rig_open_with(&rig, &(const struct wire_options){.silent = true}, on_demand);
-        assert_int_equal(weir__thread_start("switch", switch_often, rig.channel, &thread), 0);
-        rig_start(&rig);
+        tc_open_with(&tc, &(const struct wire_options){.silent = true}, on_demand);
+        assert_int_equal(weir__thread_start("switch", switch_often, tc.channel, &thread), 0);
+        tc_start(&tc);
         weir__thread_join(&thread);
-        rig_run(&rig);
-        assert_true(rig.wire->reads);
-        rig_close(&rig);
+        tc_run(&tc);
+        assert_true(tc.wire->reads);
+        tc_close(&tc);
     }
 }

@@ -22,7 +22,7 @@
 
 /* Which place each of the handlers is at: a number, with a digit for each. */
 struct spread {
-    struct rig rig;
+    struct test_channel tc;
     weir_group *groups[PLACES];
 };
 
@@ -31,29 +31,29 @@ static const char *const names[HANDLERS] = {"a", "b", "c", "d"};
 static void leave_in_inactive(weir_ctx *ctx)
 {
     weir_ctx_remove(ctx);
-    spy.inactive(ctx);
+    event_recorder.inactive(ctx);
 }
 
 static void add_handler(struct spread *spread, unsigned i, unsigned place, bool leaves)
 {
     static weir_handler leaver;
-    struct spy options = {.diary = &spread->rig.diary};
+    struct event_recorder options = {.events = &spread->tc.events};
 
-    leaver = spy;
+    leaver = event_recorder;
     leaver.inactive = leave_in_inactive;
     options.name[0] = names[i][0];
-    assert_int_equal(weir_pipeline_add(spread->rig.pipeline,
+    assert_int_equal(weir_pipeline_add(spread->tc.pipeline,
                                        WEIR_PLACE(.name = names[i], .group = spread->groups[place]),
-                                       leaves ? &leaver : &spy, &options),
+                                       leaves ? &leaver : &event_recorder, &options),
                      0);
 }
 
 /* The executors are free: what there is to do is done when it is, and the loop looks for it. */
 static void run_until(struct spread *spread, const char *word)
 {
-    while (diary_count(&spread->rig.diary, word) == 0) {
+    while (event_log_count(&spread->tc.events, word) == 0) {
         weir__thread_yield();
-        rig_run(&spread->rig);
+        tc_run(&spread->tc);
     }
 }
 
@@ -62,10 +62,10 @@ static void spread_open(struct spread *spread, unsigned layout, unsigned leaver)
     spread->groups[0] = NULL;
     for (unsigned i = 1; i < PLACES; i++)
         spread->groups[i] = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    rig_open_with(&spread->rig, &(const struct wire_options){.silent = true}, NULL);
+    tc_open_with(&spread->tc, &(const struct wire_options){.silent = true}, NULL);
     for (unsigned i = 0; i < HANDLERS; i++, layout /= PLACES)
         add_handler(spread, i, layout % PLACES, i == leaver);
-    rig_start(&spread->rig);
+    tc_start(&spread->tc);
     run_until(spread, "d.active");
 }
 
@@ -89,7 +89,7 @@ static void spread_close(struct spread *spread)
 {
     end_groups(spread);
     global_executor_stop();
-    rig_close(&spread->rig);
+    tc_close(&spread->tc);
 }
 
 static const char *find(struct spread *spread, unsigned handler, const char *word)
@@ -97,8 +97,8 @@ static const char *find(struct spread *spread, unsigned handler, const char *wor
     char text[32];
 
     (void)snprintf(text, sizeof(text), "%s.%s", names[handler], word);
-    assert_int_equal(diary_count(&spread->rig.diary, text), 1);
-    return strstr(spread->rig.diary.text, text);
+    assert_int_equal(event_log_count(&spread->tc.events, text), 1);
+    return strstr(spread->tc.events.text, text);
 }
 
 /* All of them have heard all of it, each once, before the first is removed. */
@@ -125,7 +125,7 @@ TEST(hop_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
 
     for (unsigned layout = 0; layout < LAYOUTS; layout++) {
         spread_open(&spread, layout, NOBODY);
-        weir_channel_abort(spread.rig.channel, NULL);
+        weir_channel_abort(spread.tc.channel, NULL);
         run_until(&spread, "a.deinit");
         assert_ended(&spread);
         spread_close(&spread);
@@ -139,7 +139,7 @@ TEST(hop_end, comes_to_each_handler_when_their_executors_have_ended_before)
     for (unsigned layout = 0; layout < LAYOUTS; layout++) {
         spread_open(&spread, layout, NOBODY);
         end_groups(&spread);
-        weir_channel_abort(spread.rig.channel, NULL);
+        weir_channel_abort(spread.tc.channel, NULL);
         run_until(&spread, "a.deinit");
         assert_ended(&spread);
         spread_close(&spread);
@@ -156,8 +156,8 @@ TEST(hop_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
 
         spread_open(&spread, layout, NOBODY);
         gate_hold(&gate, weir_group_at(spread.groups[1], 0));
-        weir_channel_abort(spread.rig.channel, NULL);
-        rig_run(&spread.rig);
+        weir_channel_abort(spread.tc.channel, NULL);
+        tc_run(&spread.tc);
         assert_int_equal(weir_group_shutdown(spread.groups[1], 0, 0), 0);
         gate_open(&gate);
         run_until(&spread, "a.deinit");
@@ -191,7 +191,7 @@ static bool all_are_gone(struct spread *spread)
     for (unsigned i = 0; i < HANDLERS; i++) {
         char text[] = {names[i][0], '.', 'd', 'e', 'i', 'n', 'i', 't', '\0'};
 
-        gone += diary_count(&spread->rig.diary, text);
+        gone += event_log_count(&spread->tc.events, text);
     }
     return gone == HANDLERS;
 }
@@ -202,10 +202,10 @@ TEST(hop_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
 
     for (unsigned i = 0; i < LAYOUTS * HANDLERS; i++) {
         spread_open(&spread, i / HANDLERS, i % HANDLERS);
-        weir_channel_abort(spread.rig.channel, NULL);
+        weir_channel_abort(spread.tc.channel, NULL);
         while (!all_are_gone(&spread)) {
             weir__thread_yield();
-            rig_run(&spread.rig);
+            tc_run(&spread.tc);
         }
         assert_ended_without(&spread, i % HANDLERS);
         spread_close(&spread);
@@ -224,8 +224,8 @@ TEST(hop_end, comes_to_each_handler_without_memory)
     for (unsigned n = 1; failed; n++) {
         spread_open(&spread, layout, NOBODY);
         test_memory_fail_at(n);
-        weir_pipeline_fire_error(spread.rig.pipeline, -EPIPE, "a sentence that has to be copied");
-        weir_channel_abort(spread.rig.channel, NULL);
+        weir_pipeline_fire_error(spread.tc.pipeline, -EPIPE, "a sentence that has to be copied");
+        weir_channel_abort(spread.tc.channel, NULL);
         run_until(&spread, "a.deinit");
         failed = test_memory_failed();
         test_memory_fail_at(0);
@@ -243,29 +243,29 @@ TEST(hop_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
                *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct spread spread = {.groups = {NULL, group, NULL}};
     struct gate gate = {{0}, {0}};
-    struct rig *rig = &spread.rig;
+    struct test_channel *tc = &spread.tc;
 
-    diary_open(&rig->diary);
-    assert_int_equal(wire_create(&rig->diary, &(const struct wire_options){.silent = true}, NULL,
-                                 NULL, &rig->channel),
+    event_log_open(&tc->events);
+    assert_int_equal(wire_create(&tc->events, &(const struct wire_options){.silent = true}, NULL,
+                                 NULL, &tc->channel),
                      0);
-    rig->pipeline = weir_channel_pipeline(rig->channel);
+    tc->pipeline = weir_channel_pipeline(tc->channel);
     for (unsigned i = 0; i < HANDLERS; i++)
         add_handler(&spread, i, i % 2, false);
-    weir_channel_register(rig->channel, weir_group_at(loops, 0), NULL);
-    while (diary_count(&rig->diary, "d.active") == 0)
+    weir_channel_register(tc->channel, weir_group_at(loops, 0), NULL);
+    while (event_log_count(&tc->events, "d.active") == 0)
         weir__thread_yield();
     gate_hold(&gate, weir_group_at(group, 0));
-    weir_channel_abort(rig->channel, NULL);
-    assert_int_equal(weir_channel_await_closed(rig->channel, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(rig->channel);
+    weir_channel_abort(tc->channel, NULL);
+    assert_int_equal(weir_channel_await_closed(tc->channel, TEST_TIMEOUT_NS), 0);
+    weir_channel_release(tc->channel);
     assert_int_equal(weir_group_shutdown(loops, 0, 0), 0);
     gate_open(&gate);
-    while (diary_count(&rig->diary, "a.deinit") == 0)
+    while (event_log_count(&tc->events, "a.deinit") == 0)
         weir__thread_yield();
     release_group(loops);
     end_group(group);
     global_executor_stop();
     assert_ended(&spread);
-    diary_close(&rig->diary);
+    event_log_close(&tc->events);
 }

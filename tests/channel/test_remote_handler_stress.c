@@ -128,14 +128,14 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *groups[] = {NULL, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                             make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1))};
-    static struct diary diary;
+    static struct event_log events;
     weir_channel *channel;
 
     log_capture_start(); /* changes that come to nothing are logged */
-    diary_open(&diary);
+    event_log_open(&events);
     for (unsigned round = 0; round < ROUNDS; round++) {
         assert_int_equal(
-            wire_create(&diary, &(struct wire_options){.silent = true}, NULL, NULL, &channel), 0);
+            wire_create(&events, &(struct wire_options){.silent = true}, NULL, NULL, &channel), 0);
         assert_int_equal(weir_pipeline_add(weir_channel_pipeline(channel),
                                            WEIR_PLACE(.group = groups[1]), &front, NULL),
                          0);
@@ -156,5 +156,5 @@ TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
     end_group(groups[2]);
     end_group(loops);
     global_executor_stop();
-    diary_close(&diary);
+    event_log_close(&events);
 }

@@ -54,65 +54,65 @@ static struct bytes header_bytes(const weir_proxy_header *header)
 
 /* ---- on a wire ---- */
 
-/* A client that is about to connect, with a sender and a spy behind it. */
-static void open_client(struct rig *rig, int version)
+/* A client that is about to connect, with a sender and an event recorder behind it. */
+static void open_client(struct test_channel *tc, int version)
 {
     weir_proxy_header *header = make_header(version);
 
-    rig_open_with(rig, &(const struct wire_options){.idle = true, .silent = true}, NULL);
-    assert_int_equal(weir_proxy_sender_add(rig->pipeline, header), 0);
+    tc_open_with(tc, &(const struct wire_options){.idle = true, .silent = true}, NULL);
+    assert_int_equal(weir_proxy_sender_add(tc->pipeline, header), 0);
     weir_proxy_header_release(header);
-    rig_add(rig, "a");
-    rig_start(rig);
-    diary_clear(&rig->diary);
+    tc_add(tc, "a");
+    tc_start(tc);
+    event_log_clear(&tc->events);
 }
 
-static void connect_with(struct rig *rig, weir_listener_fn *listener)
+static void connect_with(struct test_channel *tc, weir_listener_fn *listener)
 {
     weir_promise *connected = NULL;
     weir_address address;
 
     assert_int_equal(weir_address_parse("127.0.0.1:2", &address), 0);
-    assert_int_equal(weir_promise_create(rig->stepper.executor, &connected), 0);
+    assert_int_equal(weir_promise_create(tc->stepper.executor, &connected), 0);
     if (listener != NULL)
-        assert_int_equal(weir_promise_add_listener(connected, listener, rig), 0);
-    weir_channel_connect(rig->channel, &address, NULL, connected);
-    rig->wire->is_active = true;
-    weir__channel_connected(rig->channel, 0);
+        assert_int_equal(weir_promise_add_listener(connected, listener, tc), 0);
+    weir_channel_connect(tc->channel, &address, NULL, connected);
+    tc->wire->is_active = true;
+    weir__channel_connected(tc->channel, 0);
     weir_promise_release(connected);
 }
 
 /* The wire has taken the header and this text, and nothing else. */
-static void assert_header_and(struct rig *rig, int version, const char *text)
+static void assert_header_and(struct test_channel *tc, int version, const char *text)
 {
     weir_proxy_header *header = make_header(version);
     struct bytes bytes = header_bytes(header);
 
     weir_proxy_header_release(header);
-    assert_int_equal(rig->wire->sent_length, bytes.length + strlen(text));
-    assert_memory_equal(rig->wire->sent, bytes.data, bytes.length);
-    assert_memory_equal(rig->wire->sent + bytes.length, text, strlen(text));
-    rig->wire->sent_length = 0;
+    assert_int_equal(tc->wire->sent_length, bytes.length + strlen(text));
+    assert_memory_equal(tc->wire->sent, bytes.data, bytes.length);
+    assert_memory_equal(tc->wire->sent + bytes.length, text, strlen(text));
+    tc->wire->sent_length = 0;
 }
 
-static void write_and_flush(weir_promise *connected, void *rig)
+static void write_and_flush(weir_promise *connected, void *tc)
 {
     (void)connected;
-    rig_write(rig, FORGED, "written");
-    weir_channel_flush(((struct rig *)rig)->channel);
+    tc_write(tc, FORGED, "written");
+    weir_channel_flush(((struct test_channel *)tc)->channel);
 }
 
 static void write_early(int version)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, version);
-    connect_with(&rig, write_and_flush);
-    assert_header_and(&rig, version, FORGED);
-    assert_diary(&rig.diary, "a.connect a.write(" FORGED ") a.flush written=ok a.active "
-                             "a.request_read");
-    assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
-    rig_close(&rig);
+    open_client(&tc, version);
+    connect_with(&tc, write_and_flush);
+    assert_header_and(&tc, version, FORGED);
+    assert_events(&tc.events, "a.connect a.write(" FORGED ") a.flush written=ok a.active "
+                              "a.request_read");
+    assert_int_equal(weir_pipeline_count(tc.pipeline), 1);
+    tc_close(&tc);
 }
 
 TEST(proxy_sender, comes_before_what_a_connect_listener_writes)
@@ -121,128 +121,128 @@ TEST(proxy_sender, comes_before_what_a_connect_listener_writes)
     write_early(2);
 }
 
-static void write_only(weir_promise *connected, void *rig)
+static void write_only(weir_promise *connected, void *tc)
 {
     (void)connected;
-    rig_write(rig, "x", NULL);
+    tc_write(tc, "x", NULL);
 }
 
 TEST(proxy_sender, comes_before_what_a_connect_listener_leaves_unflushed)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 1);
-    connect_with(&rig, write_only);
-    assert_header_and(&rig, 1, "x"); /* the sender flushes when the channel is active */
-    rig_close(&rig);
+    open_client(&tc, 1);
+    connect_with(&tc, write_only);
+    assert_header_and(&tc, 1, "x"); /* the sender flushes when the channel is active */
+    tc_close(&tc);
 }
 
 TEST(proxy_sender, comes_before_what_was_written_before_the_connect)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 1);
-    rig_write(&rig, "x", NULL);
-    connect_with(&rig, write_only);
-    assert_header_and(&rig, 1, "xx");
-    rig_close(&rig);
+    open_client(&tc, 1);
+    tc_write(&tc, "x", NULL);
+    connect_with(&tc, write_only);
+    assert_header_and(&tc, 1, "xx");
+    tc_close(&tc);
 }
 
 /* What is flushed before the connect fails, and so does a header that was written with it. */
 TEST(proxy_sender, comes_again_if_it_was_flushed_before_the_connect)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 1);
-    rig_write(&rig, "x", "lost");
-    weir_channel_flush(rig.channel);
-    assert_int_equal(diary_count(&rig.diary, "lost=ENOTCONN"), 1);
-    connect_with(&rig, write_only);
-    assert_header_and(&rig, 1, "x");
-    rig_close(&rig);
+    open_client(&tc, 1);
+    tc_write(&tc, "x", "lost");
+    weir_channel_flush(tc.channel);
+    assert_int_equal(event_log_count(&tc.events, "lost=ENOTCONN"), 1);
+    connect_with(&tc, write_only);
+    assert_header_and(&tc, 1, "x");
+    tc_close(&tc);
 }
 
-static void shut_output(weir_promise *connected, void *rig)
+static void shut_output(weir_promise *connected, void *tc)
 {
     (void)connected;
-    weir_channel_shutdown_output(((struct rig *)rig)->channel, NULL);
+    weir_channel_shutdown_output(((struct test_channel *)tc)->channel, NULL);
 }
 
 TEST(proxy_sender, comes_before_the_end_of_the_output)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 2);
-    connect_with(&rig, shut_output);
-    assert_header_and(&rig, 2, "");
-    assert_true(weir_channel_is_open(rig.channel));
-    rig_close(&rig);
+    open_client(&tc, 2);
+    connect_with(&tc, shut_output);
+    assert_header_and(&tc, 2, "");
+    assert_true(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
 }
 
-static void write_and_close(weir_promise *connected, void *rig)
+static void write_and_close(weir_promise *connected, void *tc)
 {
-    write_and_flush(connected, rig);
-    weir_channel_close(((struct rig *)rig)->channel, NULL);
+    write_and_flush(connected, tc);
+    weir_channel_close(((struct test_channel *)tc)->channel, NULL);
 }
 
 TEST(proxy_sender, comes_before_what_is_written_and_closed)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 1);
-    connect_with(&rig, write_and_close);
-    assert_header_and(&rig, 1, FORGED);
-    rig_close(&rig);
+    open_client(&tc, 1);
+    connect_with(&tc, write_and_close);
+    assert_header_and(&tc, 1, FORGED);
+    tc_close(&tc);
 }
 
-static void abort_it(weir_promise *connected, void *rig)
+static void abort_it(weir_promise *connected, void *tc)
 {
     (void)connected;
-    weir_channel_abort(((struct rig *)rig)->channel, NULL);
+    weir_channel_abort(((struct test_channel *)tc)->channel, NULL);
 }
 
 TEST(proxy_sender, says_nothing_of_a_channel_that_is_closed_at_once)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, 1);
-    connect_with(&rig, abort_it);
-    rig_run(&rig);
-    assert_int_equal(rig.wire->sent_length, 0);
-    assert_int_equal(diary_count(&rig.diary, "a.error"), 0);
-    assert_int_equal(diary_count(&rig.diary, "a.active"), 1);
-    assert_int_equal(diary_count(&rig.diary, "a.inactive"), 1);
-    rig_close(&rig);
+    open_client(&tc, 1);
+    connect_with(&tc, abort_it);
+    tc_run(&tc);
+    assert_int_equal(tc.wire->sent_length, 0);
+    assert_int_equal(event_log_count(&tc.events, "a.error"), 0);
+    assert_int_equal(event_log_count(&tc.events, "a.active"), 1);
+    assert_int_equal(event_log_count(&tc.events, "a.inactive"), 1);
+    tc_close(&tc);
 }
 
 static unsigned fails_at; /* which allocation */
 
-static void write_without_memory(weir_promise *connected, void *rig)
+static void write_without_memory(weir_promise *connected, void *tc)
 {
     weir_msg *msg = text_msg("x");
 
     (void)connected;
     test_memory_fail_at(fails_at);
-    weir_channel_write_and_flush(((struct rig *)rig)->channel, msg, NULL);
+    weir_channel_write_and_flush(((struct test_channel *)tc)->channel, msg, NULL);
 }
 
 /* Without memory for the header nothing is sent at all. */
 TEST(proxy_sender, is_never_left_out_for_want_of_memory)
 {
     bool failed = true;
-    struct rig rig;
+    struct test_channel tc;
 
     log_capture_start();
     for (fails_at = 1; failed; fails_at++) {
-        open_client(&rig, 1);
-        connect_with(&rig, write_without_memory);
+        open_client(&tc, 1);
+        connect_with(&tc, write_without_memory);
         failed = test_memory_failed();
         test_memory_fail_at(0);
-        if (rig.wire->sent_length > 0)
-            assert_memory_equal(rig.wire->sent, "PROXY TCP4 192.0.2.1", 20);
-        assert_true(failed || rig.wire->sent_length > 0);
-        assert_true(rig.wire->sent_length > 0 || !weir_channel_is_open(rig.channel));
-        rig_close(&rig);
+        if (tc.wire->sent_length > 0)
+            assert_memory_equal(tc.wire->sent, "PROXY TCP4 192.0.2.1", 20);
+        assert_true(failed || tc.wire->sent_length > 0);
+        assert_true(tc.wire->sent_length > 0 || !weir_channel_is_open(tc.channel));
+        tc_close(&tc);
     }
     assert_true(fails_at > 3);
 }
@@ -271,8 +271,8 @@ static void send_in_process(const struct pair_options *options)
     assert_int_equal(weir_promise_add_listener(connected, write_to_pair, client), 0);
     weir_channel_connect(client, &pair.address, NULL, connected);
     pair_run(&pair);
-    assert_diary(&pair.diary,
-                 "server.active server.read(PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET)");
+    assert_events(&pair.events,
+                  "server.active server.read(PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET)");
     weir_promise_release(connected);
     pair_end_channel(&pair.near, client);
     pair_run(&pair);

@@ -70,126 +70,126 @@ static weir_msg *chunks_of(struct script *script)
     return weir_chunks_msg(chunks);
 }
 
-/* ---- a rig ---- */
+/* ---- a test channel ---- */
 
-static void open_rig(struct rig *rig)
+static void open_rig(struct test_channel *tc)
 {
-    rig_open_with(rig, &(const struct wire_options){.silent = true},
-                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
-                                       .close_send_timeout_ns = weir_ms(100)));
-    assert_int_equal(weir_chunked_writing_add(rig->pipeline), 0);
-    rig_start(rig);
+    tc_open_with(tc, &(const struct wire_options){.silent = true},
+                 WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
+                                      .close_send_timeout_ns = weir_ms(100)));
+    assert_int_equal(weir_chunked_writing_add(tc->pipeline), 0);
+    tc_start(tc);
 }
 
-static void put(struct rig *rig, weir_msg *msg, const char *name)
+static void put(struct test_channel *tc, weir_msg *msg, const char *name)
 {
-    weir_promise *promise = name != NULL ? rig_promise(rig, name) : NULL;
+    weir_promise *promise = name != NULL ? tc_promise(tc, name) : NULL;
 
-    weir_channel_write(rig->channel, msg, promise);
+    weir_channel_write(tc->channel, msg, promise);
     weir_promise_release(promise);
 }
 
-static void flush(struct rig *rig)
+static void flush(struct test_channel *tc)
 {
-    weir_channel_flush(rig->channel);
-    rig_run(rig);
+    weir_channel_flush(tc->channel);
+    tc_run(tc);
 }
 
 TEST(chunked_writing, sends_chunks_until_there_are_no_more)
 {
     struct script script = {.text = "abcdef"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, chunks_of(&script), "c");
+    open_rig(&tc);
+    put(&tc, chunks_of(&script), "c");
     assert_int_equal(script.asked, 0); /* nothing before the flush */
-    flush(&rig);
-    assert_sent(&rig, "abcdef");
-    assert_diary(&rig.diary, "c=ok");
+    flush(&tc);
+    assert_sent(&tc, "abcdef");
+    assert_events(&tc.events, "c=ok");
     assert_int_equal(script.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, keeps_the_order_of_messages)
 {
     struct script one = {.text = "abc"}, two = {.text = ""}, three = {.text = "xy"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, text_msg("1"), "1");
-    put(&rig, chunks_of(&one), "one");
-    put(&rig, text_msg("2"), "2");
-    put(&rig, chunks_of(&two), "two");
-    put(&rig, chunks_of(&three), NULL);
-    put(&rig, text_msg("3"), "3");
-    flush(&rig);
-    assert_sent(&rig, "1abc2xy3");
-    assert_int_equal(diary_count(&rig.diary, "1=ok"), 1);
-    assert_int_equal(diary_count(&rig.diary, "one=ok"), 1);
-    assert_int_equal(diary_count(&rig.diary, "2=ok"), 1);
-    assert_int_equal(diary_count(&rig.diary, "two=ok"), 1);
-    assert_int_equal(diary_count(&rig.diary, "3=ok"), 1);
-    put(&rig, text_msg("4"), NULL); /* and then they pass again */
-    flush(&rig);
-    assert_sent(&rig, "4");
-    rig_close(&rig);
+    open_rig(&tc);
+    put(&tc, text_msg("1"), "1");
+    put(&tc, chunks_of(&one), "one");
+    put(&tc, text_msg("2"), "2");
+    put(&tc, chunks_of(&two), "two");
+    put(&tc, chunks_of(&three), NULL);
+    put(&tc, text_msg("3"), "3");
+    flush(&tc);
+    assert_sent(&tc, "1abc2xy3");
+    assert_int_equal(event_log_count(&tc.events, "1=ok"), 1);
+    assert_int_equal(event_log_count(&tc.events, "one=ok"), 1);
+    assert_int_equal(event_log_count(&tc.events, "2=ok"), 1);
+    assert_int_equal(event_log_count(&tc.events, "two=ok"), 1);
+    assert_int_equal(event_log_count(&tc.events, "3=ok"), 1);
+    put(&tc, text_msg("4"), NULL); /* and then they pass again */
+    flush(&tc);
+    assert_sent(&tc, "4");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, asks_only_while_there_is_room)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", .size = 100};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    flush(&rig);
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&script), "c");
+    flush(&tc);
     assert_in_range(script.asked, 1, 10); /* of 196 bytes each, up to 1000 */
-    assert_false(weir_channel_is_writable(rig.channel));
+    assert_false(weir_channel_is_writable(tc.channel));
     for (unsigned asked = script.asked; script.asked <= 40; asked = script.asked) {
-        rig_make_room(&rig, 100);
-        rig_run(&rig);
+        tc_make_room(&tc, 100);
+        tc_run(&tc);
         assert_int_equal(script.asked, asked + 1); /* one goes, one comes */
     }
-    rig_make_room(&rig, 100000);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
-    rig_close(&rig);
+    tc_make_room(&tc, 100000);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "c=ok"), 1);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, gets_room_behind_a_message_that_fills_the_queue)
 {
     struct script script = {.text = "abc"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, sized_msg(2000), NULL);
-    put(&rig, chunks_of(&script), "c");
-    put(&rig, sized_msg(800), NULL); /* held back: the channel stays unwritable by it */
-    flush(&rig);
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, sized_msg(2000), NULL);
+    put(&tc, chunks_of(&script), "c");
+    put(&tc, sized_msg(800), NULL); /* held back: the channel stays unwritable by it */
+    flush(&tc);
     assert_int_equal(script.asked, 0);
-    rig_make_room(&rig, 100000);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
-    assert_true(weir_channel_is_writable(rig.channel));
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    tc_make_room(&tc, 100000);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "c=ok"), 1);
+    assert_true(weir_channel_is_writable(tc.channel));
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, gets_room_at_once_if_what_fills_the_queue_goes_with_the_flush)
 {
     struct script script = {.text = "abc"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, sized_msg(2000), NULL);
-    put(&rig, chunks_of(&script), "c");
-    put(&rig, text_msg("x"), "x");
-    flush(&rig);
-    assert_diary(&rig.diary, "c=ok x=ok");
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    open_rig(&tc);
+    put(&tc, sized_msg(2000), NULL);
+    put(&tc, chunks_of(&script), "c");
+    put(&tc, text_msg("x"), "x");
+    flush(&tc);
+    assert_events(&tc.events, "c=ok x=ok");
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
 }
 
 /* A handler behind that holds more than the mark, and waits for us: it makes no room. */
@@ -202,15 +202,15 @@ TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)
 {
     static const weir_handler holder = {.name = "holder", .added = hold_much};
     struct script script = {.text = "abc"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &holder, NULL), 0);
-    put(&rig, chunks_of(&script), "c");
-    flush(&rig);
-    assert_sent(&rig, "abc");
-    assert_diary(&rig.diary, "c=ok");
-    rig_close(&rig);
+    open_rig(&tc);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &holder, NULL), 0);
+    put(&tc, chunks_of(&script), "c");
+    flush(&tc);
+    assert_sent(&tc, "abc");
+    assert_events(&tc.events, "c=ok");
+    tc_close(&tc);
 }
 
 /* Its pieces are sent from within a flush, where nothing that is written goes out at once. */
@@ -218,76 +218,76 @@ TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front_of_later_p
 {
     static const weir_handler holder = {.name = "holder", .added = hold_much};
     struct script script = {.text = "abcd", .size = 600};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    flush(&rig);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &holder, NULL), 0);
-    rig_make_room(&rig, 1300);
-    rig_run(&rig);
-    assert_int_equal(rig.wire->sent_length, 1300);
-    rig_make_room(&rig, -1);
-    rig_run(&rig);
-    assert_int_equal(rig.wire->sent_length, 2400);
-    assert_diary(&rig.diary, "c=ok");
-    rig_close(&rig);
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&script), "c");
+    flush(&tc);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &holder, NULL), 0);
+    tc_make_room(&tc, 1300);
+    tc_run(&tc);
+    assert_int_equal(tc.wire->sent_length, 1300);
+    tc_make_room(&tc, -1);
+    tc_run(&tc);
+    assert_int_equal(tc.wire->sent_length, 2400);
+    assert_events(&tc.events, "c=ok");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
 {
     struct script script = {.text = "a.b..c"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, chunks_of(&script), "c");
-    put(&rig, text_msg("!"), NULL);
-    flush(&rig);
-    assert_sent(&rig, "a");
-    flush(&rig);
-    assert_sent(&rig, "b");
-    flush(&rig);
-    assert_sent(&rig, "");
-    assert_diary(&rig.diary, "");
-    flush(&rig);
-    assert_sent(&rig, "c!");
-    assert_diary(&rig.diary, "c=ok");
-    rig_close(&rig);
+    open_rig(&tc);
+    put(&tc, chunks_of(&script), "c");
+    put(&tc, text_msg("!"), NULL);
+    flush(&tc);
+    assert_sent(&tc, "a");
+    flush(&tc);
+    assert_sent(&tc, "b");
+    flush(&tc);
+    assert_sent(&tc, "");
+    assert_events(&tc.events, "");
+    flush(&tc);
+    assert_sent(&tc, "c!");
+    assert_events(&tc.events, "c=ok");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, of_a_source_that_fails_goes_on_with_the_next)
 {
     struct script one = {.text = "ab!cd"}, two = {.text = "xy"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, chunks_of(&one), "one");
-    put(&rig, chunks_of(&two), "two");
-    flush(&rig);
-    assert_sent(&rig, "abxy");
-    assert_diary(&rig.diary, "one=WEIR_EMALFORMED two=ok");
+    open_rig(&tc);
+    put(&tc, chunks_of(&one), "one");
+    put(&tc, chunks_of(&two), "two");
+    flush(&tc);
+    assert_sent(&tc, "abxy");
+    assert_events(&tc.events, "one=WEIR_EMALFORMED two=ok");
     assert_int_equal(one.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, of_a_piece_that_fails_goes_on_with_the_next)
 {
     struct script one = {.text = "abc"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, chunks_of(&one), "one");
-    rig.wire->options.admit_err = -EMSGSIZE;
-    flush(&rig);
-    rig.wire->options.admit_err = 0;
-    assert_diary(&rig.diary, "one=EMSGSIZE");
+    open_rig(&tc);
+    put(&tc, chunks_of(&one), "one");
+    tc.wire->options.admit_err = -EMSGSIZE;
+    flush(&tc);
+    tc.wire->options.admit_err = 0;
+    assert_events(&tc.events, "one=EMSGSIZE");
     assert_int_equal(one.asked, 1);
     assert_int_equal(one.closed, 1);
-    put(&rig, text_msg("x"), NULL);
-    flush(&rig);
-    assert_sent(&rig, "x");
-    rig_close(&rig);
+    put(&tc, text_msg("x"), NULL);
+    flush(&tc);
+    assert_sent(&tc, "x");
+    tc_close(&tc);
 }
 
 /* ---- a handler in front that keeps the first piece, and fails it later ---- */
@@ -308,41 +308,41 @@ TEST(chunked_writing, of_a_piece_that_fails_later_goes_on_with_the_next)
 {
     static const weir_handler keeper = {.name = "keeper", .write = keep_first};
     struct script one = {.text = "a.b"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &keeper, NULL), 0);
-    put(&rig, chunks_of(&one), "one");
-    put(&rig, text_msg("x"), "x");
-    flush(&rig);
-    assert_diary(&rig.diary, "");
+    open_rig(&tc);
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &keeper, NULL), 0);
+    put(&tc, chunks_of(&one), "one");
+    put(&tc, text_msg("x"), "x");
+    flush(&tc);
+    assert_events(&tc.events, "");
     assert_int_equal(weir_promise_fail(kept, -EIO, NULL), 0);
     weir_promise_release(kept);
     kept = NULL;
-    rig_run(&rig);
-    assert_sent(&rig, "x");
-    assert_diary(&rig.diary, "one=EIO x=ok");
+    tc_run(&tc);
+    assert_sent(&tc, "x");
+    assert_events(&tc.events, "one=EIO x=ok");
     assert_int_equal(one.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, that_was_cancelled_is_not_begun)
 {
     struct script script = {.text = "abc"};
     weir_promise *promise;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    promise = rig_promise(&rig, "c");
-    weir_channel_write(rig.channel, chunks_of(&script), promise);
+    open_rig(&tc);
+    promise = tc_promise(&tc, "c");
+    weir_channel_write(tc.channel, chunks_of(&script), promise);
     assert_int_equal(weir_promise_cancel(promise), 0);
     weir_promise_release(promise);
-    put(&rig, text_msg("x"), NULL);
-    flush(&rig);
-    assert_sent(&rig, "x");
+    put(&tc, text_msg("x"), NULL);
+    flush(&tc);
+    assert_sent(&tc, "x");
     assert_int_equal(script.asked, 0);
     assert_int_equal(script.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 struct heard {
@@ -362,22 +362,22 @@ TEST(chunked_writing, tells_how_much_has_been_sent)
     struct script script = {.text = "abc"};
     struct heard heard = {0};
     weir_msg *chunks = chunks_of(&script);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 2;
+    open_rig(&tc);
+    tc.wire->room = 2;
     weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
-    put(&rig, chunks, "c");
-    flush(&rig);
+    put(&tc, chunks, "c");
+    flush(&tc);
     assert_int_equal(heard.sent, 2);
     assert_int_equal(heard.length, 3);
-    assert_diary(&rig.diary, "");
-    rig_make_room(&rig, 1);
-    rig_run(&rig);
+    assert_events(&tc.events, "");
+    tc_make_room(&tc, 1);
+    tc_run(&tc);
     assert_int_equal(heard.sent, 3);
     assert_int_equal(heard.times, 3);
-    assert_diary(&rig.diary, "c=ok");
-    rig_close(&rig);
+    assert_events(&tc.events, "c=ok");
+    tc_close(&tc);
 }
 
 /* Who hears of it may be gone when they have ended, though a piece is still under way. */
@@ -386,22 +386,22 @@ TEST(chunked_writing, tells_nothing_more_when_it_has_failed)
     struct script script = {.text = "ab.c"};
     struct heard heard = {0};
     weir_msg *chunks = chunks_of(&script);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 1;
+    open_rig(&tc);
+    tc.wire->room = 1;
     weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
-    put(&rig, chunks, "c");
-    flush(&rig);
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "c=WEIR_ECLOSED"), 1);
+    put(&tc, chunks, "c");
+    flush(&tc);
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "chunked-writing", NULL), 0);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "c=WEIR_ECLOSED"), 1);
     assert_int_equal(heard.times, 1);
-    rig_make_room(&rig, -1);
-    rig_run(&rig);
+    tc_make_room(&tc, -1);
+    tc_run(&tc);
     assert_int_equal(heard.times, 1);
     assert_int_equal(script.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 static int next_range(void *source, weir_msg **ret_chunk)
@@ -429,19 +429,19 @@ TEST(chunked_writing, tells_how_much_of_files_has_been_sent)
     weir_chunks *chunks = NULL;
     struct heard heard = {0};
     weir_msg *msg;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    assert_int_equal(weir_pipeline_add_first(rig.pipeline, &swallower, NULL), 0);
+    open_rig(&tc);
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &swallower, NULL), 0);
     assert_int_equal(weir_file_range_create(0, 0, 300, 0, &range), 0);
     msg = weir_file_range_msg(range);
     assert_int_equal(weir_chunks_create(&ranges, &msg, 300, &chunks), 0);
     weir_chunks_on_progress(chunks, hear_progress, &heard);
-    put(&rig, weir_chunks_msg(chunks), "c");
-    flush(&rig);
-    assert_diary(&rig.diary, "c=ok");
+    put(&tc, weir_chunks_msg(chunks), "c");
+    flush(&tc);
+    assert_events(&tc.events, "c=ok");
     assert_int_equal(heard.sent, 300);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* ---- the end ---- */
@@ -450,31 +450,31 @@ TEST(chunked_writing, sends_everything_before_a_close)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
     weir_promise *again;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    weir_channel_close(rig.channel, NULL); /* flushes, too */
-    again = rig_promise(&rig, "again");
-    weir_channel_close(rig.channel, again);
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&script), "c");
+    weir_channel_close(tc.channel, NULL); /* flushes, too */
+    again = tc_promise(&tc, "again");
+    weir_channel_close(tc.channel, again);
     weir_promise_release(again);
-    put(&rig, text_msg("late"), "late");
-    rig_run(&rig);
+    put(&tc, text_msg("late"), "late");
+    tc_run(&tc);
     for (int i = 0; i < 25; i++) {
-        assert_int_equal(diary_count(&rig.diary, "c="), i >= 20);
-        stepper_advance(&rig.stepper, weir_ms(60)); /* slow, but it moves */
-        rig_make_room(&rig, 100);
-        rig_run(&rig);
+        assert_int_equal(event_log_count(&tc.events, "c="), i >= 20);
+        stepper_advance(&tc.stepper, weir_ms(60)); /* slow, but it moves */
+        tc_make_room(&tc, 100);
+        tc_run(&tc);
     }
-    assert_int_equal(rig.wire->sent_length, 2000);
-    assert_int_equal(diary_count(&rig.diary, "c=ok"), 1);
-    assert_int_equal(diary_count(&rig.diary, "late=WEIR_ECLOSED"), 1);
-    rig_end_input(&rig);
-    rig_run(&rig);
-    assert_false(weir_channel_is_open(rig.channel));
-    assert_int_equal(diary_count(&rig.diary, "again=ok"), 1);
-    rig_close(&rig);
+    assert_int_equal(tc.wire->sent_length, 2000);
+    assert_int_equal(event_log_count(&tc.events, "c=ok"), 1);
+    assert_int_equal(event_log_count(&tc.events, "late=WEIR_ECLOSED"), 1);
+    tc_end_input(&tc);
+    tc_run(&tc);
+    assert_false(weir_channel_is_open(tc.channel));
+    assert_int_equal(event_log_count(&tc.events, "again=ok"), 1);
+    tc_close(&tc);
 }
 
 /* As long as it takes: a half closure has no deadline. */
@@ -482,161 +482,161 @@ TEST(chunked_writing, sends_everything_before_a_half_closure)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
     weir_promise *shut;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_output(rig.channel, shut); /* flushes, too */
-    put(&rig, text_msg("late"), "late");
-    stepper_advance(&rig.stepper, weir_seconds(60));
-    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&script), "c");
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_output(tc.channel, shut); /* flushes, too */
+    put(&tc, text_msg("late"), "late");
+    stepper_advance(&tc.stepper, weir_seconds(60));
+    assert_events(&tc.events, "late=WEIR_ECLOSED");
     for (int i = 0; i < 25; i++) {
-        assert_int_equal(diary_count(&rig.diary, "shut="), i >= 20);
-        rig_make_room(&rig, 100);
-        rig_run(&rig);
+        assert_int_equal(event_log_count(&tc.events, "shut="), i >= 20);
+        tc_make_room(&tc, 100);
+        tc_run(&tc);
     }
-    assert_int_equal(rig.wire->sent_length, 2000);
-    assert_diary(&rig.diary, "c=ok shut=ok");
-    assert_true(weir_channel_is_open(rig.channel));
+    assert_int_equal(tc.wire->sent_length, 2000);
+    assert_events(&tc.events, "c=ok shut=ok");
+    assert_true(weir_channel_is_open(tc.channel));
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, a_half_closure_and_a_close_wait_in_their_order)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
     weir_promise *shut;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&script), "c");
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_output(rig.channel, shut);
-    weir_channel_close(rig.channel, NULL);
-    rig_make_room(&rig, -1);
-    rig_run(&rig);
-    assert_int_equal(rig.wire->sent_length, 2000);
-    assert_diary(&rig.diary, "c=ok shut=ok");
-    rig_end_input(&rig);
-    rig_run(&rig);
-    assert_false(weir_channel_is_open(rig.channel));
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&script), "c");
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_output(tc.channel, shut);
+    weir_channel_close(tc.channel, NULL);
+    tc_make_room(&tc, -1);
+    tc_run(&tc);
+    assert_int_equal(tc.wire->sent_length, 2000);
+    assert_events(&tc.events, "c=ok shut=ok");
+    tc_end_input(&tc);
+    tc_run(&tc);
+    assert_false(weir_channel_is_open(tc.channel));
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* Room for so much comes a little later. */
-static void make_room_later(struct rig *rig, int64_t room)
+static void make_room_later(struct test_channel *tc, int64_t room)
 {
-    stepper_advance(&rig->stepper, weir_ms(60));
-    rig_make_room(rig, room);
-    rig_run(rig);
+    stepper_advance(&tc->stepper, weir_ms(60));
+    tc_make_room(tc, room);
+    tc_run(tc);
 }
 
 /* It closes before anything could be sent. */
-static void close_at_once(struct rig *rig, struct script *script)
+static void close_at_once(struct test_channel *tc, struct script *script)
 {
-    open_rig(rig);
-    rig->wire->room = 0;
-    put(rig, chunks_of(script), "c");
-    weir_channel_close(rig->channel, NULL);
-    rig_run(rig);
+    open_rig(tc);
+    tc->wire->room = 0;
+    put(tc, chunks_of(script), "c");
+    weir_channel_close(tc->channel, NULL);
+    tc_run(tc);
 }
 
 TEST(chunked_writing, a_close_waits_as_long_as_a_piece_moves)
 {
     struct script script = {.text = "aaaa", .size = 400};
-    struct rig rig;
+    struct test_channel tc;
 
-    close_at_once(&rig, &script);
+    close_at_once(&tc, &script);
     for (int i = 0; i < 32; i++) { /* 480 ms for each piece */
-        assert_int_equal(diary_count(&rig.diary, "c="), 0);
-        make_room_later(&rig, 50);
+        assert_int_equal(event_log_count(&tc.events, "c="), 0);
+        make_room_later(&tc, 50);
     }
-    assert_int_equal(rig.wire->sent_length, 1600);
-    assert_diary(&rig.diary, "c=ok");
-    rig_close(&rig);
+    assert_int_equal(tc.wire->sent_length, 1600);
+    assert_events(&tc.events, "c=ok");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
 {
     struct script script = {.text = "aaaa", .size = 400};
-    struct rig rig;
+    struct test_channel tc;
 
-    close_at_once(&rig, &script);
+    close_at_once(&tc, &script);
     log_capture_start();
-    make_room_later(&rig, 50);
-    stepper_advance(&rig.stepper, weir_ms(99));
-    assert_diary(&rig.diary, "");
-    stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "c=ETIMEDOUT");
+    make_room_later(&tc, 50);
+    stepper_advance(&tc.stepper, weir_ms(99));
+    assert_events(&tc.events, "");
+    stepper_advance(&tc.stepper, weir_ms(1));
+    assert_events(&tc.events, "c=ETIMEDOUT");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains("no chunk was sent for 100 ms after the close");
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
 {
     struct script script = {.text = "a."};
     weir_promise *closed;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
+    open_rig(&tc);
     log_capture_start();
-    rig.wire->options.silent = false; /* there is a reset, and no end of the stream */
-    put(&rig, chunks_of(&script), "c");
-    put(&rig, text_msg("x"), "x");
-    closed = rig_promise(&rig, "closed");
-    weir_channel_close(rig.channel, closed);
+    tc.wire->options.silent = false; /* there is a reset, and no end of the stream */
+    put(&tc, chunks_of(&script), "c");
+    put(&tc, text_msg("x"), "x");
+    closed = tc_promise(&tc, "closed");
+    weir_channel_close(tc.channel, closed);
     weir_promise_release(closed);
-    rig_run(&rig);
-    diary_clear(&rig.diary);
-    stepper_advance(&rig.stepper, weir_ms(99));
-    assert_diary(&rig.diary, "");
-    stepper_advance(&rig.stepper, weir_ms(1));
-    assert_diary(&rig.diary, "RESET CLOSE c=ETIMEDOUT x=ETIMEDOUT closed=ETIMEDOUT");
-    assert_false(weir_channel_is_open(rig.channel));
+    tc_run(&tc);
+    event_log_clear(&tc.events);
+    stepper_advance(&tc.stepper, weir_ms(99));
+    assert_events(&tc.events, "");
+    stepper_advance(&tc.stepper, weir_ms(1));
+    assert_events(&tc.events, "RESET CLOSE c=ETIMEDOUT x=ETIMEDOUT closed=ETIMEDOUT");
+    assert_false(weir_channel_is_open(tc.channel));
     assert_int_equal(script.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
 {
     struct script script = {.text = "aaaa", .size = 400};
-    struct rig rig;
+    struct test_channel tc;
 
-    close_at_once(&rig, &script);
-    make_room_later(&rig, 50);
+    close_at_once(&tc, &script);
+    make_room_later(&tc, 50);
     assert_int_equal(weir_channel_set_options(
-                         rig.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
-                                                           .close_send_timeout_ns = WEIR_NEVER)),
+                         tc.channel, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000,
+                                                          .close_send_timeout_ns = WEIR_NEVER)),
                      0);
-    stepper_advance(&rig.stepper, weir_seconds(1000));
-    assert_diary(&rig.diary, "");
-    rig_close(&rig);
+    stepper_advance(&tc.stepper, weir_seconds(1000));
+    assert_events(&tc.events, "");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, fails_what_is_left_when_the_channel_is_aborted)
 {
     struct script one = {.text = "abc", .size = 600}, two = {.text = "x"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 0;
-    put(&rig, chunks_of(&one), "one");
-    put(&rig, chunks_of(&two), "two");
-    put(&rig, text_msg("x"), "x");
-    flush(&rig);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    assert_int_equal(diary_count(&rig.diary, "one=WEIR_ECLOSED"), 1);
-    assert_int_equal(diary_count(&rig.diary, "two=WEIR_ECLOSED"), 1);
-    assert_int_equal(diary_count(&rig.diary, "x=WEIR_ECLOSED"), 1);
+    open_rig(&tc);
+    tc.wire->room = 0;
+    put(&tc, chunks_of(&one), "one");
+    put(&tc, chunks_of(&two), "two");
+    put(&tc, text_msg("x"), "x");
+    flush(&tc);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "one=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&tc.events, "two=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&tc.events, "x=WEIR_ECLOSED"), 1);
     assert_int_equal(one.closed, 1);
     assert_int_equal(two.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 static void abort_channel(struct script *script)
@@ -648,88 +648,87 @@ static void abort_channel(struct script *script)
 TEST(chunked_writing, survives_a_source_that_aborts_the_channel)
 {
     struct script script = {.text = "abc", .on_ask = abort_channel};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    script.channel = rig.channel;
-    put(&rig, chunks_of(&script), "c");
-    flush(&rig);
-    assert_int_equal(diary_count(&rig.diary, "c=WEIR_ECLOSED"), 1);
+    open_rig(&tc);
+    script.channel = tc.channel;
+    put(&tc, chunks_of(&script), "c");
+    flush(&tc);
+    assert_int_equal(event_log_count(&tc.events, "c=WEIR_ECLOSED"), 1);
     assert_int_equal(script.closed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, that_is_removed_passes_on_what_is_not_chunks)
 {
     struct script one = {.text = "ab.c"}, two = {.text = "x"};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    put(&rig, chunks_of(&one), "one");
-    put(&rig, text_msg("1"), "1");
-    put(&rig, chunks_of(&two), "two");
-    put(&rig, text_msg("2"), "2");
-    flush(&rig);
-    assert_sent(&rig, "ab");
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
-    rig_run(&rig);
-    assert_sent(&rig, "12");
-    assert_int_equal(diary_count(&rig.diary, "one=WEIR_ECLOSED"), 1);
-    assert_int_equal(diary_count(&rig.diary, "two=WEIR_ECLOSED"), 1);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    open_rig(&tc);
+    put(&tc, chunks_of(&one), "one");
+    put(&tc, text_msg("1"), "1");
+    put(&tc, chunks_of(&two), "two");
+    put(&tc, text_msg("2"), "2");
+    flush(&tc);
+    assert_sent(&tc, "ab");
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "chunked-writing", NULL), 0);
+    tc_run(&tc);
+    assert_sent(&tc, "12");
+    assert_int_equal(event_log_count(&tc.events, "one=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&tc.events, "two=WEIR_ECLOSED"), 1);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
 }
 
-static void write_on(weir_promise *promise, void *rig_)
+static void write_on(weir_promise *promise, void *tc_)
 {
-    struct rig *rig = rig_;
+    struct test_channel *tc = tc_;
 
     assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
-    weir_channel_write_and_flush(rig->channel, text_msg("3"), NULL);
+    weir_channel_write_and_flush(tc->channel, text_msg("3"), NULL);
 }
 
 TEST(chunked_writing, that_is_removed_keeps_the_order_if_who_hears_of_it_writes)
 {
     struct script script = {.text = "ab.c"};
     weir_promise *promise;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    promise = rig_promise(&rig, "c");
-    assert_int_equal(weir_promise_add_listener(promise, write_on, &rig), 0);
-    weir_channel_write(rig.channel, chunks_of(&script), promise);
-    put(&rig, text_msg("1"), NULL);
-    put(&rig, text_msg("2"), NULL);
-    flush(&rig);
-    assert_sent(&rig, "ab");
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
-    rig_run(&rig);
-    assert_sent(&rig, "123");
+    open_rig(&tc);
+    promise = tc_promise(&tc, "c");
+    assert_int_equal(weir_promise_add_listener(promise, write_on, &tc), 0);
+    weir_channel_write(tc.channel, chunks_of(&script), promise);
+    put(&tc, text_msg("1"), NULL);
+    put(&tc, text_msg("2"), NULL);
+    flush(&tc);
+    assert_sent(&tc, "ab");
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "chunked-writing", NULL), 0);
+    tc_run(&tc);
+    assert_sent(&tc, "123");
     weir_promise_release(promise);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 /* A handler in front has the flushes wait, and sends with the one that comes from the removal. */
 TEST(chunked_writing, that_is_removed_fails_chunks_whose_piece_is_sent_by_that)
 {
     struct script script = {.text = "a.b"};
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, &(const struct wire_options){.silent = true}, NULL);
-    assert_int_equal(
-        weir_flush_consolidation_add(rig.pipeline,
-                                     WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3, .always = true)),
-        0);
-    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
-    rig_start(&rig);
-    put(&rig, chunks_of(&script), "c");
-    weir_channel_flush(rig.channel);
-    assert_sent(&rig, "");
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "chunked-writing", NULL), 0);
-    assert_sent(&rig, "a");
-    rig_run(&rig);
-    assert_diary(&rig.diary, "c=WEIR_ECLOSED");
-    rig_close(&rig);
+    tc_open_with(&tc, &(const struct wire_options){.silent = true}, NULL);
+    assert_int_equal(weir_flush_consolidation_add(
+                         tc.pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3, .always = true)),
+                     0);
+    assert_int_equal(weir_chunked_writing_add(tc.pipeline), 0);
+    tc_start(&tc);
+    put(&tc, chunks_of(&script), "c");
+    weir_channel_flush(tc.channel);
+    assert_sent(&tc, "");
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "chunked-writing", NULL), 0);
+    assert_sent(&tc, "a");
+    tc_run(&tc);
+    assert_events(&tc.events, "c=WEIR_ECLOSED");
+    tc_close(&tc);
 }
 
 /* ---- files ---- */
@@ -748,31 +747,31 @@ static int open_file(const char *text)
 TEST(chunked_writing, sends_parts_of_files)
 {
     weir_chunks *chunks = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
+    open_rig(&tc);
     assert_int_equal(
         weir_chunks_create_file(open_file("0123456789"), 2, 7, WEIR_FILE_RANGE_CLOSE, 3, &chunks),
         0);
-    put(&rig, weir_chunks_msg(chunks), "f");
-    flush(&rig);
-    assert_sent(&rig, "2345678");
-    assert_diary(&rig.diary, "f=ok");
-    rig_close(&rig);
+    put(&tc, weir_chunks_msg(chunks), "f");
+    flush(&tc);
+    assert_sent(&tc, "2345678");
+    assert_events(&tc.events, "f=ok");
+    tc_close(&tc);
 }
 
 TEST(chunked_writing, of_a_file_that_is_too_short_fails)
 {
     weir_chunks *chunks = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
+    open_rig(&tc);
     assert_int_equal(
         weir_chunks_create_file(open_file("0123"), 0, 7, WEIR_FILE_RANGE_CLOSE, 0, &chunks), 0);
-    put(&rig, weir_chunks_msg(chunks), "f");
-    flush(&rig);
-    assert_diary(&rig.diary, "f=WEIR_ETRUNCATED");
-    rig_close(&rig);
+    put(&tc, weir_chunks_msg(chunks), "f");
+    flush(&tc);
+    assert_events(&tc.events, "f=WEIR_ETRUNCATED");
+    tc_close(&tc);
 }
 
 TEST(chunks, refuse_what_makes_no_sense)
@@ -797,26 +796,26 @@ static bool send_without(unsigned n, bool half)
     int file = open_file("0123456789");
     weir_msg *text = text_msg("x");
     bool failed;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig);
-    rig.wire->room = 500;
+    open_rig(&tc);
+    tc.wire->room = 500;
     test_memory_fail_at(n);
     if (weir_chunks_create(&script_source, &script, -1, &chunks) == 0)
-        weir_channel_write(rig.channel, weir_chunks_msg(chunks), NULL);
-    weir_channel_write(rig.channel, text, NULL);
+        weir_channel_write(tc.channel, weir_chunks_msg(chunks), NULL);
+    weir_channel_write(tc.channel, text, NULL);
     if (weir_chunks_create_file(file, 0, 10, WEIR_FILE_RANGE_CLOSE, 3, &chunks) == 0)
-        weir_channel_write(rig.channel, weir_chunks_msg(chunks), NULL);
+        weir_channel_write(tc.channel, weir_chunks_msg(chunks), NULL);
     if (half)
-        weir_channel_shutdown_output(rig.channel, NULL);
-    weir_channel_close(rig.channel, NULL);
-    rig_run(&rig);
-    rig_make_room(&rig, 100000);
-    rig_run(&rig);
+        weir_channel_shutdown_output(tc.channel, NULL);
+    weir_channel_close(tc.channel, NULL);
+    tc_run(&tc);
+    tc_make_room(&tc, 100000);
+    tc_run(&tc);
     failed = test_memory_failed();
     test_memory_fail_at(0);
-    rig_end_input(&rig);
-    rig_close(&rig);
+    tc_end_input(&tc);
+    tc_close(&tc);
     assert_int_equal(script.closed, 1);
     return failed;
 }

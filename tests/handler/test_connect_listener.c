@@ -20,49 +20,50 @@
 
 typedef int add_fn(weir_pipeline *pipeline, void *arg);
 
-/* A client that is about to connect, with a handler of this kind and a spy behind it. */
-static void open_client(struct rig *rig, add_fn *add, void *arg)
+/* A client that is about to connect, with a handler of this kind and an event recorder behind it.
+ */
+static void open_client(struct test_channel *tc, add_fn *add, void *arg)
 {
-    rig_open_with(rig, &(const struct wire_options){.idle = true, .silent = true}, NULL);
-    assert_int_equal(add(rig->pipeline, arg), 0);
-    rig_add(rig, "a");
-    rig_start(rig);
-    diary_clear(&rig->diary);
+    tc_open_with(tc, &(const struct wire_options){.idle = true, .silent = true}, NULL);
+    assert_int_equal(add(tc->pipeline, arg), 0);
+    tc_add(tc, "a");
+    tc_start(tc);
+    event_log_clear(&tc->events);
 }
 
-static void connect_with(struct rig *rig, weir_listener_fn *listener)
+static void connect_with(struct test_channel *tc, weir_listener_fn *listener)
 {
     weir_promise *connected = NULL;
     weir_address address;
 
     assert_int_equal(weir_address_parse("127.0.0.1:2", &address), 0);
-    assert_int_equal(weir_promise_create(rig->stepper.executor, &connected), 0);
-    assert_int_equal(weir_promise_add_listener(connected, listener, rig), 0);
-    weir_channel_connect(rig->channel, &address, NULL, connected);
-    rig->wire->is_active = true;
-    weir__channel_connected(rig->channel, 0);
+    assert_int_equal(weir_promise_create(tc->stepper.executor, &connected), 0);
+    assert_int_equal(weir_promise_add_listener(connected, listener, tc), 0);
+    weir_channel_connect(tc->channel, &address, NULL, connected);
+    tc->wire->is_active = true;
+    weir__channel_connected(tc->channel, 0);
     weir_promise_release(connected);
 }
 
-static void write_and_flush(weir_promise *connected, void *rig)
+static void write_and_flush(weir_promise *connected, void *tc)
 {
     (void)connected;
-    rig_write(rig, "x", NULL);
-    weir_channel_flush(((struct rig *)rig)->channel);
+    tc_write(tc, "x", NULL);
+    weir_channel_flush(((struct test_channel *)tc)->channel);
 }
 
-static void write_and_close(weir_promise *connected, void *rig)
+static void write_and_close(weir_promise *connected, void *tc)
 {
     (void)connected;
-    rig_write(rig, "x", NULL);
-    weir_channel_close(((struct rig *)rig)->channel, NULL);
+    tc_write(tc, "x", NULL);
+    weir_channel_close(((struct test_channel *)tc)->channel, NULL);
 }
 
-static void write_and_shut(weir_promise *connected, void *rig)
+static void write_and_shut(weir_promise *connected, void *tc)
 {
     (void)connected;
-    rig_write(rig, "x", NULL);
-    weir_channel_shutdown_output(((struct rig *)rig)->channel, NULL);
+    tc_write(tc, "x", NULL);
+    weir_channel_shutdown_output(((struct test_channel *)tc)->channel, NULL);
 }
 
 static weir_listener_fn *const ways_to_send[] = {write_and_flush, write_and_close, write_and_shut};
@@ -93,18 +94,18 @@ static weir_ip_filter *make_filter(enum weir_ip_verdict others)
 TEST(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
-    struct rig rig;
+    struct test_channel tc;
 
     for (size_t i = 0; i < sizeof(ways_to_send) / sizeof(ways_to_send[0]); i++) {
-        open_client(&rig, add_filter, filter);
-        connect_with(&rig, ways_to_send[i]);
-        rig_run(&rig);
-        assert_int_equal(rig.wire->sent_length, 0);
-        assert_false(weir_channel_is_open(rig.channel));
-        assert_int_equal(diary_count(&rig.diary, "a.active"), 0);
-        assert_int_equal(diary_count(&rig.diary, "a.inactive"), 0);
+        open_client(&tc, add_filter, filter);
+        connect_with(&tc, ways_to_send[i]);
+        tc_run(&tc);
+        assert_int_equal(tc.wire->sent_length, 0);
+        assert_false(weir_channel_is_open(tc.channel));
+        assert_int_equal(event_log_count(&tc.events, "a.active"), 0);
+        assert_int_equal(event_log_count(&tc.events, "a.inactive"), 0);
         assert_int_equal(weir_ip_filter_rejected(filter), i + 1);
-        rig_close(&rig);
+        tc_close(&tc);
     }
     weir_ip_filter_release(filter);
 }
@@ -112,14 +113,14 @@ TEST(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer)
 TEST(ip_filter, lets_a_connect_listener_send_to_an_accepted_peer)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_ACCEPT);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_client(&rig, add_filter, filter);
-    connect_with(&rig, write_and_flush);
-    assert_sent(&rig, "x");
-    assert_int_equal(diary_count(&rig.diary, "a.active"), 1);
-    assert_int_equal(weir_pipeline_count(rig.pipeline), 1);
-    rig_close(&rig);
+    open_client(&tc, add_filter, filter);
+    connect_with(&tc, write_and_flush);
+    assert_sent(&tc, "x");
+    assert_int_equal(event_log_count(&tc.events, "a.active"), 1);
+    assert_int_equal(weir_pipeline_count(tc.pipeline), 1);
+    tc_close(&tc);
     weir_ip_filter_release(filter);
 }
 
@@ -131,7 +132,7 @@ TEST_EACH_LINE(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer_on_so
     line_call_saying(line, "x");
     line_await(&line->server, "inactive", 1);
     assert_int_equal(line->server.received, 0);
-    assert_int_equal(diary_count(&line->client.diary, "active"), 0);
+    assert_int_equal(event_log_count(&line->client.events, "active"), 0);
     line_close(line);
     weir_ip_filter_release(filter);
 }
@@ -188,12 +189,12 @@ static void assert_begins_with_handshake(const char *path, const char *text)
 TEST(pcap, begins_with_the_handshake_if_a_connect_listener_writes)
 {
     struct capture file;
-    struct rig rig;
+    struct test_channel tc;
 
     capture_open(&file, 0);
-    open_client(&rig, add_pcap, file.pcap);
-    connect_with(&rig, write_and_flush);
-    rig_close(&rig);
+    open_client(&tc, add_pcap, file.pcap);
+    connect_with(&tc, write_and_flush);
+    tc_close(&tc);
     capture_end(&file);
     assert_begins_with_handshake(file.path, "x");
     capture_remove(&file);

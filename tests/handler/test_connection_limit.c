@@ -158,29 +158,29 @@ TEST(connection_limit, of_a_listener_is_for_what_it_accepts)
 {
     weir_connection_limit *limit = make_limit(1, 0);
     weir_channel *accepted[2];
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
-    assert_int_equal(weir_connection_limit_add(rig.pipeline, limit), 0);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &taker, NULL), 0);
-    rig_start(&rig);
+    tc_open_with(&tc, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
+    assert_int_equal(weir_connection_limit_add(tc.pipeline, limit), 0);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &taker, NULL), 0);
+    tc_start(&tc);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wire_create(&rig.diary, &(const struct wire_options){.silent = true}, NULL,
-                                     rig.channel, &accepted[i]),
+        assert_int_equal(wire_create(&tc.events, &(const struct wire_options){.silent = true}, NULL,
+                                     tc.channel, &accepted[i]),
                          0);
-        weir_pipeline_fire_read(rig.pipeline, weir__channel_msg(weir_channel_retain(accepted[i])));
-        weir_channel_register(accepted[i], weir_channel_executor(rig.channel), NULL);
-        rig_run(&rig);
+        weir_pipeline_fire_read(tc.pipeline, weir__channel_msg(weir_channel_retain(accepted[i])));
+        weir_channel_register(accepted[i], weir_channel_executor(tc.channel), NULL);
+        tc_run(&tc);
     }
     assert_true(weir_channel_is_active(accepted[0]));
     assert_false(weir_channel_is_open(accepted[1]));
     assert_stats(limit, 1, 0, 1, 1);
     for (int i = 0; i < 2; i++) {
         weir_channel_abort(accepted[i], NULL);
-        rig_run(&rig);
+        tc_run(&tc);
         weir_channel_release(accepted[i]);
     }
-    rig_close(&rig);
+    tc_close(&tc);
     assert_stats(limit, 0, 0, 1, 1);
     weir_connection_limit_release(limit);
 }

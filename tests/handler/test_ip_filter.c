@@ -96,7 +96,7 @@ TEST(ip_filter, refuses_rules_that_are_none)
 
 /* ---- on a connection ---- */
 
-static weir_embedded *visit(struct diary *diary, const char *address, weir_ip_filter *filter)
+static weir_embedded *visit(struct event_log *events, const char *address, weir_ip_filter *filter)
 {
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
@@ -107,7 +107,8 @@ static weir_embedded *visit(struct diary *diary, const char *address, weir_ip_fi
         0);
     pipeline = weir_embedded_pipeline(embedded);
     assert_int_equal(weir_ip_filter_add(pipeline, filter), 0);
-    assert_int_equal(weir_pipeline_add_last(pipeline, &spy, SPY(diary, "a")), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &event_recorder, EVENT_RECORDER(events, "a")),
+                     0);
     assert_int_equal(weir_embedded_register(embedded), 0);
     return embedded;
 }
@@ -115,33 +116,33 @@ static weir_embedded *visit(struct diary *diary, const char *address, weir_ip_fi
 TEST(ip_filter, lets_a_connection_in_and_goes)
 {
     weir_ip_filter *filter = make_strict();
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded;
 
-    diary_open(&diary);
-    embedded = visit(&diary, "10.2.0.1:1", filter);
+    event_log_open(&events);
+    embedded = visit(&events, "10.2.0.1:1", filter);
     assert_true(weir_channel_is_active(weir_embedded_channel(embedded)));
     assert_null(weir_pipeline_find(weir_embedded_pipeline(embedded), "ip-filter"));
-    assert_diary(&diary, "a.added a.registered a.active a.request_read");
+    assert_events(&events, "a.added a.registered a.active a.request_read");
     assert_int_equal(weir_ip_filter_rejected(filter), 0);
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
     weir_ip_filter_release(filter);
 }
 
 TEST(ip_filter, aborts_a_connection_that_nobody_has_heard_of)
 {
     weir_ip_filter *filter = make_strict();
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded;
 
-    diary_open(&diary);
-    embedded = visit(&diary, "10.1.0.1:1", filter);
+    event_log_open(&events);
+    embedded = visit(&events, "10.1.0.1:1", filter);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
-    assert_diary(&diary, "a.added a.registered a.request_read a.unregistered a.removed a.deinit");
+    assert_events(&events, "a.added a.registered a.request_read a.unregistered a.removed a.deinit");
     assert_int_equal(weir_ip_filter_rejected(filter), 1);
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
     weir_ip_filter_release(filter);
 }
 
@@ -171,20 +172,20 @@ TEST(ip_filter, that_comes_late_judges_at_once)
 TEST(ip_filter, logs_refusals_below_the_default_level_and_limits_them)
 {
     weir_ip_filter *filter = make_strict();
-    struct diary diary;
+    struct event_log events;
 
-    diary_open(&diary);
+    event_log_open(&events);
     for (int i = 0; i < 60; i++) {
         if (i % 30 == 0) {
             weir_log_set_level(i == 0 ? WEIR_LOG_WARN : WEIR_LOG_INFO);
             log_capture_start();
         }
-        weir_embedded_release(visit(&diary, "10.1.2.3:55", filter));
+        weir_embedded_release(visit(&events, "10.1.2.3:55", filter));
         assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     }
     assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);
     assert_log_contains("10.1.2.3:55: is refused");
-    diary_close(&diary);
+    event_log_close(&events);
     weir_ip_filter_release(filter);
 }
 
@@ -199,23 +200,23 @@ static void take(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler taker = {.name = "taker", .read = take};
 
-static weir_channel *accept_one(struct rig *rig)
+static weir_channel *accept_one(struct test_channel *tc)
 {
     weir_channel *accepted = NULL;
 
-    assert_int_equal(wire_create(&rig->diary, &(const struct wire_options){.silent = true}, NULL,
-                                 rig->channel, &accepted),
+    assert_int_equal(wire_create(&tc->events, &(const struct wire_options){.silent = true}, NULL,
+                                 tc->channel, &accepted),
                      0);
-    weir_pipeline_fire_read(rig->pipeline, weir__channel_msg(weir_channel_retain(accepted)));
+    weir_pipeline_fire_read(tc->pipeline, weir__channel_msg(weir_channel_retain(accepted)));
     return accepted;
 }
 
-static void open_listener(struct rig *rig, weir_ip_filter *filter)
+static void open_listener(struct test_channel *tc, weir_ip_filter *filter)
 {
-    rig_open_with(rig, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
-    assert_int_equal(weir_ip_filter_add(rig->pipeline, filter), 0);
-    assert_int_equal(weir_pipeline_add_last(rig->pipeline, &taker, NULL), 0);
-    rig_start(rig);
+    tc_open_with(tc, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
+    assert_int_equal(weir_ip_filter_add(tc->pipeline, filter), 0);
+    assert_int_equal(weir_pipeline_add_last(tc->pipeline, &taker, NULL), 0);
+    tc_start(tc);
 }
 
 TEST(ip_filter, of_a_listener_stands_before_what_is_accepted)
@@ -224,18 +225,18 @@ TEST(ip_filter, of_a_listener_stands_before_what_is_accepted)
     weir_ip_filter *filter =
         make_filter(WEIR_IP_FILTER_OPTIONS(.rules = &loopback, .rule_count = 1));
     weir_channel *accepted;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_listener(&rig, filter);
-    accepted = accept_one(&rig);
+    open_listener(&tc, filter);
+    accepted = accept_one(&tc);
     assert_non_null(weir_pipeline_find(weir_channel_pipeline(accepted), "ip-filter"));
-    weir_channel_register(accepted, weir_channel_executor(rig.channel), NULL);
-    rig_run(&rig);
+    weir_channel_register(accepted, weir_channel_executor(tc.channel), NULL);
+    tc_run(&tc);
     assert_false(weir_channel_is_open(accepted));
     assert_int_equal(weir_ip_filter_rejected(filter), 1);
-    assert_true(weir_channel_is_open(rig.channel));
+    assert_true(weir_channel_is_open(tc.channel));
     weir_channel_release(accepted);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_ip_filter_release(filter);
 }
 
@@ -243,21 +244,21 @@ TEST(ip_filter, of_a_listener_closes_what_it_has_no_memory_for)
 {
     weir_ip_filter *filter = make_filter(NULL);
     weir_channel *accepted = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_listener(&rig, filter);
-    assert_int_equal(wire_create(&rig.diary, &(const struct wire_options){.silent = true}, NULL,
-                                 rig.channel, &accepted),
+    open_listener(&tc, filter);
+    assert_int_equal(wire_create(&tc.events, &(const struct wire_options){.silent = true}, NULL,
+                                 tc.channel, &accepted),
                      0);
     weir_log_set_level(WEIR_LOG_OFF);
     test_memory_fail_at(1);
-    weir_pipeline_fire_read(rig.pipeline, weir__channel_msg(weir_channel_retain(accepted)));
+    weir_pipeline_fire_read(tc.pipeline, weir__channel_msg(weir_channel_retain(accepted)));
     test_memory_fail_at(0);
     weir_log_set_level(WEIR_LOG_WARN);
-    rig_run(&rig);
+    tc_run(&tc);
     assert_false(weir_channel_is_open(accepted));
     weir_channel_release(accepted);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_ip_filter_release(filter);
 }
 

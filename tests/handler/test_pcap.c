@@ -295,24 +295,24 @@ TEST(pcap, shows_who_has_ended_the_connection)
     assert_no_packet();
 }
 
-/* The children of a rig come from 127.0.0.1:2 to 127.0.0.1:1. */
+/* The children of a test channel come from 127.0.0.1:2 to 127.0.0.1:1. */
 TEST(pcap, of_an_accepted_channel_begins_with_the_peer)
 {
     weir_pcap *pcap = open_pcap(0);
     weir_channel *accepted = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_started(&rig, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
-    assert_int_equal(wire_create(&rig.diary, &(const struct wire_options){.silent = true}, NULL,
-                                 rig.channel, &accepted),
+    tc_open_started(&tc, &(const struct wire_options){.accepts = true, .silent = true}, NULL);
+    assert_int_equal(wire_create(&tc.events, &(const struct wire_options){.silent = true}, NULL,
+                                 tc.channel, &accepted),
                      0);
     assert_int_equal(weir_pcap_add(weir_channel_pipeline(accepted), pcap), 0);
-    weir_channel_register(accepted, weir_channel_executor(rig.channel), NULL);
-    rig_run(&rig);
+    weir_channel_register(accepted, weir_channel_executor(tc.channel), NULL);
+    tc_run(&tc);
     weir_channel_abort(accepted, NULL);
-    rig_run(&rig);
+    tc_run(&tc);
     weir_channel_release(accepted);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_pcap_release(pcap);
     load();
     assert_int_equal(captured.bytes[FILE_HEAD + PACKET_HEAD + 21], 2); /* the source's port */

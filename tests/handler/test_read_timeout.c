@@ -6,77 +6,77 @@
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
 
-static void open_rig(struct rig *rig, const weir_read_timeout_options *options,
+static void open_rig(struct test_channel *tc, const weir_read_timeout_options *options,
                      const weir_channel_options *channel)
 {
-    rig_open_with(rig, &(const struct wire_options){.silent = true}, channel);
-    assert_int_equal(weir_read_timeout_add(rig->pipeline, options), 0);
-    rig_add(rig, "a");
-    rig_start(rig);
-    diary_clear(&rig->diary);
+    tc_open_with(tc, &(const struct wire_options){.silent = true}, channel);
+    assert_int_equal(weir_read_timeout_add(tc->pipeline, options), 0);
+    tc_add(tc, "a");
+    tc_start(tc);
+    event_log_clear(&tc->events);
 }
 
-static void receive(struct rig *rig)
+static void receive(struct test_channel *tc)
 {
-    rig_receive(rig, "x");
-    weir_pipeline_fire_read_complete(rig->pipeline);
-    diary_clear(&rig->diary);
+    tc_receive(tc, "x");
+    weir_pipeline_fire_read_complete(tc->pipeline);
+    event_log_clear(&tc->events);
 }
 
 TEST(read_timeout, is_an_error_and_then_a_close)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)), NULL);
-    stepper_advance(&rig.stepper, weir_ms(9));
-    receive(&rig);
-    stepper_advance(&rig.stepper, weir_ms(9));
-    assert_diary(&rig.diary, "");
-    stepper_advance(&rig.stepper, weir_ms(1));
-    assert_int_equal(diary_count(&rig.diary, "a.error(ETIMEDOUT"), 1);
-    rig_end_input(&rig);
-    assert_false(weir_channel_is_open(rig.channel));
-    stepper_advance(&rig.stepper, weir_ms(100));
-    assert_int_equal(diary_count(&rig.diary, "a.error"), 1);
-    rig_close(&rig);
+    open_rig(&tc, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)), NULL);
+    stepper_advance(&tc.stepper, weir_ms(9));
+    receive(&tc);
+    stepper_advance(&tc.stepper, weir_ms(9));
+    assert_events(&tc.events, "");
+    stepper_advance(&tc.stepper, weir_ms(1));
+    assert_int_equal(event_log_count(&tc.events, "a.error(ETIMEDOUT"), 1);
+    tc_end_input(&tc);
+    assert_false(weir_channel_is_open(tc.channel));
+    stepper_advance(&tc.stepper, weir_ms(100));
+    assert_int_equal(event_log_count(&tc.events, "a.error"), 1);
+    tc_close(&tc);
 }
 
 TEST(read_timeout, closes_once_even_if_errors_close_nothing)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)),
+    open_rig(&tc, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)),
              WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true, .close_timeout_ns = weir_ms(1000)));
-    stepper_advance(&rig.stepper, weir_ms(10));
-    rig_receive(&rig, "late"); /* while it waits for the peer's end: nobody hears it */
-    stepper_advance(&rig.stepper, weir_ms(100));
-    assert_int_equal(diary_count(&rig.diary, "a.error"), 1);
-    assert_int_equal(diary_count(&rig.diary, "a.read"), 0);
-    stepper_advance(&rig.stepper, weir_ms(1000));
-    assert_int_equal(diary_count(&rig.diary, "a.inactive"), 1);
-    assert_false(weir_channel_is_open(rig.channel));
-    rig_close(&rig);
+    stepper_advance(&tc.stepper, weir_ms(10));
+    tc_receive(&tc, "late"); /* while it waits for the peer's end: nobody hears it */
+    stepper_advance(&tc.stepper, weir_ms(100));
+    assert_int_equal(event_log_count(&tc.events, "a.error"), 1);
+    assert_int_equal(event_log_count(&tc.events, "a.read"), 0);
+    stepper_advance(&tc.stepper, weir_ms(1000));
+    assert_int_equal(event_log_count(&tc.events, "a.inactive"), 1);
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
 }
 
 TEST(read_timeout, defaults_to_half_a_minute_and_can_be_off)
 {
     weir_read_timeout_options options;
-    struct rig rig;
+    struct test_channel tc;
 
     options = *WEIR_READ_TIMEOUT_OPTIONS();
-    open_rig(&rig, &options, NULL);
-    stepper_advance(&rig.stepper, weir_seconds(29));
-    assert_diary(&rig.diary, "");
-    stepper_advance(&rig.stepper, weir_seconds(1));
-    assert_int_equal(diary_count(&rig.diary, "a.error"), 1);
-    rig_close(&rig);
+    open_rig(&tc, &options, NULL);
+    stepper_advance(&tc.stepper, weir_seconds(29));
+    assert_events(&tc.events, "");
+    stepper_advance(&tc.stepper, weir_seconds(1));
+    assert_int_equal(event_log_count(&tc.events, "a.error"), 1);
+    tc_close(&tc);
 
-    open_rig(&rig, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = WEIR_OFF), NULL);
-    stepper_advance(&rig.stepper, weir_seconds(1000));
-    assert_diary(&rig.diary, "");
+    open_rig(&tc, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = WEIR_OFF), NULL);
+    stepper_advance(&tc.stepper, weir_seconds(1000));
+    assert_events(&tc.events, "");
     assert_int_equal(
-        weir_read_timeout_add(rig.pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = -2)), -EINVAL);
-    rig_close(&rig);
+        weir_read_timeout_add(tc.pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = -2)), -EINVAL);
+    tc_close(&tc);
 }
 
 static void remove_it(weir_ctx *ctx, int err, const char *detail)
@@ -90,14 +90,14 @@ static void remove_it(weir_ctx *ctx, int err, const char *detail)
 TEST(read_timeout, that_is_removed_by_who_hears_of_it_does_not_close)
 {
     static const weir_handler remover = {.name = "remover", .error = remove_it};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)), NULL);
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &remover, NULL), 0);
-    stepper_advance(&rig.stepper, weir_ms(50));
-    assert_true(weir_channel_is_open(rig.channel));
-    assert_int_equal(diary_count(&rig.diary, "a.error"), 1);
-    rig_close(&rig);
+    open_rig(&tc, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)), NULL);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &remover, NULL), 0);
+    stepper_advance(&tc.stepper, weir_ms(50));
+    assert_true(weir_channel_is_open(tc.channel));
+    assert_int_equal(event_log_count(&tc.events, "a.error"), 1);
+    tc_close(&tc);
 }
 
 TEST(read_timeout, survives_every_lack_of_memory)
@@ -105,17 +105,17 @@ TEST(read_timeout, survives_every_lack_of_memory)
     bool failed = true;
 
     for (unsigned n = 1; failed; n++) {
-        struct rig rig;
+        struct test_channel tc;
         int err;
 
-        rig_open_with(&rig, NULL, NULL);
+        tc_open_with(&tc, NULL, NULL);
         test_memory_fail_at(n);
-        err = weir_read_timeout_add(rig.pipeline, NULL);
+        err = weir_read_timeout_add(tc.pipeline, NULL);
         failed = test_memory_failed();
         test_memory_fail_at(0);
         assert_int_equal(err, failed ? -ENOMEM : 0);
-        rig_start(&rig);
-        stepper_advance(&rig.stepper, weir_seconds(30));
-        rig_close(&rig);
+        tc_start(&tc);
+        stepper_advance(&tc.stepper, weir_seconds(30));
+        tc_close(&tc);
     }
 }

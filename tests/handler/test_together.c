@@ -38,7 +38,7 @@ static const char *const names[] = {"chunked-writing", "traffic-shaping", "write
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
 struct together {
-    struct rig rig;
+    struct test_channel tc;
     weir_traffic *traffic;
     weir_promise *promises[WRITES_MAX];
     unsigned told[WRITES_MAX];
@@ -82,10 +82,10 @@ static void write_next(struct together *all, weir_msg *(*make)(struct together *
     if (all->writes == WRITES_MAX)
         return;
     msg = make(all, size);
-    assert_int_equal(weir_promise_create(all->rig.stepper.executor, &promise), 0);
+    assert_int_equal(weir_promise_create(all->tc.stepper.executor, &promise), 0);
     assert_int_equal(weir_promise_add_listener(promise, on_told, all), 0);
     all->promises[all->writes++] = promise;
-    weir_channel_write(all->rig.channel, msg, promise);
+    weir_channel_write(all->tc.channel, msg, promise);
 }
 
 static weir_msg *make_text(struct together *all, uint32_t size)
@@ -99,7 +99,7 @@ static void react(struct together *all)
         return;
     all->reactions--;
     write_next(all, make_text, 50);
-    weir_channel_flush(all->rig.channel);
+    weir_channel_flush(all->tc.channel);
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -161,12 +161,12 @@ static weir_msg *make_chunks(struct together *all, uint32_t pieces)
 
 static bool has(struct together *all, const char *name)
 {
-    return weir_pipeline_find(all->rig.pipeline, name) != NULL;
+    return weir_pipeline_find(all->tc.pipeline, name) != NULL;
 }
 
 static void add(struct together *all, size_t which)
 {
-    weir_pipeline *pipeline = all->rig.pipeline;
+    weir_pipeline *pipeline = all->tc.pipeline;
 
     all->shapes = all->shapes || which == 1;
     if (which == 0)
@@ -185,22 +185,22 @@ static void add(struct together *all, size_t which)
 static void take_out(struct together *all, size_t which)
 {
     if (has(all, names[which]) && !(which == 0 && all->shapes))
-        (void)weir_pipeline_remove(all->rig.pipeline, names[which], NULL);
+        (void)weir_pipeline_remove(all->tc.pipeline, names[which], NULL);
 }
 
 static void move(struct together *all)
 {
-    weir_channel_deregister(all->rig.channel, NULL);
-    rig_run(&all->rig);
-    weir_channel_register(all->rig.channel, all->rig.stepper.executor, NULL);
-    rig_run(&all->rig);
+    weir_channel_deregister(all->tc.channel, NULL);
+    tc_run(&all->tc);
+    weir_channel_register(all->tc.channel, all->tc.stepper.executor, NULL);
+    tc_run(&all->tc);
 }
 
 /* ---- what must hold ---- */
 
 static bool are_in_order(struct together *all)
 {
-    struct wire *wire = all->rig.wire;
+    struct wire *wire = all->tc.wire;
 
     for (size_t i = 0; i < wire->sent_length; i++) {
         PROPERTY((uint8_t)wire->sent[i] >= all->last_sent);
@@ -216,18 +216,18 @@ static bool settles(struct together *all)
     weir_traffic_stats stats;
 
     all->reactions = 0;
-    rig_make_room(&all->rig, -1);
-    weir_channel_flush(all->rig.channel);
-    for (int i = 0; i < 1000 && weir_channel_pending_bytes(all->rig.channel) > 0; i++)
-        stepper_advance(&all->rig.stepper, weir_ms(25));
-    rig_run(&all->rig);
+    tc_make_room(&all->tc, -1);
+    weir_channel_flush(all->tc.channel);
+    for (int i = 0; i < 1000 && weir_channel_pending_bytes(all->tc.channel) > 0; i++)
+        stepper_advance(&all->tc.stepper, weir_ms(25));
+    tc_run(&all->tc);
     for (size_t i = 0; i < all->writes; i++)
         PROPERTY(all->told[i] == 1);
     weir_traffic_read_stats(all->traffic, &stats);
     PROPERTY(stats.bytes_waiting == 0);
     PROPERTY(all->sources == 0);
-    PROPERTY(weir_channel_pending_bytes(all->rig.channel) == 0);
-    PROPERTY(weir_channel_is_writable(all->rig.channel));
+    PROPERTY(weir_channel_pending_bytes(all->tc.channel) == 0);
+    PROPERTY(weir_channel_is_writable(all->tc.channel));
     return true;
 }
 
@@ -237,14 +237,14 @@ static void begin(void *state)
 {
     struct together *all = state;
 
-    rig_open_with(&all->rig, &(const struct wire_options){.silent = true},
-                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    tc_open_with(&all->tc, &(const struct wire_options){.silent = true},
+                 WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
     assert_int_equal(
         weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = 20000, .burst_ns = weir_ms(5)),
                             &all->traffic),
         0);
-    assert_int_equal(weir_pipeline_add_last(all->rig.pipeline, &hearer, &all), 0);
-    rig_start(&all->rig);
+    assert_int_equal(weir_pipeline_add_last(all->tc.pipeline, &hearer, &all), 0);
+    tc_start(&all->tc);
 }
 
 static bool step(void *state, const struct property_step *step)
@@ -257,11 +257,11 @@ static bool step(void *state, const struct property_step *step)
     else if (step->kind == WRITE_CHUNKS && has(all, names[0]))
         write_next(all, make_chunks, numbers[0] % 8);
     else if (step->kind == FLUSH)
-        weir_channel_flush(all->rig.channel);
+        weir_channel_flush(all->tc.channel);
     else if (step->kind == PASS_TIME)
-        stepper_advance(&all->rig.stepper, weir_ms(numbers[0] % 30));
+        stepper_advance(&all->tc.stepper, weir_ms(numbers[0] % 30));
     else if (step->kind == MAKE_ROOM)
-        rig_make_room(&all->rig, numbers[0] % 600);
+        tc_make_room(&all->tc, numbers[0] % 600);
     else if (step->kind == ADD)
         add(all, numbers[0] % NAMES);
     else if (step->kind == REMOVE && numbers[1] % 4 == 0)
@@ -289,7 +289,7 @@ static void end(void *state)
     struct together *all = state;
 
     all->reactions = 0;
-    rig_close(&all->rig);
+    tc_close(&all->tc);
     for (size_t i = 0; i < all->writes; i++)
         weir_promise_release(all->promises[i]);
     weir_traffic_release(all->traffic);

@@ -32,92 +32,92 @@ static weir_traffic *make(int64_t read_rate, int64_t write_rate)
     return traffic;
 }
 
-static void open_with(struct rig *rig, weir_traffic *traffic)
+static void open_with(struct test_channel *tc, weir_traffic *traffic)
 {
-    rig_open_with(rig, &(const struct wire_options){.silent = true},
-                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
-    assert_int_equal(weir_traffic_shaping_add(rig->pipeline, traffic), 0);
-    rig_start(rig);
+    tc_open_with(tc, &(const struct wire_options){.silent = true},
+                 WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    assert_int_equal(weir_traffic_shaping_add(tc->pipeline, traffic), 0);
+    tc_start(tc);
 }
 
 /* A channel with a limit of its own. */
-static void open_rig(struct rig *rig, int64_t read_rate, int64_t write_rate)
+static void open_rig(struct test_channel *tc, int64_t read_rate, int64_t write_rate)
 {
     weir_traffic *traffic = make(read_rate, write_rate);
 
-    open_with(rig, traffic);
+    open_with(tc, traffic);
     weir_traffic_release(traffic);
 }
 
-static void transmit(struct rig *rig, const char *text, const char *name)
+static void transmit(struct test_channel *tc, const char *text, const char *name)
 {
-    weir_promise *promise = name != NULL ? rig_promise(rig, name) : NULL;
+    weir_promise *promise = name != NULL ? tc_promise(tc, name) : NULL;
 
-    weir_channel_write_and_flush(rig->channel, text_msg(text), promise);
+    weir_channel_write_and_flush(tc->channel, text_msg(text), promise);
     weir_promise_release(promise);
-    rig_run(rig);
+    tc_run(tc);
 }
 
-static void pass(struct rig *rig, int64_t ms)
+static void pass(struct test_channel *tc, int64_t ms)
 {
     while (ms-- > 0)
-        stepper_advance(&rig->stepper, weir_ms(1));
+        stepper_advance(&tc->stepper, weir_ms(1));
 }
 
 /* ---- writing ---- */
 
 TEST(traffic_shaping, lets_a_message_go_when_those_before_are_paid)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", "one");
-    transmit(&rig, "abcde", "two");
-    transmit(&rig, "x", "three");
-    assert_sent(&rig, "0123456789");
-    assert_diary(&rig.diary, "one=ok");
-    pass(&rig, 9);
-    assert_sent(&rig, "");
-    pass(&rig, 2);
-    assert_sent(&rig, "abcde");
-    assert_diary(&rig.diary, "two=ok");
-    pass(&rig, 6);
-    assert_sent(&rig, "x");
-    assert_diary(&rig.diary, "three=ok");
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", "one");
+    transmit(&tc, "abcde", "two");
+    transmit(&tc, "x", "three");
+    assert_sent(&tc, "0123456789");
+    assert_events(&tc.events, "one=ok");
+    pass(&tc, 9);
+    assert_sent(&tc, "");
+    pass(&tc, 2);
+    assert_sent(&tc, "abcde");
+    assert_events(&tc.events, "two=ok");
+    pass(&tc, 6);
+    assert_sent(&tc, "x");
+    assert_events(&tc.events, "three=ok");
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, holds_the_rate_over_time)
 {
-    struct rig rig;
+    struct test_channel tc;
     size_t sent = 0;
 
-    open_rig(&rig, 0, 1000);
+    open_rig(&tc, 0, 1000);
     for (int i = 0; i < 100; i++)
-        transmit(&rig, "0123456789", NULL);
+        transmit(&tc, "0123456789", NULL);
     for (int i = 0; i < 900; i++) {
-        pass(&rig, 1);
-        sent += rig.wire->sent_length;
-        rig.wire->sent_length = 0;
+        pass(&tc, 1);
+        sent += tc.wire->sent_length;
+        tc.wire->sent_length = 0;
         assert_in_range(sent, (size_t)i > 20 ? (size_t)i - 20 : 0, (size_t)i + 11); /* smooth */
     }
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, counts_what_waits_against_the_marks)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
     for (int i = 0; i < 10; i++)
-        transmit(&rig, "0123456789", NULL);
-    assert_false(weir_channel_is_writable(rig.channel));
-    pass(&rig, 200);
-    assert_true(weir_channel_is_writable(rig.channel));
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+        transmit(&tc, "0123456789", NULL);
+    assert_false(weir_channel_is_writable(tc.channel));
+    pass(&tc, 200);
+    assert_true(weir_channel_is_writable(tc.channel));
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
 }
 
 /* Who hears that the first that waits has filled the queue does something at once. */
@@ -135,27 +135,27 @@ static void remove_shaping(weir_ctx *ctx)
 }
 
 /* The first goes at once, the next has to wait and is over the mark. */
-static void write_over_the_mark(struct rig *rig, const weir_handler *hearer)
+static void write_over_the_mark(struct test_channel *tc, const weir_handler *hearer)
 {
-    weir_channel_write(rig->channel, text_msg("x"), NULL);
-    assert_int_equal(weir_pipeline_add_last(rig->pipeline, hearer, NULL), 0);
-    weir_channel_write(rig->channel, sized_msg(1000), NULL);
-    weir_channel_flush(rig->channel);
+    weir_channel_write(tc->channel, text_msg("x"), NULL);
+    assert_int_equal(weir_pipeline_add_last(tc->pipeline, hearer, NULL), 0);
+    weir_channel_write(tc->channel, sized_msg(1000), NULL);
+    weir_channel_flush(tc->channel);
 }
 
 TEST(traffic_shaping, goes_on_if_more_is_written_from_within_the_first_that_waits)
 {
     static const weir_handler hearer = {.name = "hearer", .writability = write_more};
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    write_over_the_mark(&rig, &hearer);
-    assert_int_equal(rig.wire->sent_length, 1);
-    pass(&rig, 2);
-    assert_int_equal(rig.wire->sent_length, 1001);
-    pass(&rig, 1000);
-    assert_int_equal(rig.wire->sent_length, 1002);
-    rig_close(&rig);
+    open_rig(&tc, 0, 1000);
+    write_over_the_mark(&tc, &hearer);
+    assert_int_equal(tc.wire->sent_length, 1);
+    pass(&tc, 2);
+    assert_int_equal(tc.wire->sent_length, 1001);
+    pass(&tc, 1000);
+    assert_int_equal(tc.wire->sent_length, 1002);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
@@ -163,16 +163,16 @@ TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
     static const weir_handler hearer = {.name = "hearer", .writability = remove_shaping};
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    write_over_the_mark(&rig, &hearer);
-    rig_run(&rig);
-    assert_int_equal(rig.wire->sent_length, 1001);
+    open_with(&tc, traffic);
+    write_over_the_mark(&tc, &hearer);
+    tc_run(&tc);
+    assert_int_equal(tc.wire->sent_length, 1001);
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_waiting, 0);
     assert_int_equal(stats.bytes_written, 1001);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -187,77 +187,77 @@ TEST(traffic_shaping, that_is_removed_lets_nothing_overtake_when_there_is_room_a
 {
     static const weir_handler hearer = {.name = "hearer", .writability = write_last};
     weir_promise *promise;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    promise = rig_promise(&rig, "cancelled");
-    transmit(&rig, "1", NULL);
-    weir_channel_write(rig.channel, sized_msg(1000), promise);
-    transmit(&rig, "2", NULL);
-    assert_false(weir_channel_is_writable(rig.channel));
-    assert_int_equal(weir_pipeline_add_last(rig.pipeline, &hearer, NULL), 0);
+    open_rig(&tc, 0, 1000);
+    promise = tc_promise(&tc, "cancelled");
+    transmit(&tc, "1", NULL);
+    weir_channel_write(tc.channel, sized_msg(1000), promise);
+    transmit(&tc, "2", NULL);
+    assert_false(weir_channel_is_writable(tc.channel));
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &hearer, NULL), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
-    rig_run(&rig);
-    assert_sent(&rig, "123");
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "traffic-shaping", NULL), 0);
+    tc_run(&tc);
+    assert_sent(&tc, "123");
     weir_promise_release(promise);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    weir_channel_write(rig.channel, text_msg("x"), NULL);
-    assert_sent(&rig, "0123456789");
-    pass(&rig, 100);
-    assert_sent(&rig, "");
-    weir_channel_flush(rig.channel);
-    assert_sent(&rig, "x");
-    rig_close(&rig);
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    weir_channel_write(tc.channel, text_msg("x"), NULL);
+    assert_sent(&tc, "0123456789");
+    pass(&tc, 100);
+    assert_sent(&tc, "");
+    weir_channel_flush(tc.channel);
+    assert_sent(&tc, "x");
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, what_waits_can_be_cancelled)
 {
     weir_promise *promise;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    promise = rig_promise(&rig, "c");
-    weir_channel_write_and_flush(rig.channel, text_msg("no"), promise);
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    promise = tc_promise(&tc, "c");
+    weir_channel_write_and_flush(tc.channel, text_msg("no"), promise);
     assert_int_equal(weir_promise_cancel(promise), 0);
     weir_promise_release(promise);
-    transmit(&rig, "x", NULL);
-    pass(&rig, 100);
-    assert_sent(&rig, "0123456789x");
-    rig_close(&rig);
+    transmit(&tc, "x", NULL);
+    pass(&tc, 100);
+    assert_sent(&tc, "0123456789x");
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, follows_a_change_of_the_rate)
 {
     weir_traffic *traffic = make(0, 10);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    transmit(&rig, "0", NULL); /* 100 ms */
-    transmit(&rig, "1", NULL);
-    transmit(&rig, "2", NULL);
+    open_with(&tc, traffic);
+    transmit(&tc, "0", NULL); /* 100 ms */
+    transmit(&tc, "1", NULL);
+    transmit(&tc, "2", NULL);
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_waiting, 2);
     assert_int_equal(weir_traffic_set_rates(traffic, 0, 0), 0);
-    pass(&rig, 99);
-    assert_sent(&rig, "0");
-    pass(&rig, 2); /* the first of them had its time, the others go with it */
-    assert_sent(&rig, "12");
+    pass(&tc, 99);
+    assert_sent(&tc, "0");
+    pass(&tc, 2); /* the first of them had its time, the others go with it */
+    assert_sent(&tc, "12");
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_waiting, 0);
     assert_int_equal(stats.bytes_written, 3);
     assert_int_equal(stats.writes_delayed, 2);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -265,16 +265,16 @@ TEST(traffic_shaping, counts_an_empty_message_that_waits_once)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "", "empty");
-    pass(&rig, 20);
-    assert_diary(&rig.diary, "empty=ok");
+    open_with(&tc, traffic);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "", "empty");
+    pass(&tc, 20);
+    assert_events(&tc.events, "empty=ok");
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.writes_delayed, 1);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -289,33 +289,33 @@ TEST(traffic_shaping, counts_an_empty_message_that_waits_once)
         assert_int_equal(stats_.bytes_waiting, waiting);   \
     } while (0)
 
-static void open_capped(struct rig *rig, weir_traffic *traffic, int64_t cap)
+static void open_capped(struct test_channel *tc, weir_traffic *traffic, int64_t cap)
 {
-    rig_open_with(rig, &(const struct wire_options){.silent = true},
-                  WEIR_CHANNEL_OPTIONS(.write_cap = cap));
-    assert_int_equal(weir_traffic_shaping_add(rig->pipeline, traffic), 0);
-    rig_start(rig);
+    tc_open_with(tc, &(const struct wire_options){.silent = true},
+                 WEIR_CHANNEL_OPTIONS(.write_cap = cap));
+    assert_int_equal(weir_traffic_shaping_add(tc->pipeline, traffic), 0);
+    tc_start(tc);
 }
 
 TEST(traffic_shaping, forgets_writes_that_were_refused)
 {
     weir_traffic *traffic = make(0, 1000);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_capped(&rig, traffic, 2 * (10 + WEIR__OUTBOUND_COST));
-    transmit(&rig, "0123456789", "sent");
-    transmit(&rig, "abcdefghij", "one");
-    transmit(&rig, "klmnopqrst", "two");
+    open_capped(&tc, traffic, 2 * (10 + WEIR__OUTBOUND_COST));
+    transmit(&tc, "0123456789", "sent");
+    transmit(&tc, "abcdefghij", "one");
+    transmit(&tc, "klmnopqrst", "two");
     assert_traffic(traffic, 10, 2, 20);
-    transmit(&rig, "refused", "three");
-    assert_diary(&rig.diary, "sent=ok three=WEIR_EFULL");
+    transmit(&tc, "refused", "three");
+    assert_events(&tc.events, "sent=ok three=WEIR_EFULL");
     assert_traffic(traffic, 10, 2, 20);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 2 * (10 + WEIR__OUTBOUND_COST));
-    pass(&rig, 30);
-    assert_diary(&rig.diary, "one=ok two=ok");
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 2 * (10 + WEIR__OUTBOUND_COST));
+    pass(&tc, 30);
+    assert_events(&tc.events, "one=ok two=ok");
     assert_traffic(traffic, 30, 2, 0);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -323,19 +323,19 @@ TEST(traffic_shaping, forgets_writes_that_were_refused)
 TEST(traffic_shaping, forgets_a_first_write_that_was_refused)
 {
     weir_traffic *traffic = make(0, 1000);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_capped(&rig, traffic, 10 + WEIR__OUTBOUND_COST);
-    transmit(&rig, "0123456789", "sent");
-    transmit(&rig, "more than the cap", "refused");
-    assert_diary(&rig.diary, "sent=ok refused=WEIR_EFULL");
+    open_capped(&tc, traffic, 10 + WEIR__OUTBOUND_COST);
+    transmit(&tc, "0123456789", "sent");
+    transmit(&tc, "more than the cap", "refused");
+    assert_events(&tc.events, "sent=ok refused=WEIR_EFULL");
     assert_traffic(traffic, 10, 0, 0);
-    transmit(&rig, "abc", "next");
-    pass(&rig, 50);
-    assert_diary(&rig.diary, "next=ok");
+    transmit(&tc, "abc", "next");
+    pass(&tc, 50);
+    assert_events(&tc.events, "next=ok");
     assert_traffic(traffic, 13, 1, 0);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -343,26 +343,26 @@ TEST(traffic_shaping, forgets_a_write_that_there_was_no_memory_for)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_msg *msgs[100];
-    struct rig rig;
+    struct test_channel tc;
 
-    rig_open_with(&rig, &(const struct wire_options){.silent = true},
-                  WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, traffic), 0);
-    rig_start(&rig);
+    tc_open_with(&tc, &(const struct wire_options){.silent = true},
+                 WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    assert_int_equal(weir_traffic_shaping_add(tc.pipeline, traffic), 0);
+    tc_start(&tc);
     log_capture_start();
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "y", NULL);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "y", NULL);
     for (int i = 0; i < 100; i++)
         msgs[i] = text_msg("x");
     test_memory_fail_at(1); /* a node, as soon as the thread has none left */
     for (int i = 0; i < 100; i++)
-        weir_channel_write(rig.channel, msgs[i], NULL);
+        weir_channel_write(tc.channel, msgs[i], NULL);
     assert_true(test_memory_failed());
     test_memory_fail_at(0);
     assert_traffic(traffic, 10, 100, 100);
-    pass(&rig, 300);
+    pass(&tc, 300);
     assert_traffic(traffic, 110, 100, 0);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -371,42 +371,42 @@ TEST(traffic_shaping, forgets_writes_that_were_cancelled)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_promise *promises[3];
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    transmit(&rig, "0123456789", NULL);
+    open_with(&tc, traffic);
+    transmit(&tc, "0123456789", NULL);
     for (int i = 0; i < 3; i++) {
-        promises[i] = rig_promise(&rig, i == 1 ? "kept" : "cancelled");
-        weir_channel_write_and_flush(rig.channel, text_msg("0123456789"), promises[i]);
+        promises[i] = tc_promise(&tc, i == 1 ? "kept" : "cancelled");
+        weir_channel_write_and_flush(tc.channel, text_msg("0123456789"), promises[i]);
     }
     assert_traffic(traffic, 10, 3, 30);
     assert_int_equal(weir_promise_cancel(promises[0]), 0);
     assert_int_equal(weir_promise_cancel(promises[2]), 0);
-    pass(&rig, 22);
-    assert_diary(&rig.diary, "cancelled=WEIR_ECANCELED cancelled=WEIR_ECANCELED kept=ok");
+    pass(&tc, 22);
+    assert_events(&tc.events, "cancelled=WEIR_ECANCELED cancelled=WEIR_ECANCELED kept=ok");
     assert_traffic(traffic, 20, 3, 0);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
     for (int i = 0; i < 3; i++)
         weir_promise_release(promises[i]);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
 TEST(traffic_shaping, forgets_what_waits_when_the_channel_ends)
 {
     weir_traffic *traffic = make(0, 1000);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "abc", "lost");
+    open_with(&tc, traffic);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "abc", "lost");
     assert_traffic(traffic, 10, 1, 3);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "lost=WEIR_ECLOSED");
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "lost=WEIR_ECLOSED");
     assert_traffic(traffic, 10, 1, 0);
-    assert_int_equal(weir_channel_pending_bytes(rig.channel), 0);
-    rig_close(&rig);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -426,13 +426,13 @@ TEST(traffic_shaping, counts_the_bytes_of_files)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    weir_channel_write(rig.channel, weir_file_range_msg(make_range(500)), NULL);
+    open_with(&tc, traffic);
+    weir_channel_write(tc.channel, weir_file_range_msg(make_range(500)), NULL);
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_written, 500);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
@@ -440,134 +440,134 @@ TEST(traffic_shaping, counts_the_bytes_of_files)
 
 TEST(traffic_shaping, sends_everything_before_a_close)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    weir_channel_write(rig.channel, text_msg("abc"), NULL);
-    weir_channel_close(rig.channel, NULL);
-    transmit(&rig, "late", "late");
-    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
-    pass(&rig, 5);
-    assert_true(weir_channel_is_open(rig.channel));
-    pass(&rig, 10);
-    assert_sent(&rig, "0123456789abc");
-    rig_end_input(&rig);
-    assert_false(weir_channel_is_open(rig.channel));
-    rig_close(&rig);
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    weir_channel_write(tc.channel, text_msg("abc"), NULL);
+    weir_channel_close(tc.channel, NULL);
+    transmit(&tc, "late", "late");
+    assert_events(&tc.events, "late=WEIR_ECLOSED");
+    pass(&tc, 5);
+    assert_true(weir_channel_is_open(tc.channel));
+    pass(&tc, 10);
+    assert_sent(&tc, "0123456789abc");
+    tc_end_input(&tc);
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, sends_everything_before_a_half_closure)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *shut;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    weir_channel_write(rig.channel, text_msg("abc"), NULL);
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_output(rig.channel, shut);
-    transmit(&rig, "late", "late");
-    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
-    pass(&rig, 9);
-    assert_diary(&rig.diary, "");
-    pass(&rig, 2);
-    assert_sent(&rig, "0123456789abc");
-    assert_diary(&rig.diary, "shut=ok");
-    assert_true(weir_channel_is_open(rig.channel));
-    transmit(&rig, "late", "late"); /* fails in its turn */
-    pass(&rig, 5);
-    assert_diary(&rig.diary, "late=WEIR_ECLOSED");
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    weir_channel_write(tc.channel, text_msg("abc"), NULL);
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_output(tc.channel, shut);
+    transmit(&tc, "late", "late");
+    assert_events(&tc.events, "late=WEIR_ECLOSED");
+    pass(&tc, 9);
+    assert_events(&tc.events, "");
+    pass(&tc, 2);
+    assert_sent(&tc, "0123456789abc");
+    assert_events(&tc.events, "shut=ok");
+    assert_true(weir_channel_is_open(tc.channel));
+    transmit(&tc, "late", "late"); /* fails in its turn */
+    pass(&tc, 5);
+    assert_events(&tc.events, "late=WEIR_ECLOSED");
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, sends_everything_when_it_is_removed_before_a_half_closure)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *shut;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "abc", NULL);
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_output(rig.channel, shut);
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
-    rig_run(&rig);
-    assert_sent(&rig, "0123456789abc");
-    assert_diary(&rig.diary, "shut=ok");
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "abc", NULL);
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_output(tc.channel, shut);
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "traffic-shaping", NULL), 0);
+    tc_run(&tc);
+    assert_sent(&tc, "0123456789abc");
+    assert_events(&tc.events, "shut=ok");
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, fails_a_half_closure_that_waits_when_the_channel_is_aborted)
 {
-    struct rig rig;
+    struct test_channel tc;
     weir_promise *shut;
 
-    open_rig(&rig, 0, 1000);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "abc", "abc");
-    shut = rig_promise(&rig, "shut");
-    weir_channel_shutdown_output(rig.channel, shut);
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "abc=WEIR_ECLOSED shut=WEIR_ECLOSED");
+    open_rig(&tc, 0, 1000);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "abc", "abc");
+    shut = tc_promise(&tc, "shut");
+    weir_channel_shutdown_output(tc.channel, shut);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "abc=WEIR_ECLOSED shut=WEIR_ECLOSED");
     weir_promise_release(shut);
-    rig_close(&rig);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, fails_what_waits_when_the_channel_is_aborted)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "x", "x");
-    weir_channel_abort(rig.channel, NULL);
-    rig_run(&rig);
-    assert_diary(&rig.diary, "x=WEIR_ECLOSED");
+    open_with(&tc, traffic);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "x", "x");
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "x=WEIR_ECLOSED");
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_waiting, 0);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
 TEST(traffic_shaping, that_is_removed_lets_everything_go)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 1000, 1000);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "x", NULL);
-    rig_receive(&rig, "0123456789");
-    assert_false(rig.wire->reads);
-    assert_int_equal(weir_pipeline_remove(rig.pipeline, "traffic-shaping", NULL), 0);
-    assert_sent(&rig, "0123456789x");
-    assert_true(rig.wire->reads);
-    rig_close(&rig);
+    open_rig(&tc, 1000, 1000);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "x", NULL);
+    tc_receive(&tc, "0123456789");
+    assert_false(tc.wire->reads);
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "traffic-shaping", NULL), 0);
+    assert_sent(&tc, "0123456789x");
+    assert_true(tc.wire->reads);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, goes_on_when_the_channel_is_registered_again)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 1000, 1000);
-    transmit(&rig, "0123456789", NULL);
-    transmit(&rig, "x", NULL);
-    rig_receive(&rig, "0123456789");
-    weir_channel_deregister(rig.channel, NULL);
-    rig_run(&rig);
-    pass(&rig, 50);
-    assert_sent(&rig, "0123456789");
-    weir_channel_register(rig.channel, rig.stepper.executor, NULL);
-    rig_run(&rig);
-    pass(&rig, 1);
-    assert_sent(&rig, "x");
-    assert_true(rig.wire->reads);
-    rig_close(&rig);
+    open_rig(&tc, 1000, 1000);
+    transmit(&tc, "0123456789", NULL);
+    transmit(&tc, "x", NULL);
+    tc_receive(&tc, "0123456789");
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    pass(&tc, 50);
+    assert_sent(&tc, "0123456789");
+    weir_channel_register(tc.channel, tc.stepper.executor, NULL);
+    tc_run(&tc);
+    pass(&tc, 1);
+    assert_sent(&tc, "x");
+    assert_true(tc.wire->reads);
+    tc_close(&tc);
 }
 
 /* ---- reading ---- */
@@ -576,56 +576,56 @@ TEST(traffic_shaping, does_not_read_until_what_was_read_is_paid)
 {
     weir_traffic *traffic = make(1000, 0);
     weir_traffic_stats stats;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, traffic);
-    assert_true(rig.wire->reads);
-    rig_receive(&rig, "0123456789");
-    assert_false(rig.wire->reads);
-    assert_true(weir_channel_auto_read(rig.channel)); /* that is the user's */
-    pass(&rig, 9);
-    assert_false(rig.wire->reads);
-    pass(&rig, 2);
-    assert_true(rig.wire->reads);
+    open_with(&tc, traffic);
+    assert_true(tc.wire->reads);
+    tc_receive(&tc, "0123456789");
+    assert_false(tc.wire->reads);
+    assert_true(weir_channel_auto_read(tc.channel)); /* that is the user's */
+    pass(&tc, 9);
+    assert_false(tc.wire->reads);
+    pass(&tc, 2);
+    assert_true(tc.wire->reads);
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_read, 10);
     assert_int_equal(stats.reads_paused, 1);
-    rig_close(&rig);
+    tc_close(&tc);
     weir_traffic_release(traffic);
 }
 
 TEST(traffic_shaping, leaves_reads_on_demand_to_who_asks)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 1000, 0);
-    weir_channel_set_auto_read(rig.channel, false);
-    rig_run(&rig);
-    weir_channel_request_read(rig.channel);
-    rig_run(&rig);
-    assert_true(rig.wire->reads);
-    rig_receive(&rig, "0123456789");
-    weir_channel_request_read(rig.channel); /* too early: it is kept */
-    rig_run(&rig);
-    assert_false(rig.wire->reads);
-    pass(&rig, 11);
-    assert_true(rig.wire->reads);
-    rig_close(&rig);
+    open_rig(&tc, 1000, 0);
+    weir_channel_set_auto_read(tc.channel, false);
+    tc_run(&tc);
+    weir_channel_request_read(tc.channel);
+    tc_run(&tc);
+    assert_true(tc.wire->reads);
+    tc_receive(&tc, "0123456789");
+    weir_channel_request_read(tc.channel); /* too early: it is kept */
+    tc_run(&tc);
+    assert_false(tc.wire->reads);
+    pass(&tc, 11);
+    assert_true(tc.wire->reads);
+    tc_close(&tc);
 }
 
 TEST(traffic_shaping, several_pauses_end_with_the_last)
 {
     weir_traffic *short_one = make(1000, 0), *long_one = make(100, 0);
-    struct rig rig;
+    struct test_channel tc;
 
-    open_with(&rig, short_one);
-    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, long_one), 0);
-    rig_receive(&rig, "0123456789");
-    pass(&rig, 50);
-    assert_false(rig.wire->reads);
-    pass(&rig, 51);
-    assert_true(rig.wire->reads);
-    rig_close(&rig);
+    open_with(&tc, short_one);
+    assert_int_equal(weir_traffic_shaping_add(tc.pipeline, long_one), 0);
+    tc_receive(&tc, "0123456789");
+    pass(&tc, 50);
+    assert_false(tc.wire->reads);
+    pass(&tc, 51);
+    assert_true(tc.wire->reads);
+    tc_close(&tc);
     weir_traffic_release(short_one);
     weir_traffic_release(long_one);
 }
@@ -635,7 +635,7 @@ TEST(traffic_shaping, several_pauses_end_with_the_last)
 TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
 {
     weir_traffic *traffic = make(0, 1000);
-    struct rig rigs[2];
+    struct test_channel rigs[2];
 
     for (int i = 0; i < 2; i++) {
         open_with(&rigs[i], traffic);
@@ -649,7 +649,7 @@ TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
     assert_in_range(rigs[1].wire->sent_length, 90, 120);
     assert_in_range(rigs[0].wire->sent_length + rigs[1].wire->sent_length, 190, 220);
     for (int i = 0; i < 2; i++)
-        rig_close(&rigs[i]);
+        tc_close(&rigs[i]);
     weir_traffic_release(traffic);
 }
 
@@ -741,19 +741,19 @@ TEST(traffic_shaping, limits_chunks_one_by_one)
     static const weir_chunk_source source = {.next = make_chunk};
     weir_chunks *chunks = NULL;
     unsigned left = 100;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 1000);
-    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
+    open_rig(&tc, 0, 1000);
+    assert_int_equal(weir_chunked_writing_add(tc.pipeline), 0);
     assert_int_equal(weir_chunks_create(&source, &left, 1000, &chunks), 0);
-    weir_channel_write_and_flush(rig.channel, weir_chunks_msg(chunks), NULL);
-    rig_run(&rig);
+    weir_channel_write_and_flush(tc.channel, weir_chunks_msg(chunks), NULL);
+    tc_run(&tc);
     assert_in_range(left, 80, 99); /* no more than the marks allow */
-    pass(&rig, 500);
-    assert_in_range(rig.wire->sent_length, 480, 520);
-    pass(&rig, 510);
-    assert_int_equal(rig.wire->sent_length, 1000);
-    rig_close(&rig);
+    pass(&tc, 500);
+    assert_in_range(tc.wire->sent_length, 480, 520);
+    pass(&tc, 510);
+    assert_int_equal(tc.wire->sent_length, 1000);
+    tc_close(&tc);
 }
 
 /* Longer than the channel's close timeout for each of them: nobody but the limit is slow. */
@@ -762,18 +762,18 @@ TEST(traffic_shaping, sends_all_chunks_before_a_close)
     static const weir_chunk_source source = {.next = make_chunk};
     weir_chunks *chunks = NULL;
     unsigned left = 20;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 2);
-    assert_int_equal(weir_chunked_writing_add(rig.pipeline), 0);
+    open_rig(&tc, 0, 2);
+    assert_int_equal(weir_chunked_writing_add(tc.pipeline), 0);
     assert_int_equal(weir_chunks_create(&source, &left, 200, &chunks), 0);
-    weir_channel_write_and_flush(rig.channel, weir_chunks_msg(chunks), NULL);
-    weir_channel_close(rig.channel, NULL);
-    rig_run(&rig);
+    weir_channel_write_and_flush(tc.channel, weir_chunks_msg(chunks), NULL);
+    weir_channel_close(tc.channel, NULL);
+    tc_run(&tc);
     for (int i = 0; i < 1000; i++)
-        stepper_advance(&rig.stepper, weir_ms(100));
-    assert_int_equal(rig.wire->sent_length, 200);
-    rig_close(&rig);
+        stepper_advance(&tc.stepper, weir_ms(100));
+    assert_int_equal(tc.wire->sent_length, 200);
+    tc_close(&tc);
 }
 
 /* ---- lack of memory ---- */
@@ -782,29 +782,29 @@ static bool shape_without(unsigned n)
 {
     weir_traffic *traffic = make(1000, 1000);
     weir_msg *msgs[3];
-    struct rig rig;
+    struct test_channel tc;
     bool failed;
     int err;
 
     for (int i = 0; i < 3; i++)
         msgs[i] = text_msg("0123456789");
-    rig_open_with(&rig, &(const struct wire_options){.silent = true}, NULL);
+    tc_open_with(&tc, &(const struct wire_options){.silent = true}, NULL);
     test_memory_fail_at(n);
-    err = weir_traffic_shaping_add(rig.pipeline, traffic);
+    err = weir_traffic_shaping_add(tc.pipeline, traffic);
     failed = test_memory_failed();
     if (failed)
         test_memory_fail_at(0);
     assert_int_equal(err, failed ? -ENOMEM : 0);
     test_memory_fail_at(0);
-    rig_start(&rig);
+    tc_start(&tc);
     if (!failed)
         test_memory_fail_at(n);
     for (int i = 0; i < 3; i++)
-        weir_channel_write_and_flush(rig.channel, msgs[i], NULL);
+        weir_channel_write_and_flush(tc.channel, msgs[i], NULL);
     failed = failed || test_memory_failed();
     test_memory_fail_at(0);
-    pass(&rig, 50);
-    rig_close(&rig);
+    pass(&tc, 50);
+    tc_close(&tc);
     weir_traffic_release(traffic);
     return failed;
 }
@@ -817,9 +817,9 @@ TEST(traffic_shaping, survives_every_lack_of_memory)
 
 TEST(traffic_shaping, needs_a_limit)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, 0, 0);
-    assert_int_equal(weir_traffic_shaping_add(rig.pipeline, NULL), -EINVAL);
-    rig_close(&rig);
+    open_rig(&tc, 0, 0);
+    assert_int_equal(weir_traffic_shaping_add(tc.pipeline, NULL), -EINVAL);
+    tc_close(&tc);
 }

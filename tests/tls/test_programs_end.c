@@ -263,7 +263,7 @@ TEST_EACH_LOOP(programs, s_client_may_not_renegotiate)
     program_await(client, "no renegotiation");
     assert_int_not_equal(program_end(client), 0);
     party_await(party, "inactive");
-    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    assert_int_equal(event_log_count(&party->events, "handshake"), 1);
     party_end(party);
 }
 
@@ -279,7 +279,7 @@ TEST_EACH_LOOP(programs, gnutls_cli_may_not_renegotiate)
     assert_printed(client, "*** ReHandshake has failed");
     program_release(client);
     party_await(party, "inactive");
-    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    assert_int_equal(event_log_count(&party->events, "handshake"), 1);
     party_end(party);
 }
 
@@ -297,7 +297,7 @@ TEST_EACH_LOOP(programs, s_server_may_not_renegotiate)
     program_await(server, "hello\n");
     program_say(server, "r\n");
     party_await(party, "inactive");
-    assert_int_equal(diary_count(&party->diary, "handshake"), 1);
+    assert_int_equal(event_log_count(&party->events, "handshake"), 1);
     program_release(server);
     party_end(party);
 }

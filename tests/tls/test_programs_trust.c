@@ -172,7 +172,7 @@ TEST_EACH_LOOP(programs, curl_and_gnutls_cli_do_not_believe_our_server)
         assert_int_not_equal(program_wait(client), 0);
         assert_printed(client, flaws[i].gnutls_says);
         program_release(client);
-        notes_await(&party->diary, &party->notes, "inactive", 2 * ((unsigned)i + 1));
+        events_await(&party->events, &party->notes, "inactive", 2 * ((unsigned)i + 1));
     }
     party_end(party);
 }

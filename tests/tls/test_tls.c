@@ -32,17 +32,17 @@ TEST(tls, holds_what_is_written_before_the_handshake_is_over)
                                                                              .high_mark = 1000))});
     duet_begin(&duet);
     duet_write(&duet.client, duet_bytes(600), "a");
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_write(&duet.client, duet_bytes(600), "b");
-    assert_diary(&duet.client.diary, "writable(no)");
+    assert_events(&duet.client.events, "writable(no)");
     weir_channel_flush(duet.client.channel);
     duet_write(&duet.client, duet_bytes(200), "c"); /* not flushed */
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) a=ok b=ok writable(yes)");
-    assert_diary(&duet.server.diary, "shaken(ok) read(1200)");
+    assert_events(&duet.client.events, "shaken(ok) a=ok b=ok writable(yes)");
+    assert_events(&duet.server.events, "shaken(ok) read(1200)");
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "c=ok");
+    assert_events(&duet.client.events, "c=ok");
     assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
     duet_close(&duet);
 }
@@ -55,7 +55,7 @@ TEST(tls, sends_nothing_but_bytes)
 
     duet_open(&duet, NULL);
     duet_write(&duet.client, &odd, "odd");
-    assert_diary(&duet.client.diary, "shaken(ok) odd=EINVAL");
+    assert_events(&duet.client.events, "shaken(ok) odd=EINVAL");
     assert_int_equal(weir_msg_refs(&odd), 1);
     duet_close(&duet);
 }
@@ -71,7 +71,7 @@ TEST(tls, coalesces_small_writes_into_one_record)
         duet_write(&duet.client, duet_bytes(10), NULL);
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) read(1000)");
+    assert_events(&duet.server.events, "shaken(ok) read(1000)");
     assert_int_equal(duet.client.sent - before, 1000 + 22);
     duet_close(&duet);
 }
@@ -120,7 +120,7 @@ TEST(tls, brings_every_byte_of_messages_of_any_length)
     duet_play(&duet);
     assert_int_equal(received_length, length);
     assert_memory_equal(received_bytes, expected, length);
-    assert_int_equal(diary_count(&duet.client.diary, "w=ok"), 2);
+    assert_int_equal(event_log_count(&duet.client.events, "w=ok"), 2);
     assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
     duet_close(&duet);
 }
@@ -147,7 +147,7 @@ TEST(tls, sends_composites)
     duet_play(&duet);
     assert_int_equal(received_length, length);
     assert_memory_equal(received_bytes, expected, length);
-    assert_diary(&duet.client.diary, "shaken(ok) writable(no) c=ok writable(yes)");
+    assert_events(&duet.client.events, "shaken(ok) writable(no) c=ok writable(yes)");
     duet_close(&duet);
 }
 
@@ -157,7 +157,7 @@ TEST(tls, completes_promises_in_order_when_their_last_byte_has_been_sent)
 
     duet_open(&duet, &(const struct duet_options){
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 10000)});
-    diary_clear(&duet.client.diary);
+    event_log_clear(&duet.client.events);
     duet_write(&duet.client, duet_bytes(10), "a");
     duet_write(&duet.client, duet_bytes(0), "b");
     duet_write(&duet.client, duet_bytes(20), NULL);
@@ -165,14 +165,15 @@ TEST(tls, completes_promises_in_order_when_their_last_byte_has_been_sent)
     duet_write(&duet.client, duet_bytes(30), "d");
     duet_write(&duet.client, duet_bytes(0), "e");
     weir_channel_flush(duet.client.channel);
-    assert_int_equal(diary_count(&duet.client.diary, "a="), 0); /* with the first 114688 bytes */
+    assert_int_equal(event_log_count(&duet.client.events, "a="),
+                     0); /* with the first 114688 bytes */
     weir_embedded_make_space(duet.client.embedded, 115000);
-    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "b=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "c="), 0);
+    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "c="), 0);
     weir_embedded_make_space(duet.client.embedded, 100000);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "writable(no) a=ok b=ok c=ok d=ok e=ok writable(yes)");
+    assert_events(&duet.client.events, "writable(no) a=ok b=ok c=ok d=ok e=ok writable(yes)");
     assert_int_equal(duet.server.received, 150060);
     duet_close(&duet);
 }
@@ -185,7 +186,7 @@ TEST(tls, completes_empty_writes_that_are_alone)
     duet_write(&duet.client, duet_bytes(0), "a");
     duet_write(&duet.client, duet_bytes(0), "b");
     weir_channel_flush(duet.client.channel);
-    assert_diary(&duet.client.diary, "shaken(ok) a=ok b=ok");
+    assert_events(&duet.client.events, "shaken(ok) a=ok b=ok");
     duet_close(&duet);
 }
 
@@ -202,7 +203,7 @@ TEST(tls, does_not_send_what_was_cancelled_before_the_flush)
     assert_int_equal(weir_promise_cancel(promise), 0);
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) b=WEIR_ECANCELED a=ok c=ok");
+    assert_events(&duet.client.events, "shaken(ok) b=WEIR_ECANCELED a=ok c=ok");
     assert_int_equal(duet.server.received, 6);
     weir_promise_release(promise);
     duet_close(&duet);
@@ -219,17 +220,17 @@ TEST(tls, counts_against_the_marks_without_a_gap)
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 2000,
                                             .channel = WEIR_CHANNEL_OPTIONS(.low_mark = 5000,
                                                                             .high_mark = 10000))});
-    diary_clear(&duet.client.diary);
+    event_log_clear(&duet.client.events);
     duet_write(&duet.client, duet_bytes(9000), NULL);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_write(&duet.client, duet_bytes(9000), NULL);
-    assert_diary(&duet.client.diary, "writable(no)");
+    assert_events(&duet.client.events, "writable(no)");
     weir_channel_flush(duet.client.channel);
     weir_embedded_run(duet.client.embedded);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     assert_true(weir_channel_pending_bytes(duet.client.channel) > 16000);
     weir_embedded_make_space(duet.client.embedded, 100000);
-    assert_diary(&duet.client.diary, "writable(yes)");
+    assert_events(&duet.client.events, "writable(yes)");
     assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
     duet_close(&duet);
 }
@@ -246,13 +247,13 @@ TEST(tls, takes_no_more_writes_than_the_cap_allows)
                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.write_cap = 100000))});
     for (int i = 0; i < 20; i++)
         duet_write(&duet.client, duet_bytes(10000), "w");
-    taken = 20 - diary_count(&duet.client.diary, "w=WEIR_EFULL");
+    taken = 20 - event_log_count(&duet.client.events, "w=WEIR_EFULL");
     assert_int_equal(taken, 9);
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.client.diary, "w=ok"), taken);
+    assert_int_equal(event_log_count(&duet.client.events, "w=ok"), taken);
     assert_int_equal(duet.server.received, taken * 10000);
-    assert_int_equal(diary_count(&duet.server.diary, "error"), 0);
+    assert_int_equal(event_log_count(&duet.server.events, "error"), 0);
     duet_close(&duet);
 }
 
@@ -260,7 +261,7 @@ TEST(tls, takes_no_more_writes_than_the_cap_allows)
 
 static void count_complete(weir_ctx *ctx)
 {
-    diary_write(&duettist_of(ctx)->diary, "complete");
+    event_log_write(&duettist_of(ctx)->events, "complete");
 }
 
 TEST(tls, passes_all_records_of_one_read_on_as_one_message)
@@ -268,13 +269,13 @@ TEST(tls, passes_all_records_of_one_read_on_as_one_message)
     struct duet duet;
 
     duet_open(&duet, NULL);
-    diary_clear(&duet.server.diary);
+    event_log_clear(&duet.server.events);
     duet.server.on_read_complete = count_complete;
     duet.is_joined = true;
     for (int i = 0; i < 5; i++)
         duet_say(&duet.client, "abc");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(abcabcabcabcabc) complete");
+    assert_events(&duet.server.events, "read(abcabcabcabcabc) complete");
     duet_close(&duet);
 }
 
@@ -286,16 +287,16 @@ TEST(tls, reads_on_demand)
                          .server_channel =
                              WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand =
                                                                                        true))});
-    assert_diary(&duet.server.diary, "shaken(ok)"); /* for which nobody asks */
+    assert_events(&duet.server.events, "shaken(ok)"); /* for which nobody asks */
     duet.piece = 10;
     weir_channel_request_read(duet.server.channel);
     duet_say(&duet.client, "hello");
     duet_say(&duet.client, "again");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(hello)");
+    assert_events(&duet.server.events, "read(hello)");
     weir_channel_request_read(duet.server.channel);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(again)");
+    assert_events(&duet.server.events, "read(again)");
     duet_close(&duet);
 }
 
@@ -310,10 +311,10 @@ TEST(tls, goes_on_with_new_keys)
     assert_int_equal(SSL_key_update(session->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    assert_events(&duet.server.events, "shaken(ok) read(hello)");
     duet_say(&duet.server, "you too");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) read(you too)");
+    assert_events(&duet.client.events, "shaken(ok) read(you too)");
     duet_close(&duet);
 }
 
@@ -332,9 +333,9 @@ TEST(tls, tells_both_of_a_record_that_was_changed)
     (void)weir_embedded_write_inbound(duet.server.embedded, msg);
     duet_write(&duet.server, duet_bytes(1), "w");
     duet_play(&duet);
-    assert_diary(&duet.server.diary,
-                 "shaken(ok) read(fine) error(WEIR_ETLS) inactive w=WEIR_ECLOSED");
-    assert_diary(&duet.client.diary, "shaken(ok) error(WEIR_ETLSREFUSED) inactive");
+    assert_events(&duet.server.events,
+                  "shaken(ok) read(fine) error(WEIR_ETLS) inactive w=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "shaken(ok) error(WEIR_ETLSREFUSED) inactive");
     duet_close(&duet);
 }
 
@@ -376,8 +377,8 @@ TEST(tls, may_be_closed_by_who_hears_of_the_handshake)
     duet_begin(&duet);
     duet_write(&duet.client, duet_bytes(1000), "w"); /* not flushed, but before the close */
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) w=ok inactive");
-    assert_diary(&duet.server.diary, "shaken(ok) read(1000) ended inactive");
+    assert_events(&duet.client.events, "shaken(ok) w=ok inactive");
+    assert_events(&duet.server.events, "shaken(ok) read(1000) ended inactive");
     duet_close(&duet);
 }
 
@@ -397,7 +398,7 @@ TEST(tls, may_be_closed_by_who_hears_of_its_failure)
     duet.client.on_shaken = close_if_failed;
     duet_begin(&duet);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
     duet_close(&duet);
 }
 
@@ -414,15 +415,15 @@ TEST(tls, takes_writes_of_who_reads)
     duet.server.on_read = echo;
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) read(hello)");
+    assert_events(&duet.client.events, "shaken(ok) read(hello)");
     duet_close(&duet);
 }
 
 static void remove_tls(weir_ctx *ctx, weir_msg *msg)
 {
-    diary_write(&duettist_of(ctx)->diary, "removing(%.*s)",
-                (int)weir_buf_readable(weir_buf_of(msg)),
-                (const char *)weir_buf_bytes(weir_buf_of(msg)));
+    event_log_write(&duettist_of(ctx)->events, "removing(%.*s)",
+                    (int)weir_buf_readable(weir_buf_of(msg)),
+                    (const char *)weir_buf_bytes(weir_buf_of(msg)));
     duettist_of(ctx)->on_read = NULL;
     weir_msg_release(msg);
     (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "tls", NULL);
@@ -439,10 +440,10 @@ TEST(tls, may_be_removed_by_who_reads)
     duet_write(&duet.server, duet_bytes(3), "w");
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) removing(hello) w=WEIR_ECLOSED");
+    assert_events(&duet.server.events, "shaken(ok) removing(hello) w=WEIR_ECLOSED");
     assert_int_equal(weir_buf_create_from("plain", 5, &plain), 0);
     (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(plain));
-    assert_diary(&duet.server.diary, "read(plain)");
+    assert_events(&duet.server.events, "read(plain)");
     duet_close(&duet);
 }
 
@@ -474,7 +475,7 @@ TEST(tls, lets_who_hears_of_the_handshake_change_the_pipeline)
     duet_begin(&duet);
     duet_say(&duet.client, "hello"); /* comes together with the end of the handshake */
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) read(HELLO)");
+    assert_events(&duet.server.events, "shaken(ok) read(HELLO)");
     duet_close(&duet);
 }
 
@@ -501,7 +502,7 @@ TEST(tls, sends_the_first_message_in_clear_if_it_is_to)
     weir_msg_release(msg);
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "first=ok shaken(ok) second=ok");
+    assert_events(&duet.server.events, "first=ok shaken(ok) second=ok");
     assert_int_equal(duet.client.received, 4);
     duet_close(&duet);
 }
@@ -516,7 +517,7 @@ TEST(tls, keeps_what_comes_before_the_first_message)
                  &(const struct duet_options){.server = WEIR_TLS_OPTIONS(.start_tls = true)});
     duet_begin(&duet);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     duet_write(&duet.server, duet_bytes(4), "first");
     weir_channel_flush(duet.server.channel);
     weir_embedded_run(duet.server.embedded);
@@ -524,7 +525,7 @@ TEST(tls, keeps_what_comes_before_the_first_message)
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 4);
     weir_msg_release(msg);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "first=ok shaken(ok)");
+    assert_events(&duet.server.events, "first=ok shaken(ok)");
     duet_close(&duet);
 }
 
@@ -536,8 +537,8 @@ static void exchange(struct duet *duet, unsigned count)
         duet_say(&duet->client, "a message");
         duet_play(duet);
     }
-    diary_clear(&duet->client.diary);
-    diary_clear(&duet->server.diary);
+    event_log_clear(&duet->client.events);
+    event_log_clear(&duet->server.events);
 }
 
 /* Buffers come from the pool, nodes from the thread: nothing else is needed for a message. */
@@ -616,9 +617,9 @@ static bool live_without_memory(unsigned n)
     failed = test_memory_failed();
     test_memory_fail_at(0);
     if (begun) {
-        assert_int_equal(diary_count(&duet.client.diary, "shaken("), 1);
-        assert_int_equal(diary_count(&duet.server.diary, "shaken("), 1);
-        assert_true(diary_count(&duet.client.diary, "error(") <= 1);
+        assert_int_equal(event_log_count(&duet.client.events, "shaken("), 1);
+        assert_int_equal(event_log_count(&duet.server.events, "shaken("), 1);
+        assert_true(event_log_count(&duet.client.events, "error(") <= 1);
     }
     if (!failed)
         assert_int_equal(duet.server.received, 200050);

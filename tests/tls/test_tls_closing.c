@@ -28,8 +28,8 @@ static void close_channel(struct duettist *duettist, const char *name)
 static void open_duet(struct duet *duet, const struct duet_options *options)
 {
     duet_open(duet, options);
-    assert_diary(&duet->client.diary, "shaken(ok)");
-    assert_diary(&duet->server.diary, "shaken(ok)");
+    assert_events(&duet->client.events, "shaken(ok)");
+    assert_events(&duet->server.events, "shaken(ok)");
 }
 
 /* What was sent is lost on its way. */
@@ -53,8 +53,8 @@ TEST(tls_closing, sends_all_that_was_written_before)
     duet_write(&duet.client, duet_bytes(2000), "b"); /* not flushed */
     close_channel(&duet.client, "close");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "a=ok b=ok close=ok inactive");
-    assert_diary(&duet.server.diary, "read(1000) read(2000) ended inactive");
+    assert_events(&duet.client.events, "a=ok b=ok close=ok inactive");
+    assert_events(&duet.server.events, "read(1000) read(2000) ended inactive");
     duet_close(&duet);
 }
 
@@ -66,7 +66,7 @@ TEST(tls_closing, takes_no_writes_afterwards)
                                                       WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     close_channel(&duet.client, NULL);
     duet_write(&duet.client, duet_bytes(1), "w");
-    assert_diary(&duet.client.diary, "w=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "w=WEIR_ECLOSED");
     duet_close(&duet);
 }
 
@@ -81,13 +81,13 @@ TEST(tls_closing, waits_for_the_handshake_if_something_was_written)
     close_channel(&duet.client, "close");
     duet_write(&duet.client, duet_bytes(200), "late");
     close_channel(&duet.client, "again");
-    assert_diary(&duet.client.diary, "late=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "late=WEIR_ECLOSED");
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.client.diary, "shaken(ok)"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "w=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "close=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "again=ok"), 1);
-    assert_diary(&duet.server.diary, "shaken(ok) read(200) ended inactive");
+    assert_int_equal(event_log_count(&duet.client.events, "shaken(ok)"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "w=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "close=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "again=ok"), 1);
+    assert_events(&duet.server.events, "shaken(ok) read(200) ended inactive");
     duet_close(&duet);
 }
 
@@ -106,8 +106,8 @@ TEST(tls_closing, waits_no_longer_than_the_handshake_may)
     speak_too_early(&duet, NULL);
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(10));
-    assert_diary(&duet.client.diary,
-                 "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    assert_events(&duet.client.events,
+                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
     duet_close(&duet);
 }
 
@@ -121,10 +121,10 @@ TEST(tls_closing, waits_for_a_handshake_without_limit_only_as_long_as_it_may_its
     duet_advance(&duet, weir_seconds(3600));
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(3) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary,
-                 "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    assert_events(&duet.client.events,
+                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
     assert_string_equal(duet.client.detail,
                         "a close has waited too long for the end of the handshake");
     duet_close(&duet);
@@ -143,10 +143,10 @@ TEST(tls_closing, waits_for_a_handshake_no_longer_on_another_loop)
     weir_embedded_run(duet.client.embedded);
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     duet_advance(&duet, weir_seconds(3) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary,
-                 "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    assert_events(&duet.client.events,
+                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
     duet_close(&duet);
 }
 
@@ -159,11 +159,11 @@ TEST(tls_closing, waits_for_a_handshake_for_ever_if_neither_has_a_limit)
                                      .close_timeout_ns = WEIR_OFF));
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(3600));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) w=ok close=ok inactive");
-    assert_diary(&duet.server.diary, "shaken(ok) read(200) ended inactive");
+    assert_events(&duet.client.events, "shaken(ok) w=ok close=ok inactive");
+    assert_events(&duet.server.events, "shaken(ok) read(200) ended inactive");
     duet_close(&duet);
 }
 
@@ -175,9 +175,9 @@ TEST(tls_closing, does_not_wait_for_a_handshake_that_nobody_needs)
     assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     close_channel(&duet.client, "close");
-    assert_diary(&duet.client.diary, "shaken(WEIR_ECLOSED) close=ok inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_ECLOSED) close=ok inactive");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
     duet_close(&duet);
 }
 
@@ -189,8 +189,8 @@ TEST(tls_closing, may_be_by_disconnect)
     duet_write(&duet.client, duet_bytes(200), "w");
     weir_channel_disconnect(duet.client.channel, NULL);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "w=ok inactive");
-    assert_diary(&duet.server.diary, "read(200) ended inactive");
+    assert_events(&duet.client.events, "w=ok inactive");
+    assert_events(&duet.server.events, "read(200) ended inactive");
     duet_close(&duet);
 }
 
@@ -203,7 +203,7 @@ TEST(tls_closing, of_a_channel_that_never_was_active_fails_what_was_written)
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     duet_write(&duet.client, duet_bytes(200), "w");
     close_channel(&duet.client, "close");
-    assert_diary(&duet.client.diary, "w=WEIR_ECLOSED shaken(WEIR_ECLOSED) close=ok");
+    assert_events(&duet.client.events, "w=WEIR_ECLOSED shaken(WEIR_ECLOSED) close=ok");
     duet_close(&duet);
 }
 
@@ -224,9 +224,9 @@ TEST(tls_closing, gives_a_peer_up_that_takes_nothing)
     duet_write(&duet.client, duet_bytes(50000), "w");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(30) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    assert_events(&duet.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains("bytes for 30 s after the close");
     duet_close(&duet);
@@ -248,9 +248,9 @@ TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
     duet_write(&duet.client, duet_bytes(50000), "w");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(33) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    assert_events(&duet.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     duet_close(&duet);
 }
@@ -273,14 +273,14 @@ TEST(tls_closing, is_patient_as_long_as_something_moves)
     close_channel(&duet.client, "close");
     for (int i = 0; i < 7; i++) {
         duet_advance(&duet, weir_ms(99));
-        assert_diary(&duet.client.diary, "");
+        assert_events(&duet.client.events, "");
         weir_embedded_make_space(duet.client.embedded, 120000);
     }
     weir_embedded_make_space(duet.client.embedded, 200000);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "w=ok close=ok inactive");
+    assert_events(&duet.client.events, "w=ok close=ok inactive");
     assert_int_equal(duet.server.received, 1000000);
-    assert_int_equal(diary_count(&duet.server.diary, "ended"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
     duet_close(&duet);
 }
 
@@ -344,15 +344,15 @@ TEST(tls_closing, is_patient_with_a_handler_in_front_that_holds_records_back)
     close_channel(&duet.client, "close");
     for (int i = 0; i < 20; i++)
         duet_advance(&duet, weir_seconds(1));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     let_one_go();
     for (int i = 0; i < 20; i++)
         duet_advance(&duet, weir_seconds(1));
-    assert_diary(&duet.client.diary, "w=ok");
+    assert_events(&duet.client.events, "w=ok");
     let_one_go();
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "close=ok inactive");
-    assert_diary(&duet.server.diary, "read(200) ended inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
+    assert_events(&duet.server.events, "read(200) ended inactive");
     duet_close(&duet);
 }
 
@@ -375,10 +375,10 @@ TEST(tls_closing, waits_for_the_peers_end)
     duet_write(&duet.client, duet_bytes(200), "w");
     close_channel(&duet.client, "close");
     assert_true(weir_channel_is_open(duet.client.channel));
-    assert_diary(&duet.client.diary, "w=ok");
+    assert_events(&duet.client.events, "w=ok");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "ended close=ok inactive");
-    assert_diary(&duet.server.diary, "read(200) ended inactive");
+    assert_events(&duet.client.events, "ended close=ok inactive");
+    assert_events(&duet.server.events, "read(200) ended inactive");
     duet_close(&duet);
 }
 
@@ -391,7 +391,7 @@ TEST(tls_closing, reads_on_until_the_peers_end)
     close_channel(&duet.client, "close");
     duet_say(&duet.server, "not yet");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(not yet) ended close=ok inactive");
+    assert_events(&duet.client.events, "read(not yet) ended close=ok inactive");
     duet_close(&duet);
 }
 
@@ -403,11 +403,11 @@ TEST(tls_closing, waits_for_the_peers_end_no_longer_than_it_is_to)
     close_channel(&duet.client, "close");
     close_channel(&duet.client, "again");
     duet_advance(&duet, weir_seconds(1) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_int_equal(diary_count(&duet.client.diary, "close=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "again=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "inactive"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "close=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "again=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "inactive"), 1);
     duet_close(&duet);
 }
 
@@ -421,11 +421,11 @@ TEST(tls_closing, waits_for_the_peers_end_only_from_when_its_own_was_sent)
     duet_write(&duet.client, duet_bytes(20000), "w");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(2));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     weir_embedded_make_space(duet.client.embedded, 50000);
-    assert_diary(&duet.client.diary, "w=ok");
+    assert_events(&duet.client.events, "w=ok");
     duet_advance(&duet, weir_seconds(1));
-    assert_diary(&duet.client.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -437,7 +437,7 @@ TEST(tls_closing, waits_for_nothing_if_it_cannot_tell_its_own_end)
     open_duet(&duet, &(const struct duet_options){.client = patient()});
     ((weir__openssl_session *)(void *)duet_tls(&duet.client)->session)->is_ended = true;
     close_channel(&duet.client, "close");
-    assert_diary(&duet.client.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -451,8 +451,8 @@ TEST(tls_closing, of_both_at_once_waits_for_nobody)
     close_channel(&duet.client, "close");
     close_channel(&duet.server, "close");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "ended close=ok inactive");
-    assert_diary(&duet.server.diary, "ended close=ok inactive");
+    assert_events(&duet.client.events, "ended close=ok inactive");
+    assert_events(&duet.server.events, "ended close=ok inactive");
     duet_close(&duet);
 }
 
@@ -465,7 +465,7 @@ TEST(tls_closing, asks_for_the_peers_end_where_reads_are_on_demand)
     weir_embedded_run(duet.client.embedded);
     close_channel(&duet.client, "close");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "ended close=ok inactive");
+    assert_events(&duet.client.events, "ended close=ok inactive");
     duet_close(&duet);
 }
 
@@ -480,7 +480,7 @@ TEST(tls_closing, waits_for_nothing_when_it_is_removed)
     close_channel(&duet.client, "close");
     assert_int_equal(weir_pipeline_remove(duet.client.pipeline, "tls", NULL), 0);
     weir_embedded_make_space(duet.client.embedded, 50000);
-    assert_diary(&duet.client.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -497,7 +497,7 @@ TEST(tls_closing, of_a_connection_that_was_lost_is_no_close_of_ours)
     duet_begin(&duet);
     weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
     close_channel(&duet.client, "close");
-    assert_diary(&duet.client.diary, "error(ECONNRESET) shaken(ECONNRESET) close=ok inactive");
+    assert_events(&duet.client.events, "error(ECONNRESET) shaken(ECONNRESET) close=ok inactive");
     assert_string_equal(weir_promise_detail(handshake),
                         "the connection was lost before the handshake was over");
     weir_promise_release(handshake);
@@ -511,10 +511,10 @@ TEST(tls_closing, swallows_a_reset_after_its_own_end)
 
     open_duet(&duet, &(const struct duet_options){.client = patient()});
     weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
-    assert_diary(&duet.client.diary, "error(ECONNRESET)");
+    assert_events(&duet.client.events, "error(ECONNRESET)");
     close_channel(&duet.client, NULL);
     weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_close(&duet);
 }
 
@@ -534,8 +534,8 @@ TEST(tls_closing, answers_the_peers_end_and_closes)
     duet.server.on_ended = say_good_bye;
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended inactive");
-    assert_diary(&duet.client.diary, "read(300) ended inactive");
+    assert_events(&duet.server.events, "ended inactive");
+    assert_events(&duet.client.events, "read(300) ended inactive");
     duet_close(&duet);
 }
 
@@ -556,8 +556,8 @@ TEST(tls_closing, comes_after_the_answer_to_what_came_with_the_peers_end)
     duet_say(&duet.client, "hello");
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(hello) ended inactive");
-    assert_diary(&duet.client.diary, "read(300) ended inactive");
+    assert_events(&duet.server.events, "read(hello) ended inactive");
+    assert_events(&duet.client.events, "read(300) ended inactive");
     duet_close(&duet);
 }
 
@@ -572,14 +572,14 @@ TEST(tls_closing, by_the_peer_leaves_a_channel_with_half_closure_open)
                                                                                        true))});
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended input-closed");
+    assert_events(&duet.server.events, "ended input-closed");
     duet_say(&duet.server, "still here");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(still here)");
+    assert_events(&duet.client.events, "read(still here)");
     close_channel(&duet.server, "close");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "ended inactive");
-    assert_diary(&duet.server.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "ended inactive");
+    assert_events(&duet.server.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -593,7 +593,7 @@ TEST(tls_closing, tells_an_end_of_stream_without_an_end_of_tls)
     duet_say(&duet.client, "hello");
     duet_play(&duet);
     weir_embedded_end_input(duet.server.embedded);
-    assert_diary(&duet.server.diary, "read(hello) error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.server.events, "read(hello) error(WEIR_ECUTOFF) inactive");
     duet_close(&duet);
 }
 
@@ -610,7 +610,7 @@ TEST(tls_closing, tells_of_a_record_that_was_cut_off)
     weir_msg_release(msg);
     (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(half));
     weir_embedded_end_input(duet.server.embedded);
-    assert_diary(&duet.server.diary, "error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) inactive");
     duet_close(&duet);
 }
 
@@ -631,12 +631,12 @@ TEST(tls_closing, tells_that_it_was_cut_off_with_half_closure_too)
                                                                                        true))});
     duet.server.on_error = stay;
     weir_embedded_end_input(duet.server.embedded);
-    assert_diary(&duet.server.diary, "error(WEIR_ECUTOFF) input-closed");
+    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) input-closed");
     duet_say(&duet.server, "still here");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(still here)");
+    assert_events(&duet.client.events, "read(still here)");
     close_channel(&duet.server, "close");
-    assert_diary(&duet.server.diary, "close=ok inactive");
+    assert_events(&duet.server.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -649,7 +649,7 @@ TEST(tls_closing, tells_nothing_of_the_kind_after_its_own_end)
     close_channel(&duet.client, NULL);
     lose(&duet.client);
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "inactive");
+    assert_events(&duet.client.events, "inactive");
     duet_close(&duet);
 }
 
@@ -661,7 +661,7 @@ TEST(tls_closing, tells_nothing_of_the_kind_when_it_is_aborted)
     duet_write(&duet.client, duet_bytes(1), "w");
     weir_channel_abort(duet.client.channel, NULL);
     weir_embedded_run(duet.client.embedded);
-    assert_diary(&duet.client.diary, "w=WEIR_ECLOSED inactive");
+    assert_events(&duet.client.events, "w=WEIR_ECLOSED inactive");
     duet_close(&duet);
 }
 
@@ -680,7 +680,7 @@ TEST(tls_closing, may_be_asked_for_by_who_hears_of_the_peers_end)
     duet.server.on_ended = close_again;
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended inactive");
+    assert_events(&duet.server.events, "ended inactive");
     duet_close(&duet);
 }
 
@@ -697,7 +697,7 @@ TEST(tls_closing, does_nothing_more_if_it_is_removed_by_who_hears_of_the_peers_e
     duet.server.on_ended = remove_tls;
     close_channel(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended");
+    assert_events(&duet.server.events, "ended");
     assert_true(weir_channel_is_open(duet.server.channel));
     duet_close(&duet);
 }
@@ -727,9 +727,9 @@ TEST(tls_closing, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
     weir_embedded_make_space(duet.client.embedded, 1000000);
     duet_play(&duet);
     assert_int_equal(duet.server.received, 300010);
-    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "b=ok"), 1);
-    assert_int_equal(diary_count(&duet.server.diary, "ended"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
     duet_close(&duet);
 }
 
@@ -752,8 +752,8 @@ TEST(tls_closing, by_removal_in_the_middle_of_sealing_fails_what_is_not_sealed)
     duet.client.on_writability = remove_when_full;
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "c=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "c=WEIR_ECLOSED"), 1);
     assert_int_equal(duet.server.received, 114688);
     assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
     duet_close(&duet);

@@ -202,8 +202,8 @@ TEST_EACH_LINE(tls_connect_listener, ends_the_output_behind_the_handshake_and_wh
  */
 struct attack {
     weir_group *group;
-    struct secure *secure; /* between proxy and upstream; NULL = plain */
-    struct diary diary;    /* what upstream believes */
+    struct secure *secure;   /* between proxy and upstream; NULL = plain */
+    struct event_log events; /* what upstream believes */
     struct call_counter notes;
     char upstream[WEIR_ADDRESS_TEXT_SIZE];
 };
@@ -224,7 +224,7 @@ static void upstream_read(weir_ctx *ctx, weir_msg *msg)
     if (weir_proxy_source(weir_ctx_channel(ctx), &source) == 0)
         (void)weir_address_format(&source, text, sizeof(text));
     *strrchr(text, ':') = '\0';
-    diary_write(&attack->diary, "%s", text);
+    event_log_write(&attack->events, "%s", text);
     call_counter_add(&attack->notes);
     weir_msg_release(msg);
 }
@@ -325,21 +325,22 @@ static void attack_on(struct host *host, struct secure *secure)
     struct attack attack = {.group = host->group, .secure = secure};
     weir_channel *upstream, *proxy;
     weir_address address;
-    char said[DIARY_SIZE];
+    char said[EVENT_LOG_SIZE];
     int attacker;
 
-    diary_open(&attack.diary);
+    event_log_open(&attack.events);
     upstream = serve(&attack, upstream_init, &address);
     (void)weir_address_format(&address, attack.upstream, sizeof(attack.upstream));
     proxy = serve(&attack, front_init, &address);
     attacker = call_proxy(&address);
     assert_int_equal(write(attacker, FORGED, strlen(FORGED)), strlen(FORGED));
-    assert_string_equal(notes_heard(&attack.diary, &attack.notes, "127.0.0.1", said), "127.0.0.1");
+    assert_string_equal(events_await_all(&attack.events, &attack.notes, "127.0.0.1", said),
+                        "127.0.0.1");
     (void)close(attacker);
     host_end(host);
     weir_channel_release(proxy);
     weir_channel_release(upstream);
-    diary_close(&attack.diary);
+    event_log_close(&attack.events);
 }
 
 TEST_EACH_LOOP(tls_connect_listener, cannot_be_made_to_forge_an_address)

@@ -44,14 +44,14 @@ TEST(tls_demand, what_comes_with_the_handshake_waits_for_a_request)
         duet_begin(&duet);
         duet_say(&duet.client, "hello"); /* goes out with the last step of the handshake */
         duet_play(&duet);
-        assert_diary(&duet.server.diary, "shaken(ok)");
+        assert_events(&duet.server.events, "shaken(ok)");
         duet_say(&duet.client, "again");
         duet_play(&duet);
-        assert_diary(&duet.server.diary, "");
+        assert_events(&duet.server.events, "");
         request(&duet);
-        assert_diary(&duet.server.diary, "read(hello)");
+        assert_events(&duet.server.events, "read(hello)");
         request(&duet);
-        assert_diary(&duet.server.diary, "read(again)");
+        assert_events(&duet.server.events, "read(again)");
         duet_close(&duet);
     }
 }
@@ -67,7 +67,7 @@ TEST(tls_demand, a_request_that_is_made_before_the_handshake_is_answered_after_i
     duet_play(&duet);
     duet_say(&duet.client, "again");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    assert_events(&duet.server.events, "shaken(ok) read(hello)");
     duet_close(&duet);
 }
 
@@ -87,10 +87,10 @@ TEST(tls_demand, auto_read_that_is_switched_off_by_the_handshake_stops_what_came
     duet_begin(&duet);
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     weir_channel_set_auto_read(duet.server.channel, true);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(hello)");
+    assert_events(&duet.server.events, "read(hello)");
     duet_close(&duet);
 }
 
@@ -106,12 +106,12 @@ TEST(tls_demand, the_peers_end_waits_behind_its_bytes)
     duet_say(&duet.client, "hello");
     weir_channel_close(duet.client.channel, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     request(&duet);
-    assert_diary(&duet.server.diary, "read(hello)");
+    assert_events(&duet.server.events, "read(hello)");
     assert_true(weir_channel_is_open(duet.server.channel));
     request(&duet);
-    assert_diary(&duet.server.diary, "ended inactive");
+    assert_events(&duet.server.events, "ended inactive");
     duet_close(&duet);
 }
 
@@ -128,7 +128,7 @@ TEST(tls_demand, a_close_that_waits_for_the_peer_does_not_wait_for_requests)
     duet_say(&duet.client, "again");
     weir_channel_close(duet.server.channel, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) ended inactive");
+    assert_events(&duet.server.events, "shaken(ok) ended inactive");
     duet_close(&duet);
 }
 
@@ -365,7 +365,7 @@ static void pass_by(weir_channel *channel)
 TEST_EACH_LINE(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
 {
     secure_line_call(line, &(const struct line_options){.server = ON_DEMAND}, say_at_once);
-    diary_clear(&line->server.diary);
+    event_log_clear(&line->server.events);
     pass_by(line->server.channel);
     line_note(&line->server, "asks");
     weir_channel_request_read(line->server.channel);
@@ -445,7 +445,7 @@ static void open_helpers(struct line *line)
 
 static void assert_one_by_one(struct line *line)
 {
-    diary_clear(&line->server.diary);
+    event_log_clear(&line->server.events);
     line_say(&line->client, "abcde");
     assert_heard(&line->server, "read(a) done(a) read(b) done(b) read(c) done(c) read(d) done(d) "
                                 "read(e) done(e)");

@@ -23,7 +23,7 @@ static void meet_and_shake(struct opponent *opponent, bool is_server, enum weir_
                                                              .max_version = version,
                                                              .channel = channel});
     opponent_play(opponent);
-    assert_diary(&opponent->ours.diary, "shaken(ok)");
+    assert_events(&opponent->ours.events, "shaken(ok)");
 }
 
 /* The handshake has not begun; its first bytes have come from a client. */
@@ -51,7 +51,7 @@ static void assert_flooded(struct opponent *opponent, const char *words)
     opponent_leave(opponent);
     if (strstr(opponent->ours.detail, words) == NULL)
         fail_msg("\"%s\" is not among \"%s\"", words, opponent->ours.detail);
-    assert_diary(&opponent->ours.diary, "shaken(WEIR_ETLS) error(WEIR_ETLS) inactive");
+    assert_events(&opponent->ours.events, "shaken(WEIR_ETLS) error(WEIR_ETLS) inactive");
     opponent_part(opponent);
 }
 
@@ -126,11 +126,11 @@ TEST(tls_flood, of_new_keys_among_data_is_borne)
                 bytes = test_openssl_bytes();
         }
         opponent_play(&opponent);
-        diary_clear(&opponent.ours.diary);
+        event_log_clear(&opponent.ours.events);
         opponent.ours.is_long = false;
         opponent_say(&opponent, "hello");
         opponent_play(&opponent);
-        assert_diary(&opponent.ours.diary, "read(hello)");
+        assert_events(&opponent.ours.events, "read(hello)");
         assert_true(test_openssl_bytes() <= bytes + 1024);
         assert_true(opponent.ours.sent <= 8192 + opponent.brought);
         opponent_part(&opponent);
@@ -160,8 +160,8 @@ TEST(tls_flood, of_demands_for_new_keys_whose_answers_nobody_takes_is_refused)
         assert_true(most <= 3 * 16384);
         assert_string_equal(opponent.ours.detail,
                             "the peer demands answers and does not take them");
-        assert_int_equal(diary_count(&opponent.ours.diary, "error(WEIR_ETLS)"), 1);
-        assert_int_equal(diary_count(&opponent.ours.diary, "inactive"), 1);
+        assert_int_equal(event_log_count(&opponent.ours.events, "error(WEIR_ETLS)"), 1);
+        assert_int_equal(event_log_count(&opponent.ours.events, "inactive"), 1);
         opponent_part(&opponent);
     }
 }
@@ -185,7 +185,7 @@ TEST(tls_flood, of_tickets_among_data_is_borne)
     opponent.ours.is_long = false;
     opponent_say(&opponent, "hello");
     opponent_play(&opponent);
-    assert_diary(&opponent.ours.diary, "read(hello)");
+    assert_events(&opponent.ours.events, "read(hello)");
     opponent_part(&opponent);
 }
 
@@ -202,11 +202,11 @@ TEST(tls_flood, of_demands_for_another_handshake_is_refused)
         (void)SSL_do_handshake(opponent.ssl);
         opponent_bring(&opponent);
     }
-    assert_diary(&opponent.ours.diary, "");
+    assert_events(&opponent.ours.events, "");
     (void)SSL_renegotiate(opponent.ssl);
     (void)SSL_do_handshake(opponent.ssl);
     opponent_bring(&opponent);
-    assert_diary(&opponent.ours.diary, "error(WEIR_ETLS) inactive");
+    assert_events(&opponent.ours.events, "error(WEIR_ETLS) inactive");
     assert_string_equal(opponent.ours.detail, "we refused: too many records without data");
     opponent_part(&opponent);
 }

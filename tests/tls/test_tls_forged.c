@@ -38,7 +38,7 @@ static void play_begin_with(struct play *play, const struct opponent_options *op
     forger_prepare(&play->forger, play->opponent.ssl);
     opponent_play(&play->opponent);
     forger_begin(&play->forger);
-    assert_diary(&play->opponent.ours.diary, "shaken(ok)");
+    assert_events(&play->opponent.ours.events, "shaken(ok)");
 }
 
 static void play_begin(struct play *play, bool is_server, enum weir_tls_version version)
@@ -121,10 +121,11 @@ static void assert_refused(struct play *play, const char *words)
 {
     struct duettist *ours = &play->opponent.ours;
 
-    if (diary_count(&ours->diary, "error(") != 1 || diary_count(&ours->diary, "inactive") != 1 ||
-        diary_count(&ours->diary, "shaken(") != 0 || weir_channel_is_open(ours->channel) ||
+    if (event_log_count(&ours->events, "error(") != 1 ||
+        event_log_count(&ours->events, "inactive") != 1 ||
+        event_log_count(&ours->events, "shaken(") != 0 || weir_channel_is_open(ours->channel) ||
         strstr(ours->detail, words) == NULL)
-        fail_msg("\"%s\" is not what \"%s\" says: %s", words, ours->detail, ours->diary.text);
+        fail_msg("\"%s\" is not what \"%s\" says: %s", words, ours->detail, ours->events.text);
 }
 
 static const struct refused {
@@ -252,7 +253,7 @@ static int hear_alert(struct play *play)
 static void assert_unharmed(struct play *play)
 {
     forge_text(play, "hello");
-    assert_diary(&play->opponent.ours.diary, "read(hello)");
+    assert_events(&play->opponent.ours.events, "read(hello)");
 }
 
 /* Many, again and again: answers are no longer than what came, and nothing piles up. */
@@ -272,7 +273,7 @@ static void assert_borne(struct play *play, const struct content *contents, size
     assert_true(answers <= play->opponent.brought - brought);
     assert_true(test_openssl_bytes() <= bytes + 1024);
     assert_true(test_memory_live() <= blocks);
-    diary_clear(&play->opponent.ours.diary); /* a long message */
+    event_log_clear(&play->opponent.ours.events); /* a long message */
     play->opponent.ours.is_long = false;
     assert_unharmed(play);
 }
@@ -459,7 +460,7 @@ TEST(tls_forged, new_keys_among_data_are_borne)
         }
         opponent_throw(&play.opponent, bytes, length);
         assert_true(drop_answers(&play) <= length);
-        diary_clear(&play.opponent.ours.diary);
+        event_log_clear(&play.opponent.ours.events);
         play.opponent.ours.is_long = false;
         assert_unharmed(&play);
         play_end(&play);
@@ -604,13 +605,13 @@ TEST(tls_forged, writes_wait_for_the_other_half)
         begin_half(&play, row);
         write_text(&play, "one", "one");
         write_text(&play, "two", "two");
-        assert_diary(&play.opponent.ours.diary, "");
+        assert_events(&play.opponent.ours.events, "");
         assert_true(weir_channel_pending_bytes(play.opponent.ours.channel) >= 6);
         forge_second(&play, row);
-        assert_diary(&play.opponent.ours.diary, "one=ok two=ok");
+        assert_events(&play.opponent.ours.events, "one=ok two=ok");
         assert_heard(&play, "onetwo", false);
         write_text(&play, "three", "three");
-        assert_diary(&play.opponent.ours.diary, "three=ok");
+        assert_events(&play.opponent.ours.events, "three=ok");
         assert_heard(&play, "three", false);
         assert_unharmed(&play);
         play_end(&play);
@@ -629,9 +630,9 @@ TEST(tls_forged, a_close_waits_for_the_other_half)
                 write_text(&play, "one", "one");
             weir_channel_close(play.opponent.ours.channel, NULL);
             weir_embedded_run(play.opponent.ours.embedded);
-            assert_diary(&play.opponent.ours.diary, "");
+            assert_events(&play.opponent.ours.events, "");
             forge_second(&play, row);
-            assert_diary(&play.opponent.ours.diary, i == 1 ? "one=ok inactive" : "inactive");
+            assert_events(&play.opponent.ours.events, i == 1 ? "one=ok inactive" : "inactive");
             assert_heard(&play, i == 1 ? "one" : "", true);
             play_end(&play);
         }
@@ -651,9 +652,9 @@ TEST(tls_forged, a_half_closure_waits_for_the_other_half)
                 write_text(&play, "one", "one");
             weir_channel_shutdown_output(play.opponent.ours.channel, NULL);
             weir_embedded_advance(play.opponent.ours.embedded, weir_seconds(100));
-            assert_diary(&play.opponent.ours.diary, "");
+            assert_events(&play.opponent.ours.events, "");
             forge_second(&play, row);
-            assert_int_equal(diary_count(&play.opponent.ours.diary, "one=ok"), i);
+            assert_int_equal(event_log_count(&play.opponent.ours.events, "one=ok"), i);
             assert_heard(&play, i == 1 ? "one" : "", true);
             play_end(&play);
         }
@@ -670,9 +671,9 @@ TEST(tls_forged, a_close_waits_for_the_other_half_as_long_as_it_may)
         write_text(&play, "one", "one");
         weir_channel_close(play.opponent.ours.channel, NULL);
         weir_embedded_advance(play.opponent.ours.embedded, weir_seconds(3) - 1);
-        assert_diary(&play.opponent.ours.diary, "");
+        assert_events(&play.opponent.ours.events, "");
         weir_embedded_advance(play.opponent.ours.embedded, 1);
-        assert_diary(&play.opponent.ours.diary, "one=ETIMEDOUT error(ETIMEDOUT) inactive");
+        assert_events(&play.opponent.ours.events, "one=ETIMEDOUT error(ETIMEDOUT) inactive");
         assert_string_equal(play.opponent.ours.detail,
                             "a close has waited too long for the peer to finish its message");
         play_end(&play);
@@ -697,14 +698,14 @@ TEST(tls_forged, the_other_half_is_asked_for)
             length += forger_seal(&play.forger, row->first.type, row->first.bytes,
                                   row->first.length, records + length);
             opponent_throw(&play.opponent, records, length);
-            assert_diary(&play.opponent.ours.diary, "read(data)");
+            assert_events(&play.opponent.ours.events, "read(data)");
             if (i == 0)
                 write_text(&play, "one", "one");
             else
                 weir_channel_close(play.opponent.ours.channel, NULL);
             weir_embedded_run(play.opponent.ours.embedded);
             forge_second(&play, row);
-            assert_diary(&play.opponent.ours.diary, i == 0 ? "one=ok" : "inactive");
+            assert_events(&play.opponent.ours.events, i == 0 ? "one=ok" : "inactive");
             play_end(&play);
         }
     }

@@ -43,8 +43,8 @@ static void close_channel(struct duettist *duettist, const char *name)
 static void open_duet(struct duet *duet, const struct duet_options *options)
 {
     duet_open(duet, options);
-    assert_diary(&duet->client.diary, "shaken(ok)");
-    assert_diary(&duet->server.diary, "shaken(ok)");
+    assert_events(&duet->client.events, "shaken(ok)");
+    assert_events(&duet->server.events, "shaken(ok)");
 }
 
 static void open_half(struct duet *duet)
@@ -76,22 +76,22 @@ static void check_half(enum weir_tls_version version)
     weir_channel_flush(duet.client.channel);
     duet_write(&duet.client, duet_bytes(2000), "b"); /* not flushed */
     shut(&duet.client, "shut");
-    assert_diary(&duet.client.diary, "a=ok b=ok shut=ok");
+    assert_events(&duet.client.events, "a=ok b=ok shut=ok");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(1000) read(2000) ended input-closed");
+    assert_events(&duet.server.events, "read(1000) read(2000) ended input-closed");
     for (int i = 0; i < 3; i++) {
         duet_say(&duet.server, "answer");
         duet_play(&duet);
-        assert_diary(&duet.client.diary, "read(answer)");
+        assert_events(&duet.client.events, "read(answer)");
     }
     duet_write(&duet.server, duet_bytes(100000), "c");
     shut(&duet.server, "shut");
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.server.diary, "c=ok"), 1);
-    assert_int_equal(diary_count(&duet.server.diary, "shut=ok"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "c=ok"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "shut=ok"), 1);
     assert_int_equal(duet.client.received, 100000 + 3 * 6);
-    assert_int_equal(diary_count(&duet.client.diary, "ended"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "input-closed"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "ended"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "input-closed"), 1);
     assert_true(weir_channel_is_active(duet.client.channel));
     duet_close(&duet);
 }
@@ -110,9 +110,9 @@ TEST(tls_half, takes_no_writes_afterwards)
     open_half(&duet);
     shut(&duet.client, "shut");
     duet_write(&duet.client, duet_bytes(1), "w");
-    assert_diary(&duet.client.diary, "shut=ok w=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "shut=ok w=WEIR_ECLOSED");
     shut(&duet.client, "again");
-    assert_diary(&duet.client.diary, "again=ok");
+    assert_events(&duet.client.events, "again=ok");
     duet_close(&duet);
 }
 
@@ -125,7 +125,7 @@ TEST(tls_half, is_too_late_after_a_close)
                                                       WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     close_channel(&duet.client, NULL);
     shut(&duet.client, "shut");
-    assert_diary(&duet.client.diary, "shut=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "shut=WEIR_ECLOSED");
     duet_close(&duet);
 }
 
@@ -137,10 +137,10 @@ TEST(tls_half, is_too_late_while_a_close_waits)
     duet_write(&duet.client, duet_bytes(200), "w");
     close_channel(&duet.client, "close");
     shut(&duet.client, "shut");
-    assert_diary(&duet.client.diary, "shut=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "shut=WEIR_ECLOSED");
     duet_play(&duet);
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shaken(ok) w=ok close=ok inactive");
+    assert_events(&duet.client.events, "shaken(ok) w=ok close=ok inactive");
     duet_close(&duet);
 }
 
@@ -155,12 +155,12 @@ TEST(tls_half, waits_as_long_as_the_peer_takes_nothing)
     duet_write(&duet.client, duet_bytes(20000), "w");
     shut(&duet.client, "shut");
     duet_advance(&duet, weir_seconds(100));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     weir_embedded_make_space(duet.client.embedded, 50000);
-    assert_diary(&duet.client.diary, "w=ok shut=ok");
+    assert_events(&duet.client.events, "w=ok shut=ok");
     duet_play(&duet);
     assert_int_equal(duet.server.received, 20000);
-    assert_int_equal(diary_count(&duet.server.diary, "ended"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
     duet_close(&duet);
 }
 
@@ -179,12 +179,12 @@ TEST(tls_half, waits_behind_what_other_handlers_hold)
         duet_write(&duet.client, duet_bytes(1000), i < 2 ? NULL : "w");
     shut(&duet.client, "shut");
     duet_advance(&duet, weir_seconds(1));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, weir_ms(1002));
-    assert_diary(&duet.client.diary, "w=ok shut=ok");
+    assert_events(&duet.client.events, "w=ok shut=ok");
     duet_play(&duet);
     assert_int_equal(duet.server.received, 3000);
-    assert_int_equal(diary_count(&duet.server.diary, "ended input-closed"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "ended input-closed"), 1);
     duet_close(&duet);
 }
 
@@ -199,10 +199,10 @@ TEST(tls_half, waits_for_the_handshake)
     shut(&duet.client, "shut");
     duet_write(&duet.client, duet_bytes(200), "late");
     shut(&duet.client, "again");
-    assert_diary(&duet.client.diary, "late=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "late=WEIR_ECLOSED");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) w=ok shut=ok again=ok");
-    assert_diary(&duet.server.diary, "shaken(ok) read(200) ended input-closed");
+    assert_events(&duet.client.events, "shaken(ok) w=ok shut=ok again=ok");
+    assert_events(&duet.server.events, "shaken(ok) read(200) ended input-closed");
     duet_close(&duet);
 }
 
@@ -214,11 +214,11 @@ TEST(tls_half, waits_for_the_handshake_also_if_nothing_was_written)
     begin_duet(&duet);
     shut(&duet.client, "shut");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok) shut=ok");
-    assert_diary(&duet.server.diary, "shaken(ok) ended input-closed");
+    assert_events(&duet.client.events, "shaken(ok) shut=ok");
+    assert_events(&duet.server.events, "shaken(ok) ended input-closed");
     duet_say(&duet.server, "welcome");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(welcome)");
+    assert_events(&duet.client.events, "read(welcome)");
     duet_close(&duet);
 }
 
@@ -229,7 +229,7 @@ TEST(tls_half, fails_with_the_handshake)
     begin_duet(&duet);
     shut(&duet.client, "shut");
     duet_advance(&duet, weir_seconds(10));
-    assert_diary(&duet.client.diary, "shut=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT)");
+    assert_events(&duet.client.events, "shut=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT)");
     duet_close(&duet);
 }
 
@@ -241,7 +241,7 @@ TEST(tls_half, fails_with_a_close_that_waits_for_no_handshake)
     shut(&duet.client, "shut");
     close_channel(&duet.client, "close");
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shut=WEIR_ECLOSED shaken(WEIR_ECLOSED) close=ok inactive");
+    assert_events(&duet.client.events, "shut=WEIR_ECLOSED shaken(WEIR_ECLOSED) close=ok inactive");
     duet_close(&duet);
 }
 
@@ -255,8 +255,8 @@ TEST(tls_half, goes_before_a_close_that_waits_for_the_handshake)
     close_channel(&duet.client, "close");
     duet_play(&duet);
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shaken(ok) w=ok shut=ok close=ok inactive");
-    assert_diary(&duet.server.diary, "shaken(ok) read(200) ended input-closed");
+    assert_events(&duet.client.events, "shaken(ok) w=ok shut=ok close=ok inactive");
+    assert_events(&duet.server.events, "shaken(ok) read(200) ended input-closed");
     duet_close(&duet);
 }
 
@@ -268,7 +268,7 @@ TEST(tls_half, fails_when_the_handler_is_removed)
     shut(&duet.client, "shut");
     assert_int_equal(weir_pipeline_remove(duet.client.pipeline, "tls", NULL), 0);
     weir_embedded_run(duet.client.embedded);
-    assert_int_equal(diary_count(&duet.client.diary, "shut=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "shut=WEIR_ECLOSED"), 1);
     duet_close(&duet);
 }
 
@@ -281,8 +281,8 @@ TEST(tls_half, fails_when_the_channel_is_aborted)
     shut(&duet.client, "shut");
     weir_channel_abort(duet.client.channel, NULL);
     weir_embedded_run(duet.client.embedded);
-    assert_diary(&duet.client.diary,
-                 "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED shut=WEIR_ECLOSED inactive");
+    assert_events(&duet.client.events,
+                  "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED shut=WEIR_ECLOSED inactive");
     duet_close(&duet);
 }
 
@@ -296,7 +296,7 @@ TEST(tls_half, is_nothing_before_the_channel_is_connected)
                             .client_channel = WEIR_EMBEDDED_OPTIONS(.not_active = true)});
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     shut(&duet.client, "shut");
-    assert_diary(&duet.client.diary, "shut=ENOTCONN");
+    assert_events(&duet.client.events, "shut=ENOTCONN");
     duet_close(&duet);
 }
 
@@ -314,7 +314,7 @@ TEST(tls_half, is_plain_before_the_first_word_of_a_start_tls)
 
     open_start_tls(&duet);
     shut(&duet.server, "shut");
-    assert_diary(&duet.server.diary, "shut=ok");
+    assert_events(&duet.server.events, "shut=ok");
     assert_null(weir_embedded_read_outbound(duet.server.embedded));
     duet_close(&duet);
 }
@@ -328,14 +328,14 @@ TEST(tls_half, begins_behind_the_first_word_of_a_start_tls)
     duet_write(&duet.server, duet_bytes(12), "clear");
     duet_write(&duet.server, duet_bytes(200), "w");
     shut(&duet.server, "shut");
-    assert_diary(&duet.server.diary, "clear=ok");
+    assert_events(&duet.server.events, "clear=ok");
     msg = weir_embedded_read_outbound(duet.server.embedded);
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 12);
     weir_msg_release(msg);
     assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) w=ok shut=ok");
-    assert_diary(&duet.client.diary, "shaken(ok) read(200) ended input-closed");
+    assert_events(&duet.server.events, "shaken(ok) w=ok shut=ok");
+    assert_events(&duet.client.events, "shaken(ok) read(200) ended input-closed");
     duet_close(&duet);
 }
 
@@ -369,7 +369,7 @@ TEST(tls_half, begins_nothing_if_the_handler_goes_when_the_first_word_is_sent)
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2);
     weir_msg_release(msg);
     assert_null(weir_embedded_read_outbound(duet.client.embedded));
-    assert_int_equal(diary_count(&duet.client.diary, "shut=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "shut=WEIR_ECLOSED"), 1);
     duet_close(&duet);
 }
 
@@ -382,11 +382,11 @@ TEST(tls_half, is_followed_by_a_close_that_sends_nothing_more)
     open_half(&duet);
     shut(&duet.client, "shut");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended input-closed");
+    assert_events(&duet.server.events, "ended input-closed");
     close_channel(&duet.client, "close");
     assert_null(weir_embedded_read_outbound(duet.client.embedded));
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shut=ok close=ok inactive");
+    assert_events(&duet.client.events, "shut=ok close=ok inactive");
     duet_close(&duet);
 }
 
@@ -404,10 +404,10 @@ TEST(tls_half, is_followed_by_a_close_that_waits_for_the_peers_end)
     duet_play(&duet);
     duet_say(&duet.server, "not yet");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shut=ok read(not yet)");
+    assert_events(&duet.client.events, "shut=ok read(not yet)");
     close_channel(&duet.server, NULL);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "ended close=ok inactive");
+    assert_events(&duet.client.events, "ended close=ok inactive");
     duet_close(&duet);
 }
 
@@ -423,11 +423,11 @@ TEST(tls_half, is_followed_by_a_close_that_does_not_wait_for_ever)
     shut(&duet.client, "shut");
     close_channel(&duet.client, "close");
     duet_advance(&duet, weir_seconds(1) - 1);
-    assert_diary(&duet.client.diary, "shut=ok");
+    assert_events(&duet.client.events, "shut=ok");
     duet_advance(&duet, 1);
     assert_false(weir_channel_is_open(duet.client.channel));
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -448,8 +448,8 @@ TEST(tls_half, changes_keys_and_does_not_answer)
         duet_say(&duet.server, "new");
         duet_play(&duet);
     }
-    assert_diary(&duet.client.diary, "shut=ok read(new) read(new) read(new)");
-    assert_diary(&duet.server.diary, "ended input-closed");
+    assert_events(&duet.client.events, "shut=ok read(new) read(new) read(new)");
+    assert_events(&duet.server.events, "ended input-closed");
     duet_close(&duet);
 }
 
@@ -466,7 +466,7 @@ TEST(tls_half, tells_of_a_forged_record_and_closes)
     (void)weir_embedded_write_inbound(duet.client.embedded, weir_buf_msg(forged));
     assert_null(weir_embedded_read_outbound(duet.client.embedded));
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shut=ok error(WEIR_ETLS) inactive");
+    assert_events(&duet.client.events, "shut=ok error(WEIR_ETLS) inactive");
     duet_close(&duet);
 }
 
@@ -479,7 +479,7 @@ TEST(tls_half, tells_that_the_peer_was_cut_off)
     duet_say(&duet.server, "some of it");
     duet_play(&duet);
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shut=ok read(some of it) error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.client.events, "shut=ok read(some of it) error(WEIR_ECUTOFF) inactive");
     duet_close(&duet);
 }
 
@@ -491,12 +491,12 @@ TEST(tls_half, tells_the_end_of_the_input_once)
     open_half(&duet);
     shut(&duet.client, NULL);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended input-closed");
+    assert_events(&duet.server.events, "ended input-closed");
     weir_embedded_end_input(duet.server.embedded);
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     duet_say(&duet.server, "still here");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(still here)");
+    assert_events(&duet.client.events, "read(still here)");
     duet_close(&duet);
 }
 
@@ -509,8 +509,8 @@ TEST(tls_half, of_the_peer_closes_without_the_option)
     duet_write(&duet.server, duet_bytes(300), "w");
     shut(&duet.client, "shut");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "ended w=ok inactive");
-    assert_diary(&duet.client.diary, "shut=ok read(300) ended inactive");
+    assert_events(&duet.server.events, "ended w=ok inactive");
+    assert_events(&duet.client.events, "shut=ok read(300) ended inactive");
     duet_close(&duet);
 }
 
@@ -522,12 +522,12 @@ TEST(tls_half, of_both_leaves_the_channel_to_its_handlers)
     shut(&duet.client, "shut");
     shut(&duet.server, "shut");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shut=ok ended input-closed");
-    assert_diary(&duet.server.diary, "shut=ok ended input-closed");
+    assert_events(&duet.client.events, "shut=ok ended input-closed");
+    assert_events(&duet.server.events, "shut=ok ended input-closed");
     close_channel(&duet.client, "close");
     close_channel(&duet.server, "close");
-    assert_diary(&duet.client.diary, "close=ok inactive");
-    assert_diary(&duet.server.diary, "close=ok inactive");
+    assert_events(&duet.client.events, "close=ok inactive");
+    assert_events(&duet.server.events, "close=ok inactive");
     duet_close(&duet);
 }
 
@@ -558,9 +558,9 @@ TEST(tls_half, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
     weir_embedded_make_space(duet.client.embedded, 1000000);
     duet_play(&duet);
     assert_int_equal(duet.server.received, 300010);
-    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "b=ok"), 1);
-    assert_int_equal(diary_count(&duet.server.diary, "ended input-closed"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "ended input-closed"), 1);
     duet_close(&duet);
 }
 
@@ -584,8 +584,8 @@ static bool shut_without(unsigned n)
     duet_play(&duet);
     assert_true(weir_promise_is_done(done));
     assert_true(weir_promise_result(done) < 0 || duet.server.received == 40010);
-    assert_int_equal(diary_count(&duet.client.diary, "a="), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "b="), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "a="), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "b="), 1);
     weir_promise_release(done);
     duet_close(&duet);
     return failed;

@@ -105,7 +105,7 @@ TEST_EACH_LINE(tls_half_socket, waits_for_the_handshake)
     assert_int_equal(atomic_load(&line->server.received), MUCH);
     line_say(&line->server, "answer");
     line_await_received(&line->client, 6);
-    assert_int_equal(diary_count(&line->client.diary, "error"), 0);
+    assert_int_equal(event_log_count(&line->client.events, "error"), 0);
     secure_line_close(line);
 }
 

@@ -86,8 +86,8 @@ TEST(tls_shaking, asks_the_chooser_what_a_client_gets)
     prepare(&duet, accept_now, other);
     begin(&duet);
     assert_string_equal(asked_for, "other.test 'a,b'");
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
     weir_tls_context_release(other);
 }
@@ -98,7 +98,7 @@ TEST(tls_shaking, gives_the_context_that_was_asked_if_none_is_chosen)
 
     prepare(&duet, accept_now, NULL);
     begin(&duet); /* which has a certificate of another name */
-    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
     duet_close(&duet);
 }
 
@@ -112,10 +112,10 @@ TEST(tls_shaking, waits_for_a_choice)
     begin(&duet);
     duet_write(&duet.server, duet_bytes(3), "w");
     weir_channel_flush(duet.server.channel);
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     weir_tls_choice_accept(chosen_later, other);
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "shaken(ok) w=ok");
+    assert_events(&duet.server.events, "shaken(ok) w=ok");
     assert_int_equal(duet.client.received, 3);
     duet_close(&duet);
     weir_tls_context_release(other);
@@ -128,10 +128,10 @@ TEST(tls_shaking, refuses_a_client_in_the_choosers_words)
 
     prepare(&duet, refuse_now, words);
     begin(&duet);
-    assert_int_equal(diary_count(&duet.server.diary, "shaken(WEIR_ETLS)"), 1);
-    assert_int_equal(diary_count(&duet.server.diary, "error(WEIR_ETLS)"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "shaken(WEIR_ETLS)"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "error(WEIR_ETLS)"), 1);
     assert_string_equal(duet.server.detail, words);
-    assert_diary(&duet.client.diary, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
     assert_non_null(strstr(duet.client.detail, "unrecognized name"));
     duet_close(&duet);
 }
@@ -155,10 +155,10 @@ TEST(tls_shaking, waits_for_a_choice_no_longer_than_a_handshake_may)
     prepare(&duet, choose_later, NULL);
     begin(&duet);
     duet_advance(&duet, weir_seconds(10));
-    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
     weir_tls_choice_accept(chosen_later, NULL); /* too late, and no harm */
     weir_embedded_run(duet.server.embedded);
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     duet_close(&duet);
 }
 
@@ -171,7 +171,7 @@ TEST(tls_shaking, survives_a_choice_after_its_handler_has_been_removed)
     assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
     weir_tls_choice_refuse(chosen_later, NULL);
     weir_embedded_run(duet.server.embedded);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED)");
+    assert_events(&duet.server.events, "shaken(WEIR_ECLOSED)");
     duet_close(&duet);
 }
 
@@ -195,9 +195,9 @@ TEST(tls_shaking, tells_of_the_end_of_the_input_when_it_is_removed)
     prepare_half(&duet);
     begin(&duet);
     weir_embedded_end_input(duet.server.embedded);
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) input-closed");
+    assert_events(&duet.server.events, "shaken(WEIR_ECLOSED) input-closed");
     weir_tls_choice_accept(chosen_later, NULL);
     duet_close(&duet);
 }
@@ -210,7 +210,7 @@ TEST(tls_shaking, tells_nothing_of_the_kind_when_it_has_been_given_up)
     begin(&duet);
     weir_embedded_end_input(duet.server.embedded);
     duet_advance(&duet, weir_seconds(10));
-    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
     weir_tls_choice_accept(chosen_later, NULL);
     duet_close(&duet);
 }
@@ -223,7 +223,7 @@ TEST(tls_shaking, survives_a_choice_after_the_channel_has_gone)
     begin(&duet);
     weir_channel_abort(duet.server.channel, NULL);
     weir_embedded_run(duet.server.embedded);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ECLOSED) inactive");
     duet_close(&duet);
     weir_tls_choice_accept(chosen_later, NULL);
 }
@@ -232,7 +232,7 @@ static void assert_hears(struct duet *duet)
 {
     duet_say(&duet->client, "hello");
     duet_play(duet);
-    assert_int_equal(diary_count(&duet->server.diary, "read(hello)"), 1);
+    assert_int_equal(event_log_count(&duet->server.events, "read(hello)"), 1);
 }
 
 TEST(tls_shaking, takes_a_choice_that_was_made_while_its_channel_had_no_loop)
@@ -248,7 +248,7 @@ TEST(tls_shaking, takes_a_choice_that_was_made_while_its_channel_had_no_loop)
     weir_embedded_run(duet.server.embedded);
     assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "shaken(ok)"), 1);
     assert_hears(&duet);
     duet_close(&duet);
     weir_tls_context_release(other);
@@ -267,7 +267,7 @@ TEST(tls_shaking, keeps_no_more_than_it_must_while_it_waits)
         count++;
     }
     assert_in_range(count, 128, 140);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
     weir_tls_choice_accept(chosen_later, NULL);
     duet_close(&duet);
 }
@@ -286,8 +286,8 @@ TEST(tls_shaking, finds_what_a_client_gets_by_its_name)
                                        WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.first = true))),
                      0);
     begin(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_int_equal(event_log_count(&duet.server.events, "shaken(ok)"), 1);
     duet_close(&duet);
     weir_tls_context_release(other);
 }
@@ -311,9 +311,9 @@ static bool choose_without_memory(unsigned n)
     failed = test_memory_failed();
     test_memory_fail_at(0);
     if (begun)
-        assert_int_equal(diary_count(&duet.server.diary, "shaken("), 1);
+        assert_int_equal(event_log_count(&duet.server.events, "shaken("), 1);
     if (!failed)
-        assert_diary(&duet.server.diary, "shaken(ok)");
+        assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
     return failed;
 }
@@ -348,13 +348,13 @@ static void await(struct duet *duet, const char *client, const char *server)
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
     while (weir__monotonic_now() < deadline_ns &&
-           (strlen(duet->client.diary.text) < strlen(client) ||
-            strlen(duet->server.diary.text) < strlen(server))) {
+           (strlen(duet->client.events.text) < strlen(client) ||
+            strlen(duet->server.events.text) < strlen(server))) {
         duet_play(duet);
         (void)sched_yield();
     }
-    assert_diary(&duet->client.diary, client);
-    assert_diary(&duet->server.diary, server);
+    assert_events(&duet->client.events, client);
+    assert_events(&duet->server.events, server);
 }
 
 TEST(tls_shaking, may_be_done_elsewhere)
@@ -403,8 +403,8 @@ TEST(tls_shaking, is_done_here_if_nobody_else_does_it)
     prepare_offload(&duet, NULL);
     end_group(weir_group_retain(elsewhere));
     begin(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
     weir_group_release(elsewhere);
 }
@@ -462,7 +462,7 @@ TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
     assert_int_equal(weir_execute(weir_group_next(elsewhere), wait_at_gate, NULL), 0);
     while (duet_bring(&duet, &duet.client, &duet.server))
         ;
-    assert_diary(&duet.server.diary, "");
+    assert_events(&duet.server.events, "");
     assert_true(weir_channel_is_open(duet.server.channel));
     assert_int_equal(sem_post(&gate), 0);
     while (duet.server.received < 1000000 && weir__monotonic_now() < deadline_ns) {
@@ -470,7 +470,7 @@ TEST(tls_shaking, elsewhere_stops_reading_while_it_waits_for_the_last_step)
         (void)sched_yield();
     }
     assert_int_equal(duet.server.received, 1000000);
-    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "shaken(ok)"), 1);
     duet_close(&duet);
     end_group(elsewhere);
     (void)sem_destroy(&gate);
@@ -534,7 +534,7 @@ TEST(tls_shaking, elsewhere_keeps_no_more_than_it_must_while_it_waits_for_a_choi
         count++;
     }
     assert_in_range(count, 128, 140);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
     weir_tls_choice_accept(chosen_later, NULL);
     duet_close(&duet);
     end_group(elsewhere);

@@ -24,14 +24,14 @@ TEST(tls, shakes_hands_and_brings_words)
     struct duet duet;
 
     duet_open(&duet, NULL);
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.server.diary, "read(hello)");
+    assert_events(&duet.server.events, "read(hello)");
     duet_say(&duet.server, "you too");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "read(you too)");
+    assert_events(&duet.client.events, "read(you too)");
     duet_close(&duet);
 }
 
@@ -45,8 +45,8 @@ TEST(tls, does_the_same_one_byte_at_a_time)
     duet_play(&duet);
     duet_say(&duet.client, "hello");
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok) read(hello)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok) read(hello)");
     duet_close(&duet);
 }
 
@@ -173,8 +173,8 @@ TEST(tls, tells_both_when_the_certificate_is_not_believed)
 
     duet_open(&duet, &(const struct duet_options){
                          .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->strange_ca)});
-    assert_diary(&duet.client.diary, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-    assert_diary(&duet.server.diary, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
     assert_non_null(strstr(duet.client.detail, "certificate"));
     assert_non_null(strstr(duet.server.detail, "the peer refused"));
     assert_false(weir_channel_is_open(duet.client.channel));
@@ -191,7 +191,7 @@ TEST(tls, tells_of_bytes_that_are_not_tls)
     assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
     assert_int_equal(weir_buf_create_from("GET / HTTP/1.1\r\n\r\n", 18, &request), 0);
     (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(request));
-    assert_diary(&duet.server.diary, "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+    assert_events(&duet.server.events, "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
     duet_close(&duet);
 }
 
@@ -202,10 +202,10 @@ TEST(tls, gives_a_handshake_ten_seconds)
     duet_prepare(&duet, NULL);
     duet_begin(&duet);
     duet_advance(&duet, weir_seconds(10) - 1);
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_advance(&duet, 1);
-    assert_diary(&duet.client.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
-    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&duet.client.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
     assert_string_equal(duet.client.detail, "the handshake was not over after 10000 ms");
     duet_close(&duet);
 }
@@ -220,9 +220,9 @@ TEST(tls, gives_a_handshake_the_time_that_it_is_told_to)
                             .server = WEIR_TLS_OPTIONS(.handshake_timeout_ns = weir_ms(20))});
     duet_begin(&duet);
     duet_advance(&duet, weir_ms(20));
-    assert_diary(&duet.server.diary, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
     duet_advance(&duet, weir_seconds(3600));
-    assert_diary(&duet.client.diary, "");
+    assert_events(&duet.client.events, "");
     duet_close(&duet);
 }
 
@@ -232,8 +232,8 @@ TEST(tls, does_not_limit_the_time_after_the_handshake)
 
     duet_open(&duet, NULL);
     duet_advance(&duet, weir_seconds(3600));
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
 }
 
@@ -244,7 +244,7 @@ TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
 
     duet_begin(&duet);
     weir_embedded_end_input(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
     assert_int_equal(weir_promise_result(promise), WEIR_ECUTOFF);
     weir_promise_release(promise);
     duet_close(&duet);
@@ -259,10 +259,10 @@ TEST(tls, tells_when_it_is_aborted_or_removed_before_the_handshake_is_over)
     duet_write(&duet.client, duet_bytes(3), "w");
     weir_channel_abort(duet.client.channel, NULL);
     weir_embedded_run(duet.client.embedded);
-    assert_diary(&duet.client.diary, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED inactive");
+    assert_events(&duet.client.events, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED inactive");
     duet_write(&duet.server, duet_bytes(3), "w");
     assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
-    assert_diary(&duet.server.diary, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED");
+    assert_events(&duet.server.events, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED");
     assert_true(weir_channel_is_open(duet.server.channel));
     duet_close(&duet);
 }
@@ -308,8 +308,8 @@ TEST(tls, may_be_removed_by_who_hears_of_the_handshake)
     duet_begin(&duet);
     duet_write(&duet.client, duet_bytes(3), "w");
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.client.diary, "w=WEIR_ECLOSED"), 1);
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_int_equal(event_log_count(&duet.client.events, "w=WEIR_ECLOSED"), 1);
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
 }
 
@@ -325,8 +325,8 @@ TEST(tls, shakes_hands_while_its_channel_moves)
         weir_embedded_run(duet.server.embedded);
         assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
     }
-    assert_diary(&duet.client.diary, "shaken(ok)");
-    assert_diary(&duet.server.diary, "shaken(ok)");
+    assert_events(&duet.client.events, "shaken(ok)");
+    assert_events(&duet.server.events, "shaken(ok)");
     duet_close(&duet);
 }
 
@@ -348,10 +348,10 @@ TEST(tls, may_be_within_tls)
     duet.client.is_long = true;
     weir_channel_close(duet.server.channel, NULL);
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.server.diary, "shaken(ok)"), 2);
-    assert_int_equal(diary_count(&duet.server.diary, "read(both)"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "shaken(ok)"), 2);
+    assert_int_equal(event_log_count(&duet.server.events, "read(both)"), 1);
     assert_int_equal(duet.client.received, 300000);
-    assert_int_equal(diary_count(&duet.client.diary, "ended"), 1); /* which closes it */
-    assert_int_equal(diary_count(&duet.client.diary, "error"), 0);
+    assert_int_equal(event_log_count(&duet.client.events, "ended"), 1); /* which closes it */
+    assert_int_equal(event_log_count(&duet.client.events, "error"), 0);
     duet_close(&duet);
 }

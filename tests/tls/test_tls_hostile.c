@@ -79,10 +79,11 @@ static void check_refused(struct opponent *opponent, const char *what)
 {
     struct duettist *ours = &opponent->ours;
 
-    if (diary_count(&ours->diary, "shaken(") != 1 || diary_count(&ours->diary, "error(") != 1 ||
-        diary_count(&ours->diary, "inactive") != 1 || ours->detail[0] == '\0' ||
+    if (event_log_count(&ours->events, "shaken(") != 1 ||
+        event_log_count(&ours->events, "error(") != 1 ||
+        event_log_count(&ours->events, "inactive") != 1 || ours->detail[0] == '\0' ||
         weir_channel_is_open(ours->channel))
-        fail_msg("%s: \"%s\" \"%s\"", what, ours->diary.text, ours->detail);
+        fail_msg("%s: \"%s\" \"%s\"", what, ours->events.text, ours->detail);
 }
 
 /* ---- whole conversations ---- */
@@ -99,7 +100,7 @@ TEST(tls_hostile, takes_a_conversation_in_any_pieces)
             opponent.piece = pieces[i];
             opponent_play(&opponent);
             opponent_leave(&opponent);
-            assert_string_equal(opponent.ours.diary.text, wholly);
+            assert_string_equal(opponent.ours.events.text, wholly);
             opponent_part(&opponent);
         }
     }
@@ -119,10 +120,10 @@ static bool cut_off_at(const struct side *side, weir_tls_context *context, size_
     is_whole = opponent.brought < at;
     (void)snprintf(what, sizeof(what), "%s, cut off at %zu", side->name, at);
     if (is_whole) {
-        assert_string_equal(opponent.ours.diary.text, wholly);
-    } else if (strcmp(opponent.ours.diary.text, wholly) != 0) {
+        assert_string_equal(opponent.ours.events.text, wholly);
+    } else if (strcmp(opponent.ours.events.text, wholly) != 0) {
         check_refused(&opponent, what);
-        assert_int_equal(diary_count(&opponent.ours.diary, "error(WEIR_ECUTOFF)"), 1);
+        assert_int_equal(event_log_count(&opponent.ours.events, "error(WEIR_ECUTOFF)"), 1);
     }
     opponent_part(&opponent);
     return !is_whole;
@@ -155,7 +156,7 @@ static bool damaged_at(const struct side *side, weir_tls_context *context, size_
     opponent_leave(&opponent);
     was_there = opponent.brought > at;
     (void)snprintf(what, sizeof(what), "%s, byte %zu, bits %#x", side->name, at, (unsigned)mask);
-    if (!was_there || strcmp(opponent.ours.diary.text, wholly) == 0)
+    if (!was_there || strcmp(opponent.ours.events.text, wholly) == 0)
         *unseen += was_there;
     else
         check_refused(&opponent, what);
@@ -229,7 +230,8 @@ TEST(tls_hostile, says_what_it_was_that_came_before_a_hello)
             opponent.piece = piece;
             opponent_throw(&opponent, others[i].bytes, others[i].length);
             assert_string_equal(opponent.ours.detail, others[i].words);
-            assert_diary(&opponent.ours.diary, "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+            assert_events(&opponent.ours.events,
+                          "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
             opponent_part(&opponent);
         }
     }
@@ -303,7 +305,7 @@ TEST(tls_hostile, takes_a_hello_in_records_of_one_byte)
         (void)BIO_reset(SSL_get_wbio(opponent.ssl));
         opponent_play(&opponent);
         opponent_leave(&opponent);
-        assert_string_equal(opponent.ours.diary.text, wholly);
+        assert_string_equal(opponent.ours.events.text, wholly);
         opponent_part(&opponent);
     }
 }
@@ -338,8 +340,8 @@ TEST(tls_hostile, takes_an_end_in_the_middle_of_the_handshake_for_a_refusal)
         opponent_bring(&opponent);
         opponent_throw(&opponent, end, sizeof(end));
         assert_string_equal(opponent.ours.detail, "the peer has ended TLS before it had begun");
-        assert_diary(&opponent.ours.diary,
-                     "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+        assert_events(&opponent.ours.events,
+                      "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
         opponent_part(&opponent);
     }
 }
@@ -364,10 +366,10 @@ TEST(tls_hostile, drops_what_comes_after_the_end)
         opponent_play(&opponent);
         for (int i = 0; i < 100; i++)
             opponent_throw(&opponent, data, sizeof(data));
-        assert_diary(&opponent.ours.diary, "shaken(ok) read(hello) ended input-closed");
+        assert_events(&opponent.ours.events, "shaken(ok) read(hello) ended input-closed");
         weir_channel_close(opponent.ours.channel, NULL);
         opponent_leave(&opponent);
-        assert_diary(&opponent.ours.diary, "inactive");
+        assert_events(&opponent.ours.events, "inactive");
         opponent_part(&opponent);
     }
 }

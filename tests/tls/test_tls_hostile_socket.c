@@ -148,9 +148,9 @@ TEST_EACH_LOOP(tls_hostile_socket, survives_resets_in_the_middle)
         throw(client, hello, cut, length);
         socket_reset(client);
     }
-    notes_await(&party->diary, &party->notes, "inactive", 9);
-    assert_int_equal(diary_count(&party->diary, "handshake("), 9);
-    assert_int_equal(diary_count(&party->diary, "handshake(OK)"), 0);
+    events_await(&party->events, &party->notes, "inactive", 9);
+    assert_int_equal(event_log_count(&party->events, "handshake("), 9);
+    assert_int_equal(event_log_count(&party->events, "handshake(OK)"), 0);
     party_end(party);
 }
 
@@ -270,7 +270,7 @@ static void assert_echoed(struct caller *caller)
 
 /* A few rounds of many records, none of which keeps the other from being served. */
 static void flood(struct caller *caller, struct forger *forger, uint8_t type, const char *bytes,
-                  size_t length, struct caller *bystander)
+                  size_t length, struct caller *lifecycle_recorder)
 {
     uint8_t records[BATCH * (16 + FORGER_EXTRA)];
     size_t size;
@@ -284,7 +284,7 @@ static void flood(struct caller *caller, struct forger *forger, uint8_t type, co
                 forger_renew(forger);
         }
         throw(caller->socket, records, size, size);
-        assert_echoed(bystander);
+        assert_echoed(lifecycle_recorder);
     }
 }
 
@@ -307,24 +307,25 @@ TEST_EACH_LOOP(tls_hostile_socket, serves_others_while_it_is_flooded)
     };
     struct party *party = party_listen_as_localhost(host);
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
-    struct caller bystander, caller;
+    struct caller lifecycle_recorder, caller;
     struct forger forger;
 
     assert_non_null(ctx);
-    caller_begin(&bystander, party, ctx, TLS1_3_VERSION, NULL);
+    caller_begin(&lifecycle_recorder, party, ctx, TLS1_3_VERSION, NULL);
     assert_party(party, "handshake(OK)");
     for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
         caller_begin(&caller, party, ctx, floods[i].version, &forger);
-        flood(&caller, &forger, floods[i].type, floods[i].bytes, floods[i].length, &bystander);
+        flood(&caller, &forger, floods[i].type, floods[i].bytes, floods[i].length,
+              &lifecycle_recorder);
         hear_the_end(caller.socket);
         assert_party(party, "handshake(OK) error(WEIR_ETLS) inactive");
         assert_words(party, floods[i].words);
         forger_end(&forger);
         SSL_free(caller.ssl);
     }
-    assert_echoed(&bystander);
-    SSL_free(bystander.ssl);
-    assert_int_equal(close(bystander.socket), 0);
+    assert_echoed(&lifecycle_recorder);
+    SSL_free(lifecycle_recorder.ssl);
+    assert_int_equal(close(lifecycle_recorder.socket), 0);
     SSL_CTX_free(ctx);
     party_end(party);
 }

@@ -158,10 +158,11 @@ static void live(struct duet *duet)
 
 static void check_one(struct duettist *duettist, unsigned n)
 {
-    if (diary_count(&duettist->diary, "shaken(") != 1 ||
-        diary_count(&duettist->diary, "error(") > 1 ||
-        diary_count(&duettist->diary, "inactive") != 1 || weir_channel_is_open(duettist->channel))
-        fail_msg("allocation %u: %s: %s", n, duettist->diary.text, duettist->detail);
+    if (event_log_count(&duettist->events, "shaken(") != 1 ||
+        event_log_count(&duettist->events, "error(") > 1 ||
+        event_log_count(&duettist->events, "inactive") != 1 ||
+        weir_channel_is_open(duettist->channel))
+        fail_msg("allocation %u: %s: %s", n, duettist->events.text, duettist->detail);
 }
 
 /* Returns whether an allocation has failed; n = 0: none does. */
@@ -178,8 +179,8 @@ static bool connect_without_memory(const struct pair *pair, unsigned n)
     check_one(&duet.server, n);
     check_one(&duet.client, n);
     if (!has_failed) {
-        assert_string_equal(duet.server.diary.text, "shaken(ok) ended inactive");
-        assert_string_equal(duet.client.diary.text, "shaken(ok) inactive");
+        assert_string_equal(duet.server.events.text, "shaken(ok) ended inactive");
+        assert_string_equal(duet.client.events.text, "shaken(ok) inactive");
         assert_int_equal(duet.client.received, 20000);
     }
     duettist_close(&duet.client);

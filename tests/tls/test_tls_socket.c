@@ -365,7 +365,7 @@ TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
         line_say(&line->server, "hello");
         line_await_received(&line->client, 5 * (uint64_t)i);
     }
-    assert_int_equal(diary_count(&line->server.diary, "error"), 0);
+    assert_int_equal(event_log_count(&line->server.events, "error"), 0);
     secure_line_close(line);
 }
 
@@ -393,7 +393,7 @@ TEST_EACH_LINE(tls_socket, resets_the_connection_when_a_close_gives_up)
     assert_log_contains("the peer took none of the last ");
     weir_channel_set_auto_read(line->server.channel, true);
     line_await(&line->server, "inactive", 1);
-    assert_int_equal(diary_count(&line->server.diary, "error(ECONNRESET)"), 1);
+    assert_int_equal(event_log_count(&line->server.events, "error(ECONNRESET)"), 1);
     assert_true(line->server.received < MUCH);
     secure_line_close(line);
 }
@@ -451,7 +451,7 @@ TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
     assert_int_equal(weir_group_shutdown(line->near.group, 0, TEST_TIMEOUT_NS), 0);
     line_await(&line->server, "unregistered", 1);
     assert_int_equal(line->server.received, MUCH);
-    assert_int_equal(diary_count(&line->server.diary, "tls-closed"), 1);
+    assert_int_equal(event_log_count(&line->server.events, "tls-closed"), 1);
     secure_line_close(line);
 }
 

@@ -16,8 +16,8 @@
 static void open_duet(struct duet *duet, const struct duet_options *options)
 {
     duet_open(duet, options);
-    assert_diary(&duet->client.diary, "shaken(ok)");
-    assert_diary(&duet->server.diary, "shaken(ok)");
+    assert_events(&duet->client.events, "shaken(ok)");
+    assert_events(&duet->server.events, "shaken(ok)");
 }
 
 /* The record has bytes of others, who do not wait: they must not go with who has left. */
@@ -36,8 +36,8 @@ TEST(tls_writes, a_write_that_was_cancelled_takes_nobody_with_it)
     duet_say(&duet.client, "and on");
     duet_play(&duet);
     assert_int_equal(duet.server.received, 9);
-    assert_int_equal(diary_count(&duet.server.diary, "error"), 0);
-    assert_diary(&duet.client.diary, "b=WEIR_ECANCELED");
+    assert_int_equal(event_log_count(&duet.server.events, "error"), 0);
+    assert_events(&duet.client.events, "b=WEIR_ECANCELED");
     weir_promise_release(promise);
     duet_close(&duet);
 }
@@ -56,16 +56,16 @@ TEST(tls_writes, the_cap_is_for_what_is_written_and_not_for_records)
     duet_write(&duet.client, duet_bytes(40000), "a");
     duet_write(&duet.client, duet_bytes(40000), "b");
     duet_write(&duet.client, duet_bytes(40000), "c");
-    assert_int_equal(diary_count(&duet.client.diary, "c=WEIR_EFULL"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "c=WEIR_EFULL"), 1);
     weir_channel_flush(duet.client.channel);
     weir_channel_close(duet.client.channel, NULL);
     weir_embedded_make_space(duet.client.embedded, 100000);
     duet_play(&duet);
-    assert_int_equal(diary_count(&duet.client.diary, "a=ok"), 1);
-    assert_int_equal(diary_count(&duet.client.diary, "b=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
     assert_int_equal(duet.server.received, 80000);
-    assert_int_equal(diary_count(&duet.server.diary, "ended"), 1);
-    assert_int_equal(diary_count(&duet.server.diary, "error"), 0);
+    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
+    assert_int_equal(event_log_count(&duet.server.events, "error"), 0);
     duet_close(&duet);
 }
 
@@ -86,7 +86,7 @@ TEST(tls_writes, many_small_pieces_need_no_more_room_than_few)
     assert_in_range(weir_buf_capacity(weir_buf_of(sent)), 5000, 16384);
     weir_msg_release(sent);
     /* 5000 buffers hold much more than 5000 bytes. */
-    assert_diary(&duet.client.diary, "writable(no) writable(yes) w=ok");
+    assert_events(&duet.client.events, "writable(no) writable(yes) w=ok");
     duet_close(&duet);
 }
 
@@ -119,8 +119,8 @@ static void check_refused(size_t length, const char *name, const char *client)
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
     assert_false(refuses);
-    assert_diary(&duet.client.diary, client);
-    assert_diary(&duet.server.diary, "error(WEIR_ECUTOFF) inactive");
+    assert_events(&duet.client.events, client);
+    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) inactive");
     duet_close(&duet);
 }
 
@@ -143,7 +143,7 @@ TEST(tls_writes, that_share_a_record_share_its_failure)
     duet_write(&duet.client, duet_bytes(10), "b");
     weir_channel_flush(duet.client.channel);
     duet_play(&duet);
-    assert_diary(&duet.client.diary, "a=ENOMEM b=ENOMEM error(ENOMEM) inactive");
+    assert_events(&duet.client.events, "a=ENOMEM b=ENOMEM error(ENOMEM) inactive");
     duet_close(&duet);
 }
 
@@ -156,6 +156,6 @@ TEST(tls_writes, fail_quietly_when_the_output_is_closed)
     weir_channel_shutdown_output(duet.client.channel, NULL);
     duet_write(&duet.client, duet_bytes(10), "w");
     weir_channel_flush(duet.client.channel);
-    assert_diary(&duet.client.diary, "w=WEIR_ECLOSED");
+    assert_events(&duet.client.events, "w=WEIR_ECLOSED");
     duet_close(&duet);
 }

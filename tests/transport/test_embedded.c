@@ -23,10 +23,11 @@ static weir_embedded *create(const weir_embedded_options *options)
     return embedded;
 }
 
-static void add_spy(weir_embedded *embedded, struct diary *diary)
+static void add_spy(weir_embedded *embedded, struct event_log *events)
 {
-    assert_int_equal(
-        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &spy, SPY(diary, "a")), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &event_recorder,
+                                            EVENT_RECORDER(events, "a")),
+                     0);
 }
 
 static void assert_text(weir_msg *msg, const char *text)
@@ -53,40 +54,40 @@ TEST(embedded, is_a_channel_that_is_registered_and_active)
 
 TEST(embedded, passes_messages_through_the_handlers)
 {
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded = create(NULL);
 
-    diary_open(&diary);
-    add_spy(embedded, &diary);
+    event_log_open(&events);
+    add_spy(embedded, &events);
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("in")), 0);
     assert_int_equal(weir_embedded_write_one_inbound(embedded, text_msg("one")), 0);
     assert_int_equal(weir_embedded_write_outbound(embedded, text_msg("out")), 0);
-    assert_diary(&diary, "a.added a.read(in) a.read_complete a.request_read a.read(one) "
-                         "a.write(out) a.flush");
+    assert_events(&events, "a.added a.read(in) a.read_complete a.request_read a.read(one) "
+                           "a.write(out) a.flush");
     assert_text(weir_embedded_read_inbound(embedded), "in");
     assert_text(weir_embedded_read_inbound(embedded), "one");
     assert_null(weir_embedded_read_inbound(embedded));
     assert_text(weir_embedded_read_outbound(embedded), "out");
     assert_null(weir_embedded_read_outbound(embedded));
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
 }
 
 /* D 69 */
 TEST(embedded, is_inactive_then_unregistered_once_when_it_closes)
 {
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded = create(NULL);
 
-    diary_open(&diary);
-    add_spy(embedded, &diary);
-    diary_clear(&diary);
+    event_log_open(&events);
+    add_spy(embedded, &events);
+    event_log_clear(&events);
     assert_false(weir_embedded_finish(embedded));
-    assert_diary(&diary, "a.close a.inactive a.unregistered a.removed a.deinit");
+    assert_events(&events, "a.close a.inactive a.unregistered a.removed a.deinit");
     assert_false(weir_embedded_finish(embedded));
-    assert_diary(&diary, "");
+    assert_events(&events, "");
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
 }
 
 /* D 70 */
@@ -185,26 +186,26 @@ TEST(embedded, keeps_the_first_error_that_reaches_the_tail)
 
 TEST(embedded, holds_what_is_received_until_the_channel_reads)
 {
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded =
         create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)));
 
-    diary_open(&diary);
-    add_spy(embedded, &diary);
-    diary_clear(&diary);
+    event_log_open(&events);
+    add_spy(embedded, &events);
+    event_log_clear(&events);
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("1")), 0);
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("2")), 0);
     weir_embedded_end_input(embedded);
-    assert_diary(&diary, "");
+    assert_events(&events, "");
     weir_channel_request_read(weir_embedded_channel(embedded));
     weir_embedded_run(embedded);
-    assert_diary(&diary, "a.request_read a.read(1) a.read_complete");
+    assert_events(&events, "a.request_read a.read(1) a.read_complete");
     weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
     weir_embedded_run(embedded);
-    assert_diary(&diary, "a.request_read a.read(2) a.read_complete a.request_read a.inactive "
-                         "a.unregistered a.removed a.deinit");
+    assert_events(&events, "a.request_read a.read(2) a.read_complete a.request_read a.inactive "
+                           "a.unregistered a.removed a.deinit");
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
 }
 
 TEST(embedded, goes_on_reading_what_is_more_than_a_turn)
@@ -301,22 +302,22 @@ TEST(embedded, does_not_wait_longer_for_a_peer_that_takes_nothing)
 
 TEST(embedded, can_be_registered_and_connected_by_the_test)
 {
-    struct diary diary;
+    struct event_log events;
     weir_embedded *embedded =
         create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .not_active = true));
     weir_address address;
 
-    diary_open(&diary);
-    add_spy(embedded, &diary);
+    event_log_open(&events);
+    add_spy(embedded, &events);
     assert_int_equal(weir_embedded_register(embedded), 0);
-    assert_diary(&diary, "a.added a.registered");
+    assert_events(&events, "a.added a.registered");
     assert_int_equal(weir_address_parse("inproc:x", &address), 0);
     weir_channel_connect(weir_embedded_channel(embedded), &address, NULL, NULL);
     weir_embedded_run(embedded);
-    assert_diary(&diary, "a.connect a.active a.request_read");
+    assert_events(&events, "a.connect a.active a.request_read");
     assert_int_equal(weir_embedded_register(embedded), -EALREADY);
     weir_embedded_release(embedded);
-    diary_close(&diary);
+    event_log_close(&events);
 }
 
 TEST(embedded, may_be_outlived_by_its_channel)

@@ -24,10 +24,10 @@ static void both_ways(const struct pair_options *options)
     pair_open_connected(&pair, options);
     pair_send(&pair.client, "ping", "w");
     pair_run(&pair);
-    assert_diary(&pair.diary, "w=ok server.read(ping)");
+    assert_events(&pair.events, "w=ok server.read(ping)");
     pair_send(&pair.server, "pong", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "client.read(pong)");
+    assert_events(&pair.events, "client.read(pong)");
     pair_close(&pair);
 }
 
@@ -45,7 +45,7 @@ TEST(inproc, hands_over_messages_of_every_type_as_they_are)
     parcel_init(&parcel);
     weir_channel_write_and_flush(pair.client.channel, &parcel.msg, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(parcel)");
+    assert_events(&pair.events, "server.read(parcel)");
     assert_true(parcel.is_gone);
     pair_close(&pair);
 }
@@ -94,9 +94,9 @@ TEST(inproc, puts_buffers_together_that_fit_into_what_it_would_receive)
     pair_write(&pair.client, "i", NULL);
     weir_channel_flush(pair.client.channel);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(0123456789abcdef) server.read(g) "
-                              "server.read(longer than a receive buffer is) server.read(h) "
-                              "server.read(parcel) server.read(i)");
+    assert_events(&pair.events, "server.read(0123456789abcdef) server.read(g) "
+                                "server.read(longer than a receive buffer is) server.read(h) "
+                                "server.read(parcel) server.read(i)");
     pair_close(&pair);
 }
 
@@ -112,8 +112,8 @@ TEST(inproc, puts_more_together_if_more_comes)
         pair_write(&pair.client, "12345678", NULL);
     weir_channel_flush(pair.client.channel);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(1234567812345678) server.read(80) "
-                              "server.read(12345678123456781234567812345678)");
+    assert_events(&pair.events, "server.read(1234567812345678) server.read(80) "
+                                "server.read(12345678123456781234567812345678)");
     pair_close(&pair);
 }
 
@@ -162,7 +162,7 @@ TEST(inproc, hands_over_one_by_one_what_there_is_no_memory_to_put_together)
     while (come_together(&pair, ++n))
         ;
     assert_in_range(n, 2, 10);
-    assert_int_equal(diary_count(&pair.diary, "server.read(300000)"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.read(300000)"), 1);
     pair_close(&pair);
 }
 
@@ -174,16 +174,16 @@ TEST(inproc, is_read_inside_the_flush_where_both_have_one_executor)
 
     pair_open_connected(&pair, &pair_together);
     pair_send(&pair.client, "x", NULL);
-    assert_diary(&pair.diary, "server.read(x)");
+    assert_events(&pair.events, "server.read(x)");
     pair_close(&pair);
 
     pair_open_connected(&pair, &pair_apart);
     pair_send(&pair.client, "x", NULL);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     (void)stepper_run(&pair.near);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     (void)stepper_run(&pair.far);
-    assert_diary(&pair.diary, "server.read(x)");
+    assert_events(&pair.events, "server.read(x)");
     pair_close(&pair);
 }
 
@@ -212,8 +212,8 @@ TEST(inproc, is_not_read_while_it_writes_or_reads)
     bounces = 100;
     pair_send(&pair.client, "x", NULL);
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "server.read(x)"), 51);
-    assert_int_equal(diary_count(&pair.diary, "client.read(x)"), 50);
+    assert_int_equal(event_log_count(&pair.events, "server.read(x)"), 51);
+    assert_int_equal(event_log_count(&pair.events, "client.read(x)"), 50);
     assert_int_equal(deepest, 2); /* one reads in a task, the other inside its flush */
     pair_close(&pair);
 }
@@ -306,17 +306,17 @@ static void read_on_demand(const struct pair_options *options)
     pair_write(&pair.client, "2", NULL);
     pair_send(&pair.client, "3", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     weir_channel_request_read(pair.server.channel);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(1)");
+    assert_events(&pair.events, "server.read(1)");
     weir_channel_request_read(pair.server.channel);
     weir_channel_request_read(pair.server.channel);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(2)");
+    assert_events(&pair.events, "server.read(2)");
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(3)");
+    assert_events(&pair.events, "server.read(3)");
     pair_close(&pair);
 }
 
@@ -344,10 +344,10 @@ TEST(inproc, reads_nothing_more_when_a_handler_says_so)
     pair_write(&pair.client, "1", NULL);
     pair_send(&pair.client, "2", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(1)");
+    assert_events(&pair.events, "server.read(1)");
     weir_channel_request_read(pair.server.channel);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(2)");
+    assert_events(&pair.events, "server.read(2)");
     pair_close(&pair);
 }
 
@@ -371,7 +371,7 @@ TEST(inproc, reads_on_if_a_handler_asks_for_it)
     for (int i = 0; i < 3; i++)
         pair_send(&pair.client, "x", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(x) server.read(x) server.read(x)");
+    assert_events(&pair.events, "server.read(x) server.read(x) server.read(x)");
     pair_close(&pair);
 }
 
@@ -395,19 +395,19 @@ static void press(const struct pair_options *options)
     pair_run(&pair);
     assert_int_equal(written, 16 + 8);
     assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 8 * COST_1024);
-    assert_diary(&pair.diary, "client.unwritable");
+    assert_events(&pair.events, "client.unwritable");
     for (int i = 0; i < 7; i++) {
         weir_channel_request_read(pair.server.channel);
         pair_run(&pair);
     }
     assert_false(weir_channel_is_writable(pair.client.channel));
-    assert_int_equal(diary_count(&pair.diary, "server.read(1024)"), 7);
-    diary_clear(&pair.diary);
+    assert_int_equal(event_log_count(&pair.events, "server.read(1024)"), 7);
+    event_log_clear(&pair.events);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
     assert_true(weir_channel_is_writable(pair.client.channel));
-    assert_int_equal(diary_count(&pair.diary, "server.read(1024)"), written - 7);
-    assert_int_equal(diary_count(&pair.diary, "client.writable"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.read(1024)"), written - 7);
+    assert_int_equal(event_log_count(&pair.events, "client.writable"), 1);
     assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 0);
     pair_close(&pair);
 }
@@ -435,7 +435,7 @@ TEST(inproc, sends_a_message_that_is_larger_than_the_way_alone)
     assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 101 + WEIR__OUTBOUND_COST);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(100) server.read(5000) server.read(101)");
+    assert_events(&pair.events, "server.read(100) server.read(5000) server.read(101)");
     pair_close(&pair);
 }
 
@@ -468,8 +468,8 @@ TEST(inproc, lets_others_have_their_turn_when_a_flush_is_long)
     for (int i = 0; i < 10; i++)
         weir_channel_write(pair.client.channel, sized_msg(100), NULL);
     weir_channel_flush(pair.client.channel);
-    assert_int_equal(diary_count(&pair.diary, "server.read(100)"), 4);
+    assert_int_equal(event_log_count(&pair.events, "server.read(100)"), 4);
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "server.read(100)"), 10);
+    assert_int_equal(event_log_count(&pair.events, "server.read(100)"), 10);
     pair_close(&pair);
 }

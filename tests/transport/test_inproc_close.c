@@ -22,13 +22,13 @@ TEST(inproc, is_inactive_before_its_peer_if_it_closes)
 
     pair_open_connected(&pair, &pair_together);
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "client.inactive server.inactive");
+    assert_events(&pair.events, "client.inactive server.inactive");
     pair_close(&pair);
 
     pair_open_connected(&pair, &pair_together);
     weir_channel_abort(pair.server.channel, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.inactive client.inactive");
+    assert_events(&pair.events, "server.inactive client.inactive");
     pair_close(&pair);
 }
 
@@ -39,9 +39,9 @@ TEST(inproc, closes_its_peer_on_another_executor)
     pair_open_connected(&pair, &pair_apart);
     weir_channel_close(pair.client.channel, NULL);
     (void)stepper_run(&pair.near);
-    assert_diary(&pair.diary, "client.inactive");
+    assert_events(&pair.events, "client.inactive");
     (void)stepper_run(&pair.far);
-    assert_diary(&pair.diary, "server.inactive");
+    assert_events(&pair.events, "server.inactive");
     pair_close(&pair);
 }
 
@@ -54,7 +54,7 @@ TEST(inproc, is_inactive_before_its_peer_though_that_has_something_to_do)
     weir_channel_set_user_writable(pair.server.channel, 1, false);
     weir_channel_close(pair.client.channel, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.unwritable client.inactive server.inactive");
+    assert_events(&pair.events, "server.unwritable client.inactive server.inactive");
     pair_close(&pair);
 }
 
@@ -69,10 +69,10 @@ static void both_close(const struct pair_options *options)
     weir_channel_close(pair.client.channel, first);
     weir_channel_close(pair.server.channel, second);
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "first=ok"), 1);
-    assert_int_equal(diary_count(&pair.diary, "second=ok"), 1);
-    assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
-    assert_int_equal(diary_count(&pair.diary, "server.inactive"), 1);
+    assert_int_equal(event_log_count(&pair.events, "first=ok"), 1);
+    assert_int_equal(event_log_count(&pair.events, "second=ok"), 1);
+    assert_int_equal(event_log_count(&pair.events, "client.inactive"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.inactive"), 1);
     weir_promise_release(first);
     weir_promise_release(second);
     pair_close(&pair);
@@ -95,7 +95,7 @@ TEST(inproc, can_be_closed_twice)
     weir_channel_close(pair.client.channel, first);
     weir_channel_close(pair.client.channel, second);
     pair_run(&pair);
-    assert_diary(&pair.diary, "first=ok second=ok client.inactive server.inactive");
+    assert_events(&pair.events, "first=ok second=ok client.inactive server.inactive");
     weir_promise_release(first);
     weir_promise_release(second);
     pair_close(&pair);
@@ -118,9 +118,9 @@ static void close_in_listener(const struct pair_options *options)
     assert_int_equal(weir_promise_add_listener(done, close_channel, pair.client.channel), 0);
     weir_channel_write_and_flush(pair.client.channel, text_msg("last"), done);
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
-    assert_non_null(strstr(pair.diary.text, "server.read(last)"));
-    assert_non_null(strstr(strstr(pair.diary.text, "server.read(last)"), "server.inactive"));
+    assert_int_equal(event_log_count(&pair.events, "client.inactive"), 1);
+    assert_non_null(strstr(pair.events.text, "server.read(last)"));
+    assert_non_null(strstr(strstr(pair.events.text, "server.read(last)"), "server.inactive"));
     weir_promise_release(done);
     pair_close(&pair);
 }
@@ -141,10 +141,10 @@ static void close_sends(const struct pair_options *options)
     pair_write(&pair.client, "un", NULL);
     pair_write(&pair.client, "flushed", NULL);
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "client.inactive");
+    assert_events(&pair.events, "client.inactive");
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(unflushed) server.inactive");
+    assert_events(&pair.events, "server.read(unflushed) server.inactive");
     pair_close(&pair);
 }
 
@@ -164,14 +164,14 @@ TEST(inproc, waits_for_room_when_it_closes_but_not_for_ever)
     pair_send(&pair.client, "first", "first");
     pair_send(&pair.client, "second", "second");
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "first=ok");
+    assert_events(&pair.events, "first=ok");
     log_capture_start();
     (void)stepper_advance(&pair.near, weir_seconds(30));
-    assert_diary(&pair.diary, "second=ETIMEDOUT client.inactive");
+    assert_events(&pair.events, "second=ETIMEDOUT client.inactive");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(first) server.error(ECONNRESET) server.inactive");
+    assert_events(&pair.events, "server.read(first) server.error(ECONNRESET) server.inactive");
     pair_close(&pair);
 }
 
@@ -195,8 +195,8 @@ TEST(inproc, reads_to_the_end_though_its_answers_fail)
     pair_write(&pair.client, "2", NULL);
     pair_write(&pair.client, "3", NULL);
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "client.inactive server.read(1) server.read(2) server.read(3) "
-                              "server.inactive");
+    assert_events(&pair.events, "client.inactive server.read(1) server.read(2) server.read(3) "
+                                "server.inactive");
     pair_close(&pair);
 }
 
@@ -211,14 +211,14 @@ static void write_to_closed(const struct pair_options *options)
     later.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true);
     pair_open_connected(&pair, &later);
     pair_close_end(&pair.client);
-    diary_clear(&pair.diary);
+    event_log_clear(&pair.events);
     assert_true(weir_channel_is_open(pair.server.channel));
     parcel_init(&parcel);
     done = pair_promise(&pair, "w");
     weir_channel_write_and_flush(pair.server.channel, &parcel.msg, done);
     pair_run(&pair);
     assert_true(parcel.is_gone);
-    assert_diary(&pair.diary, "w=WEIR_ECLOSED");
+    assert_events(&pair.events, "w=WEIR_ECLOSED");
     assert_string_equal(weir_promise_detail(done), "the peer has closed");
     weir_promise_release(done);
     pair_close(&pair);
@@ -242,7 +242,7 @@ TEST(inproc, fails_what_waits_when_the_peer_closes)
     pair_send(&pair.client, "second", "second");
     weir_channel_abort(pair.server.channel, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "first=ok second=WEIR_ECLOSED server.inactive");
+    assert_events(&pair.events, "first=ok second=WEIR_ECLOSED server.inactive");
     pair_close(&pair);
 }
 
@@ -264,18 +264,18 @@ static void shut_output(const struct pair_options *options)
     done = pair_promise(&pair, "shut");
     weir_channel_shutdown_output(pair.client.channel, done);
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "shut=ok"), 1);
-    assert_int_equal(diary_count(&pair.diary, "server.read(before)"), 1);
-    assert_int_equal(diary_count(&pair.diary, "server.input-closed"), 1);
-    assert_int_equal(diary_count(&pair.diary, "server.input-drained"), 1);
-    assert_int_equal(diary_count(&pair.diary, "client.output-closed"), 1);
-    diary_clear(&pair.diary);
+    assert_int_equal(event_log_count(&pair.events, "shut=ok"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.read(before)"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.input-closed"), 1);
+    assert_int_equal(event_log_count(&pair.events, "server.input-drained"), 1);
+    assert_int_equal(event_log_count(&pair.events, "client.output-closed"), 1);
+    event_log_clear(&pair.events);
     pair_send(&pair.server, "after", "w");
     pair_send(&pair.client, "more", "more");
     pair_run(&pair);
-    assert_int_equal(diary_count(&pair.diary, "client.read(after)"), 1);
-    assert_int_equal(diary_count(&pair.diary, "w=ok"), 1);
-    assert_int_equal(diary_count(&pair.diary, "more=WEIR_ECLOSED"), 1);
+    assert_int_equal(event_log_count(&pair.events, "client.read(after)"), 1);
+    assert_int_equal(event_log_count(&pair.events, "w=ok"), 1);
+    assert_int_equal(event_log_count(&pair.events, "more=WEIR_ECLOSED"), 1);
     assert_true(weir_channel_is_active(pair.client.channel));
     weir_promise_release(done);
     pair_close(&pair);
@@ -293,7 +293,7 @@ TEST(inproc, closes_at_the_end_of_the_stream_without_half_closure)
     pair_open_connected(&pair, NULL);
     weir_channel_shutdown_output(pair.client.channel, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "client.output-closed server.inactive client.inactive");
+    assert_events(&pair.events, "client.output-closed server.inactive client.inactive");
     pair_close(&pair);
 }
 
@@ -305,11 +305,11 @@ TEST(inproc, cannot_be_shut_when_it_is_closed)
 
     pair_open_connected(&pair, NULL);
     pair_close_end(&pair.client);
-    diary_clear(&pair.diary);
+    event_log_clear(&pair.events);
     done = pair_promise(&pair, "shut");
     weir_channel_shutdown_output(pair.client.channel, done);
     pair_run(&pair);
-    assert_diary(&pair.diary, "shut=WEIR_ECLOSED");
+    assert_events(&pair.events, "shut=WEIR_ECLOSED");
     weir_promise_release(done);
     pair_close(&pair);
 }
@@ -329,11 +329,11 @@ TEST(inproc, throws_away_what_comes_when_its_input_is_shut)
     pair_send(&pair.client, "after", "after");
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary,
-                 "before=ok server.input-closed server.input-drained waits=ok after=ok");
+    assert_events(&pair.events,
+                  "before=ok server.input-closed server.input-drained waits=ok after=ok");
     pair_send(&pair.server, "back", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "client.read(back)");
+    assert_events(&pair.events, "client.read(back)");
     pair_close(&pair);
 }
 
@@ -344,10 +344,10 @@ TEST(inproc, ends_by_a_write_when_its_peer_has_gone_and_all_is_read)
 
     pair_open_connected(&pair, &(const struct pair_options){.server = &half_closure});
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "client.inactive server.input-closed server.input-drained");
+    assert_events(&pair.events, "client.inactive server.input-closed server.input-drained");
     pair_send(&pair.server, "x", "w");
     pair_run(&pair);
-    assert_diary(&pair.diary, "w=EPIPE server.inactive");
+    assert_events(&pair.events, "w=EPIPE server.inactive");
     pair_close(&pair);
 }
 
@@ -375,14 +375,14 @@ TEST(inproc, can_move_to_another_executor_and_loses_nothing)
     deregister(&pair.server);
     pair_send(&pair.client, "meanwhile", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     register_on(&pair.server, pair.near.executor);
-    assert_diary(&pair.diary, "server.read(meanwhile)");
+    assert_events(&pair.events, "server.read(meanwhile)");
     pair_send(&pair.client, "now", NULL);
-    assert_diary(&pair.diary, "server.read(now)");
+    assert_events(&pair.events, "server.read(now)");
     pair_send(&pair.server, "back", NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "client.read(back)");
+    assert_events(&pair.events, "client.read(back)");
     pair_close(&pair);
 }
 
@@ -404,7 +404,7 @@ static void move_writer(bool early)
     register_on(&pair.client, pair.far.executor);
     weir_channel_set_auto_read(pair.server.channel, true);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.read(first) server.read(second)");
+    assert_events(&pair.events, "server.read(first) server.read(second)");
     pair_close(&pair);
 }
 
@@ -422,9 +422,9 @@ TEST(inproc, hears_after_a_move_that_its_peer_has_closed)
     deregister(&pair.server);
     pair_send(&pair.client, "last", NULL);
     pair_close_end(&pair.client);
-    assert_diary(&pair.diary, "client.inactive");
+    assert_events(&pair.events, "client.inactive");
     register_on(&pair.server, pair.far.executor);
-    assert_diary(&pair.diary, "server.read(last) server.inactive");
+    assert_events(&pair.events, "server.read(last) server.inactive");
     pair_close(&pair);
 }
 
@@ -438,7 +438,7 @@ TEST(inproc, closes_if_it_is_released_without_an_executor)
     weir_channel_release(pair.server.channel);
     pair.server.channel = NULL;
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.inactive client.inactive");
+    assert_events(&pair.events, "server.inactive client.inactive");
     pair_close(&pair);
 }
 
@@ -451,10 +451,10 @@ TEST(inproc, listener_can_move_while_others_call)
     pair_run(&pair);
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     weir_channel_register(pair.listener, pair.near.executor, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.active connect=ok client.active");
+    assert_events(&pair.events, "server.active connect=ok client.active");
     pair_close(&pair);
 }
 
@@ -473,8 +473,8 @@ TEST(inproc, can_be_written_to_and_closed_though_its_executor_has_ended)
     global_executor_stop();
     pair_close_end(&pair.client);
     global_executor_stop();
-    assert_int_equal(diary_count(&pair.diary, "w="), 1);
-    assert_int_equal(diary_count(&pair.diary, "client.inactive"), 1);
+    assert_int_equal(event_log_count(&pair.events, "w="), 1);
+    assert_int_equal(event_log_count(&pair.events, "client.inactive"), 1);
     weir_channel_abort(pair.server.channel, NULL);
     global_executor_stop();
     assert_int_equal(weir_channel_await_closed(pair.server.channel, TEST_TIMEOUT_NS), 0);

@@ -19,7 +19,7 @@ static void connect_in_order(const struct pair_options *options)
     pair_open(&pair, options);
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.active connect=ok client.active");
+    assert_events(&pair.events, "server.active connect=ok client.active");
     pair_close(&pair);
 }
 
@@ -136,7 +136,7 @@ TEST(inproc, is_refused_where_nobody_listens)
     done = pair_promise(&pair, "connect");
     weir_channel_connect(pair.client.channel, &nobody, NULL, done);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=ECONNREFUSED");
+    assert_events(&pair.events, "connect=ECONNREFUSED");
     assert_false(weir_channel_is_open(pair.client.channel));
     weir_promise_release(done);
     pair_close(&pair);
@@ -174,7 +174,7 @@ static void refused_by_handler(const struct pair_options *options)
     pair_open(&pair, &refuses);
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=ECONNREFUSED");
+    assert_events(&pair.events, "connect=ECONNREFUSED");
     pair_close(&pair);
 }
 
@@ -192,10 +192,10 @@ TEST(inproc, listener_that_reads_on_demand_accepts_one_for_each_request)
                          .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     weir_channel_request_read(pair.listener);
     pair_run(&pair);
-    assert_diary(&pair.diary, "server.active connect=ok client.active");
+    assert_events(&pair.events, "server.active connect=ok client.active");
     pair_close(&pair);
 }
 
@@ -209,7 +209,7 @@ TEST(inproc, is_refused_if_the_listener_closes_before_it_accepts)
     pair_run(&pair);
     weir_channel_close(pair.listener, NULL);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=ECONNREFUSED");
+    assert_events(&pair.events, "connect=ECONNREFUSED");
     pair_close(&pair);
 }
 
@@ -227,7 +227,7 @@ TEST(inproc, is_refused_if_too_many_wait)
     weir_channel_register(second, pair.near.executor, NULL);
     weir_channel_connect(second, &pair.address, NULL, done);
     pair_run(&pair);
-    assert_diary(&pair.diary, "second=ECONNREFUSED");
+    assert_events(&pair.events, "second=ECONNREFUSED");
     weir_promise_release(done);
     weir_channel_release(second);
     pair_close(&pair);
@@ -243,12 +243,12 @@ TEST(inproc, gives_up_connecting_in_time_and_the_listener_passes_it_over)
                          .client = WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_seconds(2))});
     pair_call(&pair);
     (void)stepper_advance(&pair.near, weir_seconds(1));
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     (void)stepper_advance(&pair.near, weir_seconds(1));
-    assert_diary(&pair.diary, "connect=ETIMEDOUT");
+    assert_events(&pair.events, "connect=ETIMEDOUT");
     weir_channel_request_read(pair.listener);
     pair_run(&pair);
-    assert_diary(&pair.diary, "");
+    assert_events(&pair.events, "");
     pair_close(&pair);
 }
 
@@ -265,7 +265,7 @@ TEST(inproc, closes_if_connecting_is_cancelled)
     pair_run(&pair);
     assert_int_equal(weir_promise_cancel(done), 0);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=WEIR_ECANCELED");
+    assert_events(&pair.events, "connect=WEIR_ECANCELED");
     assert_false(weir_channel_is_open(pair.client.channel));
     weir_promise_release(done);
     pair_close(&pair);
@@ -280,10 +280,10 @@ TEST(inproc, connects_once)
     pair_call(&pair);
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=EALREADY server.active connect=ok client.active");
+    assert_events(&pair.events, "connect=EALREADY server.active connect=ok client.active");
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary, "connect=EISCONN");
+    assert_events(&pair.events, "connect=EISCONN");
     pair_close(&pair);
 }
 
@@ -301,15 +301,15 @@ TEST(inproc, that_is_closed_as_soon_as_it_is_connected_was_active_first)
     pair.client.on_active = close_in_active;
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary,
-                 "server.active connect=ok client.active client.inactive server.inactive");
+    assert_events(&pair.events,
+                  "server.active connect=ok client.active client.inactive server.inactive");
     pair_close(&pair);
 
     pair_open(&pair, NULL);
     pair.server.on_active = close_in_active;
     pair_call(&pair);
     pair_run(&pair);
-    assert_diary(&pair.diary,
-                 "server.active connect=ok client.active server.inactive client.inactive");
+    assert_events(&pair.events,
+                  "server.active connect=ok client.active server.inactive client.inactive");
     pair_close(&pair);
 }

@@ -265,8 +265,8 @@ static void run_out_of_descriptors(void)
     rlim_t before;
 
     line.client.line = line.server.line = &line;
-    diary_open(&line.client.diary);
-    diary_open(&line.server.diary);
+    event_log_open(&line.client.events);
+    event_log_open(&line.server.events);
     host_open(&line.far, starved);
     line.near = line.far;
     line_prepare(&line, &(const struct line_options){

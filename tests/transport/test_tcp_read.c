@@ -46,7 +46,7 @@ static void ask_once(weir_ctx *ctx, weir_msg *msg)
 {
     struct line_end *end = line_end_of(ctx);
 
-    diary_write(&end->diary, "read(%zu)", weir_buf_readable(weir_buf_of(msg)));
+    event_log_write(&end->events, "read(%zu)", weir_buf_readable(weir_buf_of(msg)));
     if (end->user_data == NULL)
         weir_request_read(ctx);
     end->user_data = end;
@@ -112,7 +112,7 @@ static void note_reads(weir_ctx *ctx)
 {
     struct line_end *end = line_end_of(ctx);
 
-    diary_write(&end->diary, "%zu", (size_t)(uintptr_t)end->user_data);
+    event_log_write(&end->events, "%zu", (size_t)(uintptr_t)end->user_data);
     end->user_data = NULL;
     call_counter_add(&end->notes);
 }

@@ -209,8 +209,8 @@ static void run_out_of_descriptors(void)
     int client;
 
     line.client.line = line.server.line = &line;
-    diary_open(&line.client.diary);
-    diary_open(&line.server.diary);
+    event_log_open(&line.client.events);
+    event_log_open(&line.server.events);
     host_open(&line.far, starved);
     line.near = line.far;
     line_prepare(&line, &(const struct line_options){
@@ -304,8 +304,8 @@ static void come_and_go(struct line *line)
     line_await(&line->client, "unregistered", 1);
     line_await(&line->server, "unregistered", 1);
     line_close(line);
-    diary_clear(&line->client.diary);
-    diary_clear(&line->server.diary);
+    event_log_clear(&line->client.events);
+    event_log_clear(&line->server.events);
 }
 
 /* Loops of other groups come and go meanwhile, and leave their figures behind. */

@@ -367,7 +367,7 @@ static void move(struct line_end *end, struct host *host)
     assert_int_equal(line_result(promise), 0);
     assert_true(is_of(weir_channel_executor(end->channel), host->group));
     line_await(end, "registered", 1);
-    diary_clear(&end->diary);
+    event_log_clear(&end->events);
 }
 
 /* D 23: both ends go from loop to loop, while the data flow, and nothing is lost. */

@@ -46,7 +46,7 @@ static void check_recipient(weir_ctx *ctx, weir_datagram *datagram)
     struct mailbox *box = mailbox_of(ctx);
 
     if (weir_address_equal(weir_datagram_recipient(datagram), &box->address))
-        diary_write(&box->diary, "mine");
+        event_log_write(&box->events, "mine");
     weir_datagram_release(datagram);
 }
 
@@ -255,8 +255,8 @@ TEST_EACH_HOST(udp, sends_what_was_written_before_a_close)
     assert_int_equal(mailbox_result(closed), 0);
     assert_int_equal(mailbox_result(after), WEIR_ECLOSED);
     assert_mail(&there, "read(last)");
-    notes_await(&here.diary, &here.notes, "unregistered", 1);
-    assert_string_equal(here.diary.text, "inactive unregistered");
+    events_await(&here.events, &here.notes, "unregistered", 1);
+    assert_string_equal(here.events.text, "inactive unregistered");
     mailbox_close(&here);
     mailbox_close(&there);
 }

@@ -11,7 +11,7 @@
 #include "support/test.h"
 #include "support/transport/datagram_endpoint.h"
 
-/* The recipients that were told, in the diary; and an answer. */
+/* The recipients that were told, in the event log; and an answer. */
 static void answer(weir_ctx *ctx, weir_datagram *datagram)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];

@@ -70,7 +70,7 @@ TEST_EACH_HOST(udp, reads_one_datagram_for_each_request)
 
 static void ask_for_the_next(weir_ctx *ctx, weir_datagram *datagram)
 {
-    diary_write(&mailbox_of(ctx)->diary, "got");
+    event_log_write(&mailbox_of(ctx)->events, "got");
     weir_datagram_release(datagram);
     weir_request_read(ctx);
 }
@@ -93,7 +93,7 @@ static void stop_at_odd_ones(weir_ctx *ctx, weir_datagram *datagram)
     const weir_buf *buf = weir_datagram_buf(datagram);
     char last = (char)weir_buf_bytes(buf)[weir_buf_readable(buf) - 1];
 
-    diary_write(&mailbox_of(ctx)->diary, "%c", last);
+    event_log_write(&mailbox_of(ctx)->events, "%c", last);
     weir_datagram_release(datagram);
     if (last % 2 == 1)
         weir_ctx_set_auto_read(ctx, false);
@@ -135,7 +135,7 @@ TEST_EACH_HOST(udp, gives_up_what_waits_when_it_is_closed)
 
 static void close_it(weir_ctx *ctx, weir_datagram *datagram)
 {
-    diary_write(&mailbox_of(ctx)->diary, "closes");
+    event_log_write(&mailbox_of(ctx)->events, "closes");
     weir_datagram_release(datagram);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
@@ -148,8 +148,8 @@ TEST_EACH_HOST(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
     couple.here.on_read = close_it;
     post_numbers(&couple, 0, 8);
     weir_channel_set_auto_read(couple.here.channel, true);
-    notes_await(&couple.here.diary, &couple.here.notes, "unregistered", 1);
-    assert_string_equal(couple.here.diary.text, "closes inactive unregistered");
+    events_await(&couple.here.events, &couple.here.notes, "unregistered", 1);
+    assert_string_equal(couple.here.events.text, "closes inactive unregistered");
     couple_close(&couple);
 }
 
@@ -239,8 +239,9 @@ TEST_EACH_HOST(udp, brings_the_longest_datagram)
 
 static void note_length(weir_ctx *ctx, weir_datagram *datagram)
 {
-    diary_write(&mailbox_of(ctx)->diary, "%zu%c", weir_buf_readable(weir_datagram_buf(datagram)),
-                (char)weir_buf_bytes(weir_datagram_buf(datagram))[0]);
+    event_log_write(&mailbox_of(ctx)->events, "%zu%c",
+                    weir_buf_readable(weir_datagram_buf(datagram)),
+                    (char)weir_buf_bytes(weir_datagram_buf(datagram))[0]);
     weir_datagram_release(datagram);
 }
 
@@ -306,7 +307,7 @@ static void stop_at_two(weir_ctx *ctx, weir_datagram *datagram)
 {
     char digit = (char)weir_buf_bytes(weir_datagram_buf(datagram))[0];
 
-    diary_write(&mailbox_of(ctx)->diary, "%c", digit);
+    event_log_write(&mailbox_of(ctx)->events, "%c", digit);
     weir_datagram_release(datagram);
     if (digit == '2')
         weir_ctx_set_auto_read(ctx, false);
@@ -395,7 +396,7 @@ static void complain_of_questions(weir_ctx *ctx, weir_datagram *datagram)
     if (mark == '?')
         weir_fire_error(ctx, -EPROTO, "what is this?");
     else
-        diary_write(&mailbox_of(ctx)->diary, "answer");
+        event_log_write(&mailbox_of(ctx)->events, "answer");
 }
 
 TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)

@@ -97,8 +97,8 @@ TEST_EACH_HOST(udp, sends_many_by_a_few_calls)
     }
     weir_channel_flush(couple.here.channel);
     (void)snprintf(last, sizeof(last), "read(%d)", MANY - 1);
-    notes_await(&couple.there.diary, &couple.there.notes, last, 1);
-    assert_int_equal(diary_count(&couple.there.diary, "read("), MANY);
+    events_await(&couple.there.events, &couple.there.notes, last, 1);
+    assert_int_equal(event_log_count(&couple.there.events, "read("), MANY);
     assert_true(sends_of(&couple.here) - before <= 8);
     couple_close(&couple);
 }
@@ -115,7 +115,7 @@ TEST_EACH_HOST(udp, goes_on_when_its_budget_is_used_up)
     weir_channel_write(couple.here.channel, text_msg("x"), last);
     weir_channel_flush(couple.here.channel);
     assert_int_equal(mailbox_result(last), 0);
-    notes_await(&couple.there.diary, &couple.there.notes, "read(x)", MANY);
+    events_await(&couple.there.events, &couple.there.notes, "read(x)", MANY);
     couple_close(&couple);
 }
 
@@ -156,8 +156,8 @@ static void note_length(weir_ctx *ctx, weir_datagram *datagram)
     const weir_buf *buf = weir_datagram_buf(datagram);
     size_t length = weir_buf_readable(buf);
 
-    diary_write(&mailbox_of(ctx)->diary, "%zu%c%c", length, (char)weir_buf_bytes(buf)[0],
-                (char)weir_buf_bytes(buf)[length - 1]);
+    event_log_write(&mailbox_of(ctx)->events, "%zu%c%c", length, (char)weir_buf_bytes(buf)[0],
+                    (char)weir_buf_bytes(buf)[length - 1]);
     weir_datagram_release(datagram);
 }
 
@@ -210,9 +210,9 @@ TEST_EACH_HOST(udp, sends_as_many_segments_as_there_are)
     before = sends_of(&couple.here);
     assert_int_equal(mailbox_write(&couple.here, segmented(composite_of(150, 2), 2)), 0);
     assert_int_equal(sends_of(&couple.here) - before, 1);
-    notes_await(&couple.there.diary, &couple.there.notes, "read(", 150);
-    assert_int_equal(diary_count(&couple.there.diary, "read(aa)"), 6);
-    assert_int_equal(diary_count(&couple.there.diary, "read(zz)"), 5);
+    events_await(&couple.there.events, &couple.there.notes, "read(", 150);
+    assert_int_equal(event_log_count(&couple.there.events, "read(aa)"), 6);
+    assert_int_equal(event_log_count(&couple.there.events, "read(zz)"), 5);
     couple_close(&couple);
 }
 

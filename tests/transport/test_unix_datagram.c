@@ -248,9 +248,9 @@ static void use_descriptor(weir_ctx *ctx, weir_datagram *datagram)
     char byte = 'x';
 
     if (file >= 0 && read(file, &byte, 1) == 1 && byte == '\0')
-        diary_write(&mailbox_of(ctx)->diary, "zero");
+        event_log_write(&mailbox_of(ctx)->events, "zero");
     else
-        diary_write(&mailbox_of(ctx)->diary, "nothing");
+        event_log_write(&mailbox_of(ctx)->events, "nothing");
     if (file >= 0)
         close(file);
     weir_datagram_release(datagram);

@@ -20,7 +20,7 @@
 
 #define MANY 10000
 
-struct rig {
+struct test_channel {
     struct redis_server server;
     weir_group *group;
     weir_redis_options options;
@@ -47,34 +47,34 @@ static int init(weir_channel *channel, void *user_data)
     return weir_redis_add(weir_channel_pipeline(channel), user_data);
 }
 
-static weir_channel *connect_to(struct rig *rig)
+static weir_channel *connect_to(struct test_channel *tc)
 {
     weir_channel *channel = NULL;
 
     assert_int_equal(weir_client_connect_sync(
-                         WEIR_CLIENT_OPTIONS(.group = rig->group, .address = rig->server.address,
-                                             .init = init, .user_data = &rig->options),
+                         WEIR_CLIENT_OPTIONS(.group = tc->group, .address = tc->server.address,
+                                             .init = init, .user_data = &tc->options),
                          &channel),
                      0);
     return channel;
 }
 
-static void open_rig(struct rig *rig, enum weir_io io, struct ear *ear)
+static void open_rig(struct test_channel *tc, enum weir_io io, struct ear *ear)
 {
-    *rig = (struct rig){0};
-    rig->group = make_loops(WEIR_GROUP_OPTIONS(.threads = 2, .io = io));
-    redis_server_start(&rig->server);
-    rig->options = *WEIR_REDIS_OPTIONS();
-    rig->options.push = ear != NULL ? on_push : NULL;
-    rig->options.user_data = ear;
-    rig->channel = connect_to(rig);
+    *tc = (struct test_channel){0};
+    tc->group = make_loops(WEIR_GROUP_OPTIONS(.threads = 2, .io = io));
+    redis_server_start(&tc->server);
+    tc->options = *WEIR_REDIS_OPTIONS();
+    tc->options.push = ear != NULL ? on_push : NULL;
+    tc->options.user_data = ear;
+    tc->channel = connect_to(tc);
 }
 
-static void close_rig(struct rig *rig)
+static void close_rig(struct test_channel *tc)
 {
-    weir_channel_release(rig->channel);
-    end_group(rig->group);
-    redis_server_stop(&rig->server);
+    weir_channel_release(tc->channel);
+    end_group(tc->group);
+    redis_server_stop(&tc->server);
 }
 
 /* Waits for the reply, takes the promise, and looks whether it says this. */
@@ -113,20 +113,20 @@ static void talk(weir_channel *channel)
 
 static void talk_on(enum weir_io io)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, io, NULL);
-    talk(rig.channel);
-    assert_answer("*($field $1.5)", rig.channel, "HGETALL", "hash");
-    assert_answer("+OK", rig.channel, "FLUSHALL");
+    open_rig(&tc, io, NULL);
+    talk(tc.channel);
+    assert_answer("*($field $1.5)", tc.channel, "HGETALL", "hash");
+    assert_answer("+OK", tc.channel, "FLUSHALL");
     weir_promise *hello = NULL;
-    assert_int_equal(weir_redis_call(rig.channel, &hello, "HELLO", "3", NULL), 0);
+    assert_int_equal(weir_redis_call(tc.channel, &hello, "HELLO", "3", NULL), 0);
     assert_int_equal(weir_promise_sync(hello, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_integer(weir_resp_find(weir_promise_value(hello), "proto")), 3);
     weir_promise_release(hello);
-    talk(rig.channel);
-    assert_answer("%($field $1.5)", rig.channel, "HGETALL", "hash");
-    close_rig(&rig);
+    talk(tc.channel);
+    assert_answer("%($field $1.5)", tc.channel, "HGETALL", "hash");
+    close_rig(&tc);
 }
 
 TEST(redis_server, answers_in_both_versions_on_epoll)
@@ -151,26 +151,26 @@ TEST(redis_server, answers_in_both_versions_on_a_thread_per_channel)
 
 TEST(redis_server, sends_every_kind_of_version_3)
 {
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
     weir_promise *hello = NULL;
-    assert_int_equal(weir_redis_call(rig.channel, &hello, "HELLO", "3", NULL), 0);
+    assert_int_equal(weir_redis_call(tc.channel, &hello, "HELLO", "3", NULL), 0);
     weir_promise_release(hello);
-    assert_answer("$Hello World", rig.channel, "DEBUG", "PROTOCOL", "string");
-    assert_answer(":12345", rig.channel, "DEBUG", "PROTOCOL", "integer");
-    assert_answer(",3.141", rig.channel, "DEBUG", "PROTOCOL", "double");
-    assert_answer("_", rig.channel, "DEBUG", "PROTOCOL", "null");
-    assert_answer("*(:0 :1 :2)", rig.channel, "DEBUG", "PROTOCOL", "array");
-    assert_answer("~(:0 :1 :2)", rig.channel, "DEBUG", "PROTOCOL", "set");
-    assert_answer("%(:0 #f :1 #t :2 #f)", rig.channel, "DEBUG", "PROTOCOL", "map");
+    assert_answer("$Hello World", tc.channel, "DEBUG", "PROTOCOL", "string");
+    assert_answer(":12345", tc.channel, "DEBUG", "PROTOCOL", "integer");
+    assert_answer(",3.141", tc.channel, "DEBUG", "PROTOCOL", "double");
+    assert_answer("_", tc.channel, "DEBUG", "PROTOCOL", "null");
+    assert_answer("*(:0 :1 :2)", tc.channel, "DEBUG", "PROTOCOL", "array");
+    assert_answer("~(:0 :1 :2)", tc.channel, "DEBUG", "PROTOCOL", "set");
+    assert_answer("%(:0 #f :1 #t :2 #f)", tc.channel, "DEBUG", "PROTOCOL", "map");
     assert_answer("|($key-popularity *($key:123 :90))$Some real reply following the attribute",
-                  rig.channel, "DEBUG", "PROTOCOL", "attrib");
-    assert_answer("(1234567999999999999999999999999999999", rig.channel, "DEBUG", "PROTOCOL",
+                  tc.channel, "DEBUG", "PROTOCOL", "attrib");
+    assert_answer("(1234567999999999999999999999999999999", tc.channel, "DEBUG", "PROTOCOL",
                   "bignum");
-    assert_answer("#t", rig.channel, "DEBUG", "PROTOCOL", "true");
-    assert_answer("=txt:This is a verbatim\nstring", rig.channel, "DEBUG", "PROTOCOL", "verbatim");
-    close_rig(&rig);
+    assert_answer("#t", tc.channel, "DEBUG", "PROTOCOL", "true");
+    assert_answer("=txt:This is a verbatim\nstring", tc.channel, "DEBUG", "PROTOCOL", "verbatim");
+    close_rig(&tc);
 }
 
 /* ---- many ---- */
@@ -178,17 +178,17 @@ TEST(redis_server, sends_every_kind_of_version_3)
 TEST(redis_server, many_commands_are_answered_in_order)
 {
     static weir_promise *replies[MANY];
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(weir_redis_call(rig.channel, &replies[i], "INCR", "n", NULL), 0);
+        assert_int_equal(weir_redis_call(tc.channel, &replies[i], "INCR", "n", NULL), 0);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(weir_promise_sync(replies[i], TEST_TIMEOUT_NS), 0);
         assert_int_equal(weir_resp_integer(weir_promise_value(replies[i])), i + 1);
         weir_promise_release(replies[i]);
     }
-    close_rig(&rig);
+    close_rig(&tc);
 }
 
 struct caller {
@@ -222,19 +222,19 @@ static void *call_many(void *arg)
 TEST(redis_server, answers_many_threads_on_one_connection)
 {
     struct caller callers[4];
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
     for (int i = 0; i < 4; i++) {
-        callers[i].channel = rig.channel;
+        callers[i].channel = tc.channel;
         assert_int_equal(pthread_create(&callers[i].thread, NULL, call_many, &callers[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
         assert_true(callers[i].is_in_order);
     }
-    assert_answer("$4000", rig.channel, "GET", "n");
-    close_rig(&rig);
+    assert_answer("$4000", tc.channel, "GET", "n");
+    close_rig(&tc);
 }
 
 TEST(redis_server, megabytes_go_there_and_back)
@@ -242,23 +242,23 @@ TEST(redis_server, megabytes_go_there_and_back)
     size_t length = 20 << 20;
     char *bytes = malloc(length);
     weir_promise *reply = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
     assert_non_null(bytes);
     for (size_t i = 0; i < length; i++)
         bytes[i] = (char)(i * 31 >> 3);
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
     const weir_span set[] = {weir_span_of_text("SET"), weir_span_of_text("big"),
                              weir_span_of(bytes, length)};
-    assert_int_equal(weir_redis_command(rig.channel, set, 3, &reply), 0);
+    assert_int_equal(weir_redis_command(tc.channel, set, 3, &reply), 0);
     assert_reply(reply, "+OK");
-    assert_int_equal(weir_redis_call(rig.channel, &reply, "GET", "big", NULL), 0);
+    assert_int_equal(weir_redis_call(tc.channel, &reply, "GET", "big", NULL), 0);
     assert_int_equal(weir_promise_sync(reply, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_text(weir_promise_value(reply)).length, length);
     assert_memory_equal(weir_resp_text(weir_promise_value(reply)).data, bytes, length);
     weir_promise_release(reply);
     free(bytes);
-    close_rig(&rig);
+    close_rig(&tc);
 }
 
 /* ---- publish and subscribe ---- */
@@ -268,35 +268,35 @@ static void subscribe_in(const char *version, const char *message, const char *p
     struct ear ear = {0};
     weir_channel *publisher;
     weir_promise *hello = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, &ear);
-    publisher = connect_to(&rig);
-    assert_int_equal(weir_redis_call(rig.channel, &hello, "HELLO", version, NULL), 0);
+    open_rig(&tc, WEIR_IO_AUTO, &ear);
+    publisher = connect_to(&tc);
+    assert_int_equal(weir_redis_call(tc.channel, &hello, "HELLO", version, NULL), 0);
     assert_int_equal(weir_promise_sync(hello, TEST_TIMEOUT_NS), 0);
     weir_promise_release(hello);
-    assert_answer(version[0] == '2' ? "*($subscribe $b :2)" : ">($subscribe $b :2)", rig.channel,
+    assert_answer(version[0] == '2' ? "*($subscribe $b :2)" : ">($subscribe $b :2)", tc.channel,
                   "SUBSCRIBE", "a", "b");
     assert_answer(":1", publisher, "PUBLISH", "b", "hi");
     assert_true(call_counter_await(&ear.pushes, 1));
     assert_string_equal(ear.last, message);
-    assert_answer(version[0] == '2' ? "*($psubscribe $c* :3)" : ">($psubscribe $c* :3)",
-                  rig.channel, "PSUBSCRIBE", "c*");
+    assert_answer(version[0] == '2' ? "*($psubscribe $c* :3)" : ">($psubscribe $c* :3)", tc.channel,
+                  "PSUBSCRIBE", "c*");
     assert_answer(":1", publisher, "PUBLISH", "cat", "meow");
     assert_true(call_counter_await(&ear.pushes, 2));
     assert_string_equal(ear.last, pmessage);
-    assert_answer(version[0] == '2' ? "*($pong $)" : "+PONG", rig.channel, "PING");
+    assert_answer(version[0] == '2' ? "*($pong $)" : "+PONG", tc.channel, "PING");
     assert_answer(version[0] == '2' ? "*($punsubscribe $c* :2)" : ">($punsubscribe $c* :2)",
-                  rig.channel, "PUNSUBSCRIBE");
+                  tc.channel, "PUNSUBSCRIBE");
     weir_promise *end = NULL; /* of both, in any order */
-    assert_int_equal(weir_redis_call(rig.channel, &end, "UNSUBSCRIBE", NULL), 0);
+    assert_int_equal(weir_redis_call(tc.channel, &end, "UNSUBSCRIBE", NULL), 0);
     assert_int_equal(weir_promise_sync(end, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_resp_integer(weir_resp_at(weir_promise_value(end), 2)), 0);
     weir_promise_release(end);
-    assert_answer("+OK", rig.channel, "SET", "key", "value");
+    assert_answer("+OK", tc.channel, "SET", "key", "value");
     assert_answer(":0", publisher, "PUBLISH", "b", "hi");
     weir_channel_release(publisher);
-    close_rig(&rig);
+    close_rig(&tc);
 }
 
 TEST(redis_server, publishes_to_who_subscribes_in_version_2)
@@ -314,32 +314,32 @@ TEST(redis_server, publishes_to_who_subscribes_in_version_3)
 TEST(redis_server, that_is_killed_fails_all_that_was_pending)
 {
     weir_promise *replies[100];
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
-    assert_answer("+OK", rig.channel, "CLIENT", "PAUSE", "60000");
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
+    assert_answer("+OK", tc.channel, "CLIENT", "PAUSE", "60000");
     for (int i = 0; i < 100; i++)
-        assert_int_equal(weir_redis_call(rig.channel, &replies[i], "SET", "key", "value", NULL), 0);
-    redis_server_kill(&rig.server);
+        assert_int_equal(weir_redis_call(tc.channel, &replies[i], "SET", "key", "value", NULL), 0);
+    redis_server_kill(&tc.server);
     for (int i = 0; i < 100; i++) {
         assert_true(weir_promise_sync(replies[i], TEST_TIMEOUT_NS) < 0);
         weir_promise_release(replies[i]);
     }
-    assert_int_equal(weir_redis_call(rig.channel, &replies[0], "PING", NULL), 0);
+    assert_int_equal(weir_redis_call(tc.channel, &replies[0], "PING", NULL), 0);
     assert_int_equal(weir_promise_sync(replies[0], TEST_TIMEOUT_NS), WEIR_ECLOSED);
     weir_promise_release(replies[0]);
-    weir_channel_release(rig.channel);
-    end_group(rig.group);
+    weir_channel_release(tc.channel);
+    end_group(tc.group);
 }
 
 TEST(redis_server, gets_to_answer_before_its_client_is_drained)
 {
     weir_promise *reply = NULL;
-    struct rig rig;
+    struct test_channel tc;
 
-    open_rig(&rig, WEIR_IO_AUTO, NULL);
-    assert_int_equal(weir_redis_call(rig.channel, &reply, "DEBUG", "SLEEP", "0.2", NULL), 0);
-    assert_int_equal(weir_group_shutdown(rig.group, 0, TEST_TIMEOUT_NS), 0);
+    open_rig(&tc, WEIR_IO_AUTO, NULL);
+    assert_int_equal(weir_redis_call(tc.channel, &reply, "DEBUG", "SLEEP", "0.2", NULL), 0);
+    assert_int_equal(weir_group_shutdown(tc.group, 0, TEST_TIMEOUT_NS), 0);
     assert_reply(reply, "+OK");
-    close_rig(&rig);
+    close_rig(&tc);
 }

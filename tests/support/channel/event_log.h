@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened, in order, as words: handlers and the wire of a rig write, the test reads.
+ * The events of a test, in order, as words. Handlers and the wire of a test_channel write them, the
+ * test compares them.
  *
- *     diary_write(diary, "read(%s)", text);
- *     assert_diary(diary, "attach a.added a.registered");
+ *     event_log_write(events, "read(%s)", text);
+ *     assert_events(events, "attach a.added a.registered");
  *
  * Any thread may write.
  */
@@ -15,32 +16,33 @@
 #include "os/thread.h"
 #include "support/test.h"
 
-#define DIARY_SIZE 8192
+#define EVENT_LOG_SIZE 8192
 
-struct diary {
+struct event_log {
     weir__mutex lock;
     size_t length;
-    char text[DIARY_SIZE];
+    char text[EVENT_LOG_SIZE];
 };
 
-void diary_open(struct diary *diary);
-void diary_close(struct diary *diary);
+void event_log_open(struct event_log *events);
+void event_log_close(struct event_log *events);
 
-/* Writes a word. */
-void diary_write(struct diary *diary, const char *format, ...) WEIR_PRINTF(2, 3);
+/* Appends a word. */
+void event_log_write(struct event_log *events, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* How often a word begins with this. */
-unsigned diary_count(struct diary *diary, const char *word);
+/* The number of words that begin with `word`. */
+unsigned event_log_count(struct event_log *events, const char *word);
 
-/* Forgets everything; or moves it to `ret_text`, of DIARY_SIZE, so that no word is lost between. */
-void diary_clear(struct diary *diary);
-void diary_take(struct diary *diary, char *ret_text);
+/* Clears the log. event_log_take moves its text to `ret_text` (EVENT_LOG_SIZE bytes) first, in one
+ * step. */
+void event_log_clear(struct event_log *events);
+void event_log_take(struct event_log *events, char *ret_text);
 
-/* These words, and no others, were written since the last look. */
-#define assert_diary(diary, words)                 \
-    do {                                           \
-        assert_string_equal((diary)->text, words); \
-        diary_clear(diary);                        \
+/* Exactly these words were written since the last call. */
+#define assert_events(events, words)                \
+    do {                                            \
+        assert_string_equal((events)->text, words); \
+        event_log_clear(events);                    \
     } while (0)
 
 #endif

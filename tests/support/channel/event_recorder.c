@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handler that writes a diary.
+ * A handler that logs its events.
  */
 #include "support/channel/event_recorder.h"
 
@@ -9,34 +9,34 @@
 
 static int init(void *state, const void *options)
 {
-    *(struct spy *)state = *(const struct spy *)options;
+    *(struct event_recorder *)state = *(const struct event_recorder *)options;
     return 0;
 }
 
 static void write_word(weir_ctx *ctx, const char *word)
 {
-    struct spy *self = weir_ctx_state(ctx);
+    struct event_recorder *self = weir_ctx_state(ctx);
 
-    diary_write(self->diary, "%s.%s", self->name, word);
+    event_log_write(self->events, "%s.%s", self->name, word);
 }
 
 static void write_msg(weir_ctx *ctx, const char *word, weir_msg *msg)
 {
-    struct spy *self = weir_ctx_state(ctx);
+    struct event_recorder *self = weir_ctx_state(ctx);
     weir_buf *buf = weir_buf_of(msg);
 
     if (buf != NULL)
-        diary_write(self->diary, "%s.%s(%.*s)", self->name, word, (int)weir_buf_readable(buf),
-                    (const char *)weir_buf_bytes(buf));
+        event_log_write(self->events, "%s.%s(%.*s)", self->name, word, (int)weir_buf_readable(buf),
+                        (const char *)weir_buf_bytes(buf));
     else
-        diary_write(self->diary, "%s.%s(%s)", self->name, word, msg->type->name);
+        event_log_write(self->events, "%s.%s(%s)", self->name, word, msg->type->name);
 }
 
 static void deinit(void *state)
 {
-    struct spy *self = state;
+    struct event_recorder *self = state;
 
-    diary_write(self->diary, "%s.deinit", self->name);
+    event_log_write(self->events, "%s.deinit", self->name);
 }
 
 static void on_added(weir_ctx *ctx)
@@ -99,9 +99,9 @@ static void on_writability(weir_ctx *ctx)
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    struct spy *self = weir_ctx_state(ctx);
+    struct event_recorder *self = weir_ctx_state(ctx);
 
-    diary_write(self->diary, "%s.error(%s)", self->name, weir_error_name(err));
+    event_log_write(self->events, "%s.error(%s)", self->name, weir_error_name(err));
     weir_fire_error(ctx, err, detail);
 }
 
@@ -166,9 +166,9 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
     weir_shutdown_output(ctx, done);
 }
 
-const weir_handler spy = {
-    .name = "spy",
-    .state_size = sizeof(struct spy),
+const weir_handler event_recorder = {
+    .name = "recorder",
+    .state_size = sizeof(struct event_recorder),
     .init = init,
     .deinit = deinit,
     .added = on_added,
@@ -194,19 +194,20 @@ const weir_handler spy = {
     .shutdown_output = on_shutdown_output,
 };
 
-const weir_handler bystander = {
-    .name = "bystander",
-    .state_size = sizeof(struct spy),
+const weir_handler lifecycle_recorder = {
+    .name = "lifecycle_recorder",
+    .state_size = sizeof(struct event_recorder),
     .init = init,
     .deinit = deinit,
     .added = on_added,
     .removed = on_removed,
 };
 
-void spy_listen(weir_promise *promise, void *user_data)
+void event_recorder_listen(weir_promise *promise, void *user_data)
 {
-    struct spy *self = user_data;
+    struct event_recorder *self = user_data;
     int result = weir_promise_result(promise);
 
-    diary_write(self->diary, "%s=%s", self->name, result == 0 ? "ok" : weir_error_name(result));
+    event_log_write(self->events, "%s=%s", self->name,
+                    result == 0 ? "ok" : weir_error_name(result));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handler that writes every event into a diary, and passes it on.
+ * A handler that logs every event and passes it on.
  *
- *     weir_pipeline_add_last(pipeline, &spy, SPY(&diary, "a"));
+ *     weir_pipeline_add_last(pipeline, &event_recorder, EVENT_RECORDER(&events, "a"));
  */
 #ifndef WEIR_TEST_EVENT_RECORDER_H
 #define WEIR_TEST_EVENT_RECORDER_H
@@ -11,19 +11,21 @@
 
 #include "support/channel/event_log.h"
 
-struct spy {
-    struct diary *diary;
+struct event_recorder {
+    struct event_log *events;
     char name[16];
 };
 
-#define SPY(diary_, name_) (&(const struct spy){.diary = (diary_), .name = name_})
+#define EVENT_RECORDER(event_log_, name_) \
+    (&(const struct event_recorder){.events = (event_log_), .name = name_})
 
-extern const weir_handler spy;
+extern const weir_handler event_recorder;
 
-/* The same without slots for events: only added, removed, deinit. */
-extern const weir_handler bystander;
+/* Logs only added, removed and deinit. */
+extern const weir_handler lifecycle_recorder;
 
-/* A listener; its user_data is a struct spy: writes "name=ok", or the error's name. */
-void spy_listen(weir_promise *promise, void *user_data);
+/* A promise listener that logs "name=ok" or "name=ERROR". Its user_data is a struct event_recorder.
+ */
+void event_recorder_listen(weir_promise *promise, void *user_data);
 
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A diary, and how often it was written to.
+ * Waits by the number of writes.
  */
 #include "support/channel/event_wait.h"
 
-void notes_await(struct diary *diary, struct call_counter *notes, const char *word, unsigned count)
+void events_await(struct event_log *events, struct call_counter *notes, const char *word,
+                  unsigned count)
 {
     for (;;) {
         uint32_t calls = atomic_load(&notes->calls);
 
-        if (diary_count(diary, word) >= count)
+        if (event_log_count(events, word) >= count)
             return;
         if (!call_counter_await(notes, calls + 1))
-            fail_msg("waiting for %s, heard: %s", word, diary->text);
+            fail_msg("waiting for %s, heard: %s", word, events->text);
     }
 }
 
@@ -25,10 +26,10 @@ static unsigned count_words(const char *words)
     return count;
 }
 
-const char *notes_heard(struct diary *diary, struct call_counter *notes, const char *words,
-                        char *said)
+const char *events_await_all(struct event_log *events, struct call_counter *notes,
+                             const char *words, char *said)
 {
-    notes_await(diary, notes, "", count_words(words));
-    diary_take(diary, said);
+    events_await(events, notes, "", count_words(words));
+    event_log_take(events, said);
     return said;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A wire, and a channel on it.
+ * The fake transport, and a channel on it.
  */
 #include "support/channel/test_channel.h"
 
@@ -17,7 +17,7 @@ static struct wire *wire_of(const weir_channel *channel)
 static void note(struct wire *wire, const char *word)
 {
     if (!wire->options.silent)
-        diary_write(wire->diary, "%s", word);
+        event_log_write(wire->events, "%s", word);
 }
 
 /* ---- the transport ---- */
@@ -37,7 +37,7 @@ static int wire_attach(weir_channel *channel)
     return wire->options.attach_err;
 }
 
-static bool let_go(struct wire *wire)
+static bool detach_now(struct wire *wire)
 {
     bool now = !wire->options.slow_close || !wire->is_attached;
 
@@ -50,14 +50,14 @@ static bool let_go(struct wire *wire)
 static bool wire_detach(weir_channel *channel)
 {
     note(wire_of(channel), "DETACH");
-    return let_go(wire_of(channel));
+    return detach_now(wire_of(channel));
 }
 
 static bool wire_close(weir_channel *channel)
 {
     note(wire_of(channel), "CLOSE");
     wire_of(channel)->is_active = false;
-    return let_go(wire_of(channel));
+    return detach_now(wire_of(channel));
 }
 
 static void wire_reset(weir_channel *channel)
@@ -235,7 +235,7 @@ static const weir__transport model = {
     .destroy = wire_destroy,
 };
 
-int wire_create(struct diary *diary, const struct wire_options *options,
+int wire_create(struct event_log *events, const struct wire_options *options,
                 const weir_channel_options *channel_options, weir_channel *parent,
                 weir_channel **ret_channel)
 {
@@ -262,81 +262,81 @@ int wire_create(struct diary *diary, const struct wire_options *options,
         return err;
     }
     wire = wire_of(*ret_channel);
-    wire->diary = diary;
+    wire->events = events;
     wire->options = *options;
     wire->room = -1;
     wire->is_active = !options->idle && !options->accepts;
     return 0;
 }
 
-/* ---- the rig ---- */
+/* ---- the fixture ---- */
 
-void rig_open_with(struct rig *rig, const struct wire_options *wire,
-                   const weir_channel_options *channel)
+void tc_open_with(struct test_channel *tc, const struct wire_options *wire,
+                  const weir_channel_options *channel)
 {
-    memset(rig, 0, sizeof(*rig));
-    rig->stepper = stepper_open();
-    diary_open(&rig->diary);
-    assert_int_equal(wire_create(&rig->diary, wire, channel, NULL, &rig->channel), 0);
-    rig->wire = wire_of(rig->channel);
-    rig->pipeline = weir_channel_pipeline(rig->channel);
+    memset(tc, 0, sizeof(*tc));
+    tc->stepper = stepper_open();
+    event_log_open(&tc->events);
+    assert_int_equal(wire_create(&tc->events, wire, channel, NULL, &tc->channel), 0);
+    tc->wire = wire_of(tc->channel);
+    tc->pipeline = weir_channel_pipeline(tc->channel);
 }
 
-void rig_open(struct rig *rig)
+void tc_open(struct test_channel *tc)
 {
-    rig_open_with(rig, NULL, NULL);
+    tc_open_with(tc, NULL, NULL);
 }
 
-void rig_run(struct rig *rig)
+void tc_run(struct test_channel *tc)
 {
-    (void)stepper_run(&rig->stepper);
+    (void)stepper_run(&tc->stepper);
 }
 
-void rig_close(struct rig *rig)
+void tc_close(struct test_channel *tc)
 {
-    rig->wire->options.slow_close = false;
-    weir_channel_abort(rig->channel, NULL);
-    if (weir__channel_phase(rig->channel) == WEIR__CLOSING)
-        weir__channel_detached(rig->channel);
-    rig_run(rig);
-    weir_channel_release(rig->channel);
-    rig_run(rig);
-    stepper_close(&rig->stepper);
-    diary_close(&rig->diary);
+    tc->wire->options.slow_close = false;
+    weir_channel_abort(tc->channel, NULL);
+    if (weir__channel_phase(tc->channel) == WEIR__CLOSING)
+        weir__channel_detached(tc->channel);
+    tc_run(tc);
+    weir_channel_release(tc->channel);
+    tc_run(tc);
+    stepper_close(&tc->stepper);
+    event_log_close(&tc->events);
 }
 
-void rig_add(struct rig *rig, const char *name)
+void tc_add(struct test_channel *tc, const char *name)
 {
-    struct spy options = {.diary = &rig->diary};
+    struct event_recorder options = {.events = &tc->events};
 
     strncpy(options.name, name, sizeof(options.name) - 1);
-    assert_int_equal(weir_pipeline_add_last_as(rig->pipeline, name, &spy, &options), 0);
+    assert_int_equal(weir_pipeline_add_last_as(tc->pipeline, name, &event_recorder, &options), 0);
 }
 
-void rig_start(struct rig *rig)
+void tc_start(struct test_channel *tc)
 {
-    weir_channel_register(rig->channel, rig->stepper.executor, NULL);
-    rig_run(rig);
+    weir_channel_register(tc->channel, tc->stepper.executor, NULL);
+    tc_run(tc);
 }
 
-void rig_open_started(struct rig *rig, const struct wire_options *wire,
-                      const weir_channel_options *channel)
+void tc_open_started(struct test_channel *tc, const struct wire_options *wire,
+                     const weir_channel_options *channel)
 {
-    rig_open_with(rig, wire, channel);
-    rig_add(rig, "a");
-    rig_start(rig);
-    diary_clear(&rig->diary);
+    tc_open_with(tc, wire, channel);
+    tc_add(tc, "a");
+    tc_start(tc);
+    event_log_clear(&tc->events);
 }
 
-weir_promise *rig_promise(struct rig *rig, const char *name)
+weir_promise *tc_promise(struct test_channel *tc, const char *name)
 {
-    struct spy *listener = &rig->listeners[rig->listener_count++ % 16];
+    struct event_recorder *listener = &tc->listeners[tc->listener_count++ % 16];
     weir_promise *promise;
 
-    listener->diary = &rig->diary;
+    listener->events = &tc->events;
     strncpy(listener->name, name, sizeof(listener->name) - 1);
-    assert_int_equal(weir_promise_create(rig->stepper.executor, &promise), 0);
-    assert_int_equal(weir_promise_add_listener(promise, spy_listen, listener), 0);
+    assert_int_equal(weir_promise_create(tc->stepper.executor, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, event_recorder_listen, listener), 0);
     return promise;
 }
 
@@ -358,46 +358,46 @@ weir_msg *sized_msg(size_t size)
     return weir_buf_msg(buf);
 }
 
-void rig_write(struct rig *rig, const char *text, const char *promise_name)
+void tc_write(struct test_channel *tc, const char *text, const char *promise_name)
 {
-    weir_promise *promise = promise_name != NULL ? rig_promise(rig, promise_name) : NULL;
+    weir_promise *promise = promise_name != NULL ? tc_promise(tc, promise_name) : NULL;
 
-    weir_channel_write(rig->channel, text_msg(text), promise);
+    weir_channel_write(tc->channel, text_msg(text), promise);
     weir_promise_release(promise);
 }
 
-bool rig_receive(struct rig *rig, const char *text)
+bool tc_receive(struct test_channel *tc, const char *text)
 {
-    assert_true(rig->wire->reads);
-    if (rig->wire->reads_once)
-        rig->wire->reads = false;
-    return weir__channel_received(rig->channel, text_msg(text));
+    assert_true(tc->wire->reads);
+    if (tc->wire->reads_once)
+        tc->wire->reads = false;
+    return weir__channel_received(tc->channel, text_msg(text));
 }
 
-void rig_end_input(struct rig *rig)
+void tc_end_input(struct test_channel *tc)
 {
-    rig->wire->reads = false;
-    weir__channel_input_ended(rig->channel, 0);
+    tc->wire->reads = false;
+    weir__channel_input_ended(tc->channel, 0);
 }
 
-void rig_make_room(struct rig *rig, int64_t bytes)
+void tc_make_room(struct test_channel *tc, int64_t bytes)
 {
-    rig->wire->room = bytes;
-    if (!rig->wire->waits_for_room)
+    tc->wire->room = bytes;
+    if (!tc->wire->waits_for_room)
         return;
-    rig->wire->waits_for_room = false;
-    weir__channel_writable(rig->channel, 0);
+    tc->wire->waits_for_room = false;
+    weir__channel_writable(tc->channel, 0);
 }
 
-void rig_let_go(struct rig *rig)
+void tc_finish_detach(struct test_channel *tc)
 {
-    rig->wire->is_attached = false;
-    weir__channel_detached(rig->channel);
+    tc->wire->is_attached = false;
+    weir__channel_detached(tc->channel);
 }
 
-void assert_sent(struct rig *rig, const char *text)
+void assert_sent(struct test_channel *tc, const char *text)
 {
-    rig->wire->sent[rig->wire->sent_length] = '\0';
-    assert_string_equal(rig->wire->sent, text);
-    rig->wire->sent_length = 0;
+    tc->wire->sent[tc->wire->sent_length] = '\0';
+    assert_string_equal(tc->wire->sent, text);
+    tc->wire->sent_length = 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel on a stepper, whose transport is a wire: the test is the peer and the kernel, and says
- * how much the wire takes, what fails, and when it lets go. What the wire is asked stands in the
- * diary in capitals.
+ * A channel on a stepper, with a fake transport (a wire). The test plays the peer and the kernel:
+ * it decides how many bytes the wire takes, which calls fail and when a detach finishes. Calls to
+ * the wire are in the event log in capitals.
  *
- *     struct rig rig;
- *     rig_open(&rig, NULL);                   made, not registered
- *     rig_add(&rig, "a");                     a spy
- *     rig_start(&rig);                        registered; active, unless .idle
- *     assert_diary(&rig.diary, "ATTACH a.added a.registered a.active READ");
- *     rig_close(&rig);                        aborted, and everything gone
+ *     struct test_channel tc;
+ *     tc_open(&tc);                         created, not registered
+ *     tc_add(&tc, "a");                     an event recorder
+ *     tc_start(&tc);                        registered, and active unless .idle
+ *     assert_events(&tc.events, "ATTACH a.added a.registered a.active READ");
+ *     tc_close(&tc);                        aborted, and everything freed
  */
 #ifndef WEIR_TEST_TEST_CHANNEL_H
 #define WEIR_TEST_TEST_CHANNEL_H
@@ -21,95 +21,95 @@
 #include "support/channel/event_recorder.h"
 #include "support/executor/stepper.h"
 
-/* Zero is a wire that is connected, takes everything, and never fails. */
+/* All zero: a connected wire that takes all bytes and never fails. */
 struct wire_options {
     bool idle;    /* not active until it is connected or bound */
     bool accepts; /* a listener */
     bool can_disconnect;
-    bool no_linger;  /* has no half closure */
-    bool slow_close; /* close and detach end with rig_let_go */
-    int attach_err;  /* what the slots return */
+    bool no_linger;  /* the transport has no half closure */
+    bool slow_close; /* close and detach finish with tc_finish_detach */
+    int attach_err;  /* the results of the slots */
     int bind_err;
     int connect_err;
     int admit_err;
     int shut_err;
     bool acknowledges; /* the peer acknowledges what it is sent: wire.unacknowledged */
-    bool silent;       /* writes nothing into the diary */
+    bool silent;       /* logs nothing */
 };
 
 struct wire {
     weir_channel channel; /* first */
-    struct diary *diary;
+    struct event_log *events;
     struct wire_options options;
     bool is_active;
     bool is_attached;
     bool reads;
     bool reads_once;
     bool waits_for_room;
-    int64_t room; /* bytes that it takes, -1 = any number */
-    int budget;   /* sends of one flush, 0 = any number */
+    int64_t room; /* bytes that it still takes; -1 = unlimited */
+    int budget;   /* sends per flush; 0 = unlimited */
     int flush_err;
-    int64_t unacknowledged; /* what the transport says, if it has the option `acknowledges` */
-    size_t vectors_max;     /* of one send */
-    unsigned address_calls; /* for the local one */
+    int64_t unacknowledged; /* with the option `acknowledges` */
+    size_t vectors_max;     /* per send */
+    unsigned address_calls; /* of local_address */
     size_t sent_length;
     char sent[4096];
     void (*on_flush)(struct wire *wire); /* inside the flush, before it sends */
 };
 
-struct rig {
+struct test_channel {
     struct stepper stepper;
-    struct diary diary;
+    struct event_log events;
     weir_channel *channel;
     weir_pipeline *pipeline;
     struct wire *wire;
-    struct spy listeners[16];
+    struct event_recorder listeners[16];
     unsigned listener_count;
 };
 
-/* Any of the options may be NULL. The rig must not move. */
-void rig_open_with(struct rig *rig, const struct wire_options *wire,
-                   const weir_channel_options *channel);
-void rig_open(struct rig *rig);
-void rig_close(struct rig *rig);
+/* Either of the options may be NULL. A test_channel must stay at its address. */
+void tc_open_with(struct test_channel *tc, const struct wire_options *wire,
+                  const weir_channel_options *channel);
+void tc_open(struct test_channel *tc);
+void tc_close(struct test_channel *tc);
 
-/* Adds a spy at the end. */
-void rig_add(struct rig *rig, const char *name);
+/* Adds an event recorder at the end. */
+void tc_add(struct test_channel *tc, const char *name);
 
-/* Registers, and runs what there is to run. */
-void rig_start(struct rig *rig);
+/* Registers the channel and runs all tasks. */
+void tc_start(struct test_channel *tc);
 
-/* All of it: open, add a spy named "a", start, and forget what was written so far. */
-void rig_open_started(struct rig *rig, const struct wire_options *wire,
-                      const weir_channel_options *channel);
+/* Opens, adds an event recorder named "a", starts, and clears the event log. */
+void tc_open_started(struct test_channel *tc, const struct wire_options *wire,
+                     const weir_channel_options *channel);
 
-/* A promise whose end is written into the diary under that name; released with rig_drop. */
-weir_promise *rig_promise(struct rig *rig, const char *name);
+/* A promise that logs "name=result" when it completes. The caller releases it. */
+weir_promise *tc_promise(struct test_channel *tc, const char *name);
 
-/* Runs what there is to run. */
-void rig_run(struct rig *rig);
+/* Runs all tasks that are due. */
+void tc_run(struct test_channel *tc);
 
 /* A message with this text. */
 weir_msg *text_msg(const char *text);
-/* One of so many bytes. */
+/* A message of `size` bytes. */
 weir_msg *sized_msg(size_t size);
 
-/* Writes a text; the promise, if there is a name, is not the test's to release. */
-void rig_write(struct rig *rig, const char *text, const char *promise_name);
+/* Writes a text, with a promise if `promise_name` is not NULL; releases the promise itself. */
+void tc_write(struct test_channel *tc, const char *text, const char *promise_name);
 
-/* The peer: has sent this; has ended its stream; takes so many bytes more. */
-bool rig_receive(struct rig *rig, const char *text);
-void rig_end_input(struct rig *rig);
-void rig_make_room(struct rig *rig, int64_t bytes);
+/* The peer sends a text, ends its stream, takes `bytes` more bytes. */
+bool tc_receive(struct test_channel *tc, const char *text);
+void tc_end_input(struct test_channel *tc);
+void tc_make_room(struct test_channel *tc, int64_t bytes);
 
-/* What a slow close or detach waits for. */
-void rig_let_go(struct rig *rig);
+/* Finishes a slow close or detach. */
+void tc_finish_detach(struct test_channel *tc);
 
-/* These bytes have been sent since the last look. */
-void assert_sent(struct rig *rig, const char *text);
+/* Exactly these bytes were sent since the last call. */
+void assert_sent(struct test_channel *tc, const char *text);
 
-/* The transport of a wire with these options: for channels that the test makes itself. */
-int wire_create(struct diary *diary, const struct wire_options *options,
+/* Creates a channel on a wire, for tests that need no test_channel around it. */
+int wire_create(struct event_log *events, const struct wire_options *options,
                 const weir_channel_options *channel_options, weir_channel *parent,
                 weir_channel **ret_channel);
 

@@ -8,7 +8,7 @@
  *     opponent.flip_at = 17;
  *     opponent_play(&opponent);
  *     opponent_leave(&opponent);                   the end of its stream
- *     assert_diary(&opponent.ours.diary, "shaken(WEIR_ETLS) error(WEIR_ETLS) inactive");
+ *     assert_events(&opponent.ours.events, "shaken(WEIR_ETLS) error(WEIR_ETLS) inactive");
  *     opponent_part(&opponent);
  */
 #ifndef WEIR_TEST_RAW_PEER_H

@@ -71,8 +71,8 @@ static void shake_hands(struct line *line, const struct line_options *options, w
 
 static void forget(struct line *line)
 {
-    diary_clear(&line->client.diary);
-    diary_clear(&line->server.diary);
+    event_log_clear(&line->client.events);
+    event_log_clear(&line->server.events);
 }
 
 void secure_line_call(struct line *line, const struct line_options *options,

@@ -39,7 +39,7 @@ static void on_shaken(weir_ctx *ctx, const weir_tls_handshake *handshake)
     struct duettist *duettist = duettist_of(ctx);
     int err = weir_tls_handshake_result(handshake);
 
-    diary_write(&duettist->diary, "shaken(%s)", err == 0 ? "ok" : weir_error_name(err));
+    event_log_write(&duettist->events, "shaken(%s)", err == 0 ? "ok" : weir_error_name(err));
     if (err < 0)
         keep_detail(duettist, weir_tls_handshake_detail(handshake));
     if (duettist->on_shaken != NULL)
@@ -54,9 +54,9 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     if (handshake != NULL)
         on_shaken(ctx, handshake);
     else if (event == weir_event_tls_closed())
-        diary_write(&duettist->diary, "ended");
+        event_log_write(&duettist->events, "ended");
     else if (event == weir_event_input_closed())
-        diary_write(&duettist->diary, "input-closed");
+        event_log_write(&duettist->events, "input-closed");
     if (event == weir_event_tls_closed() && duettist->on_ended != NULL)
         duettist->on_ended(ctx);
     weir_msg_release(event);
@@ -73,10 +73,10 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     if (weir_buf_readable(buf) > 100)
-        diary_write(&duettist->diary, "read(%zu)", weir_buf_readable(buf));
+        event_log_write(&duettist->events, "read(%zu)", weir_buf_readable(buf));
     else if (!duettist->is_long)
-        diary_write(&duettist->diary, "read(%.*s)", (int)weir_buf_readable(buf),
-                    (const char *)weir_buf_bytes(buf));
+        event_log_write(&duettist->events, "read(%.*s)", (int)weir_buf_readable(buf),
+                        (const char *)weir_buf_bytes(buf));
     weir_msg_release(msg);
 }
 
@@ -90,7 +90,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     struct duettist *duettist = duettist_of(ctx);
 
-    diary_write(&duettist->diary, "error(%s)", weir_error_name(err));
+    event_log_write(&duettist->events, "error(%s)", weir_error_name(err));
     keep_detail(duettist, detail != NULL ? detail : weir_error_text(err));
     if (duettist->on_error != NULL)
         duettist->on_error(ctx, err);
@@ -98,7 +98,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 
 static void on_inactive(weir_ctx *ctx)
 {
-    diary_write(&duettist_of(ctx)->diary, "inactive");
+    event_log_write(&duettist_of(ctx)->events, "inactive");
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -108,7 +108,8 @@ static void on_writability(weir_ctx *ctx)
     if (duettist->on_writability != NULL)
         duettist->on_writability(ctx);
     else
-        diary_write(&duettist->diary, "writable(%s)", weir_ctx_is_writable(ctx) ? "yes" : "no");
+        event_log_write(&duettist->events, "writable(%s)",
+                        weir_ctx_is_writable(ctx) ? "yes" : "no");
 }
 
 static const weir_handler witness = {
@@ -135,7 +136,7 @@ void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
     else
         own = *WEIR_EMBEDDED_OPTIONS();
     own.not_registered = true;
-    diary_open(&duettist->diary);
+    event_log_open(&duettist->events);
     assert_int_equal(weir_embedded_create(&own, &duettist->embedded), 0);
     duettist->channel = weir_embedded_channel(duettist->embedded);
     duettist->pipeline = weir_embedded_pipeline(duettist->embedded);
@@ -148,7 +149,7 @@ void duettist_prepare(struct duettist *duettist, weir_tls_context *context,
 void duettist_close(struct duettist *duettist)
 {
     weir_embedded_release(duettist->embedded);
-    diary_close(&duettist->diary);
+    event_log_close(&duettist->events);
 }
 
 void duet_prepare(struct duet *duet, const struct duet_options *options)
@@ -311,8 +312,8 @@ static void on_done(weir_promise *promise, void *user_data)
     struct named *named = user_data;
     int err = weir_promise_result(promise);
 
-    diary_write(&named->duettist->diary, "%s=%s", named->name,
-                err == 0 ? "ok" : weir_error_name(err));
+    event_log_write(&named->duettist->events, "%s=%s", named->name,
+                    err == 0 ? "ok" : weir_error_name(err));
     weir__free(named);
 }
 

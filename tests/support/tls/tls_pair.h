@@ -5,10 +5,10 @@
  *
  *     struct duet duet;
  *     duet_open(&duet, NULL);
- *     assert_diary(&duet.server.diary, "shaken(ok)");
+ *     assert_events(&duet.server.events, "shaken(ok)");
  *     duet_say(&duet.client, "hello");
  *     duet_play(&duet);
- *     assert_diary(&duet.server.diary, "read(hello)");
+ *     assert_events(&duet.server.events, "read(hello)");
  *     duet_close(&duet);
  */
 #ifndef WEIR_TEST_TLS_PAIR_H
@@ -28,7 +28,7 @@ struct duettist {
     weir_embedded *embedded;
     weir_channel *channel;
     weir_pipeline *pipeline;
-    struct diary diary;
+    struct event_log events;
     char detail[256];  /* of the last error, or handshake that has failed */
     uint64_t received; /* plain bytes */
     uint64_t sent;     /* bytes on the wire */

@@ -36,9 +36,9 @@ struct party *party_of(weir_ctx *ctx)
 static void note(struct party *party, const char *word, const char *what)
 {
     if (what != NULL)
-        diary_write(&party->diary, "%s(%s)", word, what);
+        event_log_write(&party->events, "%s(%s)", word, what);
     else
-        diary_write(&party->diary, "%s", word);
+        event_log_write(&party->events, "%s", word);
     call_counter_add(&party->notes);
 }
 
@@ -194,7 +194,7 @@ static struct party *make(struct host *host, party_manner *manner)
     party->manner = manner;
     party->init = party_init;
     party->options = *WEIR_TLS_OPTIONS();
-    diary_open(&party->diary);
+    event_log_open(&party->events);
     weir__mutex_init(&party->lock);
     return party;
 }
@@ -258,7 +258,7 @@ void party_end(struct party *party)
     weir_channel_release(party->client);
     weir_tls_context_release(party->tls);
     weir__mutex_deinit(&party->lock);
-    diary_close(&party->diary);
+    event_log_close(&party->events);
     free(party->heard);
     free(party);
 }
@@ -349,7 +349,7 @@ static void await_heard(struct party *party, const char *text, size_t length)
             return;
         if (!call_counter_await(&party->notes, notes + 1))
             fail_msg("waiting for %zu bytes, heard %zu; notes: %s", length, party->heard_length,
-                     party->diary.text);
+                     party->events.text);
     }
 }
 
@@ -365,7 +365,7 @@ void party_await_length(struct party *party, size_t length)
 
 void party_await(struct party *party, const char *word)
 {
-    notes_await(&party->diary, &party->notes, word, 1);
+    events_await(&party->events, &party->notes, word, 1);
 }
 
 struct party_facts party_facts(struct party *party)

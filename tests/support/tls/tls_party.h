@@ -57,7 +57,7 @@ struct party {
     party_manner *_Atomic manner;
     party_init_fn *_Atomic init;
 
-    struct diary diary;
+    struct event_log events;
     struct call_counter notes;
     weir__mutex lock; /* guards all below */
     struct party_facts facts;
@@ -122,10 +122,11 @@ void party_await(struct party *party, const char *word);
 struct party_facts party_facts(struct party *party);
 
 /* Waits for the last of these notes; then they are all, and are forgotten. */
-#define assert_party(party, notes_)                                                                \
-    do {                                                                                           \
-        char said_[DIARY_SIZE];                                                                    \
-        assert_string_equal(notes_heard(&(party)->diary, &(party)->notes, notes_, said_), notes_); \
+#define assert_party(party, notes_)                                                             \
+    do {                                                                                        \
+        char said_[EVENT_LOG_SIZE];                                                             \
+        assert_string_equal(events_await_all(&(party)->events, &(party)->notes, notes_, said_), \
+                            notes_);                                                            \
     } while (0)
 
 /* The last error, or the handshake's, has these among its words. */

@@ -42,7 +42,7 @@ struct line_end *line_end_of(weir_ctx *ctx)
 
 void line_note(struct line_end *end, const char *note)
 {
-    diary_write(&end->diary, "%s", note);
+    event_log_write(&end->events, "%s", note);
     call_counter_add(&end->notes);
 }
 
@@ -87,8 +87,8 @@ static void note_read(struct line_end *end, weir_msg *msg)
 {
     const weir_buf *buf = bytes_of(msg);
 
-    diary_write(&end->diary, "%s(%.*s)", weir_descriptors_of(msg) != NULL ? "passed" : "read",
-                (int)weir_buf_readable(buf), (const char *)weir_buf_bytes(buf));
+    event_log_write(&end->events, "%s(%.*s)", weir_descriptors_of(msg) != NULL ? "passed" : "read",
+                    (int)weir_buf_readable(buf), (const char *)weir_buf_bytes(buf));
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -142,7 +142,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     struct line_end *end = line_end_of(ctx);
 
-    diary_write(&end->diary, "error(%s)", weir_error_name(err));
+    event_log_write(&end->events, "error(%s)", weir_error_name(err));
     call_counter_add(&end->notes);
     weir_fire_error(ctx, err, detail);
 }
@@ -366,7 +366,7 @@ void line_say(struct line_end *end, const char *text)
 
 void line_await(struct line_end *end, const char *word, unsigned count)
 {
-    notes_await(&end->diary, &end->notes, word, count);
+    events_await(&end->events, &end->notes, word, count);
 }
 
 void line_await_received(struct line_end *end, uint64_t bytes)
@@ -384,7 +384,7 @@ void line_await_received(struct line_end *end, uint64_t bytes)
 
 const char *line_heard(struct line_end *end, const char *words, char *said)
 {
-    return notes_heard(&end->diary, &end->notes, words, said);
+    return events_await_all(&end->events, &end->notes, words, said);
 }
 
 /* ---- around every test ---- */
@@ -392,7 +392,7 @@ const char *line_heard(struct line_end *end, const char *words, char *said)
 static void end_open(struct line_end *end, struct line *line)
 {
     end->line = line;
-    diary_open(&end->diary);
+    event_log_open(&end->events);
 }
 
 /* Each has memory of its own: a test that fails leaves its loops running. */
@@ -411,8 +411,8 @@ void line_run(enum backend_id far, enum backend_id near, line_body *body)
     line_close(line);
     host_close(&line->near);
     host_close(&line->far);
-    diary_close(&line->client.diary);
-    diary_close(&line->server.diary);
+    event_log_close(&line->client.events);
+    event_log_close(&line->server.events);
     free(line);
     global_executor_stop(); /* it may hold the loops that it was to watch over */
     assert_int_equal(descriptors_open(), descriptors);

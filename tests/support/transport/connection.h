@@ -33,7 +33,7 @@ struct line;
 struct line_end {
     struct line *line;
     weir_channel *channel; /* kept; the server's is there once it was accepted */
-    struct diary diary;
+    struct event_log events;
     struct call_counter notes;
     struct call_counter completes; /* reads that were complete */
     _Atomic uint64_t received;
@@ -123,7 +123,7 @@ int line_do(struct line_end *end, line_operation *operation);
 /* Waits for the last of these words; then they are all, and are forgotten. */
 #define assert_heard(end, words)                                   \
     do {                                                           \
-        char said_[DIARY_SIZE];                                    \
+        char said_[EVENT_LOG_SIZE];                                \
         assert_string_equal(line_heard(end, words, said_), words); \
     } while (0)
 

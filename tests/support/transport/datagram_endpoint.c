@@ -18,7 +18,7 @@
 
 /* ---- the handler ---- */
 
-/* The last that touches the mailbox: a note is in the diary before it is counted. */
+/* The last that touches the mailbox: a note is in the event log before it is counted. */
 static void deinit(void *state)
 {
     call_counter_add(&(*(struct mailbox **)state)->gone);
@@ -31,7 +31,7 @@ struct mailbox *mailbox_of(weir_ctx *ctx)
 
 void mailbox_note(struct mailbox *box, const char *note)
 {
-    diary_write(&box->diary, "%s", note);
+    event_log_write(&box->events, "%s", note);
     call_counter_add(&box->notes);
 }
 
@@ -55,8 +55,8 @@ static void note_read(struct mailbox *box, weir_datagram *datagram)
     const weir_buf *buf = weir_datagram_buf(datagram);
 
     box->sender = *weir_datagram_sender(datagram);
-    diary_write(&box->diary, "read(%.*s)", (int)weir_buf_readable(buf),
-                (const char *)weir_buf_bytes(buf));
+    event_log_write(&box->events, "read(%.*s)", (int)weir_buf_readable(buf),
+                    (const char *)weir_buf_bytes(buf));
     weir_datagram_release(datagram);
 }
 
@@ -91,7 +91,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     struct mailbox *box = mailbox_of(ctx);
 
-    diary_write(&box->diary, "error(%s)", weir_error_name(err));
+    event_log_write(&box->events, "error(%s)", weir_error_name(err));
     call_counter_add(&box->notes);
     weir_fire_error(ctx, err, detail);
 }
@@ -143,7 +143,7 @@ int mailbox_do(struct mailbox *box, mailbox_operation *operation)
 void mailbox_take(struct mailbox *box, struct host *host, weir_channel *channel)
 {
     memset(box, 0, sizeof(*box));
-    diary_open(&box->diary);
+    event_log_open(&box->events);
     box->channel = channel;
     assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(box->channel), &handler, box), 0);
     weir_group_register(host->group, box->channel, NULL);
@@ -214,7 +214,7 @@ void mailbox_close(struct mailbox *box)
     weir_channel_abort(box->channel, NULL);
     assert_true(call_counter_await(&box->gone, 1));
     weir_channel_release(box->channel);
-    diary_close(&box->diary);
+    event_log_close(&box->events);
 }
 
 /* ---- mail ---- */

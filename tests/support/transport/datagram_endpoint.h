@@ -24,8 +24,8 @@
 
 struct mailbox {
     weir_channel *channel;
-    weir_address address; /* its own, once it is bound or connected */
-    struct diary diary;   /* "active", "read(text)", "error(NAME)", ... */
+    weir_address address;    /* its own, once it is bound or connected */
+    struct event_log events; /* "active", "read(text)", "error(NAME)", ... */
     struct call_counter notes;
     struct call_counter completes; /* reads that were complete */
     struct call_counter gone;      /* its handler */
@@ -70,10 +70,10 @@ typedef void mailbox_operation(weir_channel *channel, weir_promise *done);
 int mailbox_do(struct mailbox *box, mailbox_operation *operation);
 
 /* Waits for the last of these words; then they are all, and are forgotten. */
-#define assert_mail(box, words)                                                              \
-    do {                                                                                     \
-        char said_[DIARY_SIZE];                                                              \
-        assert_string_equal(notes_heard(&(box)->diary, &(box)->notes, words, said_), words); \
+#define assert_mail(box, words)                                                                    \
+    do {                                                                                           \
+        char said_[EVENT_LOG_SIZE];                                                                \
+        assert_string_equal(events_await_all(&(box)->events, &(box)->notes, words, said_), words); \
     } while (0)
 
 #endif

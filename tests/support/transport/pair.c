@@ -48,7 +48,7 @@ static struct pair_end *end_of(weir_ctx *ctx)
 
 static void note(weir_ctx *ctx, const char *word)
 {
-    diary_write(&end_of(ctx)->pair->diary, "%s.%s", end_of(ctx)->name, word);
+    event_log_write(&end_of(ctx)->pair->events, "%s.%s", end_of(ctx)->name, word);
 }
 
 static void on_active(weir_ctx *ctx)
@@ -69,12 +69,12 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_buf *buf = weir_buf_of(msg);
 
     if (buf == NULL)
-        diary_write(&end->pair->diary, "%s.read(%s)", end->name, msg->type->name);
+        event_log_write(&end->pair->events, "%s.read(%s)", end->name, msg->type->name);
     else if (weir_buf_readable(buf) > 64)
-        diary_write(&end->pair->diary, "%s.read(%zu)", end->name, weir_buf_readable(buf));
+        event_log_write(&end->pair->events, "%s.read(%zu)", end->name, weir_buf_readable(buf));
     else
-        diary_write(&end->pair->diary, "%s.read(%.*s)", end->name, (int)weir_buf_readable(buf),
-                    (const char *)weir_buf_bytes(buf));
+        event_log_write(&end->pair->events, "%s.read(%.*s)", end->name, (int)weir_buf_readable(buf),
+                        (const char *)weir_buf_bytes(buf));
     if (end->on_read != NULL)
         end->on_read(ctx, msg);
     else
@@ -83,7 +83,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    diary_write(&end_of(ctx)->pair->diary, "%s.%s", end_of(ctx)->name, event->type->name);
+    event_log_write(&end_of(ctx)->pair->events, "%s.%s", end_of(ctx)->name, event->type->name);
     weir_msg_release(event);
 }
 
@@ -95,7 +95,8 @@ static void on_writability(weir_ctx *ctx)
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     (void)detail;
-    diary_write(&end_of(ctx)->pair->diary, "%s.error(%s)", end_of(ctx)->name, weir_error_name(err));
+    event_log_write(&end_of(ctx)->pair->events, "%s.error(%s)", end_of(ctx)->name,
+                    weir_error_name(err));
 }
 
 static const weir_handler taker_of_notes = {
@@ -170,7 +171,7 @@ void pair_open(struct pair *pair, const struct pair_options *options)
     pair->near = stepper_open();
     if (pair->options.apart)
         pair->far = stepper_open();
-    diary_open(&pair->diary);
+    event_log_open(&pair->events);
     pair->client = (struct pair_end){.pair = pair, .name = "client"};
     pair->server = (struct pair_end){.pair = pair, .name = "server"};
     open_listener(pair);
@@ -198,7 +199,7 @@ void pair_close(struct pair *pair)
     stepper_close(&pair->near);
     if (pair->options.apart)
         stepper_close(&pair->far);
-    diary_close(&pair->diary);
+    event_log_close(&pair->events);
 }
 
 void pair_call(struct pair *pair)
@@ -214,7 +215,7 @@ void pair_connect(struct pair *pair)
     pair_call(pair);
     pair_run(pair);
     assert_true(weir_channel_is_active(pair->client.channel));
-    diary_clear(&pair->diary);
+    event_log_clear(&pair->events);
 }
 
 void pair_open_connected(struct pair *pair, const struct pair_options *options)
@@ -225,13 +226,13 @@ void pair_open_connected(struct pair *pair, const struct pair_options *options)
 
 weir_promise *pair_promise(struct pair *pair, const char *name)
 {
-    struct spy *listener = &pair->listeners[pair->listener_count++ % 16];
+    struct event_recorder *listener = &pair->listeners[pair->listener_count++ % 16];
     weir_promise *promise;
 
-    listener->diary = &pair->diary;
+    listener->events = &pair->events;
     strncpy(listener->name, name, sizeof(listener->name) - 1);
     assert_int_equal(weir_promise_create(pair->near.executor, &promise), 0);
-    assert_int_equal(weir_promise_add_listener(promise, spy_listen, listener), 0);
+    assert_int_equal(weir_promise_add_listener(promise, event_recorder_listen, listener), 0);
     return promise;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two in-process channels that are connected, on one stepper or on two, and what they hear, in a
- * diary.
+ * events.
  *
  *     struct pair pair;
  *     pair_open(&pair, NULL);                       a listener; a client that is registered
  *     pair_connect(&pair);                          and now connected
- *     assert_diary(&pair.diary, "server.active connect=ok client.active");
+ *     assert_events(&pair.events, "server.active connect=ok client.active");
  *     pair_send(&pair.client, "x", NULL);
  *     pair_run(&pair);
- *     assert_diary(&pair.diary, "server.read(x)");
+ *     assert_events(&pair.events, "server.read(x)");
  *     pair_close(&pair);
  *
  * The server is the accepted channel.
@@ -47,12 +47,12 @@ struct pair {
     struct pair_options options;
     struct stepper near; /* the client's */
     struct stepper far;  /* the listener's and the server's, if they are apart */
-    struct diary diary;
+    struct event_log events;
     weir_address address; /* the listener's: "inproc:pair" and a number */
     weir_channel *listener;
     struct pair_end client;
     struct pair_end server;
-    struct spy listeners[16];
+    struct event_recorder listeners[16];
     unsigned listener_count;
 };
 
@@ -82,7 +82,7 @@ void pair_open_connected(struct pair *pair, const struct pair_options *options);
 /* Runs both until nothing is left to run. */
 void pair_run(struct pair *pair);
 
-/* A promise whose end is written into the diary under that name; the caller releases it. */
+/* A promise whose end is written into the event log under that name; the caller releases it. */
 weir_promise *pair_promise(struct pair *pair, const char *name);
 
 /* Writes a text, and flushes or not; the promise, if there is a name, is not the test's. */
