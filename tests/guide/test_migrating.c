@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir's side of docs/guide/19-moving.md.
+ * weir's side of docs/guide/19-migrating.md.
  */
 #include <unistd.h>
 
