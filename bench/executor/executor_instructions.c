@@ -191,7 +191,7 @@ static void count_submit(void)
     fixture_init(&fixture);
     bench_count_begin("submit, run, release", COUNT);
     for (int i = 0; i < COUNT; i++)
-        errors |= weir_submit(fixture.executor, &promises[i], work, NULL);
+        errors |= weir_submit(fixture.executor, work, NULL, &promises[i]);
     fixture_turn(&fixture);
     release_promises();
     bench_count_end();
@@ -286,7 +286,7 @@ static void schedule_all(weir_executor *executor)
     int errors = 0;
 
     for (int i = 0; i < COUNT; i++)
-        errors |= weir_schedule(executor, delays_ns[i], &promises[i], on_task, NULL);
+        errors |= weir_schedule(executor, delays_ns[i], on_task, NULL, &promises[i]);
     bench_require(errors == 0, "weir_schedule");
 }
 

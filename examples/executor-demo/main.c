@@ -45,7 +45,7 @@ static int set_alarm(weir_group *workers)
 {
     weir_promise *alarm = NULL;
     intptr_t due_ns = now_ns() + weir_ms(500);
-    int err = weir_group_schedule(workers, weir_ms(500), &alarm, on_job, NULL);
+    int err = weir_group_schedule(workers, weir_ms(500), on_job, NULL, &alarm);
 
     if (!err)
         err = weir_promise_add_listener(alarm, on_alarm, (void *)due_ns);
@@ -109,14 +109,14 @@ static int run(int threads, int seconds)
     weir_group *workers = NULL, *sources = NULL;
     int err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = threads,
                                                    .max_pending = 10000,
-                                                   .rejected = weir_reject_after_back_off),
+                                                   .rejected = weir_reject_after_backoff),
                                 &workers);
 
     if (!err)
         err = weir_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2, .name = "source"), &sources);
     for (int i = 0; !err && i < 2; i++) /* one on each: the group takes turns */
-        err = weir_group_schedule_with_fixed_delay(sources, 0, weir_ms(1), NULL, on_burst, workers);
+        err = weir_group_schedule_with_fixed_delay(sources, 0, weir_ms(1), on_burst, workers, NULL);
     if (!err)
         err = watch(workers, seconds);
     weir_group_release(sources); /* ends them and waits: from here on no jobs come */

@@ -38,9 +38,9 @@ int main(void)
     int err = weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2), &workers);
 
     if (!err)
-        err = weir_group_submit(workers, &primes, count_primes, &limit);
+        err = weir_group_submit(workers, count_primes, &limit, &primes);
     if (!err)
-        err = weir_group_schedule(workers, weir_ms(50), &late, on_late, NULL);
+        err = weir_group_schedule(workers, weir_ms(50), on_late, NULL, &late);
     if (!err)
         err = weir_promise_sync(primes, weir_seconds(60));
     if (!err)

@@ -89,6 +89,6 @@ int health_start(struct health *health)
     for (size_t i = 0; i < health->upstreams->count; i++)
         health->checks[i] =
             (struct check){.health = health, .upstream = &health->upstreams->list[i]};
-    return weir_schedule_with_fixed_delay(health->loop, 0, health->interval_ns, NULL, check_all,
-                                          health);
+    return weir_schedule_with_fixed_delay(health->loop, 0, health->interval_ns, check_all, health,
+                                          NULL);
 }

@@ -112,7 +112,7 @@ static void await_last(weir_channel *channel, weir_promise *last)
     weir_promise *printed;
 
     (void)weir_promise_await(last, WEIR_NEVER);
-    if (weir_submit(weir_channel_executor(channel), &printed, nothing, NULL) < 0)
+    if (weir_submit(weir_channel_executor(channel), nothing, NULL, &printed) < 0)
         return;
     (void)weir_promise_await(printed, WEIR_NEVER);
     weir_promise_release(printed);

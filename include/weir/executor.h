@@ -153,8 +153,8 @@ WEIR_API int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, 
  * before it begins calls work with WEIR_ECANCELED instead. ret_promise may be NULL.
  * Thread: any.  Gives: promise.  Fails: as weir_execute.
  */
-WEIR_API int weir_submit(weir_executor *executor, weir_promise **ret_promise, weir_work_fn *work,
-                         void *arg);
+WEIR_API int weir_submit(weir_executor *executor, weir_work_fn *work, void *arg,
+                         weir_promise **ret_promise);
 
 /*
  * Whether the calling thread is the executor's: then its tasks cannot run before we return.
@@ -292,19 +292,19 @@ WEIR_API int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_ta
 WEIR_API int weir_reject(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
                          void *user_data);
 
-/* How weir_reject_after_back_off tries again. Zero means default. */
-typedef struct weir_back_off {
+/* How weir_reject_after_backoff tries again. Zero means default. */
+typedef struct weir_backoff {
     int retries;      /* default 10 */
-    int64_t pause_ns; /* default 1 ms */
-} weir_back_off;
+    int64_t delay_ns; /* default 1 ms */
+} weir_backoff;
 
 /*
  * A rejection policy: when the queue is full, wait and try again, then refuse. On the executor's
- * own thread it refuses at once. Its user_data is a weir_back_off, or NULL for the defaults.
+ * own thread it refuses at once. Its user_data is a weir_backoff, or NULL for the defaults.
  * Thread: any.
  */
-WEIR_API int weir_reject_after_back_off(weir_executor *executor, weir_task_fn *fn, void *arg,
-                                        int reason, void *user_data);
+WEIR_API int weir_reject_after_backoff(weir_executor *executor, weir_task_fn *fn, void *arg,
+                                       int reason, void *user_data);
 
 #ifdef __cplusplus
 }

@@ -244,15 +244,15 @@ WEIR_API int weir_group_execute(weir_group *group, weir_task_fn *fn, void *arg);
  * weir_submit on the next executor.
  * Thread: any.  Gives: promise.  Fails: as weir_submit; -ENOTSUP (a thread per channel).
  */
-WEIR_API int weir_group_submit(weir_group *group, weir_promise **ret_promise, weir_work_fn *work,
-                               void *arg);
+WEIR_API int weir_group_submit(weir_group *group, weir_work_fn *work, void *arg,
+                               weir_promise **ret_promise);
 
 /*
  * weir_schedule on the next executor.
  * Thread: any.  Gives: promise.  Fails: as weir_schedule; -ENOTSUP (a thread per channel).
  */
-WEIR_API int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promise **ret_promise,
-                                 weir_task_fn *fn, void *arg);
+WEIR_API int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_task_fn *fn, void *arg,
+                                 weir_promise **ret_promise);
 
 /*
  * weir_schedule_at_fixed_rate on the next executor.
@@ -260,8 +260,8 @@ WEIR_API int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promi
  * channel).
  */
 WEIR_API int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initial_ns,
-                                               int64_t period_ns, weir_promise **ret_promise,
-                                               weir_task_fn *fn, void *arg);
+                                               int64_t period_ns, weir_task_fn *fn, void *arg,
+                                               weir_promise **ret_promise);
 
 /*
  * weir_schedule_with_fixed_delay on the next executor.
@@ -269,8 +269,8 @@ WEIR_API int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initia
  * channel).
  */
 WEIR_API int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns,
-                                                  int64_t delay_ns, weir_promise **ret_promise,
-                                                  weir_task_fn *fn, void *arg);
+                                                  int64_t delay_ns, weir_task_fn *fn, void *arg,
+                                                  weir_promise **ret_promise);
 
 /*
  * Begins to shut all executors down, as weir_executor_shutdown does with each. An executor that

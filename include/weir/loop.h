@@ -42,7 +42,7 @@ typedef struct weir_loop_options {
     enum weir_io io;     /* AUTO, EPOLL, URING or POLL */
     const char *name;    /* default "loop" */
     weir_clock *clock;   /* default the monotonic one */
-    bool owner_later;    /* the owner calls weir_loop_own; default: the creating thread owns it */
+    bool claim_later;    /* the owner calls weir_loop_claim; default: the creating thread owns it */
     int64_t max_pending; /* at most this many queued tasks, 16 at the least; default no bound */
     weir_rejected_fn *rejected; /* default weir_reject */
     void *rejected_data;
@@ -92,7 +92,7 @@ WEIR_API int weir_loop_create(const weir_loop_options *options, weir_executor **
  * Makes the calling thread the owner of a loop that has none, once.
  * Thread: any.  Fails: -EALREADY (it has one), -EINVAL (not a loop of weir_loop_create).
  */
-WEIR_API int weir_loop_own(weir_executor *loop);
+WEIR_API int weir_loop_claim(weir_executor *loop);
 
 /*
  * One turn: waits up to `max_wait_ns` for something to do (0: not at all; WEIR_NEVER: until woken),

@@ -28,9 +28,9 @@ extern "C" {
 /* Zero means default. Build with WEIR_MANUAL_OPTIONS(.name = "...", ...). */
 typedef struct weir_manual_options {
     size_t size;
-    const char *name;    /* default "manual" */
-    weir_clock *clock;   /* default the monotonic one */
-    bool owner_later;    /* the owner calls weir_manual_own; default: the creating thread owns it */
+    const char *name;  /* default "manual" */
+    weir_clock *clock; /* default the monotonic one */
+    bool claim_later;  /* the owner calls weir_manual_claim; default: the creating thread owns it */
     int64_t max_pending; /* at most this many queued tasks, 16 at the least; default no bound */
     weir_rejected_fn *rejected; /* default weir_reject */
     void *rejected_data;
@@ -51,7 +51,7 @@ WEIR_API int weir_manual_create(const weir_manual_options *options, weir_executo
  * Makes the calling thread the owner, once.
  * Thread: any.  Fails: -EALREADY (it has one), -EINVAL (not a manual executor).
  */
-WEIR_API int weir_manual_own(weir_executor *executor);
+WEIR_API int weir_manual_claim(weir_executor *executor);
 
 /*
  * One turn: waits up to `max_wait_ns` for something to do (0: not at all; WEIR_NEVER: until woken),

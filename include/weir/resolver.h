@@ -48,8 +48,8 @@ typedef struct weir_resolver_options {
     int64_t cache_ttl_ns;    /* keeps addresses for so long, default 30 s; WEIR_OFF = does not.
                                 What the hosts file says is not kept */
     int64_t negative_ttl_ns; /* remembers that there is no such host, default 5 s; WEIR_OFF */
-    int cache_max;           /* at most so many hosts, default 1024; the oldest go first */
-    int pending_max;         /* looks up at most so many at once, default 4096 */
+    int max_cached;          /* at most so many hosts, default 1024; the oldest go first */
+    int max_pending;         /* looks up at most so many at once, default 4096 */
     bool round_robin;        /* each answer begins with the next address, within its family */
     enum weir_family family;
     weir_clock *clock; /* default the monotonic one; must outlive the resolver */

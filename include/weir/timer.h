@@ -97,8 +97,8 @@ static inline bool weir_timer_is_running(const weir_timer *timer)
  * Thread: any.  Gives: promise.  Fails: as weir_execute, but never WEIR_EFULL, and -ENOTSUP
  * (immediate).
  */
-WEIR_API int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promise **ret_promise,
-                           weir_task_fn *fn, void *arg);
+WEIR_API int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_task_fn *fn, void *arg,
+                           weir_promise **ret_promise);
 
 /*
  * Runs fn(arg, 0) after `initial_ns` and then every `period_ns`, counted from deadline to deadline:
@@ -107,8 +107,8 @@ WEIR_API int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promi
  * 0).
  */
 WEIR_API int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initial_ns,
-                                         int64_t period_ns, weir_promise **ret_promise,
-                                         weir_task_fn *fn, void *arg);
+                                         int64_t period_ns, weir_task_fn *fn, void *arg,
+                                         weir_promise **ret_promise);
 
 /*
  * Runs fn(arg, 0) after `initial_ns` and then again `delay_ns` after the end of each run.
@@ -116,8 +116,8 @@ WEIR_API int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initia
  * 0).
  */
 WEIR_API int weir_schedule_with_fixed_delay(weir_executor *executor, int64_t initial_ns,
-                                            int64_t delay_ns, weir_promise **ret_promise,
-                                            weir_task_fn *fn, void *arg);
+                                            int64_t delay_ns, weir_task_fn *fn, void *arg,
+                                            weir_promise **ret_promise);
 
 #ifdef __cplusplus
 }

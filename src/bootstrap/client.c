@@ -380,7 +380,7 @@ static int try_out(const weir_client_options *options, const weir_executor *loop
 static int take_loop(const weir_client_options *options, weir_executor **ret_loop)
 {
     if (options->loop == NULL)
-        return weir__group_take(options->group, ret_loop);
+        return weir__group_lease_next(options->group, ret_loop);
     *ret_loop = options->loop;
     weir__executor_lease(options->loop);
     return 0;

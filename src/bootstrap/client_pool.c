@@ -33,7 +33,7 @@ static int read_options(const weir_client_pool_options *given,
         return err;
     if (options->client == NULL)
         return weir__options_reject("client pool", NULL, "there are no options of the client");
-    if (options->executor != NULL && options->executor->type->run_here != NULL)
+    if (options->executor != NULL && options->executor->type->run_inline != NULL)
         return weir__options_reject("client pool", NULL, "its executor has no timers");
     err = weir__options_check("client pool", NULL, WEIR__OPTION_FROM(options, max, 0),
                               WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),

@@ -27,7 +27,7 @@ int weir__client_pool_start(weir_client_pool *pool, weir_promise **timer, int64_
         return 0;
     weir__refs_retain(&pool->refs);
     err =
-        weir_schedule(pool->options.executor, at_ns - weir__client_pool_now(pool), timer, fn, pool);
+        weir_schedule(pool->options.executor, at_ns - weir__client_pool_now(pool), fn, pool, timer);
     if (err < 0)
         (void)weir__refs_release(&pool->refs); /* whoever has the lock has another */
     return err;

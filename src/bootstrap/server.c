@@ -415,7 +415,7 @@ static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
     weir_group *boss = listening->server->boss;
 
     if (listening->server->acceptors == 1 || weir__group_grows(boss))
-        return weir__group_take(boss, ret_loop);
+        return weir__group_lease_next(boss, ret_loop);
     *ret_loop = weir_group_at(boss, listening->acceptor % weir_group_count(boss));
     return 0;
 }

@@ -25,7 +25,7 @@
 
 static weir__counter_shard *account_here(void)
 {
-    return weir__current != NULL ? &weir__current->account : NULL;
+    return weir__current != NULL ? &weir__current->shard : NULL;
 }
 
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n)

@@ -74,7 +74,7 @@ static inline void weir__stats_moved(const weir_channel *channel, enum weir__sta
 {
     /* Relaxed: on its loop a channel has had it for long. */
     _Atomic uint64_t *figures =
-        atomic_load_explicit(&channel->executor, memory_order_relaxed)->account.counters +
+        atomic_load_explicit(&channel->executor, memory_order_relaxed)->shard.counters +
         channel->stats;
 
     weir__counter_add(figures[messages], count);

@@ -109,7 +109,7 @@ static void join(weir_channel *channel)
     weir_channel_retain(channel);
     channel->flags |= WEIR__MEMBER;
     channel->member.type = channel->transport->accepts ? &listener_type : &member_type;
-    if (executor->type->run_here == NULL)
+    if (executor->type->run_inline == NULL)
         weir__member_join(&channel->member, executor);
 }
 
@@ -117,7 +117,7 @@ static void join(weir_channel *channel)
 static void part(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__MEMBER;
-    weir__member_part(&channel->member);
+    weir__member_leave(&channel->member);
 }
 
 /* Accepting and connecting make it active later; a channel that comes again is active already. */
@@ -288,7 +288,7 @@ static void part_if_loop_ends(weir_channel *channel)
     const weir_executor *executor = weir__channel_executor(channel);
 
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        weir__member_part(&channel->member);
+        weir__member_leave(&channel->member);
 }
 
 static void become_closed(weir_channel *channel)

@@ -253,7 +253,7 @@ static bool can_move_now(const weir_channel *channel)
 
 static bool suits(const weir_channel *channel, const weir_executor *loop)
 {
-    return loop->type->run_here == NULL && channel->transport->suits(channel, loop);
+    return loop->type->run_inline == NULL && channel->transport->suits(channel, loop);
 }
 
 /* A connection that is one too many is the client's affair. */
@@ -308,7 +308,7 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
 void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done)
 {
     weir_executor *loop = NULL;
-    int err = group != NULL ? weir__group_take(group, &loop) : 0;
+    int err = group != NULL ? weir__group_lease_next(group, &loop) : 0;
 
     if (err < 0) {
         if (weir__channel_may_begin(channel, done))

@@ -117,7 +117,7 @@ static bool may_go(const struct monitor *monitor, size_t i)
     const weir_executor *member = weir_group_at(monitor->group, i);
 
     return monitor->gauges[i].low > monitor->options.patience &&
-           atomic_load_explicit(&member->figures.timers, memory_order_relaxed) == 0 &&
+           atomic_load_explicit(&member->stats.timers, memory_order_relaxed) == 0 &&
            weir__executor_handles(member) == 0;
 }
 
@@ -151,7 +151,7 @@ static void resume_some(struct monitor *monitor, int count)
         weir_executor *member = weir_group_at(monitor->group, i);
 
         if (weir_executor_state(member) == WEIR_EXECUTOR_SUSPENDED &&
-            weir__executor_try(member, do_nothing, NULL, WEIR__NOW) == 0)
+            weir__executor_try_execute(member, do_nothing, NULL, WEIR__NOW) == 0)
             count--;
     }
 }
@@ -248,7 +248,7 @@ static int autoscale_init(void *state, weir_group *group, const void *given)
         return -ENOMEM;
     weir__refs_retain(&monitor->refs); /* the schedule's */
     err = weir_schedule_with_fixed_delay(weir_executor_global(), options.window_ns,
-                                         options.window_ns, &monitor->schedule, on_window, monitor);
+                                         options.window_ns, on_window, monitor, &monitor->schedule);
     if (err < 0) {
         monitor_release(monitor);
         monitor_release(monitor);

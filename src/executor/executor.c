@@ -3,7 +3,7 @@
  * Submitting to an executor, its turn, and how it sleeps.
  *
  * One turn:  wait -> I/O -> due timers, tasks (64 at a time, until none is left or the budget is
- * used up) -> tail tasks; then life.c looks at the state.
+ * used up) -> tail tasks; then lifecycle.c looks at the state.
  *
  * The sleep protocol is one word, next_wakeup: WEIR__AWAKE, or until when the thread sleeps
  * (WEIR_NEVER = until woken).
@@ -103,8 +103,8 @@ static void take_queue(weir_executor *executor)
     uint64_t count = weir__queue_take(&executor->queue, &executor->turn.ready);
 
     executor->turn.last_taken = count;
-    weir__counter_add(executor->figures.taken, count);
-    weir__counter_add(executor->figures.submitted, count);
+    weir__counter_add(executor->stats.taken, count);
+    weir__counter_add(executor->stats.submitted, count);
 }
 
 static int post_here(weir_executor *executor, weir_task *task)
@@ -114,7 +114,7 @@ static int post_here(weir_executor *executor, weir_task *task)
     if (!weir__queue_is_empty(&executor->queue))
         take_queue(executor);
     weir__chain_append(&executor->turn.ready, &task->node);
-    weir__counter_add(executor->figures.taken, 1);
+    weir__counter_add(executor->stats.taken, 1);
     return 0;
 }
 
@@ -132,8 +132,8 @@ static COLD int post_to_closed(weir_executor *executor, weir_task *task)
 {
     int err;
 
-    if (executor->type->run_here != NULL) {
-        executor->type->run_here(executor, task);
+    if (executor->type->run_inline != NULL) {
+        executor->type->run_inline(executor, task);
         return 0;
     }
     do {
@@ -166,7 +166,7 @@ static COLD void send_probe(weir_executor *executor)
 {
     int64_t none = 0, now_ns;
 
-    if (executor->type->run_here != NULL ||
+    if (executor->type->run_inline != NULL ||
         weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return;
     now_ns = weir__executor_now(executor) + 1;
@@ -174,7 +174,7 @@ static COLD void send_probe(weir_executor *executor)
                                                  memory_order_acquire, memory_order_relaxed))
         return;
     executor->probe.from_outside = !weir__executor_is_consumer(executor);
-    if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZILY) < 0)
+    if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZY) < 0)
         atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -225,18 +225,19 @@ static COLD int refused(weir_executor *executor, weir_task_fn *fn, void *arg, in
 static INLINE int try_to_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                  int64_t when_ns)
 {
-    weir_task *task = weir__task_take(fn, arg);
+    weir_task *task = weir__task_alloc(fn, arg);
     int err;
 
     if (task == NULL)
         return -ENOMEM;
     err = submit(executor, task, when_ns);
     if (err < 0)
-        weir__task_untake(task);
+        weir__task_free_own(task);
     return err;
 }
 
-int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
+                               int64_t when_ns)
 {
     return try_to_execute(executor, fn, arg, when_ns);
 }
@@ -269,7 +270,7 @@ int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg)
 
 int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg)
 {
-    return execute(executor, fn, arg, WEIR__LAZILY);
+    return execute(executor, fn, arg, WEIR__LAZY);
 }
 
 int weir_execute_task(weir_executor *executor, weir_task *task)
@@ -279,7 +280,7 @@ int weir_execute_task(weir_executor *executor, weir_task *task)
 
 int weir_execute_task_lazy(weir_executor *executor, weir_task *task)
 {
-    return execute_task(executor, task, WEIR__LAZILY);
+    return execute_task(executor, task, WEIR__LAZY);
 }
 
 /* ---- the turn ---- */
@@ -289,13 +290,13 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
-    weir__counter_add(executor->figures.popped, 1);
-    if ((task->reserved & WEIR__TASK_SILENT) == 0)
-        weir__executor_stats_called(executor, status);
+    weir__counter_add(executor->stats.popped, 1);
+    if ((task->reserved & WEIR__TASK_UNCOUNTED) == 0)
+        weir__executor_stats_count_call(executor, status);
     if (executor->options.max_pending > 0)
         dismiss(executor, task);
     if (task->reserved > WEIR__TASK_FLAGS)
-        weir__task_give(&executor->turn.returns, task);
+        weir__task_free(&executor->turn.returns, task);
     fn(arg, status); /* the task is its owner's again: it may be gone */
 }
 
@@ -330,7 +331,7 @@ static void look_at_clock(weir_executor *executor)
     weir__timers_resolve(&executor->timers, executor->turn.now_ns);
 }
 
-void weir__executor_look_at_clock(weir_executor *executor)
+void weir__executor_update_time(weir_executor *executor)
 {
     look_at_clock(executor);
 }
@@ -346,7 +347,7 @@ static unsigned run_batch(weir_executor *executor, unsigned batch)
         return 0;
     call(executor, task, 0);
     look_at_clock(executor);
-    weir__histogram_record(&executor->figures.run_time, executor->turn.now_ns - start_ns);
+    weir__histogram_record(&executor->stats.run_time, executor->turn.now_ns - start_ns);
 
     for (count = 1; count < batch && (task = next_task(executor)) != NULL; count++)
         call(executor, task, 0);
@@ -366,7 +367,7 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
            (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
-            weir__executor_stats_called(executor, 0);
+            weir__executor_stats_count_call(executor, 0);
         weir__timer_fire(timer);
         count++;
     }
@@ -380,8 +381,8 @@ static int64_t end_of_turn(const weir_executor *executor, int64_t budget_ns)
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
 
     if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN &&
-        executor->life.timeout_at_ns < end_ns)
-        return executor->life.timeout_at_ns;
+        executor->lifecycle.timeout_at_ns < end_ns)
+        return executor->lifecycle.timeout_at_ns;
     return end_ns;
 }
 
@@ -442,22 +443,22 @@ static bool clock_has_passed(const weir_executor *executor, int64_t deadline_ns)
     return executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns;
 }
 
-bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns)
+bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns)
 {
     return !weir__queue_is_empty(&executor->queue) ||
            weir__executor_state(executor) != executor->turn.state ||
            clock_has_passed(executor, deadline_ns);
 }
 
-int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns)
+int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns)
 {
     return weir__earlier(weir__turn_hooks_run(true, executor->turn.now_ns), deadline_ns);
 }
 
-bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns)
+bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns)
 {
     atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
-    return !weir__executor_has_news(executor, deadline_ns);
+    return !weir__executor_is_notified(executor, deadline_ns);
 }
 
 /* The same moment by the clock that the kernel sleeps by, as far as can be told. */
@@ -474,9 +475,9 @@ static int64_t by_kernel_clock(const weir_executor *executor, int64_t deadline_n
 
 static void sleep_until(weir_executor *executor, int64_t deadline_ns)
 {
-    deadline_ns = weir__executor_rest(executor, deadline_ns);
+    deadline_ns = weir__executor_before_sleep(executor, deadline_ns);
     weir__executor_stats_asleep(executor);
-    if (weir__executor_publish(executor, deadline_ns))
+    if (weir__executor_publish_deadline(executor, deadline_ns))
         deadline_ns = by_kernel_clock(executor, deadline_ns);
     else
         deadline_ns = 0;
@@ -519,7 +520,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
     wait_for_work(executor, limit_ns);
     kind_budget_ns = dispatch(executor);
     executor->turn.last_taken = 0;
-    if (budget_ns == WEIR__KIND_BUDGET)
+    if (budget_ns == WEIR__TYPE_BUDGET)
         budget_ns = kind_budget_ns;
     if (budget_ns >= 0) {
         run_tasks(executor, budget_ns);
@@ -531,7 +532,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
-    uint64_t before = atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed);
     weir_queue_node *node;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
@@ -539,7 +540,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
             call(executor, WEIR_CONTAINER_OF(node, weir_task, node), status);
         run_tail(executor, status);
     }
-    return atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) - before;
+    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) - before;
 }
 
 void weir__executor_cancel_timers(weir_executor *executor)
@@ -562,7 +563,7 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
     weir__chain_append(&executor->turn.tail, &task->node);
-    weir__counter_add(executor->figures.taken, 1);
+    weir__counter_add(executor->stats.taken, 1);
     return 0;
 }
 
@@ -572,7 +573,7 @@ static void on_hop(void *arg, int status)
     weir_executor *executor = weir__current;
     weir_task *task = arg;
 
-    weir__counter_add(executor->figures.taken, 1);
+    weir__counter_add(executor->stats.taken, 1);
     if (status < 0)
         call(executor, task, status);
     else
@@ -582,15 +583,15 @@ static void on_hop(void *arg, int status)
 /* A tail task from another thread: it is brought by a task, and only it counts. */
 static int hop_to_tail(weir_executor *executor, weir_task *task)
 {
-    weir_task *hop = weir__task_take(on_hop, task);
+    weir_task *hop = weir__task_alloc(on_hop, task);
     int err;
 
     if (hop == NULL)
         return -ENOMEM;
-    hop->reserved |= WEIR__TASK_SILENT;
+    hop->reserved |= WEIR__TASK_UNCOUNTED;
     err = post(executor, hop, WEIR__NOW);
     if (err < 0)
-        weir__task_untake(hop);
+        weir__task_free_own(hop);
     return err;
 }
 
@@ -617,15 +618,15 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
 
     if (executor == NULL || fn == NULL)
         return -EINVAL;
-    if (executor->type->run_here != NULL)
+    if (executor->type->run_inline != NULL)
         return -ENOTSUP;
-    task = weir__task_take(fn, arg);
+    task = weir__task_alloc(fn, arg);
     if (task == NULL)
         return -ENOMEM;
     err = submit_tail(executor, task);
     if (err == 0)
         return 0;
-    weir__task_untake(task);
+    weir__task_free_own(task);
     return refused(executor, fn, arg, err);
 }
 

@@ -5,7 +5,7 @@
  *
  * An executor is a turn that repeats - wait, run, look at the state - around a kind's way of
  * waiting. What a kind brings is in weir__executor_type; the rest is written once, in executor.c
- * (submitting, the turn, sleeping) and life.c (starting, suspending, ending).
+ * (submitting, the turn, sleeping) and lifecycle.c (starting, suspending, ending).
  */
 #ifndef WEIR_EXECUTOR_EXECUTOR_H
 #define WEIR_EXECUTOR_EXECUTOR_H
@@ -38,10 +38,10 @@
 
 /* `when` of a submission: wakes an executor that would sleep longer than that. */
 #define WEIR__NOW INT64_C(0)
-#define WEIR__LAZILY WEIR_NEVER
+#define WEIR__LAZY WEIR_NEVER
 
 /* The budget of a turn is what the kind says. */
-#define WEIR__KIND_BUDGET INT64_MIN
+#define WEIR__TYPE_BUDGET INT64_MIN
 
 typedef struct weir__executor_type {
     const char *name;
@@ -61,7 +61,7 @@ typedef struct weir__executor_type {
     /*
      * The executor's thread, before it sleeps: may look for work itself for a while, not beyond the
      * deadline by its own clock. True if there is some: then it does not sleep. It counts as awake
-     * meanwhile, so nobody calls `wake`: what weir__executor_has_news says is work, too. NULL =
+     * meanwhile, so nobody calls `wake`: what weir__executor_is_notified says is work, too. NULL =
      * does not look.
      */
     bool (*look)(weir_executor *executor, int64_t deadline_ns);
@@ -103,7 +103,7 @@ typedef struct weir__executor_type {
     void (*destroy)(weir_executor *executor);
 
     /* Runs a task at once instead of queueing it: a kind whose queue is never open. */
-    void (*run_here)(weir_executor *executor, weir_task *task);
+    void (*run_inline)(weir_executor *executor, weir_task *task);
 } weir__executor_type;
 
 typedef struct weir__executor_options {
@@ -143,7 +143,7 @@ enum {
 };
 
 struct weir_executor {
-    /* Written at creation and under life.lock; read by everybody. */
+    /* Written at creation and under lifecycle.lock; read by everybody. */
     const weir__executor_type *type;
     weir__executor_options options;
     char name[16];
@@ -190,11 +190,11 @@ struct weir_executor {
         _Atomic int64_t window_active_ns;
         weir_histogram queue_latency;
         weir_histogram run_time;
-    } figures;
+    } stats;
 
-    /* What is counted on its thread for the whole process; of `run_here`, with its many threads,
+    /* What is counted on its thread for the whole process; of `run_inline`, with its many threads,
      * not used. */
-    weir__counter_shard account;
+    weir__counter_shard shard;
 
     /* One task that travels with every 64th submission and measures how long that takes. */
     struct {
@@ -203,37 +203,37 @@ struct weir_executor {
         _Atomic int64_t submitted_ns; /* and 1 more, so that 0 = not under way */
     } probe;
 
-    /* Guarded by life.lock, where not said otherwise. */
+    /* Guarded by lifecycle.lock, where not said otherwise. */
     struct {
         weir__mutex lock;
-        weir__executor_thread *workers; /* threads that were started here, the newest first */
+        weir__executor_thread *threads; /* threads that were started here, the newest first */
         weir__list hooks;
         bool hooks_done;
         int64_t quiet_from_ns; /* at the earliest: when it was shut down, or was drained */
         int64_t quiet_ns;
         bool drained; /* the thread's own */
         int64_t timeout_at_ns;
-        int64_t last_task_ns; /* the thread's own */
-        uint64_t last_run;    /* the thread's own */
-        int64_t next_step_ns; /* the thread's own */
-        weir_promise *watch;  /* fails the termination if the thread does not come back */
+        int64_t last_task_ns;   /* the thread's own */
+        uint64_t last_run;      /* the thread's own */
+        int64_t next_check_ns;  /* the thread's own */
+        weir_promise *watchdog; /* fails the termination if the thread does not come back */
         weir_promise *termination;
         _Atomic bool reported;         /* on_terminated was called */
         weir_thread_properties thread; /* the thread's own */
-    } life;
+    } lifecycle;
 
     weir__members members;
-    weir__place place;
+    weir__lease lease;
     weir_clock_observer observer;
     weir__refs refs;        /* on the memory */
-    _Atomic uint32_t users; /* those of the references that let somebody use it: life.c */
+    _Atomic uint32_t users; /* those of the references that let somebody use it: lifecycle.c */
     weir_metric metrics[WEIR__METRIC_COUNT];
     weir__timers timers;
 };
 
 extern const weir__executor_type weir__plain_type;
 
-/* ---- making one (life.c) ---- */
+/* ---- making one (lifecycle.c) ---- */
 
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
                           weir_executor **ret_executor);
@@ -257,26 +257,26 @@ weir__executor_thread *weir__executor_take_threads(weir_executor *executor);
 
 /* Nobody but the caller and its group refers to the executor. What others do meanwhile may make
  * that false; nobody can make it true again who does not refer to it. */
-bool weir__executor_is_forgotten(const weir_executor *executor);
+bool weir__executor_is_unreferenced(const weir_executor *executor);
 
 /* The same, but threads that have not ended by the deadline are left to themselves. */
 void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns);
 
 /* The state may call for more than another turn: true when the thread's work is over. */
-bool weir__executor_settle(weir_executor *executor);
+bool weir__executor_update_state(weir_executor *executor);
 
 /* The thread's last word: nothing is left, and it will not come back. */
-void weir__executor_end(weir_executor *executor, int err);
+void weir__executor_terminate(weir_executor *executor, int err);
 
 /* Each hook once, in order, also those that hooks add; after the last call none is taken (hooks.c).
  */
 void weir__executor_run_hooks(weir_executor *executor, bool last_call);
 
 /* What the kind began on this thread ends. */
-void weir__executor_end_kind(weir_executor *executor);
+void weir__executor_stop_type(weir_executor *executor);
 
 /* When a thread that shuts down wants to look again; WEIR_NEVER otherwise. */
-int64_t weir__executor_next_step(const weir_executor *executor);
+int64_t weir__executor_next_check(const weir_executor *executor);
 
 /* ---- running (executor.c) ---- */
 
@@ -288,7 +288,8 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
 int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
 
 /* Submits a pooled task, and does not ask the rejection policy. */
-int weir__executor_try(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns);
+int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
+                               int64_t when_ns);
 
 /* One turn: sleeps until `limit_ns` at the longest; tasks run for `budget_ns`, not at all if that
  * is negative, or as long as the kind says. */
@@ -299,18 +300,18 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
 
 /* Others have given the thread something to do since it last looked, or its manual clock has passed
  * the deadline. */
-bool weir__executor_has_news(const weir_executor *executor, int64_t deadline_ns);
+bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns);
 
 /* The thread is about to sleep: calls the hooks for that (base/turn_hooks.h). Returns until when it
  * may.
  */
-int64_t weir__executor_rest(weir_executor *executor, int64_t deadline_ns);
+int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns);
 
 /* The executor counts as asleep until the next turn; true if it may: there is nothing to do. */
-bool weir__executor_publish(weir_executor *executor, int64_t deadline_ns);
+bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns);
 
 /* The thread's: brings turn.now_ns up to date. */
-void weir__executor_look_at_clock(weir_executor *executor);
+void weir__executor_update_time(weir_executor *executor);
 
 /* Any thread: ends a sleep, if there is one. */
 void weir__executor_wake(weir_executor *executor);
@@ -351,7 +352,7 @@ static inline int64_t weir__executor_now(const weir_executor *executor)
 }
 
 /* The bound of a queue, as asked for: none, or 16 at the least. */
-static inline int64_t weir__bound(int64_t max_pending)
+static inline int64_t weir__queue_bound(int64_t max_pending)
 {
     return max_pending > 0 && max_pending < 16 ? 16 : max_pending;
 }
@@ -378,7 +379,7 @@ bool weir__immediate_is_running(void);
 static inline bool weir__in_executor(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &weir__self ||
-           executor->type->run_here != NULL;
+           executor->type->run_inline != NULL;
 }
 
 static inline bool weir__executor_is_consumer(const weir_executor *executor)
@@ -386,7 +387,7 @@ static inline bool weir__executor_is_consumer(const weir_executor *executor)
     return atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &weir__self;
 }
 
-/* ---- figures (figures.c) ---- */
+/* ---- figures (stats.c) ---- */
 
 int weir__executor_stats_init(weir_executor *executor);
 void weir__executor_stats_deinit(weir_executor *executor);
@@ -403,20 +404,20 @@ int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_n
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns);
 
 /* The thread's own: a function of the user's is about to be called with this status. */
-static inline void weir__executor_stats_called(weir_executor *executor, int status)
+static inline void weir__executor_stats_count_call(weir_executor *executor, int status)
 {
     if (status == 0)
-        weir__counter_add(executor->figures.run, 1);
+        weir__counter_add(executor->stats.run, 1);
     else
-        weir__counter_add(executor->figures.cancelled, 1);
+        weir__counter_add(executor->stats.cancelled, 1);
 }
 
 /* How many such calls there were, and events of I/O. */
 static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
 {
-    return atomic_load_explicit(&executor->figures.run, memory_order_relaxed) +
-           atomic_load_explicit(&executor->figures.cancelled, memory_order_relaxed) +
-           atomic_load_explicit(&executor->figures.events, memory_order_relaxed);
+    return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.events, memory_order_relaxed);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Board 0 has `first` places, from 0 on; board b has first << (b - 1), and begins at as many.
+ * Board 0 has `first` places, from 0 on; block b has first << (b - 1), and begins at as many.
  */
 #include "executor/executor_array.h"
 
@@ -8,74 +8,74 @@
 
 #include "base/memory.h"
 
-static unsigned board_of(const weir__executor_array *shelf, size_t index)
+static unsigned block_of(const weir__executor_array *array, size_t index)
 {
-    size_t times = index / shelf->first;
+    size_t times = index / array->first;
 
     return times == 0 ? 0 : 64 - (unsigned)__builtin_clzll(times);
 }
 
-static size_t room_of(const weir__executor_array *shelf, unsigned board)
+static size_t block_size(const weir__executor_array *array, unsigned block)
 {
-    return board == 0 ? shelf->first : shelf->first << (board - 1);
+    return block == 0 ? array->first : array->first << (block - 1);
 }
 
-int weir__executor_array_init(weir__executor_array *shelf, size_t first)
+int weir__executor_array_init(weir__executor_array *array, size_t first)
 {
-    *shelf = (weir__executor_array){.first = first};
-    return weir__executor_array_reserve(shelf);
+    *array = (weir__executor_array){.first = first};
+    return weir__executor_array_reserve(array);
 }
 
-void weir__executor_array_deinit(weir__executor_array *shelf)
+void weir__executor_array_deinit(weir__executor_array *array)
 {
-    for (unsigned i = 0; i < WEIR__EXECUTOR_ARRAY_BOARDS; i++)
-        weir__free(shelf->boards[i]);
+    for (unsigned i = 0; i < WEIR__EXECUTOR_ARRAY_BLOCKS; i++)
+        weir__free(array->blocks[i]);
 }
 
-int weir__executor_array_reserve(weir__executor_array *shelf)
+int weir__executor_array_reserve(weir__executor_array *array)
 {
-    size_t count = weir__executor_array_count(shelf);
-    unsigned board = board_of(shelf, count);
+    size_t count = weir__executor_array_count(array);
+    unsigned block = block_of(array, count);
 
-    if (board >= WEIR__EXECUTOR_ARRAY_BOARDS)
+    if (block >= WEIR__EXECUTOR_ARRAY_BLOCKS)
         return -ENOMEM;
-    if (shelf->boards[board] == NULL)
-        shelf->boards[board] =
-            weir__zalloc(room_of(shelf, board) * sizeof(weir__executor_array_spot));
-    return shelf->boards[board] != NULL ? 0 : -ENOMEM;
+    if (array->blocks[block] == NULL)
+        array->blocks[block] =
+            weir__zalloc(block_size(array, block) * sizeof(weir__executor_array_slot));
+    return array->blocks[block] != NULL ? 0 : -ENOMEM;
 }
 
-static weir__executor_array_spot *spot_at(const weir__executor_array *shelf, size_t index)
+static weir__executor_array_slot *slot_at(const weir__executor_array *array, size_t index)
 {
-    unsigned board = board_of(shelf, index);
+    unsigned block = block_of(array, index);
 
-    return &shelf->boards[board][board == 0 ? index : index - room_of(shelf, board)];
+    return &array->blocks[block][block == 0 ? index : index - block_size(array, block)];
 }
 
-weir_executor *weir__executor_array_at_later(const weir__executor_array *shelf, size_t index)
+weir_executor *weir__executor_array_at_slow(const weir__executor_array *array, size_t index)
 {
-    if (index >= weir__executor_array_count(shelf))
+    if (index >= weir__executor_array_count(array))
         return NULL;
-    return atomic_load_explicit(spot_at(shelf, index), memory_order_acquire);
+    return atomic_load_explicit(slot_at(array, index), memory_order_acquire);
 }
 
-void weir__executor_array_append(weir__executor_array *shelf, weir_executor *executor)
+void weir__executor_array_append(weir__executor_array *array, weir_executor *executor)
 {
-    size_t count = weir__executor_array_count(shelf);
+    size_t count = weir__executor_array_count(array);
 
-    atomic_store_explicit(spot_at(shelf, count), executor, memory_order_release);
-    atomic_store_explicit(&shelf->count, count + 1, memory_order_release);
+    atomic_store_explicit(slot_at(array, count), executor, memory_order_release);
+    atomic_store_explicit(&array->count, count + 1, memory_order_release);
 }
 
 /* A reader may see the last one twice meanwhile, but no executor that is not there. */
-void weir__executor_array_remove(weir__executor_array *shelf, const weir_executor *executor)
+void weir__executor_array_remove(weir__executor_array *array, const weir_executor *executor)
 {
-    size_t last = weir__executor_array_count(shelf) - 1, index = 1;
+    size_t last = weir__executor_array_count(array) - 1, index = 1;
 
-    while (weir__executor_array_at(shelf, index) != executor)
+    while (weir__executor_array_at(array, index) != executor)
         index++;
-    atomic_store_explicit(spot_at(shelf, index), weir__executor_array_at(shelf, last),
+    atomic_store_explicit(slot_at(array, index), weir__executor_array_at(array, last),
                           memory_order_release);
-    atomic_store_explicit(&shelf->count, last, memory_order_release);
-    atomic_store_explicit(spot_at(shelf, last), NULL, memory_order_relaxed);
+    atomic_store_explicit(&array->count, last, memory_order_release);
+    atomic_store_explicit(slot_at(array, last), NULL, memory_order_relaxed);
 }

@@ -31,71 +31,71 @@ static int validate(const weir_group_options *options)
                                WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
 }
 
-int weir__executor_factory_init(weir__executor_factory *recipe, const weir__executor_type *type,
+int weir__executor_factory_init(weir__executor_factory *factory, const weir__executor_type *type,
                                 const void *kind, const weir_group_options *options)
 {
     int err = validate(options);
 
     if (err < 0)
         return err;
-    *recipe = (weir__executor_factory){
+    *factory = (weir__executor_factory){
         .type = type, .pin = options->pin, .cpus = options->cpus, .cpu_count = options->cpu_count};
-    recipe->options = (weir__executor_options){
+    factory->options = (weir__executor_options){
         .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
-        .max_pending = weir__bound(options->max_pending),
+        .max_pending = weir__queue_bound(options->max_pending),
         .rejected = options->rejected != NULL ? options->rejected : weir_reject,
         .rejected_data = options->rejected_data,
         .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
         .idle_ns = WEIR_NEVER,
         .kind = kind,
     };
-    if (recipe->options.task_cap_ns < 0)
-        recipe->options.task_cap_ns = WEIR_NEVER;
+    if (factory->options.task_cap_ns < 0)
+        factory->options.task_cap_ns = WEIR_NEVER;
     if (options->thread_factory != NULL)
-        recipe->options.thread_factory = *options->thread_factory;
-    (void)snprintf(recipe->name, sizeof(recipe->name), "%s",
+        factory->options.thread_factory = *options->thread_factory;
+    (void)snprintf(factory->name, sizeof(factory->name), "%s",
                    options->name != NULL ? options->name : "weir");
     return 0;
 }
 
-int weir__executor_factory_keep(weir__executor_factory *recipe, size_t kind_size)
+int weir__executor_factory_copy_options(weir__executor_factory *factory, size_t kind_size)
 {
-    size_t cpus_size = recipe->cpus != NULL ? recipe->cpu_count * sizeof(int) : 0;
+    size_t cpus_size = factory->cpus != NULL ? factory->cpu_count * sizeof(int) : 0;
     size_t cpus_at = (kind_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     char *kept = weir__alloc(cpus_at + cpus_size + 1);
 
     if (kept == NULL)
         return -ENOMEM;
     if (kind_size > 0)
-        recipe->options.kind = memcpy(kept, recipe->options.kind, kind_size);
+        factory->options.kind = memcpy(kept, factory->options.kind, kind_size);
     if (cpus_size > 0)
-        recipe->cpus = memcpy(kept + cpus_at, recipe->cpus, cpus_size);
-    recipe->kept = kept;
+        factory->cpus = memcpy(kept + cpus_at, factory->cpus, cpus_size);
+    factory->kept = kept;
     return 0;
 }
 
-void weir__executor_factory_deinit(weir__executor_factory *recipe)
+void weir__executor_factory_deinit(weir__executor_factory *factory)
 {
-    weir__free(recipe->kept);
+    weir__free(factory->kept);
 }
 
-static int cpu_of(const weir__executor_factory *recipe, size_t index)
+static int cpu_of(const weir__executor_factory *factory, size_t index)
 {
-    if (!recipe->pin)
+    if (!factory->pin)
         return -1;
-    if (recipe->cpus != NULL)
-        return recipe->cpus[index % recipe->cpu_count];
+    if (factory->cpus != NULL)
+        return factory->cpus[index % factory->cpu_count];
     return weir__cpu_nth((unsigned)index);
 }
 
-int weir__executor_factory_make(const weir__executor_factory *recipe, size_t index,
-                                weir_executor **ret_executor)
+int weir__executor_factory_create(const weir__executor_factory *factory, size_t index,
+                                  weir_executor **ret_executor)
 {
-    weir__executor_options options = recipe->options;
+    weir__executor_options options = factory->options;
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "%s-%zu", recipe->name, index + 1);
+    (void)snprintf(name, sizeof(name), "%s-%zu", factory->name, index + 1);
     options.name = name;
-    options.cpu = cpu_of(recipe, index);
-    return weir__executor_create(recipe->type, &options, ret_executor);
+    options.cpu = cpu_of(factory, index);
+    return weir__executor_create(factory->type, &options, ret_executor);
 }

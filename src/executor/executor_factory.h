@@ -22,15 +22,15 @@ typedef struct weir__executor_factory {
 } weir__executor_factory;
 
 /* From options that have been read. What they, and `kind`, point to is lent. Fails: -EINVAL. */
-int weir__executor_factory_init(weir__executor_factory *recipe, const weir__executor_type *type,
+int weir__executor_factory_init(weir__executor_factory *factory, const weir__executor_type *type,
                                 const void *kind, const weir_group_options *options);
 
 /* Copies what is lent, for one that is used for longer. Fails: -ENOMEM. */
-int weir__executor_factory_keep(weir__executor_factory *recipe, size_t kind_size);
-void weir__executor_factory_deinit(weir__executor_factory *recipe);
+int weir__executor_factory_copy_options(weir__executor_factory *factory, size_t kind_size);
+void weir__executor_factory_deinit(weir__executor_factory *factory);
 
 /* Makes the executor of this index. Fails as weir__executor_create. */
-int weir__executor_factory_make(const weir__executor_factory *recipe, size_t index,
-                                weir_executor **ret_executor);
+int weir__executor_factory_create(const weir__executor_factory *factory, size_t index,
+                                  weir_executor **ret_executor);
 
 #endif

@@ -18,15 +18,15 @@
 
 #define WINDOW_NS weir_seconds(1)
 
-static uint64_t read_figure(const _Atomic uint64_t *figure)
+static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
-    return atomic_load_explicit(figure, memory_order_relaxed);
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 /* Release: who sees the word sees a time that is not before the one that it was written at. */
 static void publish_active(weir_executor *executor, int64_t word)
 {
-    atomic_store_explicit(&executor->figures.active, word, memory_order_release);
+    atomic_store_explicit(&executor->stats.active, word, memory_order_release);
 }
 
 static int64_t active_at(int64_t word, int64_t now_ns)
@@ -36,13 +36,13 @@ static int64_t active_at(int64_t word, int64_t now_ns)
 
 int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns)
 {
-    return active_at(atomic_load_explicit(&executor->figures.active, memory_order_relaxed), now_ns);
+    return active_at(atomic_load_explicit(&executor->stats.active, memory_order_relaxed), now_ns);
 }
 
 void weir__executor_stats_asleep(weir_executor *executor)
 {
     publish_active(executor, weir__executor_stats_active(executor, executor->turn.now_ns));
-    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
+    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
 }
 
@@ -50,13 +50,12 @@ void weir__executor_stats_asleep(weir_executor *executor)
  * it. */
 static void publish_window(weir_executor *executor, int64_t start_ns, int64_t active_ns)
 {
-    uint32_t version =
-        atomic_load_explicit(&executor->figures.window_version, memory_order_relaxed);
+    uint32_t version = atomic_load_explicit(&executor->stats.window_version, memory_order_relaxed);
 
-    atomic_store_explicit(&executor->figures.window_version, version + 1, memory_order_relaxed);
-    atomic_store_explicit(&executor->figures.window_ns, start_ns, memory_order_release);
-    atomic_store_explicit(&executor->figures.window_active_ns, active_ns, memory_order_release);
-    atomic_store_explicit(&executor->figures.window_version, version + 2, memory_order_release);
+    atomic_store_explicit(&executor->stats.window_version, version + 1, memory_order_relaxed);
+    atomic_store_explicit(&executor->stats.window_ns, start_ns, memory_order_release);
+    atomic_store_explicit(&executor->stats.window_active_ns, active_ns, memory_order_release);
+    atomic_store_explicit(&executor->stats.window_version, version + 2, memory_order_release);
 }
 
 static void begin_window(weir_executor *executor)
@@ -81,8 +80,8 @@ void weir__executor_stats_awake(weir_executor *executor)
 
 void weir__executor_stats_turn(weir_executor *executor)
 {
-    weir__counter_add(executor->figures.turns, 1);
-    atomic_store_explicit(&executor->figures.timers, weir__timers_count(&executor->timers),
+    weir__counter_add(executor->stats.turns, 1);
+    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
     if (executor->turn.now_ns - executor->turn.window_ns < WINDOW_NS)
         return;
@@ -102,11 +101,11 @@ int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t 
 {
     int64_t word, before;
 
-    word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+    word = atomic_load_explicit(&executor->stats.active, memory_order_acquire);
     do {
         before = word;
         *ret_now_ns = now_unless_ended(executor);
-        word = atomic_load_explicit(&executor->figures.active, memory_order_acquire);
+        word = atomic_load_explicit(&executor->stats.active, memory_order_acquire);
     } while (word != before);
     return active_at(word, *ret_now_ns);
 }
@@ -117,11 +116,11 @@ static void read_window(const weir_executor *executor, int64_t *ret_start_ns,
     uint32_t version;
 
     do {
-        version = atomic_load_explicit(&executor->figures.window_version, memory_order_acquire);
-        *ret_start_ns = atomic_load_explicit(&executor->figures.window_ns, memory_order_acquire);
+        version = atomic_load_explicit(&executor->stats.window_version, memory_order_acquire);
+        *ret_start_ns = atomic_load_explicit(&executor->stats.window_ns, memory_order_acquire);
         *ret_active_ns =
-            atomic_load_explicit(&executor->figures.window_active_ns, memory_order_acquire);
-    } while (version % 2 != 0 || version != atomic_load_explicit(&executor->figures.window_version,
+            atomic_load_explicit(&executor->stats.window_active_ns, memory_order_acquire);
+    } while (version % 2 != 0 || version != atomic_load_explicit(&executor->stats.window_version,
                                                                  memory_order_relaxed));
 }
 
@@ -148,9 +147,9 @@ WEIR__NO_STACK_PROTECTOR double weir_executor_utilisation(const weir_executor *e
  */
 uint64_t weir_executor_pending(const weir_executor *executor)
 {
-    uint64_t taken = atomic_load_explicit(&executor->figures.taken, memory_order_acquire);
+    uint64_t taken = atomic_load_explicit(&executor->stats.taken, memory_order_acquire);
     uint64_t arrived = taken + weir__queue_count(&executor->queue);
-    uint64_t popped = read_figure(&executor->figures.popped);
+    uint64_t popped = read_counter(&executor->stats.popped);
     uint64_t pending = arrived > popped ? arrived - popped : 0;
     bool probed = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed) != 0;
 
@@ -159,8 +158,8 @@ uint64_t weir_executor_pending(const weir_executor *executor)
 
 static uint64_t wakeups_saved(const weir_executor *executor)
 {
-    uint64_t made = read_figure(&executor->wakeups_made);
-    uint64_t submitted = read_figure(&executor->figures.submitted);
+    uint64_t made = read_counter(&executor->wakeups_made);
+    uint64_t submitted = read_counter(&executor->stats.submitted);
 
     return submitted > made ? submitted - made : 0;
 }
@@ -172,16 +171,16 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     memset(ret_stats, 0, sizeof(*ret_stats));
     ret_stats->state = weir_executor_state(executor);
     ret_stats->pending = weir_executor_pending(executor);
-    ret_stats->timers = read_figure(&executor->figures.timers);
-    ret_stats->tasks_run = read_figure(&executor->figures.run);
-    ret_stats->tasks_cancelled = read_figure(&executor->figures.cancelled);
-    ret_stats->turns = read_figure(&executor->figures.turns);
-    ret_stats->wakeups_made = read_figure(&executor->wakeups_made);
+    ret_stats->timers = read_counter(&executor->stats.timers);
+    ret_stats->tasks_run = read_counter(&executor->stats.run);
+    ret_stats->tasks_cancelled = read_counter(&executor->stats.cancelled);
+    ret_stats->turns = read_counter(&executor->stats.turns);
+    ret_stats->wakeups_made = read_counter(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
     ret_stats->active_ns = weir__executor_stats_read_active(executor, &now_ns);
     ret_stats->utilisation = weir_executor_utilisation(executor);
-    weir_histogram_read(&executor->figures.queue_latency, &ret_stats->queue_latency_ns);
-    weir_histogram_read(&executor->figures.run_time, &ret_stats->run_time_ns);
+    weir_histogram_read(&executor->stats.queue_latency, &ret_stats->queue_latency_ns);
+    weir_histogram_read(&executor->stats.run_time, &ret_stats->run_time_ns);
 }
 
 /* ---- the metric registry ---- */
@@ -193,12 +192,12 @@ static int64_t metric_pending(void *executor)
 
 static int64_t metric_tasks_run(void *executor)
 {
-    return (int64_t)read_figure(&((const weir_executor *)executor)->figures.run);
+    return (int64_t)read_counter(&((const weir_executor *)executor)->stats.run);
 }
 
 static int64_t metric_wakeups(void *executor)
 {
-    return (int64_t)read_figure(&((const weir_executor *)executor)->wakeups_made);
+    return (int64_t)read_counter(&((const weir_executor *)executor)->wakeups_made);
 }
 
 static int64_t metric_utilisation(void *executor)
@@ -222,7 +221,7 @@ static const struct {
 static int init_metric(weir_executor *executor, unsigned i)
 {
     weir_histogram *histogram =
-        i == WEIR__METRIC_RUN_TIME ? &executor->figures.run_time : &executor->figures.queue_latency;
+        i == WEIR__METRIC_RUN_TIME ? &executor->stats.run_time : &executor->stats.queue_latency;
     char name[WEIR_METRIC_NAME_SIZE];
 
     (void)snprintf(name, sizeof(name), "executor.%s#%llu.%s", executor->name,

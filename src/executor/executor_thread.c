@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RUNNING --thread ends--> ENDED: the owner frees the worker, when it likes.
+ * RUNNING --thread ends--> ENDED: the owner frees the thread, when it likes.
  * RUNNING --owner leaves--> ABANDONED --thread ends--> the thread frees it.
  *
  * Both sides exchange (acquire-release), so that exactly one of them is second, and comes after all
@@ -22,125 +22,125 @@ enum {
 
 static _Thread_local weir__executor_thread *own __attribute__((tls_model("initial-exec")));
 
-static void worker_main(void *arg)
+static void thread_main(void *arg)
 {
-    weir__executor_thread *worker = arg;
+    weir__executor_thread *thread = arg;
 
-    own = worker;
-    worker->fn(worker->arg);
+    own = thread;
+    thread->fn(thread->arg);
     own = NULL; /* the thread may be a pool's */
-    if (atomic_exchange_explicit(&worker->state, ENDED, memory_order_acq_rel) == ABANDONED)
-        weir__free(worker);
+    if (atomic_exchange_explicit(&thread->state, ENDED, memory_order_acq_rel) == ABANDONED)
+        weir__free(thread);
     else
-        weir__futex_wake(&worker->state, 1);
+        weir__futex_wake(&thread->state, 1);
 }
 
-static int start_thread(weir__executor_thread *worker, const weir_thread_factory *factory,
+static int start_thread(weir__executor_thread *thread, const weir_thread_factory *factory,
                         const char *name)
 {
     if (factory != NULL)
-        return factory->start(factory->user_data, name, worker_main, worker);
-    worker->is_own = true;
-    return weir__thread_start(name, worker_main, worker, &worker->thread);
+        return factory->start(factory->user_data, name, thread_main, thread);
+    thread->is_own = true;
+    return weir__thread_start(name, thread_main, thread, &thread->os_thread);
 }
 
 int weir__executor_thread_start(const weir_thread_factory *factory, const char *name,
-                                weir_thread_fn *fn, void *arg, weir__executor_thread **ret_worker)
+                                weir_thread_fn *fn, void *arg, weir__executor_thread **ret_thread)
 {
-    weir__executor_thread *worker = weir__zalloc(sizeof(*worker));
+    weir__executor_thread *thread = weir__zalloc(sizeof(*thread));
     int err;
 
-    if (worker == NULL)
+    if (thread == NULL)
         return -ENOMEM;
-    worker->fn = fn;
-    worker->arg = arg;
-    atomic_init(&worker->state, RUNNING);
-    err = start_thread(worker, factory, name);
+    thread->fn = fn;
+    thread->arg = arg;
+    atomic_init(&thread->state, RUNNING);
+    err = start_thread(thread, factory, name);
     if (err != 0) {
-        weir__free(worker);
+        weir__free(thread);
         return err < 0 ? err : -EAGAIN;
     }
-    *ret_worker = worker;
+    *ret_thread = thread;
     return 0;
 }
 
-bool weir__executor_thread_has_ended(const weir__executor_thread *worker)
+bool weir__executor_thread_has_ended(const weir__executor_thread *thread)
 {
-    return atomic_load_explicit(&worker->state, memory_order_acquire) == ENDED;
+    return atomic_load_explicit(&thread->state, memory_order_acquire) == ENDED;
 }
 
 /* A thread may wait for itself while it ends, in the destructor of a thread-specific value. */
-static void join(weir__executor_thread *worker)
+static void join(weir__executor_thread *thread)
 {
-    if (!worker->is_own)
+    if (!thread->is_own)
         return;
-    if (weir__thread_is_current(&worker->thread))
-        weir__thread_detach(&worker->thread);
+    if (weir__thread_is_current(&thread->os_thread))
+        weir__thread_detach(&thread->os_thread);
     else
-        weir__thread_join(&worker->thread);
+        weir__thread_join(&thread->os_thread);
 }
 
-bool weir__executor_thread_wait_until(weir__executor_thread *worker, int64_t deadline_ns)
+bool weir__executor_thread_wait_until(weir__executor_thread *thread, int64_t deadline_ns)
 {
-    while (worker != own && !weir__executor_thread_has_ended(worker) &&
+    while (thread != own && !weir__executor_thread_has_ended(thread) &&
            weir__monotonic_now() < deadline_ns)
-        weir__futex_wait(&worker->state, RUNNING, deadline_ns);
-    if (worker == own || !weir__executor_thread_has_ended(worker)) {
-        weir__executor_thread_abandon(worker);
+        weir__futex_wait(&thread->state, RUNNING, deadline_ns);
+    if (thread == own || !weir__executor_thread_has_ended(thread)) {
+        weir__executor_thread_abandon(thread);
         return false;
     }
-    join(worker);
-    weir__free(worker);
+    join(thread);
+    weir__free(thread);
     return true;
 }
 
-void weir__executor_thread_wait(weir__executor_thread *worker)
+void weir__executor_thread_wait(weir__executor_thread *thread)
 {
-    (void)weir__executor_thread_wait_until(worker, WEIR_NEVER);
+    (void)weir__executor_thread_wait_until(thread, WEIR_NEVER);
 }
 
 /* The thread may free the worker after the exchange. */
-void weir__executor_thread_abandon(weir__executor_thread *worker)
+void weir__executor_thread_abandon(weir__executor_thread *thread)
 {
-    if (worker->is_own)
-        weir__thread_detach(&worker->thread);
-    if (atomic_exchange_explicit(&worker->state, ABANDONED, memory_order_acq_rel) == ENDED)
-        weir__free(worker);
+    if (thread->is_own)
+        weir__thread_detach(&thread->os_thread);
+    if (atomic_exchange_explicit(&thread->state, ABANDONED, memory_order_acq_rel) == ENDED)
+        weir__free(thread);
 }
 
 /* ---- lists ---- */
 
-void weir__executor_threads_wait(weir__executor_thread *worker, int64_t deadline_ns)
+void weir__executor_threads_wait(weir__executor_thread *thread, int64_t deadline_ns)
 {
-    while (worker != NULL) {
-        weir__executor_thread *next = worker->next;
+    while (thread != NULL) {
+        weir__executor_thread *next = thread->next;
 
-        (void)weir__executor_thread_wait_until(worker, deadline_ns);
-        worker = next;
+        (void)weir__executor_thread_wait_until(thread, deadline_ns);
+        thread = next;
     }
 }
 
-void weir__executor_threads_abandon(weir__executor_thread *worker)
+void weir__executor_threads_abandon(weir__executor_thread *thread)
 {
-    while (worker != NULL) {
-        weir__executor_thread *next = worker->next;
+    while (thread != NULL) {
+        weir__executor_thread *next = thread->next;
 
-        weir__executor_thread_abandon(worker);
-        worker = next;
+        weir__executor_thread_abandon(thread);
+        thread = next;
     }
 }
 
 /* They are not joined: the caller holds a lock, and their last steps may be the user's. */
 void weir__executor_threads_reap(weir__executor_thread **list)
 {
-    weir__executor_thread *worker;
+    weir__executor_thread *thread;
 
-    while ((worker = *list) != NULL) {
-        if (!weir__executor_thread_has_ended(worker)) {
-            list = &worker->next;
+    while ((thread = *list) != NULL) {
+        if (!weir__executor_thread_has_ended(thread)) {
+            list = &thread->next;
             continue;
         }
-        *list = worker->next;
-        weir__executor_thread_abandon(worker);
+        *list = thread->next;
+        weir__executor_thread_abandon(thread);
     }
 }

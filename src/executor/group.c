@@ -6,13 +6,13 @@
  * `refs` keep the memory: one for all users, and one for each member that has not ended, because a
  * member's end is reported to the group.
  *
- * A group that grows chooses by its roster, and makes a member when none is idle. It counts
+ * A group that grows chooses by its leases, and makes a member when none is idle. It counts
  * as running by itself, until it is shut down: so it does not end because all of its members did.
  * New members are made one at a time, under `growth`, and none after `closed`: so whoever closes it
  * sees them all.
  *
  * A member of such a group that has idled for a minute retires: its last thread takes it out of the
- * roster and off the shelf, both under their locks, shuts it down and releases it. So before
+ * leases and off the array, both under their locks, shuts it down and releases it. So before
  * `closed` only who holds `growth` may rely on a member to which nobody else refers; after it none
  * retires. The first member never retires. Workers of retired members are the group's to wait for.
  */
@@ -48,9 +48,9 @@ struct weir_group {
     _Atomic size_t running; /* members that have not ended */
     _Atomic int first_err;
     weir__executor_array members;
-    weir__executor_factory recipe;
+    weir__executor_factory factory;
 
-    weir__leases *roster; /* NULL = it does not grow */
+    weir__leases *leases; /* NULL = it does not grow */
     weir__mutex growth;
     bool closed;                    /* guarded by growth */
     weir__executor_thread *retired; /* the same: of members that have retired */
@@ -79,8 +79,8 @@ static void group_unref(weir_group *group)
     weir_promise_release(group->termination);
     weir__free(group->chooser_state);
     weir__executor_array_deinit(&group->members);
-    weir__executor_factory_deinit(&group->recipe);
-    weir__leases_release(group->roster);
+    weir__executor_factory_deinit(&group->factory);
+    weir__leases_release(group->leases);
     weir__executor_threads_abandon(group->retired);
     weir__mutex_deinit(&group->growth);
     weir__free(group);
@@ -142,7 +142,7 @@ static bool remove_member(weir_group *group, weir_executor *member)
 }
 
 /* The thread has suspended the member, and holds it until this returns. The group may be gone,
- * unless the roster says that it is there. */
+ * unless the leases says that it is there. */
 static void on_member_idle(weir_executor *member, void *arg)
 {
     weir_group *group = arg;
@@ -172,12 +172,12 @@ static int create_member(weir_group *group, bool held, weir_executor **ret_membe
     weir__executor_threads_reap(&group->retired);
 
     if (err == 0)
-        err = weir__executor_factory_make(&group->recipe,
-                                          weir__executor_array_count(&group->members), &member);
+        err = weir__executor_factory_create(&group->factory,
+                                            weir__executor_array_count(&group->members), &member);
     if (err < 0)
         return err;
-    if (group->roster != NULL)
-        weir__leases_enter(group->roster, member, held);
+    if (group->leases != NULL)
+        weir__leases_add(group->leases, member, held);
     one_begins(group);
     weir__executor_array_append(&group->members, member);
     *ret_member = member;
@@ -208,13 +208,13 @@ static bool stop_growing(weir_group *group)
 {
     bool was_closed;
 
-    if (group->roster == NULL)
+    if (group->leases == NULL)
         return false;
     weir__mutex_lock(&group->growth);
     was_closed = group->closed;
     group->closed = true;
     weir__mutex_unlock(&group->growth);
-    weir__leases_close(group->roster);
+    weir__leases_close(group->leases);
     return !was_closed;
 }
 
@@ -277,9 +277,9 @@ static int create_empty(const weir__executor_type *type, const void *kind,
     weir__refs_init(&group->refs);
     weir__refs_init(&group->users);
     weir__mutex_init(&group->growth);
-    err = weir__executor_factory_init(&group->recipe, type, kind, options);
-    group->recipe.options.on_terminated = on_member_ended;
-    group->recipe.options.on_terminated_arg = group;
+    err = weir__executor_factory_init(&group->factory, type, kind, options);
+    group->factory.options.on_terminated = on_member_ended;
+    group->factory.options.on_terminated_arg = group;
     if (err == 0)
         err = weir__executor_array_init(&group->members, room);
     if (err == 0)
@@ -335,19 +335,19 @@ static const weir_chooser no_chooser = {.name = "none", .next = no_next};
 static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_options *options)
 {
     weir_executor *member;
-    int err = weir__executor_factory_keep(&group->recipe, kind_size);
+    int err = weir__executor_factory_copy_options(&group->factory, kind_size);
 
     if (err < 0)
         return err;
     group->chooser = &no_chooser;
-    group->recipe.options.idle_ns = IDLE_NS;
-    group->recipe.options.in_pages = true;
-    group->roster = weir__leases_create((size_t)options->max_channels);
-    if (group->roster == NULL)
+    group->factory.options.idle_ns = IDLE_NS;
+    group->factory.options.in_pages = true;
+    group->leases = weir__leases_create((size_t)options->max_channels);
+    if (group->leases == NULL)
         return -ENOMEM;
     err = create_member(group, false, &member);
-    group->recipe.options.on_idle = on_member_idle; /* of all but the first */
-    group->recipe.options.on_idle_arg = group;
+    group->factory.options.on_idle = on_member_idle; /* of all but the first */
+    group->factory.options.on_idle_arg = group;
     return err;
 }
 
@@ -435,7 +435,7 @@ weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
 
 bool weir__group_grows(const weir_group *group)
 {
-    return group->roster != NULL;
+    return group->leases != NULL;
 }
 
 static int grow(weir_group *group, weir_executor **ret_executor)
@@ -446,20 +446,20 @@ static int grow(weir_group *group, weir_executor **ret_executor)
     err = group->closed ? WEIR_EREJECTED : create_member(group, true, ret_executor);
     weir__mutex_unlock(&group->growth);
     if (err < 0)
-        weir__leases_return(group->roster);
+        weir__leases_cancel(group->leases);
     return err;
 }
 
-int weir__group_take(weir_group *group, weir_executor **ret_executor)
+int weir__group_lease_next(weir_group *group, weir_executor **ret_executor)
 {
     weir_executor *idle;
     int err;
 
-    if (group->roster == NULL) {
+    if (group->leases == NULL) {
         *ret_executor = weir_group_next(group);
         return 0;
     }
-    err = weir__leases_take(group->roster, &idle);
+    err = weir__leases_acquire(group->leases, &idle);
     if (err < 0)
         return err;
     if (idle == NULL)
@@ -480,39 +480,39 @@ int weir_group_execute(weir_group *group, weir_task_fn *fn, void *arg)
     return next != NULL ? weir_execute(next, fn, arg) : -ENOTSUP;
 }
 
-int weir_group_submit(weir_group *group, weir_promise **ret_promise, weir_work_fn *work, void *arg)
+int weir_group_submit(weir_group *group, weir_work_fn *work, void *arg, weir_promise **ret_promise)
 {
     weir_executor *next = weir_group_next(group);
 
-    return next != NULL ? weir_submit(next, ret_promise, work, arg) : -ENOTSUP;
+    return next != NULL ? weir_submit(next, work, arg, ret_promise) : -ENOTSUP;
 }
 
-int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_promise **ret_promise,
-                        weir_task_fn *fn, void *arg)
+int weir_group_schedule(weir_group *group, int64_t delay_ns, weir_task_fn *fn, void *arg,
+                        weir_promise **ret_promise)
 {
     weir_executor *next = weir_group_next(group);
 
-    return next != NULL ? weir_schedule(next, delay_ns, ret_promise, fn, arg) : -ENOTSUP;
+    return next != NULL ? weir_schedule(next, delay_ns, fn, arg, ret_promise) : -ENOTSUP;
 }
 
 int weir_group_schedule_at_fixed_rate(weir_group *group, int64_t initial_ns, int64_t period_ns,
-                                      weir_promise **ret_promise, weir_task_fn *fn, void *arg)
+                                      weir_task_fn *fn, void *arg, weir_promise **ret_promise)
 {
     weir_executor *next = weir_group_next(group);
 
     if (next == NULL)
         return -ENOTSUP;
-    return weir_schedule_at_fixed_rate(next, initial_ns, period_ns, ret_promise, fn, arg);
+    return weir_schedule_at_fixed_rate(next, initial_ns, period_ns, fn, arg, ret_promise);
 }
 
 int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns, int64_t delay_ns,
-                                         weir_promise **ret_promise, weir_task_fn *fn, void *arg)
+                                         weir_task_fn *fn, void *arg, weir_promise **ret_promise)
 {
     weir_executor *next = weir_group_next(group);
 
     if (next == NULL)
         return -ENOTSUP;
-    return weir_schedule_with_fixed_delay(next, initial_ns, delay_ns, ret_promise, fn, arg);
+    return weir_schedule_with_fixed_delay(next, initial_ns, delay_ns, fn, arg, ret_promise);
 }
 
 /* ---- figures ---- */
@@ -538,8 +538,8 @@ void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats)
         stats.active += weir__executor_handles(member) > 0;
     }
     unlock_members(group);
-    if (group->roster != NULL)
-        weir__leases_read(group->roster, &stats.active, &stats.refused);
+    if (group->leases != NULL)
+        weir__leases_read_stats(group->leases, &stats.active, &stats.refused);
     stats.idle = stats.executors > stats.active ? stats.executors - stats.active : 0;
     *ret_stats = stats;
 }

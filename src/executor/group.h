@@ -28,7 +28,7 @@ bool weir__group_grows(const weir_group *group);
  * (executor/leases.h) until weir__executor_unlease. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (it shuts
  * down), and as its creation does.
  */
-int weir__group_take(weir_group *group, weir_executor **ret_executor);
+int weir__group_lease_next(weir_group *group, weir_executor **ret_executor);
 
 /* weir_group_at, with the memory kept until weir__executor_weak_release: a member of a group that
  * grows may retire at any time. */

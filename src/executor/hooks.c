@@ -30,11 +30,11 @@ int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook,
         return -ENOMEM;
     added->fn = hook;
     added->arg = arg;
-    weir__mutex_lock(&executor->life.lock);
-    done = executor->life.hooks_done;
+    weir__mutex_lock(&executor->lifecycle.lock);
+    done = executor->lifecycle.hooks_done;
     if (!done)
-        weir__list_append(&executor->life.hooks, &added->link);
-    weir__mutex_unlock(&executor->life.lock);
+        weir__list_append(&executor->lifecycle.hooks, &added->link);
+    weir__mutex_unlock(&executor->lifecycle.lock);
     if (done)
         weir__free(added);
     return done ? WEIR_EREJECTED : 0;
@@ -44,8 +44,8 @@ int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *ho
 {
     struct hook *found = NULL;
 
-    weir__mutex_lock(&executor->life.lock);
-    weir_list_foreach (link, &executor->life.hooks) {
+    weir__mutex_lock(&executor->lifecycle.lock);
+    weir_list_foreach (link, &executor->lifecycle.hooks) {
         struct hook *candidate = WEIR_CONTAINER_OF(link, struct hook, link);
 
         if (found == NULL && candidate->fn == hook && candidate->arg == arg) {
@@ -53,7 +53,7 @@ int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *ho
             weir__list_remove(link);
         }
     }
-    weir__mutex_unlock(&executor->life.lock);
+    weir__mutex_unlock(&executor->lifecycle.lock);
     weir__free(found);
     return found != NULL ? 0 : -ENOENT;
 }
@@ -63,11 +63,11 @@ static struct hook *take_hook(weir_executor *executor, bool last_call)
 {
     weir__list *link;
 
-    weir__mutex_lock(&executor->life.lock);
-    link = weir__list_pop(&executor->life.hooks);
+    weir__mutex_lock(&executor->lifecycle.lock);
+    link = weir__list_pop(&executor->lifecycle.hooks);
     if (link == NULL && last_call)
-        executor->life.hooks_done = true;
-    weir__mutex_unlock(&executor->life.lock);
+        executor->lifecycle.hooks_done = true;
+    weir__mutex_unlock(&executor->lifecycle.lock);
     return link != NULL ? WEIR_CONTAINER_OF(link, struct hook, link) : NULL;
 }
 

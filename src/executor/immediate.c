@@ -21,13 +21,13 @@ static void call(weir_executor *executor, weir_task *task)
     void *arg = task->arg;
 
     /* The one figure that it keeps; unlike other executors' it has many writers. */
-    atomic_fetch_add_explicit(&executor->figures.run, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&executor->stats.run, 1, memory_order_relaxed);
     if (task->reserved != 0)
-        weir__task_untake(task); /* it was taken on this thread */
+        weir__task_free_own(task); /* it was taken on this thread */
     fn(arg, 0);
 }
 
-static void run_here(weir_executor *executor, weir_task *task)
+static void run_inline(weir_executor *executor, weir_task *task)
 {
     weir_queue_node *node;
 
@@ -51,7 +51,7 @@ static const weir__executor_type type = {
     .name = "immediate",
     .size = sizeof(weir_executor),
     .threadless = true,
-    .run_here = run_here,
+    .run_inline = run_inline,
 };
 
 static void init(void)

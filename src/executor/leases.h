@@ -4,7 +4,7 @@
  *
  *      take --> in use --uses become 0--> idle --take, hold, join--> in use
  *
- * An idle executor whose thread has ended leaves the roster, and its group (weir__leases_retire).
+ * An idle executor whose thread has ended leaves the leases, and its group (weir__leases_retire).
  *
  * An executor is in use while it has members, and while somebody holds it because a member is on
  * its way. The one that became idle last is the next to be taken: its thread is the likeliest to be
@@ -35,44 +35,44 @@ typedef struct weir__leases {
 } weir__leases;
 
 /* An executor's part of it. */
-typedef struct weir__place {
-    weir__leases *roster; /* kept; NULL = of a group that does not grow */
+typedef struct weir__lease {
+    weir__leases *leases; /* kept; NULL = of a group that does not grow */
     weir__list link;
-    uint64_t uses; /* guarded by the roster's lock */
-} weir__place;
+    uint64_t uses; /* guarded by the leases's lock */
+} weir__lease;
 
 /* NULL = no memory. */
 weir__leases *weir__leases_create(size_t most);
-void weir__leases_release(weir__leases *roster);
+void weir__leases_release(weir__leases *leases);
 
 /* From here on nothing is taken any more. */
-void weir__leases_close(weir__leases *roster);
+void weir__leases_close(weir__leases *leases);
 
 /*
  * Takes an idle executor, which is then held; NULL if there is none: then a new one may be made,
  * and is to be entered, or the place for it is to be given back. Fails: WEIR_ETOOMANY,
  * WEIR_EREJECTED.
  */
-int weir__leases_take(weir__leases *roster, weir_executor **ret_executor);
-void weir__leases_return(weir__leases *roster);
+int weir__leases_acquire(weir__leases *leases, weir_executor **ret_executor);
+void weir__leases_cancel(weir__leases *leases);
 
 /* A new executor that nobody else knows yet: held, in the place that was taken for it; or idle. */
-void weir__leases_enter(weir__leases *roster, weir_executor *executor, bool held);
+void weir__leases_add(weir__leases *leases, weir_executor *executor, bool held);
 
 /* The executor goes. */
-void weir__leases_leave(weir_executor *executor);
+void weir__leases_remove(weir_executor *executor);
 
 /*
  * An executor that is idle leaves for good: nobody can take it any more. False if it is in use
  * again, or if nothing is taken any more. `refs` of the group are retained in the same step: until
- * the roster is closed the group is there.
+ * the leases is closed the group is there.
  */
 bool weir__leases_retire(weir_executor *executor, weir__refs *refs);
 
 /* How many are in use, and how often one was refused. */
-void weir__leases_read(weir__leases *roster, uint64_t *ret_active, uint64_t *ret_refused);
+void weir__leases_read_stats(weir__leases *leases, uint64_t *ret_active, uint64_t *ret_refused);
 
-/* ---- of any executor: nothing happens to those that are in no roster ---- */
+/* ---- of any executor: nothing happens to those that are in no leases ---- */
 
 /* Any thread: keeps the executor in use. The bound is no matter here: it is one for new executors,
  * and this one is there. */

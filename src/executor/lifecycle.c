@@ -14,10 +14,10 @@
  *      STARTED                   SHUTDOWN        finish (begin failed)     closed
  *      NOT_STARTED, SUSPENDED    SHUTDOWN        weir_executor_shutdown    closed
  *      any of a manual one       SHUTDOWN        cancel_everything         closed
- *      SHUTDOWN                  TERMINATED      weir__executor_end        closed
+ *      SHUTDOWN                  TERMINATED      weir__executor_terminate        closed
  *
  * Invariants:
- *   - The state changes only under life.lock; it is read without.
+ *   - The state changes only under lifecycle.lock; it is read without.
  *   - The queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise; both change
  *     in the same critical section. So a push that fails finds the reason under the lock, and a
  *     submission that is refused was never in the queue.
@@ -46,12 +46,12 @@ _Atomic int64_t weir__shutdown_grace_ns = 100000000;
 
 static void lock(weir_executor *executor)
 {
-    weir__mutex_lock(&executor->life.lock);
+    weir__mutex_lock(&executor->lifecycle.lock);
 }
 
 static void unlock(weir_executor *executor)
 {
-    weir__mutex_unlock(&executor->life.lock);
+    weir__mutex_unlock(&executor->lifecycle.lock);
 }
 
 static void set_state(weir_executor *executor, enum weir_executor_state state)
@@ -76,10 +76,10 @@ static void on_probe(void *arg, int status)
     int64_t since_ns = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed);
 
     if (status == 0)
-        weir__histogram_record(&executor->figures.queue_latency,
+        weir__histogram_record(&executor->stats.queue_latency,
                                weir__executor_now(executor) + 1 - since_ns);
     if (executor->probe.from_outside)
-        weir__counter_add(executor->figures.submitted, (uint64_t)-1); /* not one of the user's */
+        weir__counter_add(executor->stats.submitted, (uint64_t)-1); /* not one of the user's */
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -96,18 +96,18 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     executor->turn.now_ns = weir__executor_now(executor);
     executor->turn.batch = 64;
     weir_task_init(&executor->probe.task, on_probe, executor);
-    executor->probe.task.reserved = WEIR__TASK_SILENT;
-    weir__mutex_init(&executor->life.lock);
-    weir__list_init(&executor->life.hooks);
+    executor->probe.task.reserved = WEIR__TASK_UNCOUNTED;
+    weir__mutex_init(&executor->lifecycle.lock);
+    weir__list_init(&executor->lifecycle.hooks);
     weir__members_init(&executor->members);
-    executor->life.next_step_ns = WEIR_NEVER;
+    executor->lifecycle.next_check_ns = WEIR_NEVER;
     executor->observer.moved = on_clock_moved;
     weir__refs_init(&executor->refs);
     atomic_init(&executor->users, 1);
     weir__timers_init(&executor->timers, executor->turn.now_ns);
-    weir__histogram_init(&executor->figures.queue_latency);
-    weir__histogram_init(&executor->figures.run_time);
-    weir__counter_shard_open(&executor->account);
+    weir__histogram_init(&executor->stats.queue_latency);
+    weir__histogram_init(&executor->stats.run_time);
+    weir__counter_shard_open(&executor->shard);
 }
 
 static weir_executor *alloc_memory(const weir__executor_type *type, bool in_pages)
@@ -119,8 +119,8 @@ static weir_executor *alloc_memory(const weir__executor_type *type, bool in_page
 /* Undoes weir__executor_init. */
 static void free_memory(weir_executor *executor)
 {
-    weir__counter_shard_close(&executor->account);
-    weir__mutex_deinit(&executor->life.lock);
+    weir__counter_shard_close(&executor->shard);
+    weir__mutex_deinit(&executor->lifecycle.lock);
     if (executor->options.in_pages)
         weir__pages_unmap(executor, weir__pages_round(executor->type->size));
     else
@@ -142,25 +142,25 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     if (executor == NULL)
         return -ENOMEM;
     weir__executor_init(executor, type, options);
-    err = weir_promise_create(NULL, &executor->life.termination);
+    err = weir_promise_create(NULL, &executor->lifecycle.termination);
     if (err < 0)
         goto fail;
-    weir__promise_set_guard(executor->life.termination, is_current, executor);
+    weir__promise_set_guard(executor->lifecycle.termination, is_current, executor);
     err = weir__executor_stats_init(executor);
     if (err < 0)
         goto fail_termination;
     err = type->create != NULL ? type->create(executor) : 0;
     if (err < 0)
-        goto fail_figures;
+        goto fail_stats;
     executor->options.kind = NULL;
     weir__clock_subscribe(executor->options.clock, &executor->observer);
     *ret_executor = executor;
     return 0;
 
-fail_figures:
+fail_stats:
     weir__executor_stats_deinit(executor);
 fail_termination:
-    weir_promise_release(executor->life.termination);
+    weir_promise_release(executor->lifecycle.termination);
 fail:
     free_memory(executor);
     return err;
@@ -178,7 +178,7 @@ weir_executor *weir_executor_retain(weir_executor *executor)
     return executor;
 }
 
-void weir__executor_end_kind(weir_executor *executor)
+void weir__executor_stop_type(weir_executor *executor)
 {
     if (executor->type->end != NULL)
         executor->type->end(executor);
@@ -199,7 +199,7 @@ static void cancel_everything(weir_executor *executor)
     weir__executor_run_hooks(executor, true);
     weir__executor_cancel_timers(executor);
     (void)weir__executor_drain(executor, WEIR_ECANCELED);
-    weir__executor_end_kind(executor);
+    weir__executor_stop_type(executor);
     weir__executor_leave(executor, before);
 }
 
@@ -214,10 +214,10 @@ static void destroy(weir_executor *executor)
     }
     if (executor->type->destroy != NULL)
         executor->type->destroy(executor);
-    (void)weir_promise_fail(executor->life.termination, WEIR_EABANDONED, NULL);
-    weir_promise_release(executor->life.termination);
-    weir__executor_threads_abandon(executor->life.workers);
-    weir__leases_leave(executor);
+    (void)weir_promise_fail(executor->lifecycle.termination, WEIR_EABANDONED, NULL);
+    weir_promise_release(executor->lifecycle.termination);
+    weir__executor_threads_abandon(executor->lifecycle.threads);
+    weir__leases_remove(executor);
     free_memory(executor);
 }
 
@@ -236,14 +236,14 @@ void weir_executor_release(weir_executor *executor)
     if (atomic_fetch_sub_explicit(&executor->users, 1, memory_order_acq_rel) == 1 &&
         executor->type->threadless && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN) {
         cancel_everything(executor);
-        weir__executor_end(executor, WEIR_EABANDONED);
+        weir__executor_terminate(executor, WEIR_EABANDONED);
     }
     weir__executor_weak_release(executor);
 }
 
 /* The caller's and the group's: each lets somebody use it, and each keeps the memory. Relaxed: the
  * caller comes after all that its own thread did, and what others do is not relied upon. */
-bool weir__executor_is_forgotten(const weir_executor *executor)
+bool weir__executor_is_unreferenced(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->users, memory_order_relaxed) == 2 &&
            atomic_load_explicit(&executor->refs.count, memory_order_relaxed) == 2;
@@ -261,16 +261,16 @@ enum weir_executor_state weir_executor_state(const weir_executor *executor)
 
 weir_promise *weir_executor_termination(weir_executor *executor)
 {
-    return executor->life.termination;
+    return executor->lifecycle.termination;
 }
 
 int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
 {
     if (executor->options.permanent)
         return -EPERM;
-    if (weir_in_executor(executor) && !weir_promise_is_done(executor->life.termination))
+    if (weir_in_executor(executor) && !weir_promise_is_done(executor->lifecycle.termination))
         return -EDEADLK;
-    return weir_promise_sync(executor->life.termination, timeout_ns);
+    return weir_promise_sync(executor->lifecycle.termination, timeout_ns);
 }
 
 /* ---- the end ---- */
@@ -278,12 +278,12 @@ int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
 /* Tells who waits for the end, once: the thread itself, or the watch that gave it up. */
 static void report_end(weir_executor *executor, int err, const char *detail)
 {
-    if (atomic_exchange_explicit(&executor->life.reported, true, memory_order_acq_rel))
+    if (atomic_exchange_explicit(&executor->lifecycle.reported, true, memory_order_acq_rel))
         return;
     if (err < 0)
-        (void)weir_promise_fail(executor->life.termination, err, detail);
+        (void)weir_promise_fail(executor->lifecycle.termination, err, detail);
     else
-        (void)weir_promise_succeed(executor->life.termination, NULL);
+        (void)weir_promise_succeed(executor->lifecycle.termination, NULL);
     if (executor->options.on_terminated != NULL)
         executor->options.on_terminated(executor, err, executor->options.on_terminated_arg);
 }
@@ -312,7 +312,8 @@ static int set_watch(weir_executor *executor, int64_t timeout_ns)
     weir_executor_retain(executor);
     late_ns = weir__deadline(timeout_ns,
                              atomic_load_explicit(&weir__shutdown_grace_ns, memory_order_relaxed));
-    err = weir_schedule(weir_executor_global(), late_ns, &executor->life.watch, on_watch, executor);
+    err = weir_schedule(weir_executor_global(), late_ns, on_watch, executor,
+                        &executor->lifecycle.watchdog);
     if (err < 0)
         weir_executor_release(executor);
     return err;
@@ -323,8 +324,8 @@ static void cancel_watch(weir_executor *executor)
     weir_promise *watch;
 
     lock(executor);
-    watch = executor->life.watch;
-    executor->life.watch = NULL;
+    watch = executor->lifecycle.watchdog;
+    executor->lifecycle.watchdog = NULL;
     unlock(executor);
     if (watch == NULL)
         return;
@@ -333,7 +334,7 @@ static void cancel_watch(weir_executor *executor)
     weir_promise_release(watch);
 }
 
-void weir__executor_end(weir_executor *executor, int err)
+void weir__executor_terminate(weir_executor *executor, int err)
 {
     /* Its clock may go now: a promise can keep an executor for longer than anybody knows. */
     weir__executor_stats_deinit(executor);
@@ -355,8 +356,8 @@ static void finish(weir_executor *executor, int status)
     set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     count = weir__queue_close(&executor->queue, &executor->turn.ready);
     unlock(executor);
-    weir__counter_add(executor->figures.taken, count);
-    weir__counter_add(executor->figures.submitted, count);
+    weir__counter_add(executor->stats.taken, count);
+    weir__counter_add(executor->stats.submitted, count);
 
     count = weir__executor_drain(executor, status);
     if (status < 0 && count > 0)
@@ -368,28 +369,28 @@ static void finish(weir_executor *executor, int status)
 /* What was run counts, what was cancelled does not. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
-    uint64_t run = atomic_load_explicit(&executor->figures.run, memory_order_relaxed);
+    uint64_t run = atomic_load_explicit(&executor->stats.run, memory_order_relaxed);
 
-    if (run == executor->life.last_run)
+    if (run == executor->lifecycle.last_run)
         return;
-    executor->life.last_run = run;
-    executor->life.last_task_ns = now_ns;
+    executor->lifecycle.last_run = run;
+    executor->lifecycle.last_task_ns = now_ns;
 }
 
 static bool is_quiet(weir_executor *executor, int64_t now_ns)
 {
-    int64_t since_ns = executor->life.last_task_ns, over_ns, step_ns;
+    int64_t since_ns = executor->lifecycle.last_task_ns, over_ns, step_ns;
 
-    if (since_ns < executor->life.quiet_from_ns)
-        since_ns = executor->life.quiet_from_ns;
-    over_ns = weir__deadline(since_ns, executor->life.quiet_ns);
+    if (since_ns < executor->lifecycle.quiet_from_ns)
+        since_ns = executor->lifecycle.quiet_from_ns;
+    over_ns = weir__deadline(since_ns, executor->lifecycle.quiet_ns);
     if (now_ns >= over_ns)
         return true;
     step_ns = weir__deadline(now_ns, STEP_NS);
     if (step_ns > over_ns)
         step_ns = over_ns;
-    executor->life.next_step_ns =
-        step_ns < executor->life.timeout_at_ns ? step_ns : executor->life.timeout_at_ns;
+    executor->lifecycle.next_check_ns =
+        step_ns < executor->lifecycle.timeout_at_ns ? step_ns : executor->lifecycle.timeout_at_ns;
     return false;
 }
 
@@ -400,19 +401,19 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
  */
 static bool is_drained(weir_executor *executor, int64_t now_ns)
 {
-    int64_t timeout_at_ns = executor->life.timeout_at_ns, abort_at_ns = timeout_at_ns;
+    int64_t timeout_at_ns = executor->lifecycle.timeout_at_ns, abort_at_ns = timeout_at_ns;
     int64_t over_at_ns = weir__deadline(timeout_at_ns, PARTING_NS);
 
-    if (executor->life.drained || executor->type->drain == NULL)
+    if (executor->lifecycle.drained || executor->type->drain == NULL)
         return true;
     if (timeout_at_ns < WEIR_NEVER)
-        abort_at_ns -= executor->life.quiet_ns;
+        abort_at_ns -= executor->lifecycle.quiet_ns;
     if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= over_at_ns) {
-        executor->life.drained = true;
-        executor->life.quiet_from_ns = now_ns;
+        executor->lifecycle.drained = true;
+        executor->lifecycle.quiet_from_ns = now_ns;
         return true;
     }
-    executor->life.next_step_ns = now_ns < abort_at_ns ? abort_at_ns : over_at_ns;
+    executor->lifecycle.next_check_ns = now_ns < abort_at_ns ? abort_at_ns : over_at_ns;
     return false;
 }
 
@@ -424,13 +425,13 @@ static bool shutdown_is_over(weir_executor *executor)
     if (!is_drained(executor, now_ns))
         return false;
     weir__executor_cancel_timers(executor);
-    if (now_ns >= executor->life.timeout_at_ns && weir__executor_has_tasks(executor)) {
+    if (now_ns >= executor->lifecycle.timeout_at_ns && weir__executor_has_tasks(executor)) {
         finish(executor, WEIR_ECANCELED);
         return true;
     }
     if (weir__executor_has_tasks(executor))
         return false;
-    if (now_ns < executor->life.timeout_at_ns && !is_quiet(executor, now_ns))
+    if (now_ns < executor->lifecycle.timeout_at_ns && !is_quiet(executor, now_ns))
         return false;
     weir__executor_run_hooks(executor, false);
     if (weir__executor_has_tasks(executor))
@@ -446,7 +447,7 @@ static void end_without_thread(weir_executor *executor)
 
     weir__executor_run_hooks(executor, true);
     weir__executor_leave(executor, before);
-    weir__executor_end(executor, 0);
+    weir__executor_terminate(executor, 0);
 }
 
 int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns)
@@ -464,9 +465,10 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
     lock(executor);
     state = weir__executor_state(executor);
     if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
-        executor->life.quiet_from_ns = weir__executor_now(executor);
-        executor->life.quiet_ns = quiet_ns;
-        executor->life.timeout_at_ns = weir__deadline(executor->life.quiet_from_ns, timeout_ns);
+        executor->lifecycle.quiet_from_ns = weir__executor_now(executor);
+        executor->lifecycle.quiet_ns = quiet_ns;
+        executor->lifecycle.timeout_at_ns =
+            weir__deadline(executor->lifecycle.quiet_from_ns, timeout_ns);
     }
     if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
         unwatched = set_watch(executor, timeout_ns);
@@ -533,7 +535,7 @@ static bool try_suspend(weir_executor *executor)
     if (weir__executor_state(executor) == executor->turn.state &&
         weir__queue_close_if_empty(&executor->queue)) {
         has_idled = executor->turn.state == WEIR_EXECUTOR_STARTED;
-        weir__executor_end_kind(executor);
+        weir__executor_stop_type(executor);
         let_go(executor);
         set_state(executor, WEIR_EXECUTOR_SUSPENDED);
         suspended = true;
@@ -548,13 +550,13 @@ static bool has_idled_enough(weir_executor *executor)
     if (executor->options.idle_ns == WEIR_NEVER)
         return false;
     if (weir__executor_handles(executor) > 0)
-        executor->life.last_task_ns = executor->turn.now_ns;
+        executor->lifecycle.last_task_ns = executor->turn.now_ns;
     note_activity(executor, executor->turn.now_ns);
     return executor->turn.now_ns >=
-           weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
+           weir__deadline(executor->lifecycle.last_task_ns, executor->options.idle_ns);
 }
 
-bool weir__executor_settle(weir_executor *executor)
+bool weir__executor_update_state(weir_executor *executor)
 {
     executor->turn.state = weir__executor_state(executor);
     switch (executor->turn.state) {
@@ -569,13 +571,13 @@ bool weir__executor_settle(weir_executor *executor)
     }
 }
 
-int64_t weir__executor_next_step(const weir_executor *executor)
+int64_t weir__executor_next_check(const weir_executor *executor)
 {
     if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
-        return executor->life.next_step_ns;
+        return executor->lifecycle.next_check_ns;
     if (executor->options.idle_ns != WEIR_NEVER && weir__timers_count(&executor->timers) == 0 &&
         weir__executor_handles(executor) == 0)
-        return weir__deadline(executor->life.last_task_ns, executor->options.idle_ns);
+        return weir__deadline(executor->lifecycle.last_task_ns, executor->options.idle_ns);
     return WEIR_NEVER;
 }
 
@@ -583,7 +585,7 @@ int64_t weir__executor_next_step(const weir_executor *executor)
 
 static int begin(weir_executor *executor)
 {
-    weir_thread_properties *thread = &executor->life.thread;
+    weir_thread_properties *thread = &executor->lifecycle.thread;
 
     lock(executor); /* whoever started us is through now */
     unlock(executor);
@@ -591,7 +593,7 @@ static int begin(weir_executor *executor)
     atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     executor->turn.now_ns = weir__executor_now(executor);
-    executor->life.last_task_ns = executor->turn.now_ns;
+    executor->lifecycle.last_task_ns = executor->turn.now_ns;
     weir__executor_stats_awake(executor);
 
     (void)snprintf(thread->name, sizeof(thread->name), "%s", executor->name);
@@ -608,11 +610,11 @@ static int begin(weir_executor *executor)
 static bool run(weir_executor *executor)
 {
     do {
-        weir__executor_turn(executor, weir__executor_next_step(executor), WEIR__KIND_BUDGET);
-    } while (!weir__executor_settle(executor));
+        weir__executor_turn(executor, weir__executor_next_check(executor), WEIR__TYPE_BUDGET);
+    } while (!weir__executor_update_state(executor));
     if (weir__current == NULL)
         return false;
-    weir__executor_end_kind(executor);
+    weir__executor_stop_type(executor);
     return true;
 }
 
@@ -637,7 +639,7 @@ static void thread_main(void *arg)
     weir_locals_remove_all(); /* of an executor that ends, still as its thread */
     if (ends) {
         let_go(executor);
-        weir__executor_end(executor, err);
+        weir__executor_terminate(executor, err);
     } else {
         tell_idle(executor);
     }
@@ -650,7 +652,7 @@ static int start_thread(weir_executor *executor)
     weir__executor_thread *worker;
     int err;
 
-    weir__executor_threads_reap(&executor->life.workers);
+    weir__executor_threads_reap(&executor->lifecycle.threads);
     weir_executor_retain(executor); /* the thread's */
     err = weir__executor_thread_start(factory->start != NULL ? factory : NULL, executor->name,
                                       thread_main, executor, &worker);
@@ -658,8 +660,8 @@ static int start_thread(weir_executor *executor)
         weir_executor_release(executor);
         return err;
     }
-    worker->next = executor->life.workers;
-    executor->life.workers = worker;
+    worker->next = executor->lifecycle.threads;
+    executor->lifecycle.threads = worker;
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst);
     set_state(executor, WEIR_EXECUTOR_STARTED);
     weir__queue_open(&executor->queue);
@@ -689,8 +691,8 @@ weir__executor_thread *weir__executor_take_threads(weir_executor *executor)
     weir__executor_thread *workers;
 
     lock(executor);
-    workers = executor->life.workers;
-    executor->life.workers = NULL;
+    workers = executor->lifecycle.threads;
+    executor->lifecycle.threads = NULL;
     unlock(executor);
     return workers;
 }
@@ -718,7 +720,7 @@ static void tell_thread(void *arg, int status)
     weir_promise *answered = question->answered; /* the question is gone when it is complete */
 
     if (status == 0) {
-        *question->ret_thread = weir__current->life.thread;
+        *question->ret_thread = weir__current->lifecycle.thread;
         (void)weir_promise_succeed(answered, NULL);
     } else {
         (void)weir_promise_fail(answered, WEIR_EREJECTED, NULL);
@@ -753,7 +755,7 @@ int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_th
     if (executor->type->threadless)
         return -ENOTSUP;
     if (weir_in_executor(executor)) {
-        *ret_thread = executor->life.thread;
+        *ret_thread = executor->lifecycle.thread;
         return 0;
     }
     err = weir__promise_may_wait(NULL);

@@ -34,7 +34,7 @@ void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned
     atomic_store_explicit(&executor->next_wakeup, WEIR_NEVER, memory_order_seq_cst);
 }
 
-int weir__manual_own(weir_executor *executor)
+int weir__manual_claim(weir_executor *executor)
 {
     const void *nobody = NULL;
 
@@ -65,7 +65,7 @@ static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budg
         return false;
     if (weir__executor_deadline(executor, limit_ns) > 0)
         return true;
-    return (budget_ns >= 0 || budget_ns == WEIR__KIND_BUDGET) &&
+    return (budget_ns >= 0 || budget_ns == WEIR__TYPE_BUDGET) &&
            weir__executor_deadline(executor, WEIR_NEVER) == 0;
 }
 
@@ -80,7 +80,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     executor->turn.batch = limited ? 1 : 64; /* a budget is looked at after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     weir__executor_stats_awake(executor);
-    limit_ns = weir__earlier(limit_ns, weir__executor_next_step(executor));
+    limit_ns = weir__earlier(limit_ns, weir__executor_next_check(executor));
     do {
         weir__executor_turn(executor, limit_ns, budget_ns);
     } while (weir__executor_stats_calls(executor) == calls &&
@@ -95,20 +95,20 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
 
     if (executor->type->flush != NULL)
         executor->type->flush(executor);
-    deadline_ns = weir__executor_deadline(executor, weir__executor_next_step(executor));
+    deadline_ns = weir__executor_deadline(executor, weir__executor_next_check(executor));
     busy = deadline_ns == 0;
-    manual->rest_until_ns = busy ? WEIR_NEVER : weir__executor_rest(executor, WEIR_NEVER);
+    manual->rest_until_ns = busy ? WEIR_NEVER : weir__executor_before_sleep(executor, WEIR_NEVER);
     weir__executor_stats_asleep(executor);
     deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->rest_until_ns);
-    if (!weir__executor_publish(executor, deadline_ns) || busy)
+    if (!weir__executor_publish_deadline(executor, deadline_ns) || busy)
         weir__executor_wake(executor);
 }
 
 static void end(weir_executor *executor)
 {
-    weir__executor_end_kind(executor);
+    weir__executor_stop_type(executor);
     weir__executor_stats_asleep(executor);
-    weir__executor_end(executor, 0);
+    weir__executor_terminate(executor, 0);
 }
 
 int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t max_wait_ns,
@@ -129,7 +129,7 @@ int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t
     before = weir__executor_enter(executor);
     manual->running = true;
     run_turn(executor, max_wait_ns, budget_ns);
-    if (weir__executor_settle(executor))
+    if (weir__executor_update_state(executor))
         end(executor);
     else
         go_to_sleep(executor, manual);
@@ -151,7 +151,7 @@ int64_t weir__manual_timeout(weir_executor *executor, weir__manual *manual)
         return WEIR_NEVER;
     executor->turn.now_ns = weir__executor_now(executor);
     deadline_ns = weir__executor_deadline(
-        executor, weir__earlier(weir__executor_next_step(executor), manual->rest_until_ns));
+        executor, weir__earlier(weir__executor_next_check(executor), manual->rest_until_ns));
     if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
         return 0;
     return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - executor->turn.now_ns;
@@ -208,7 +208,7 @@ int weir_manual_create(const weir_manual_options *options, weir_executor **ret_e
         &(const weir__executor_options){
             .name = given.name != NULL ? given.name : "manual",
             .clock = given.clock != NULL ? given.clock : weir_clock_monotonic(),
-            .max_pending = weir__bound(given.max_pending),
+            .max_pending = weir__queue_bound(given.max_pending),
             .rejected = given.rejected != NULL ? given.rejected : weir_reject,
             .rejected_data = given.rejected_data,
             .task_cap_ns = WEIR_NEVER,
@@ -221,14 +221,14 @@ int weir_manual_create(const weir_manual_options *options, weir_executor **ret_e
     manual = manual_of(executor);
     manual->wakeup = given.wakeup;
     manual->wakeup_data = given.wakeup_data;
-    weir__manual_open(executor, &manual->manual, !given.owner_later);
+    weir__manual_open(executor, &manual->manual, !given.claim_later);
     *ret_executor = executor;
     return 0;
 }
 
-int weir_manual_own(weir_executor *executor)
+int weir_manual_claim(weir_executor *executor)
 {
-    return is_manual(executor) ? weir__manual_own(executor) : -EINVAL;
+    return is_manual(executor) ? weir__manual_claim(executor) : -EINVAL;
 }
 
 /* Any negative one means no tasks, also that which means the kind's own. */

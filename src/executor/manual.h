@@ -19,7 +19,7 @@ typedef struct weir__manual {
 void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned);
 
 /* Makes the calling thread the owner. Fails with -EALREADY. */
-int weir__manual_own(weir_executor *executor);
+int weir__manual_claim(weir_executor *executor);
 
 /* As weir_manual_run_once, but `budget_ns` is that of weir__executor_turn. I/O events count, too.
  */

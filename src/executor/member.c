@@ -23,7 +23,7 @@ void weir__member_join(weir__member *member, weir_executor *executor)
     weir__executor_lease(executor);
 }
 
-void weir__member_part(weir__member *member)
+void weir__member_leave(weir__member *member)
 {
     weir_executor *executor = member->executor;
 

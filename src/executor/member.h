@@ -44,7 +44,7 @@ void weir__members_init(weir__members *members);
 
 /* The executor's thread, before it has ended. Who joins during a shutdown is told of it. */
 void weir__member_join(weir__member *member, weir_executor *executor);
-void weir__member_part(weir__member *member);
+void weir__member_leave(weir__member *member);
 
 /* For an executor's kind: its `drain`, and its `handles`. */
 bool weir__members_drain(weir_executor *executor, bool abort);

@@ -288,7 +288,7 @@ static void post_notification(weir_promise *promise)
 /* The immediate executor runs what is posted at once, one deeper. */
 static bool may_nest(const weir_executor *executor)
 {
-    return weir__in_executor(executor) && depth + (executor->type->run_here != NULL) < DEPTH_MAX;
+    return weir__in_executor(executor) && depth + (executor->type->run_inline != NULL) < DEPTH_MAX;
 }
 
 static void wake_waiters(weir_promise *promise)
@@ -482,7 +482,7 @@ int weir__promise_may_wait(const weir_promise *promise)
         return 0;
     if (promise->guard != NULL)
         return promise->guard(promise->guard_arg) ? -EDEADLK : 0;
-    if (promise->executor->type->run_here != NULL)
+    if (promise->executor->type->run_inline != NULL)
         return 0;
     return weir__in_executor(promise->executor) ? -EDEADLK : 0;
 }

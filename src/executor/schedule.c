@@ -47,7 +47,7 @@ static weir_executor *executor_of(struct scheduled *scheduled)
 
 static void call(struct scheduled *scheduled, int status)
 {
-    weir__executor_stats_called(executor_of(scheduled), status);
+    weir__executor_stats_count_call(executor_of(scheduled), status);
     scheduled->fn(scheduled->arg, status);
 }
 
@@ -161,7 +161,7 @@ static void on_cancel(weir_promise *promise)
         return;
     }
     weir_promise_retain(promise);
-    if (weir__executor_post(executor, &scheduled->remove, WEIR__LAZILY) < 0)
+    if (weir__executor_post(executor, &scheduled->remove, WEIR__LAZY) < 0)
         weir_promise_release(promise); /* it has ended, and has cancelled all its timers */
     else if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDING)
         weir__executor_wake(executor);
@@ -192,7 +192,7 @@ static int schedule(weir_executor *executor, const struct scheduled *what, int64
 
     if (executor == NULL || what->fn == NULL)
         return -EINVAL;
-    if (executor->type->run_here != NULL)
+    if (executor->type->run_inline != NULL)
         return -ENOTSUP;
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED; /* its clock may be gone */
@@ -217,8 +217,8 @@ static int schedule(weir_executor *executor, const struct scheduled *what, int64
     return err;
 }
 
-int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promise **ret_promise,
-                  weir_task_fn *fn, void *arg)
+int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_task_fn *fn, void *arg,
+                  weir_promise **ret_promise)
 {
     const struct scheduled what = {.fn = fn, .arg = arg, .repeat = ONCE};
 
@@ -226,8 +226,8 @@ int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_promise **ret_
 }
 
 static int schedule_repeated(weir_executor *executor, enum repeat repeat, int64_t initial_ns,
-                             int64_t period_ns, weir_promise **ret_promise, weir_task_fn *fn,
-                             void *arg)
+                             int64_t period_ns, weir_task_fn *fn, void *arg,
+                             weir_promise **ret_promise)
 {
     const struct scheduled what = {.fn = fn, .arg = arg, .repeat = repeat, .period_ns = period_ns};
 
@@ -237,13 +237,13 @@ static int schedule_repeated(weir_executor *executor, enum repeat repeat, int64_
 }
 
 int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initial_ns, int64_t period_ns,
-                                weir_promise **ret_promise, weir_task_fn *fn, void *arg)
+                                weir_task_fn *fn, void *arg, weir_promise **ret_promise)
 {
-    return schedule_repeated(executor, FIXED_RATE, initial_ns, period_ns, ret_promise, fn, arg);
+    return schedule_repeated(executor, FIXED_RATE, initial_ns, period_ns, fn, arg, ret_promise);
 }
 
 int weir_schedule_with_fixed_delay(weir_executor *executor, int64_t initial_ns, int64_t delay_ns,
-                                   weir_promise **ret_promise, weir_task_fn *fn, void *arg)
+                                   weir_task_fn *fn, void *arg, weir_promise **ret_promise)
 {
-    return schedule_repeated(executor, FIXED_DELAY, initial_ns, delay_ns, ret_promise, fn, arg);
+    return schedule_repeated(executor, FIXED_DELAY, initial_ns, delay_ns, fn, arg, ret_promise);
 }

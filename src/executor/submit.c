@@ -37,7 +37,7 @@ static void on_task(void *arg, int status)
     weir_promise_release(promise);
 }
 
-int weir_submit(weir_executor *executor, weir_promise **ret_promise, weir_work_fn *work, void *arg)
+int weir_submit(weir_executor *executor, weir_work_fn *work, void *arg, weir_promise **ret_promise)
 {
     struct submission *submission;
     weir_promise *promise;

@@ -36,7 +36,7 @@ struct weir__task_slab {
 static weir_task closed;
 #define CLOSED (&closed)
 
-_Thread_local weir__task_pool *weir__own_task_pool;
+_Thread_local weir__task_pool *weir__task_pool_own;
 
 static uintptr_t chain_length(const weir_task *first)
 {
@@ -76,7 +76,7 @@ static void pool_close(void *arg)
     weir_task *returned = atomic_exchange_explicit(&pool->returned, CLOSED, memory_order_acquire);
     intptr_t out = (intptr_t)(pool->slab_count * SLAB_TASKS);
 
-    weir__own_task_pool = NULL;
+    weir__task_pool_own = NULL;
     for (weir_task *task = pool->free; task != NULL; task = weir__task_next(task))
         out--;
     out -= (intptr_t)(count_chains(pool->chains) + count_chains(returned));
@@ -94,7 +94,7 @@ static weir__task_pool *pool_create(void)
         weir__aligned_free(pool);
         return NULL;
     }
-    weir__own_task_pool = pool;
+    weir__task_pool_own = pool;
     return pool;
 }
 
@@ -124,9 +124,9 @@ static weir_task *next_free_chain(weir__task_pool *pool)
     return chain;
 }
 
-weir_task *weir__task_make(void)
+weir_task *weir__task_alloc_slow(void)
 {
-    weir__task_pool *pool = weir__own_task_pool;
+    weir__task_pool *pool = weir__task_pool_own;
     weir_task *task;
 
     if (pool == NULL && (pool = pool_create()) == NULL)
@@ -141,7 +141,7 @@ weir_task *weir__task_make(void)
     }
     task = weir__alloc(sizeof(*task));
     if (task != NULL)
-        task->reserved = (uintptr_t)pool | WEIR__TASK_LONE;
+        task->reserved = (uintptr_t)pool | WEIR__TASK_UNPOOLED;
     return task;
 }
 
@@ -153,9 +153,9 @@ static void give_own(weir__task_pool *pool, weir_task *task)
     pool->free = task;
 }
 
-void weir__task_untake(weir_task *task)
+void weir__task_free_own(weir_task *task)
 {
-    if (task->reserved & WEIR__TASK_LONE)
+    if (task->reserved & WEIR__TASK_UNPOOLED)
         weir__free(task);
     else
         give_own(weir__task_pool_of(task), task);
@@ -205,15 +205,15 @@ static struct weir__task_chain *chain_for(weir__task_returns *returns, const wei
     return chain;
 }
 
-void weir__task_give_elsewhere(weir__task_returns *returns, weir_task *task, weir__task_pool *pool)
+void weir__task_free_slow(weir__task_returns *returns, weir_task *task, weir__task_pool *pool)
 {
     struct weir__task_chain *chain;
 
-    if (task->reserved & WEIR__TASK_LONE) {
+    if (task->reserved & WEIR__TASK_UNPOOLED) {
         weir__free(task);
         return;
     }
-    if (pool == weir__own_task_pool) {
+    if (pool == weir__task_pool_own) {
         give_own(pool, task);
         return;
     }

@@ -17,9 +17,9 @@
 #define WEIR__TASK_RETURNS 4
 
 /* Flags in weir_task.reserved. */
-#define WEIR__TASK_ADMITTED UINT64_C(1) /* counts against max_pending */
-#define WEIR__TASK_LONE UINT64_C(2)     /* allocated for itself, beyond what the pool keeps */
-#define WEIR__TASK_SILENT UINT64_C(4)   /* the executor's own: not counted as run or cancelled */
+#define WEIR__TASK_ADMITTED UINT64_C(1)  /* counts against max_pending */
+#define WEIR__TASK_UNPOOLED UINT64_C(2)  /* allocated for itself, beyond what the pool keeps */
+#define WEIR__TASK_UNCOUNTED UINT64_C(4) /* the executor's own: not counted as run or cancelled */
 #define WEIR__TASK_FLAGS UINT64_C(7)
 
 typedef struct weir__task_slab weir__task_slab;
@@ -47,7 +47,7 @@ typedef struct weir__task_returns {
     struct weir__task_chain *latest; /* the one that was used last, or NULL */
 } weir__task_returns;
 
-extern _Thread_local weir__task_pool *weir__own_task_pool
+extern _Thread_local weir__task_pool *weir__task_pool_own
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static inline weir_task *weir__task_next(const weir_task *task)
@@ -61,13 +61,13 @@ static inline weir__task_pool *weir__task_pool_of(const weir_task *task)
 }
 
 /* Slow ways: the pool is empty, or there is none; the task is of another pool than the last one. */
-weir_task *weir__task_make(void);
-void weir__task_give_elsewhere(weir__task_returns *returns, weir_task *task, weir__task_pool *pool);
+weir_task *weir__task_alloc_slow(void);
+void weir__task_free_slow(weir__task_returns *returns, weir_task *task, weir__task_pool *pool);
 
 /* A task of this thread's pool; NULL if there is no memory. */
-static inline weir_task *weir__task_take(weir_task_fn *fn, void *arg)
+static inline weir_task *weir__task_alloc(weir_task_fn *fn, void *arg)
 {
-    weir__task_pool *pool = weir__own_task_pool;
+    weir__task_pool *pool = weir__task_pool_own;
     weir_task *task;
 
     if (pool != NULL && pool->free != NULL) {
@@ -76,7 +76,7 @@ static inline weir_task *weir__task_take(weir_task_fn *fn, void *arg)
         __builtin_prefetch(pool->free); /* a backlog of tasks is larger than the cache */
         task->reserved = (uintptr_t)pool;
     } else {
-        task = weir__task_make();
+        task = weir__task_alloc_slow();
         if (task == NULL)
             return NULL;
     }
@@ -86,15 +86,15 @@ static inline weir_task *weir__task_take(weir_task_fn *fn, void *arg)
 }
 
 /* Gives a task back that was taken just now, by the same thread. */
-void weir__task_untake(weir_task *task);
+void weir__task_free_own(weir_task *task);
 
 /* Gives a pooled task back; any thread. It stays in `returns` until the flush, at the latest. */
-static inline void weir__task_give(weir__task_returns *returns, weir_task *task)
+static inline void weir__task_free(weir__task_returns *returns, weir_task *task)
 {
     struct weir__task_chain *chain = returns->latest;
 
     if (chain == NULL || task->reserved != (uintptr_t)chain->pool) {
-        weir__task_give_elsewhere(returns, task, weir__task_pool_of(task));
+        weir__task_free_slow(returns, task, weir__task_pool_of(task));
         return;
     }
     chain->last->node.next = &task->node;

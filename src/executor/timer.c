@@ -42,7 +42,7 @@ static void start_in_task(weir_executor *executor, weir_timer *timer, int64_t de
 
 static int check_start(const weir_executor *executor, const weir_timer *timer)
 {
-    if (executor != weir__current && executor->type->run_here != NULL)
+    if (executor != weir__current && executor->type->run_inline != NULL)
         return -ENOTSUP;
     if (executor != weir__current && !weir__in_executor(executor))
         return WEIR_EWRONGTHREAD;

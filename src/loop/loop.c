@@ -212,7 +212,7 @@ static int64_t look_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns,
 
     do {
         weir__cpu_relax();
-        *ret_found = weir__executor_has_news(&loop->executor, deadline_ns) || finds_io(loop);
+        *ret_found = weir__executor_is_notified(&loop->executor, deadline_ns) || finds_io(loop);
         now_ns = weir__executor_now(&loop->executor);
     } while (!*ret_found && now_ns < end_ns);
     return now_ns;
@@ -226,7 +226,7 @@ static bool look_for(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
     bool found;
 
     take_events(loop, 0);
-    if (has_io(loop) || weir__executor_has_news(&loop->executor, deadline_ns))
+    if (has_io(loop) || weir__executor_is_notified(&loop->executor, deadline_ns))
         return true;
     now_ns = look_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
     found = found || now_ns >= deadline_ns;
@@ -311,8 +311,8 @@ static int64_t loop_dispatch(weir_executor *executor)
     loop->left = weir__io_dispatch(loop->io, end_of_io(executor));
     if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and the parked were not tried */
         return task_budget(loop, 0);
-    weir__counter_add(executor->figures.events, events > 0 ? events : 1);
-    weir__executor_look_at_clock(executor);
+    weir__counter_add(executor->stats.events, events > 0 ? events : 1);
+    weir__executor_update_time(executor);
     weir__counter_add(loop->figures.io_ns, executor->turn.now_ns - start_ns);
     return task_budget(loop, executor->turn.now_ns - start_ns);
 }

@@ -32,7 +32,7 @@ static int make_loop(const weir__loop_options *loop, void *arg)
     weir__executor_options executor = {
         .name = order->name,
         .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
-        .max_pending = weir__bound(options->max_pending),
+        .max_pending = weir__queue_bound(options->max_pending),
         .rejected = options->rejected != NULL ? options->rejected : weir_reject,
         .rejected_data = options->rejected_data,
         .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
@@ -83,16 +83,16 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
     err = weir__loop_make(order.name, &loop, make_loop, &order);
     if (err < 0)
         return err;
-    weir__manual_open(order.executor, &manual_of(order.executor)->manual, !given.owner_later);
-    if (!given.owner_later)
+    weir__manual_open(order.executor, &manual_of(order.executor)->manual, !given.claim_later);
+    if (!given.claim_later)
         begin(order.executor);
     *ret_loop = order.executor;
     return 0;
 }
 
-int weir_loop_own(weir_executor *executor)
+int weir_loop_claim(weir_executor *executor)
 {
-    int err = manual_of(executor) != NULL ? weir__manual_own(executor) : -EINVAL;
+    int err = manual_of(executor) != NULL ? weir__manual_claim(executor) : -EINVAL;
 
     if (err == 0)
         begin(executor);
@@ -105,7 +105,7 @@ int weir_loop_run_once(weir_executor *executor, int64_t max_wait_ns)
 
     if (loop == NULL)
         return -EINVAL;
-    return weir__manual_run_once(executor, &loop->manual, max_wait_ns, WEIR__KIND_BUDGET);
+    return weir__manual_run_once(executor, &loop->manual, max_wait_ns, WEIR__TYPE_BUDGET);
 }
 
 /* What the loop tries again by itself: making its backend, and receiving without memory. */

@@ -55,7 +55,7 @@ int weir_loop_read_stats(const weir_executor *executor, weir_loop_stats *ret_sta
     if (loop == NULL || ret_stats == NULL)
         return -EINVAL;
     memset(ret_stats, 0, sizeof(*ret_stats));
-    ret_stats->turns = read_figure(&executor->figures.turns);
+    ret_stats->turns = read_figure(&executor->stats.turns);
     ret_stats->events = read_figure(&loop->io->figures.events);
     ret_stats->wakeups = read_figure(&executor->wakeups_made);
     ret_stats->rebuilds = read_figure(&loop->figures.rebuilds);

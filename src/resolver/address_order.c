@@ -3,7 +3,7 @@
 
 #include "base/addresses.h"
 
-static size_t leave_only(int family, weir_address *addresses, size_t count)
+static size_t keep_family(int family, weir_address *addresses, size_t count)
 {
     size_t left = 0;
 
@@ -33,9 +33,9 @@ size_t weir__address_order(enum weir_family family, weir_address *addresses, siz
 {
     switch (family) {
     case WEIR_FAMILY_IPV4_ONLY:
-        return leave_only(AF_INET, addresses, count);
+        return keep_family(AF_INET, addresses, count);
     case WEIR_FAMILY_IPV6_ONLY:
-        return leave_only(AF_INET6, addresses, count);
+        return keep_family(AF_INET6, addresses, count);
     case WEIR_FAMILY_IPV4_FIRST:
         put_first(AF_INET, addresses, count);
         return count;
@@ -69,18 +69,19 @@ static const weir_address *move_on(const weir_addresses *addresses, size_t index
     return &addresses->addresses[index];
 }
 
-weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned turn, uint16_t port)
+weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned rotation,
+                                     uint16_t port)
 {
     weir_address *list;
-    weir_addresses *turned = weir__addresses_alloc(addresses->count, &list);
+    weir_addresses *rotated = weir__addresses_alloc(addresses->count, &list);
 
-    if (turned == NULL)
+    if (rotated == NULL)
         return NULL;
     for (size_t i = 0; i < addresses->count; i++) {
         size_t same = count_family(addresses, weir_address_family(&addresses->addresses[i]));
 
-        list[i] = *move_on(addresses, i, same > 1 ? turn % same : 0);
+        list[i] = *move_on(addresses, i, same > 1 ? rotation % same : 0);
         weir_address_set_port(&list[i], port);
     }
-    return turned;
+    return rotated;
 }

@@ -11,8 +11,9 @@
  * the order stays. Returns how many are left. */
 size_t weir__address_order(enum weir_family family, weir_address *addresses, size_t count);
 
-/* Copies addresses, those of each family moved on by `turn` places, and sets their port. NULL = no
- * memory. */
-weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned turn, uint16_t port);
+/* Copies addresses, those of each family moved on by `rotation` places, and sets their port. NULL =
+ * no memory. */
+weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned rotation,
+                                     uint16_t port);
 
 #endif

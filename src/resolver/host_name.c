@@ -12,7 +12,7 @@
 
 #define LABEL_MAX 63
 
-static char to_small(char c)
+static char to_lower(char c)
 {
     return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -66,7 +66,7 @@ int weir__host_parse(const char *text, weir__host *ret_host)
     if (length == 0 || length > WEIR__HOST_MAX + (size_t)(text[length - 1] == '.'))
         return -EINVAL;
     for (size_t i = 0; i < length; i++)
-        host.name[i] = to_small(text[i]);
+        host.name[i] = to_lower(text[i]);
     if (!is_name(host.name))
         return -EINVAL;
     *ret_host = host;

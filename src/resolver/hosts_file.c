@@ -128,7 +128,7 @@ static void replace(weir__hosts *hosts, const weir__file_version *version, char 
     hosts->length = length;
 }
 
-void weir__hosts_forget(weir__hosts *hosts)
+void weir__hosts_clear(weir__hosts *hosts)
 {
     const weir__file_version none = {0};
 

@@ -21,7 +21,7 @@ typedef struct weir__hosts {
 void weir__hosts_init(weir__hosts *hosts, const char *path);
 
 /* Frees the text. It can still be used, and then reads the file again. */
-void weir__hosts_forget(weir__hosts *hosts);
+void weir__hosts_clear(weir__hosts *hosts);
 
 /*
  * Writes up to `max` addresses of the host, with port 0, and returns how many there are. Reads the

@@ -22,19 +22,19 @@
 
 /* ---- answers ---- */
 
-static weir__resolve_request *query_of(weir__list *link)
+static weir__resolve_request *request_of(weir__list *link)
 {
     return WEIR_CONTAINER_OF(link, weir__resolve_request, link);
 }
 
 void weir__lookup_answer(weir_promise *promise, const char *host, int err,
-                         const weir_addresses *addresses, unsigned turn)
+                         const weir_addresses *addresses, unsigned rotation)
 {
-    weir__resolve_request *query = weir__promise_extra(promise);
+    weir__resolve_request *request = weir__promise_extra(promise);
     weir_addresses *answer = NULL;
 
     if (err == 0) {
-        answer = weir__address_rotate(addresses, turn, query->port);
+        answer = weir__address_rotate(addresses, rotation, request->port);
         err = answer != NULL ? 0 : -ENOMEM;
     }
     if (err == 0)
@@ -44,21 +44,21 @@ void weir__lookup_answer(weir_promise *promise, const char *host, int err,
 }
 
 /* With the lock: moves those who wait to a list of the caller's. Returns how many they are. */
-static unsigned take_queries(weir__query *question, weir__list *ret_queries)
+static unsigned take_requests(weir__query *query, weir__list *ret_requests)
 {
     unsigned count = 0;
 
-    weir__list_init(ret_queries);
-    for (weir__list *link; (link = weir__list_pop(&question->queries)) != NULL; count++)
-        weir__list_append(ret_queries, link);
+    weir__list_init(ret_requests);
+    for (weir__list *link; (link = weir__list_pop(&query->requests)) != NULL; count++)
+        weir__list_append(ret_requests, link);
     return count;
 }
 
-static weir_promise *pop_promise(weir__list *queries)
+static weir_promise *pop_promise(weir__list *requests)
 {
-    weir__list *link = weir__list_pop(queries);
+    weir__list *link = weir__list_pop(requests);
 
-    return link != NULL ? weir__promise_of_extra(query_of(link)) : NULL;
+    return link != NULL ? weir__promise_of_extra(request_of(link)) : NULL;
 }
 
 /* ---- one look-up ---- */
@@ -104,40 +104,41 @@ static struct found look_up(weir__system_resolver *self, const char *host)
 }
 
 /* With the lock: the answer is kept for those who will ask, or not. */
-static void keep(weir__system_resolver *self, weir__query *question, const struct found *found)
+static void keep(weir__system_resolver *self, weir__query *query, const struct found *found)
 {
     if (found->ttl_ns == 0 || (found->err < 0 && found->err != WEIR_ENOHOST)) {
-        weir__queries_remove(&self->questions, question);
+        weir__queries_remove(&self->queries, query);
         return;
     }
-    question->err = found->err;
-    question->expires_ns = weir__deadline(weir__clock_now(self->clock), found->ttl_ns);
+    query->err = found->err;
+    query->expires_ns = weir__deadline(weir__clock_now(self->clock), found->ttl_ns);
     if (found->addresses != NULL)
-        question->addresses = weir_addresses_retain(found->addresses);
-    weir__queries_store(&self->questions, question, self->cache_max);
+        query->addresses = weir_addresses_retain(found->addresses);
+    weir__queries_store(&self->queries, query, self->max_cached);
 }
 
-/* Answered without the lock: then the question may be gone, so its host is copied before. */
-static void settle(weir__system_resolver *self, weir__query *question, const struct found *found)
+/* Answered without the lock: then the query may be gone, so its host is copied before. */
+static void complete_query(weir__system_resolver *self, weir__query *query,
+                           const struct found *found)
 {
     char host[WEIR__HOST_MAX + 2];
-    weir__list queries;
+    weir__list requests;
     weir_promise *promise;
-    unsigned count, turn = 0;
+    unsigned count, rotation = 0;
 
-    memcpy(host, question->host, strlen(question->host) + 1);
+    memcpy(host, query->host, strlen(query->host) + 1);
     weir__mutex_lock(&self->lock);
     self->stats.lookups++;
     self->stats.failures += found->err < 0;
-    count = take_queries(question, &queries);
+    count = take_requests(query, &requests);
     if (self->round_robin)
-        turn = weir__queries_take_turns(&self->questions, question, count);
-    keep(self, question, found);
+        rotation = weir__queries_rotate(&self->queries, query, count);
+    keep(self, query, found);
     weir__mutex_unlock(&self->lock);
-    while ((promise = pop_promise(&queries)) != NULL) {
-        weir__lookup_answer(promise, host, found->err, found->addresses, turn);
+    while ((promise = pop_promise(&requests)) != NULL) {
+        weir__lookup_answer(promise, host, found->err, found->addresses, rotation);
         weir_promise_release(promise);
-        turn += self->round_robin;
+        rotation += self->round_robin;
     }
     weir_addresses_release(found->addresses);
 }
@@ -145,78 +146,78 @@ static void settle(weir__system_resolver *self, weir__query *question, const str
 /* ---- workers ---- */
 
 /* With the lock: nobody wants to know any more; those who do not are let go of. */
-static bool is_moot(weir__query *question, weir__list *moot)
+static bool is_cancelled(weir__query *query, weir__list *cancelled)
 {
-    weir_list_foreach (link, &question->queries) {
-        if (!weir_promise_is_done(weir__promise_of_extra(query_of(link))))
+    weir_list_foreach (link, &query->requests) {
+        if (!weir_promise_is_done(weir__promise_of_extra(request_of(link))))
             continue;
         weir__list_remove(link);
-        weir__list_append(moot, link);
+        weir__list_append(cancelled, link);
     }
-    return weir__list_is_empty(&question->queries);
+    return weir__list_is_empty(&query->requests);
 }
 
-/* With the lock: the next question that somebody wants to have answered. */
-static weir__query *next_question(weir__system_resolver *self, weir__list *moot)
+/* With the lock: the next query that somebody wants to have answered. */
+static weir__query *next_query(weir__system_resolver *self, weir__list *cancelled)
 {
-    weir__query *question;
+    weir__query *query;
 
-    while ((question = weir__queries_next(&self->questions)) != NULL && is_moot(question, moot))
-        weir__queries_remove(&self->questions, question);
-    return question;
+    while ((query = weir__queries_next(&self->queries)) != NULL && is_cancelled(query, cancelled))
+        weir__queries_remove(&self->queries, query);
+    return query;
 }
 
 /* Looks one name up. False if there was none: then it is not busy any more. */
 static bool work(weir__resolver_worker *worker)
 {
     weir__system_resolver *self = worker->resolver;
-    weir__query *question;
+    weir__query *query;
     weir_promise *promise;
     struct found found;
-    weir__list moot;
+    weir__list cancelled;
 
-    weir__list_init(&moot);
+    weir__list_init(&cancelled);
     weir__mutex_lock(&self->lock);
-    question = next_question(self, &moot);
-    if (question == NULL) {
+    query = next_query(self, &cancelled);
+    if (query == NULL) {
         worker->is_busy = false;
         self->busy_count--;
     }
     weir__mutex_unlock(&self->lock);
-    while ((promise = pop_promise(&moot)) != NULL)
+    while ((promise = pop_promise(&cancelled)) != NULL)
         weir_promise_release(promise);
-    if (question == NULL)
+    if (query == NULL)
         return false;
-    found = look_up(self, question->host);
-    settle(self, question, &found);
+    found = look_up(self, query->host);
+    complete_query(self, query, &found);
     return true;
 }
 
 /* The worker's executor takes no tasks. What waits is left to the others, if one of them is busy.
  */
-static void resign(weir__resolver_worker *worker, int err)
+static void stop_worker(weir__resolver_worker *worker, int err)
 {
     weir__system_resolver *self = worker->resolver;
-    weir__query *question = NULL;
+    weir__query *query = NULL;
 
     do {
         weir__mutex_lock(&self->lock);
         if (self->busy_count == 1)
-            question = weir__queries_next(&self->questions);
-        if (self->busy_count > 1 || question == NULL) {
+            query = weir__queries_next(&self->queries);
+        if (self->busy_count > 1 || query == NULL) {
             worker->is_busy = false;
             self->busy_count--;
-            question = NULL;
+            query = NULL;
         }
         weir__mutex_unlock(&self->lock);
-        if (question != NULL)
-            settle(self, question, &(struct found){.err = err});
-    } while (question != NULL);
+        if (query != NULL)
+            complete_query(self, query, &(struct found){.err = err});
+    } while (query != NULL);
 }
 
 /*
- * One name, and then the others' turn: it is their executor, too, and it may be about to end. When
- * it is not busy any more, the worker may be gone: all that follows is done without it.
+ * One name, and then the others' rotation: it is their executor, too, and it may be about to end.
+ * When it is not busy any more, the worker may be gone: all that follows is done without it.
  */
 static void on_work(void *arg, int status)
 {
@@ -226,9 +227,9 @@ static void on_work(void *arg, int status)
     bool rests = worker->resolver->owns_group;
 
     if (status < 0) {
-        resign(worker, WEIR_EREJECTED);
+        stop_worker(worker, WEIR_EREJECTED);
     } else if (work(worker)) {
-        weir__lookup_send(worker);
+        weir__lookup_post(worker);
         return;
     }
     if (rests)
@@ -236,7 +237,7 @@ static void on_work(void *arg, int status)
     weir_resolver_release(base);
 }
 
-weir__resolver_worker *weir__lookup_call(weir__system_resolver *self)
+weir__resolver_worker *weir__lookup_claim_worker(weir__system_resolver *self)
 {
     for (size_t i = 0; i < self->worker_count; i++) {
         weir__resolver_worker *worker = &self->workers[i];
@@ -251,7 +252,7 @@ weir__resolver_worker *weir__lookup_call(weir__system_resolver *self)
     return NULL;
 }
 
-void weir__lookup_send(weir__resolver_worker *worker)
+void weir__lookup_post(weir__resolver_worker *worker)
 {
     weir_resolver *base;
     int err;
@@ -264,7 +265,7 @@ void weir__lookup_send(weir__resolver_worker *worker)
         return;
     weir__warn("resolver", weir_executor_name(worker->executor), "cannot look up: %s",
                weir_error_text(err));
-    resign(worker, err);
+    stop_worker(worker, err);
     weir_resolver_release(base);
 }
 
@@ -280,7 +281,7 @@ static int make_group(weir__system_resolver *self)
     return err;
 }
 
-int weir__lookup_prepare(weir__system_resolver *self)
+int weir__lookup_create_workers(weir__system_resolver *self)
 {
     size_t count;
     int err = self->group == NULL ? make_group(self) : 0;
@@ -300,7 +301,7 @@ int weir__lookup_prepare(weir__system_resolver *self)
     return 0;
 }
 
-void weir__lookup_end_workers(weir_group *group, weir__resolver_worker *workers)
+void weir__lookup_destroy_workers(weir_group *group, weir__resolver_worker *workers)
 {
     weir_group_release(group);
     weir__free(workers);

@@ -97,7 +97,7 @@ static int answer_number(weir_promise *promise, const weir_address *address)
     return err < 0 ? err : weir__resolver_succeed(promise, addresses);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 int weir_resolver_resolve(weir_resolver *resolver, const char *text, weir_executor *executor,
                           weir_promise **ret_resolving)

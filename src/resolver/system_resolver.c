@@ -38,12 +38,12 @@ static void answer_local(const weir__system_resolver *self, uint16_t port, weir_
 }
 
 /* With the lock, which it gives back: the answer is known. */
-static void answer_known(weir__system_resolver *self, weir__query *question, weir_promise *promise)
+static void answer_cached(weir__system_resolver *self, weir__query *query, weir_promise *promise)
 {
-    weir_addresses *addresses = question->addresses;
-    unsigned turn = self->round_robin ? weir__queries_take_turns(&self->questions, question, 1) : 0;
+    weir_addresses *addresses = query->addresses;
+    unsigned rotation = self->round_robin ? weir__queries_rotate(&self->queries, query, 1) : 0;
     char host[WEIR__HOST_MAX + 2];
-    int err = question->err;
+    int err = query->err;
 
     if (err == 0)
         self->stats.hits++;
@@ -51,54 +51,54 @@ static void answer_known(weir__system_resolver *self, weir__query *question, wei
         self->stats.negative_hits++;
     if (addresses != NULL)
         weir_addresses_retain(addresses);
-    memcpy(host, question->host, strlen(question->host) + 1);
+    memcpy(host, query->host, strlen(query->host) + 1);
     weir__mutex_unlock(&self->lock);
-    weir__lookup_answer(promise, host, err, addresses, turn);
+    weir__lookup_answer(promise, host, err, addresses, rotation);
     weir_addresses_release(addresses);
 }
 
-/* With the lock: a question that is new. */
-static int ask(weir__system_resolver *self, const char *host, weir__query **ret_question)
+/* With the lock: a query that is new. */
+static int ask(weir__system_resolver *self, const char *host, weir__query **ret_query)
 {
     int err;
 
-    if (weir__queries_pending(&self->questions) >= self->pending_max)
+    if (weir__queries_pending(&self->queries) >= self->max_pending)
         return WEIR_EFULL;
-    err = weir__lookup_prepare(self);
+    err = weir__lookup_create_workers(self);
     if (err < 0)
         return err;
-    *ret_question = weir__queries_add(&self->questions, host);
-    return *ret_question != NULL ? 0 : -ENOMEM;
+    *ret_query = weir__queries_add(&self->queries, host);
+    return *ret_query != NULL ? 0 : -ENOMEM;
 }
 
 static void resolve(void *user_data, const char *host, uint16_t port, weir_promise *promise)
 {
     weir__system_resolver *self = user_data;
-    weir__resolve_request *query = weir__promise_extra(promise);
+    weir__resolve_request *request = weir__promise_extra(promise);
     weir__resolver_worker *worker = NULL;
-    weir__query *question;
+    weir__query *query;
     int err = 0;
 
-    query->port = port;
+    request->port = port;
     weir__mutex_lock(&self->lock);
     self->stats.queries++;
-    question = weir__queries_find(&self->questions, host, weir__clock_now(self->clock));
-    if (question != NULL && question->state == WEIR__QUERY_ANSWERED) {
-        answer_known(self, question, promise);
+    query = weir__queries_find(&self->queries, host, weir__clock_now(self->clock));
+    if (query != NULL && query->state == WEIR__QUERY_ANSWERED) {
+        answer_cached(self, query, promise);
         return;
     }
-    if (question != NULL)
+    if (query != NULL)
         self->stats.coalesced++;
-    else if ((err = ask(self, host, &question)) == 0)
-        worker = weir__lookup_call(self);
+    else if ((err = ask(self, host, &query)) == 0)
+        worker = weir__lookup_claim_worker(self);
     if (err == 0) {
         weir_promise_retain(promise);
-        weir__list_append(&question->queries, &query->link);
+        weir__list_append(&query->requests, &request->link);
     }
     weir__mutex_unlock(&self->lock);
     if (err < 0)
         weir__resolver_fail(promise, host, err);
-    weir__lookup_send(worker);
+    weir__lookup_post(worker);
 }
 
 static void resolve_any(void *user_data, const char *host, uint16_t port, weir_promise *promise)
@@ -116,7 +116,7 @@ static void flush(void *user_data)
     weir__system_resolver *self = user_data;
 
     weir__mutex_lock(&self->lock);
-    weir__queries_flush(&self->questions);
+    weir__queries_flush(&self->queries);
     weir__mutex_unlock(&self->lock);
 }
 
@@ -126,8 +126,8 @@ static void read_stats(void *user_data, weir_resolver_stats *ret_stats)
 
     weir__mutex_lock(&self->lock);
     *ret_stats = self->stats;
-    ret_stats->cached = self->questions.answered_count;
-    ret_stats->pending = weir__queries_pending(&self->questions);
+    ret_stats->cached = self->queries.answered_count;
+    ret_stats->pending = weir__queries_pending(&self->queries);
     weir__mutex_unlock(&self->lock);
 }
 
@@ -138,9 +138,9 @@ static void destroy(void *user_data)
 {
     weir__system_resolver *self = user_data;
 
-    weir__lookup_end_workers(self->group, self->workers);
-    weir__queries_flush(&self->questions);
-    weir__hosts_forget(&self->hosts);
+    weir__lookup_destroy_workers(self->group, self->workers);
+    weir__queries_flush(&self->queries);
+    weir__hosts_clear(&self->hosts);
     weir__mutex_deinit(&self->hosts.lock);
     weir__mutex_deinit(&self->lock);
     weir__free(self->hosts_path);
@@ -173,13 +173,13 @@ static void init(weir__system_resolver *self, const weir_resolver_options *optio
         .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
         .ttl_ns = duration(options->cache_ttl_ns, TTL_NS),
         .negative_ttl_ns = duration(options->negative_ttl_ns, NEGATIVE_TTL_NS),
-        .cache_max = limit(options->cache_max, CACHE_MAX),
-        .pending_max = limit(options->pending_max, PENDING_MAX),
+        .max_cached = limit(options->max_cached, CACHE_MAX),
+        .max_pending = limit(options->max_pending, PENDING_MAX),
         .round_robin = options->round_robin,
         .family = options->family,
     };
     weir__mutex_init(&self->lock);
-    weir__queries_init(&self->questions);
+    weir__queries_init(&self->queries);
     weir__hosts_init(&self->hosts, options->hosts_file == NULL ? HOSTS_FILE : NULL);
 }
 
@@ -192,8 +192,8 @@ static int read_options(const weir_resolver_options *given, weir_resolver_option
     return weir__options_check("resolver", NULL,
                                WEIR__OPTION_FROM(ret_options, cache_ttl_ns, WEIR_OFF),
                                WEIR__OPTION_FROM(ret_options, negative_ttl_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(ret_options, cache_max, 0),
-                               WEIR__OPTION_FROM(ret_options, pending_max, 0),
+                               WEIR__OPTION_FROM(ret_options, max_cached, 0),
+                               WEIR__OPTION_FROM(ret_options, max_pending, 0),
                                WEIR__OPTION(ret_options, family, 0, WEIR_FAMILY_IPV6_ONLY));
 }
 
@@ -261,7 +261,7 @@ weir_resolver *weir_resolver_default(void)
 }
 
 /* Who is about to send a worker has made him busy under the lock: nobody is in the way. */
-bool weir__resolver_default_end(void)
+bool weir__resolver_default_cleanup(void)
 {
     weir__system_resolver *self = weir_resolver_default()->user_data;
     weir__resolver_worker *workers = NULL;
@@ -276,18 +276,18 @@ bool weir__resolver_default_end(void)
         self->workers = NULL;
         self->worker_count = 0;
         self->group = NULL;
-        weir__queries_flush(&self->questions);
+        weir__queries_flush(&self->queries);
     }
     weir__mutex_unlock(&self->lock);
     if (!is_idle)
         return false;
-    weir__lookup_end_workers(group, workers);
-    weir__hosts_forget(&self->hosts);
+    weir__lookup_destroy_workers(group, workers);
+    weir__hosts_clear(&self->hosts);
     return true;
 }
 
 /* A thread that still hangs in getaddrinfo must not hold up the end of the process. */
 __attribute__((destructor)) static void end_default(void)
 {
-    (void)weir__resolver_default_end();
+    (void)weir__resolver_default_cleanup();
 }

@@ -59,8 +59,8 @@ TEST(options, of_pools_and_resolvers_are_named)
                                 &pool),
         "idle_timeout_ns is -2");
     assert_options_rejected(
-        weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.cache_max = -1), &resolver),
-        "resolver -: options make no sense: cache_max is -1");
+        weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.max_cached = -1), &resolver),
+        "resolver -: options make no sense: max_cached is -1");
     assert_options_rejected(weir_resolver_create_system(
                                 WEIR_RESOLVER_OPTIONS(.family = (enum weir_family)9), &resolver),
                             "family is 9");

@@ -135,9 +135,9 @@ struct manual {
         EXPECT(weir_manual_clock_create(0, &clock) == 0);
         options = *WEIR_MANUAL_OPTIONS();
         options.clock = weir_manual_clock_clock(clock);
-        options.owner_later = true;
+        options.claim_later = true;
         EXPECT(weir_manual_create(&options, &executor) == 0);
-        EXPECT(weir_manual_own(executor) == 0);
+        EXPECT(weir_manual_claim(executor) == 0);
     }
 
     ~manual()
@@ -180,7 +180,7 @@ void use_tasks(manual &on)
     EXPECT(weir_execute_task(on.executor, &task) == 0);
     EXPECT(weir_execute_task_lazy(on.executor, &lazy_task) == 0);
     EXPECT(weir_execute_after_turn(on.executor, count, &ran) == 0);
-    EXPECT(weir_submit(on.executor, &promise, answer, &value) == 0);
+    EXPECT(weir_submit(on.executor, answer, &value, &promise) == 0);
     EXPECT(weir_executor_pending(on.executor) > 0);
     on.run();
     EXPECT(ran == 5);
@@ -218,9 +218,9 @@ void use_schedule(manual &on)
     weir_promise *once = nullptr, *rate = nullptr, *delay = nullptr;
     int ran = 0;
 
-    EXPECT(weir_schedule(on.executor, weir_ms(1), &once, count, &ran) == 0);
-    EXPECT(weir_schedule_at_fixed_rate(on.executor, 0, weir_ms(1), &rate, count, &ran) == 0);
-    EXPECT(weir_schedule_with_fixed_delay(on.executor, 0, weir_ms(1), &delay, count, &ran) == 0);
+    EXPECT(weir_schedule(on.executor, weir_ms(1), count, &ran, &once) == 0);
+    EXPECT(weir_schedule_at_fixed_rate(on.executor, 0, weir_ms(1), count, &ran, &rate) == 0);
+    EXPECT(weir_schedule_with_fixed_delay(on.executor, 0, weir_ms(1), count, &ran, &delay) == 0);
     on.run();
     EXPECT(weir_manual_clock_advance(on.clock, weir_ms(1)) == 0);
     on.run();
@@ -295,7 +295,7 @@ void use_combiner(manual &on)
 void use_executor(manual &on)
 {
     weir_executor_stats stats;
-    weir_back_off back_off = {};
+    weir_backoff backoff = {};
     int ran = 0;
 
     EXPECT(weir_executor_retain(on.executor) == on.executor);
@@ -310,7 +310,7 @@ void use_executor(manual &on)
     EXPECT(weir_executor_remove_shutdown_hook(on.executor, count, &ran) == 0);
     EXPECT(weir_execute(weir_executor_immediate(), count, &ran) == 0 && ran == 1);
     EXPECT(weir_reject(on.executor, count, &ran, WEIR_EFULL, nullptr) == WEIR_EFULL);
-    EXPECT(weir_reject_after_back_off(on.executor, count, &ran, WEIR_EREJECTED, &back_off) ==
+    EXPECT(weir_reject_after_backoff(on.executor, count, &ran, WEIR_EREJECTED, &backoff) ==
            WEIR_EREJECTED);
     EXPECT(!weir_in_executor(weir_executor_global()));
     EXPECT(!weir_promise_is_done(weir_executor_termination(on.executor)));
@@ -360,14 +360,14 @@ void use_group()
     EXPECT(weir_executor_thread(weir_group_at(group, 0), &thread) == 0 && thread.id > 0);
     EXPECT(weir_executor_suspend(weir_group_at(group, 0)) == 0);
     EXPECT(weir_group_execute(group, ignore, nullptr) == 0);
-    EXPECT(weir_group_submit(group, &promises[0], answer, nullptr) == 0);
+    EXPECT(weir_group_submit(group, answer, nullptr, &promises[0]) == 0);
     EXPECT(weir_promise_await(promises[0], WEIR_NEVER) == 0);
-    EXPECT(weir_group_schedule(group, 0, &promises[1], ignore, nullptr) == 0);
+    EXPECT(weir_group_schedule(group, 0, ignore, nullptr, &promises[1]) == 0);
     EXPECT(weir_promise_sync(promises[1], WEIR_NEVER) == 0);
-    EXPECT(weir_group_schedule_at_fixed_rate(group, 0, weir_seconds(1), &promises[2], ignore,
-                                             nullptr) == 0);
-    EXPECT(weir_group_schedule_with_fixed_delay(group, 0, weir_seconds(1), &promises[3], ignore,
-                                                nullptr) == 0);
+    EXPECT(weir_group_schedule_at_fixed_rate(group, 0, weir_seconds(1), ignore, nullptr,
+                                             &promises[2]) == 0);
+    EXPECT(weir_group_schedule_with_fixed_delay(group, 0, weir_seconds(1), ignore, nullptr,
+                                                &promises[3]) == 0);
     EXPECT(weir_group_shutdown(weir_group_retain(group), 0, weir_seconds(5)) == 0);
     EXPECT(weir_group_await_termination(group, WEIR_NEVER) == 0);
     EXPECT(weir_promise_is_done(weir_group_termination(group)));
@@ -386,10 +386,10 @@ weir_executor *create_loop()
 
     options = *WEIR_LOOP_OPTIONS();
     options.io = WEIR_IO_EPOLL;
-    options.owner_later = true;
+    options.claim_later = true;
     options.strategy_fn = [](weir_executor *, bool, void *) { return WEIR_WAIT_SELECT; };
     EXPECT(weir_loop_create(&options, &loop) == 0);
-    EXPECT(weir_loop_own(loop) == 0);
+    EXPECT(weir_loop_claim(loop) == 0);
     return loop;
 }
 

@@ -234,10 +234,10 @@ TEST(autoscale, a_member_with_a_timer_is_left_active)
     open_scaled(&scaled, 3, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
     assert_int_equal(weir_execute(member(&scaled, 2), call_counter_task, &counter), 0);
     assert_int_equal(
-        weir_schedule(member(&scaled, 2), weir_seconds(3600), &timer, call_counter_task, &counter),
+        weir_schedule(member(&scaled, 2), weir_seconds(3600), call_counter_task, &counter, &timer),
         0);
     assert_true(call_counter_await(&counter, 1));
-    while (atomic_load(&member(&scaled, 2)->figures.timers) == 0)
+    while (atomic_load(&member(&scaled, 2)->stats.timers) == 0)
         weir__thread_yield();
     await_settled(member(&scaled, 2));
     pass(&scaled, 5, 0);
@@ -618,8 +618,8 @@ TEST(autoscale, without_memory_none_is_made)
     weir_group *group = NULL;
     int err;
 
-    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), &pending,
-                                   call_counter_task, &counter),
+    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), call_counter_task,
+                                   &counter, &pending),
                      0);
     assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 1));

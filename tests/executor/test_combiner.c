@@ -272,7 +272,7 @@ static void combine_crowd(weir_executor *executors[2], int results[CROWD], int e
 
     assert_int_equal(weir_combiner_create(weir_executor_immediate(), &combiner), 0);
     for (int i = 0; i < CROWD; i++) {
-        assert_int_equal(weir_submit(executors[i % 2], &part, answer, &results[i]), 0);
+        assert_int_equal(weir_submit(executors[i % 2], answer, &results[i], &part), 0);
         assert_int_equal(weir_combiner_add(combiner, part), 0);
         weir_promise_release(part);
     }
@@ -307,7 +307,7 @@ TEST(combiner, does_not_keep_its_executor_from_being_released_for_good)
     int result = 0;
 
     assert_int_equal(weir_manual_create(NULL, &executor), 0);
-    assert_int_equal(weir_submit(executor, &part, answer, &result), 0);
+    assert_int_equal(weir_submit(executor, answer, &result, &part), 0);
     assert_int_equal(weir_combiner_create(executor, &combiner), 0);
     assert_int_equal(weir_combiner_add(combiner, part), 0);
     assert_int_equal(weir_combiner_finish(combiner, all), 0);

@@ -58,24 +58,24 @@ TEST(executor, is_woken_by_an_earlier_timer_and_not_by_a_later_one)
     struct single_executor single = single_executor_open_at(0);
     uint64_t made;
 
-    assert_int_equal(weir_schedule(single.executor, weir_ms(20), NULL, call_order_task,
-                                   call_order_arg(&letters, 'b')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(20), call_order_task,
+                                   call_order_arg(&letters, 'b'), NULL),
                      0);
     assert_true(single_executor_await_sleep(&single, weir_ms(20)));
     made = single_executor_stats(&single).wakeups_made;
 
-    assert_int_equal(weir_schedule(single.executor, weir_ms(30), &late, call_order_task,
-                                   call_order_arg(&letters, 'c')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(30), call_order_task,
+                                   call_order_arg(&letters, 'c'), &late),
                      0);
-    assert_int_equal(weir_schedule(single.executor, weir_ms(20), NULL, call_order_task,
-                                   call_order_arg(&letters, 'd')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(20), call_order_task,
+                                   call_order_arg(&letters, 'd'), NULL),
                      0);
     assert_int_equal(weir_promise_cancel(late), 0);
     assert_int_equal(single_executor_stats(&single).wakeups_made, made);
     assert_true(single_executor_await_sleep(&single, weir_ms(20))); /* still */
 
-    assert_int_equal(weir_schedule(single.executor, weir_ms(10), NULL, call_order_task,
-                                   call_order_arg(&letters, 'a')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(10), call_order_task,
+                                   call_order_arg(&letters, 'a'), NULL),
                      0);
     assert_int_equal(single_executor_stats(&single).wakeups_made, made + 1);
     assert_true(single_executor_await_sleep(&single, weir_ms(10)));
@@ -128,8 +128,8 @@ TEST(executor, sleeps_although_its_clock_is_at_its_end)
     struct call_counter due = {0}, never = {0};
     struct single_executor single = single_executor_open_at(1);
 
-    assert_int_equal(weir_schedule(single.executor, weir_ms(1), NULL, call_counter_task, &due), 0);
-    assert_int_equal(weir_schedule(single.executor, WEIR_NEVER, NULL, call_counter_task, &never),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(1), call_counter_task, &due, NULL), 0);
+    assert_int_equal(weir_schedule(single.executor, WEIR_NEVER, call_counter_task, &never, NULL),
                      0);
     assert_int_equal(weir_manual_clock_advance(single.clock, WEIR_NEVER), 0);
     assert_true(call_counter_await(&due, 1));
@@ -160,7 +160,7 @@ static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
     struct call_counter counter = {0};
 
     assert_int_equal(
-        weir_schedule(single.executor, weir_ms(20), &promise, call_counter_task, &counter), 0);
+        weir_schedule(single.executor, weir_ms(20), call_counter_task, &counter, &promise), 0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     stats = single_executor_stats(&single);
     assert_true(stats.turns < 100);
@@ -182,7 +182,7 @@ TEST(executor, misses_no_move_of_a_manual_clock)
     for (int i = 0; i < 2000; i++) {
         struct call_counter counter = {0};
 
-        assert_int_equal(weir_schedule(single.executor, 1, NULL, call_counter_task, &counter), 0);
+        assert_int_equal(weir_schedule(single.executor, 1, call_counter_task, &counter, NULL), 0);
         assert_int_equal(weir_manual_clock_advance(single.clock, 1), 0);
         assert_true(call_counter_await(&counter, 1));
     }
@@ -308,7 +308,7 @@ TEST(executor, that_is_about_to_sleep_sees_a_move_of_its_clock)
 
     open_trap(&trap, move_clock);
     assert_int_equal(
-        weir_schedule(trap.single.executor, weir_ms(1), NULL, call_counter_task, &trap.sprung), 0);
+        weir_schedule(trap.single.executor, weir_ms(1), call_counter_task, &trap.sprung, NULL), 0);
     assert_int_equal(weir_execute_after_turn(trap.single.executor, set_trap, &trap), 0);
     assert_true(call_counter_await(&trap.sprung, 1));
     assert_int_equal(trap.sprung.run, 1);

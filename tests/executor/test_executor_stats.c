@@ -161,7 +161,7 @@ TEST(executor_stats, count_what_was_run)
     assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY);
 
     assert_int_equal(weir_timer_start(stepper.executor, &timer, 1, ring), 0);
-    assert_int_equal(weir_schedule(stepper.executor, 1, NULL, do_nothing, NULL), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 1, do_nothing, NULL, NULL), 0);
     stepper_advance(&stepper, 1);
     assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY + 2);
     assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 0);
@@ -176,8 +176,8 @@ TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
     weir_timer timer = {.fn = NULL};
 
     log_capture_start();
-    assert_int_equal(weir_schedule(executor, 10, &once, do_nothing, NULL), 0);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 10, &repeated, do_nothing, NULL), 0);
+    assert_int_equal(weir_schedule(executor, 10, do_nothing, NULL, &once), 0);
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 10, do_nothing, NULL, &repeated), 0);
     execute(executor, 3);
     stepper_run(&stepper);
     assert_int_equal(weir_promise_cancel(once), 0);
@@ -185,7 +185,7 @@ TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
     assert_int_equal(read_stats(executor).tasks_run, 4);
     assert_int_equal(read_stats(executor).tasks_cancelled, 2);
 
-    assert_int_equal(weir_schedule(executor, 10, NULL, do_nothing, NULL), 0);
+    assert_int_equal(weir_schedule(executor, 10, do_nothing, NULL, NULL), 0);
     assert_int_equal(weir_timer_start(executor, &timer, 10, ring), 0);
     execute(executor, PROBE_EVERY);
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
@@ -209,9 +209,9 @@ TEST(executor_stats, count_a_task_that_was_cancelled_when_it_was_due)
     struct stepper stepper = stepper_open();
     weir_promise *once, *repeated;
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &once, do_nothing, NULL), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, do_nothing, NULL, &once), 0);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, &repeated, do_nothing, NULL), 0);
+        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, do_nothing, NULL, &repeated), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
     run_on_other_thread(cancel_errand, once);
     run_on_other_thread(cancel_errand, repeated);
@@ -548,7 +548,7 @@ TEST(executor_stats, whose_name_is_taken_leave_nothing_behind)
 
 struct reader {
     weir_executor *executor;
-    uint64_t pending_max;
+    uint64_t max_pending;
     _Atomic bool over;
     _Atomic unsigned reads;
     unsigned faults;
@@ -565,7 +565,7 @@ static void visit_metric(const weir_metric_value *value, void *user_data)
 static bool is_sane(const struct reader *reader, const weir_executor_stats *stats,
                     const weir_executor_stats *before)
 {
-    return stats->pending <= reader->pending_max && stats->turns >= before->turns &&
+    return stats->pending <= reader->max_pending && stats->turns >= before->turns &&
            stats->wakeups_made >= before->wakeups_made && stats->active_ns >= 0 &&
            stats->utilisation >= 0.0 && stats->utilisation <= 1.0 &&
            stats->run_time_ns.count >= before->run_time_ns.count &&
@@ -594,7 +594,7 @@ static void schedule_nothing(void *arg)
     weir_promise *promise;
 
     for (int i = 0; i < 50; i++)
-        if (weir_schedule(executor, weir_us(i), &promise, do_nothing, NULL) == 0) {
+        if (weir_schedule(executor, weir_us(i), do_nothing, NULL, &promise) == 0) {
             (void)weir_promise_cancel(promise);
             weir_promise_release(promise);
         }
@@ -619,7 +619,7 @@ TEST(executor_stats, may_be_read_by_any_thread_at_any_time)
     weir__thread threads[2];
 
     for (int i = 0; i < 2; i++) {
-        readers[i] = (struct reader){.executor = single.executor, .pending_max = BURST_PENDING_MAX};
+        readers[i] = (struct reader){.executor = single.executor, .max_pending = BURST_PENDING_MAX};
         assert_int_equal(weir__thread_start("reader", read_everything, &readers[i], &threads[i]),
                          0);
     }
@@ -645,7 +645,7 @@ static void watch_pending(void *arg)
     struct reader *reader = arg;
 
     while (!atomic_load_explicit(&reader->over, memory_order_relaxed))
-        if (weir_executor_pending(reader->executor) > reader->pending_max)
+        if (weir_executor_pending(reader->executor) > reader->max_pending)
             reader->faults++;
 }
 
@@ -663,7 +663,7 @@ TEST(executor_stats, of_pending_tasks_are_not_too_high_after_a_reader_was_preemp
 
     for (int i = 0; i < READERS; i++) {
         readers[i] =
-            (struct reader){.executor = single.executor, .pending_max = ROUND_TRIP_PENDING_MAX};
+            (struct reader){.executor = single.executor, .max_pending = ROUND_TRIP_PENDING_MAX};
         assert_int_equal(weir__thread_start("reader", watch_pending, &readers[i], &threads[i]), 0);
     }
     for (int i = 0; i < ROUND_TRIPS; i++)

@@ -117,7 +117,7 @@ TEST(executor, fires_a_timer_although_the_queue_is_never_empty)
             WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock), .task_cap_ns = caps[i]));
         busy.executor = single.executor;
         assert_int_equal(weir_execute(single.executor, busy_task_run, &busy), 0);
-        assert_int_equal(weir_schedule(single.executor, weir_ms(1), NULL, stop_treadmill, &busy),
+        assert_int_equal(weir_schedule(single.executor, weir_ms(1), stop_treadmill, &busy, NULL),
                          0);
         assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1)), 0);
         assert_true(call_counter_await(&busy.stopped, 1));
@@ -132,10 +132,10 @@ TEST(executor, runs_due_timers_before_the_tasks_of_a_turn)
     struct single_executor single = single_executor_open_at(1);
 
     assert_int_equal(
-        weir_schedule(single.executor, 10, NULL, call_order_task, call_order_arg(&letters, 'b')),
+        weir_schedule(single.executor, 10, call_order_task, call_order_arg(&letters, 'b'), NULL),
         0);
     assert_int_equal(
-        weir_schedule(single.executor, 9, NULL, call_order_task, call_order_arg(&letters, 'a')), 0);
+        weir_schedule(single.executor, 9, call_order_task, call_order_arg(&letters, 'a'), NULL), 0);
     assert_true(single_executor_await_sleep(&single, 10));
     assert_int_equal(
         weir_execute_lazy(single.executor, call_order_task, call_order_arg(&letters, 'c')), 0);

@@ -228,10 +228,10 @@ TEST(executor_type, is_drained_before_timers_are_cancelled)
 
     kind_open();
     atomic_store(&kind.drains_left, UINT32_MAX);
-    assert_int_equal(weir_schedule(kind.executor, weir_ms(3), NULL, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(kind.executor, weir_ms(3), call_counter_task, &counter, NULL),
                      0);
     assert_int_equal(
-        weir_schedule(kind.executor, weir_seconds(3600), NULL, call_counter_task, &late), 0);
+        weir_schedule(kind.executor, weir_seconds(3600), call_counter_task, &late, NULL), 0);
     assert_int_equal(weir_executor_shutdown(kind.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&counter, 1));
     assert_int_equal(atomic_load(&counter.run), 1);

@@ -81,7 +81,7 @@ TEST(global, runs_timers)
     int64_t start_ns = weir__monotonic_now();
 
     assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_ms(2), &promise, call_counter_task, &counter),
+        weir_schedule(weir_executor_global(), weir_ms(2), call_counter_task, &counter, &promise),
         0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(2));
@@ -174,8 +174,8 @@ TEST(global, keeps_its_thread_while_a_timer_runs)
     struct call_counter timer = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), &promise,
-                                   call_counter_task, &timer),
+    assert_int_equal(weir_schedule(weir_executor_global(), weir_seconds(3600), call_counter_task,
+                                   &timer, &promise),
                      0);
     assert_int_equal(weir_execute(weir_executor_global(), on_live, &life), 0);
     assert_true(call_counter_await(&life.ran, 1));

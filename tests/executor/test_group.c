@@ -324,13 +324,13 @@ TEST(group, runs_scheduled_and_submitted_work_on_the_next_member)
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 5));
 
     assert_int_equal(weir_group_execute(group, on_visit, &visits[0]), 0);
-    assert_int_equal(weir_group_submit(group, &submitted, work_visit, &visits[1]), 0);
-    assert_int_equal(weir_group_schedule(group, 1, NULL, on_visit, &visits[2]), 0);
+    assert_int_equal(weir_group_submit(group, work_visit, &visits[1], &submitted), 0);
+    assert_int_equal(weir_group_schedule(group, 1, on_visit, &visits[2], NULL), 0);
     assert_int_equal(
-        weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &periodic[0], on_visit, &visits[3]),
+        weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), on_visit, &visits[3], &periodic[0]),
         0);
-    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &periodic[1],
-                                                          on_visit, &visits[4]),
+    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), on_visit,
+                                                          &visits[4], &periodic[1]),
                      0);
     assert_int_equal(weir_promise_sync(submitted, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_promise_value(submitted), &visits[1]);
@@ -353,23 +353,23 @@ TEST(group, passes_on_what_its_member_refuses)
     struct call_counter counter = {0};
 
     assert_int_equal(weir_group_execute(group, NULL, NULL), -EINVAL);
-    assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -EINVAL);
-    assert_int_equal(weir_group_schedule(group, 0, &promise, NULL, NULL), -EINVAL);
+    assert_int_equal(weir_group_submit(group, NULL, NULL, &promise), -EINVAL);
+    assert_int_equal(weir_group_schedule(group, 0, NULL, NULL, &promise), -EINVAL);
     assert_int_equal(
-        weir_group_schedule_at_fixed_rate(group, 0, 0, &promise, call_counter_task, &counter),
+        weir_group_schedule_at_fixed_rate(group, 0, 0, call_counter_task, &counter, &promise),
         -EINVAL);
     assert_int_equal(
-        weir_group_schedule_at_fixed_rate(group, -1, 1, &promise, call_counter_task, &counter),
+        weir_group_schedule_at_fixed_rate(group, -1, 1, call_counter_task, &counter, &promise),
         -EINVAL);
     assert_int_equal(
-        weir_group_schedule_with_fixed_delay(group, 0, -1, &promise, call_counter_task, &counter),
+        weir_group_schedule_with_fixed_delay(group, 0, -1, call_counter_task, &counter, &promise),
         -EINVAL);
     assert_int_equal(weir_group_state(group), WEIR_EXECUTOR_NOT_STARTED);
 
     assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
     assert_int_equal(weir_group_execute(group, call_counter_task, &counter), WEIR_EREJECTED);
-    assert_int_equal(weir_group_submit(group, &promise, work_visit, NULL), WEIR_EREJECTED);
-    assert_int_equal(weir_group_schedule(group, 0, &promise, call_counter_task, &counter),
+    assert_int_equal(weir_group_submit(group, work_visit, NULL, &promise), WEIR_EREJECTED);
+    assert_int_equal(weir_group_schedule(group, 0, call_counter_task, &counter, &promise),
                      WEIR_EREJECTED);
     assert_null(promise);
     assert_int_equal(atomic_load(&counter.calls), 0);
@@ -422,7 +422,7 @@ TEST(group, gives_its_clock_to_each_member)
         WEIR_GROUP_OPTIONS(PLAIN, .threads = 3, .clock = weir_manual_clock_clock(clock)));
     for (int i = 0; i < 3; i++)
         assert_int_equal(
-            weir_group_schedule(group, weir_seconds(3600), NULL, call_counter_task, &counter), 0);
+            weir_group_schedule(group, weir_seconds(3600), call_counter_task, &counter, NULL), 0);
     assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(3600) - 1), 0);
     assert_int_equal(atomic_load(&counter.calls), 0);
     assert_int_equal(weir_manual_clock_advance(clock, 1), 0);

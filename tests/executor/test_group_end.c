@@ -211,7 +211,7 @@ TEST(group, released_while_it_runs_runs_what_was_submitted_first)
     for (int i = 0; i < 4000; i++)
         assert_int_equal(weir_group_execute(group, call_counter_task, &tasks), 0);
     assert_int_equal(
-        weir_group_schedule(group, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
+        weir_group_schedule(group, weir_seconds(3600), call_counter_task, &timer, NULL), 0);
     termination = weir_promise_retain(weir_group_termination(group));
     weir_group_release(group);
     assert_int_equal(atomic_load(&tasks.run), 4000);

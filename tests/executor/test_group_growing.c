@@ -39,7 +39,7 @@ static weir_executor *take(weir_group *group)
 {
     weir_executor *executor = NULL;
 
-    assert_int_equal(weir__group_take(group, &executor), 0);
+    assert_int_equal(weir__group_lease_next(group, &executor), 0);
     assert_non_null(executor);
     return executor;
 }
@@ -121,14 +121,14 @@ TEST(group_growing, has_no_next_one)
 
     assert_null(weir_group_next(group));
     assert_int_equal(weir_group_execute(group, call_counter_task, &counter), -ENOTSUP);
-    assert_int_equal(weir_group_submit(group, &promise, NULL, NULL), -ENOTSUP);
-    assert_int_equal(weir_group_schedule(group, 0, &promise, call_counter_task, &counter),
+    assert_int_equal(weir_group_submit(group, NULL, NULL, &promise), -ENOTSUP);
+    assert_int_equal(weir_group_schedule(group, 0, call_counter_task, &counter, &promise),
                      -ENOTSUP);
-    assert_int_equal(weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), &promise,
-                                                       call_counter_task, &counter),
+    assert_int_equal(weir_group_schedule_at_fixed_rate(group, 0, weir_ms(1), call_counter_task,
+                                                       &counter, &promise),
                      -ENOTSUP);
-    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), &promise,
-                                                          call_counter_task, &counter),
+    assert_int_equal(weir_group_schedule_with_fixed_delay(group, 0, weir_ms(1), call_counter_task,
+                                                          &counter, &promise),
                      -ENOTSUP);
     assert_null(promise);
     assert_int_equal(counter.calls, 0);
@@ -164,7 +164,7 @@ TEST(group_growing, refuses_more_than_its_bound)
     weir_executor *a = take(group), *b = take(group), *none = NULL;
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+        assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
     assert_null(none);
     assert_int_equal(stats_of(group).refused, 3);
     weir__executor_lease(a); /* it is there already */
@@ -184,7 +184,7 @@ TEST(group_growing, counts_one_that_is_held_directly)
 
     weir__executor_lease(first);
     assert_in_use(group, 1, 0);
-    assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+    assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
     weir__executor_unlease(first);
     assert_ptr_equal(take(group), first);
     weir__executor_unlease(first);
@@ -203,7 +203,7 @@ static void on_shut_down(weir__member *member)
 {
     struct guest *guest = WEIR_CONTAINER_OF(member, struct guest, member);
 
-    weir__member_part(member);
+    weir__member_leave(member);
     call_counter_add(&guest->told);
 }
 
@@ -219,7 +219,7 @@ static void join(void *arg)
 
 static void part(void *arg)
 {
-    weir__member_part(&((struct guest *)arg)->member);
+    weir__member_leave(&((struct guest *)arg)->member);
 }
 
 static void come(struct guest *guest, weir_executor *executor)
@@ -263,7 +263,7 @@ TEST(group_growing, counts_a_member_that_nobody_made_room_for)
 
     come(&guest, first);
     assert_in_use(group, 1, 0);
-    assert_int_equal(weir__group_take(group, &none), WEIR_ETOOMANY);
+    assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
     go(&guest);
     assert_ptr_equal(take(group), first);
     weir__executor_unlease(first);
@@ -544,7 +544,7 @@ static void take_and_use(void *arg)
     for (int i = 0; i < RUSH_ROUNDS; i++) {
         weir_executor *executor = NULL;
 
-        if (weir__group_take(rush->group, &executor) < 0 ||
+        if (weir__group_lease_next(rush->group, &executor) < 0 ||
             weir_execute(executor, call_counter_task, &rush->ran) < 0)
             atomic_fetch_add(&rush->failed, 1);
         atomic_fetch_add(&rush->taken, 1);
@@ -603,7 +603,7 @@ TEST(group_growing, gives_nothing_away_when_it_shuts_down)
     weir_executor *held = take(group), *none = NULL;
 
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
-    assert_int_equal(weir__group_take(group, &none), WEIR_EREJECTED);
+    assert_int_equal(weir__group_lease_next(group, &none), WEIR_EREJECTED);
     assert_null(none);
     assert_int_equal(weir_group_count(group), 1);
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
@@ -724,7 +724,7 @@ TEST(group_growing, is_as_before_when_it_cannot_grow)
 
     for (size_t i = 0; i < 40; i++) {
         test_memory_fail_at(1 + (unsigned)i % 3);
-        while (weir__group_take(group, &taken[i]) < 0) {
+        while (weir__group_lease_next(group, &taken[i]) < 0) {
             assert_in_use(group, i, 0);
             test_memory_fail_at(0);
             failures++;
@@ -823,7 +823,7 @@ static void come_and_go(void *arg)
     weir_executor *executor;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        if (weir__group_take(crowd->group, &executor) < 0)
+        if (weir__group_lease_next(crowd->group, &executor) < 0)
             crowd->refused++;
         else if ((i + crowd->number) % 3 == 0)
             weir__executor_unlease(executor);
@@ -863,7 +863,7 @@ static void come_until_rejected(void *arg)
     struct call_counter counter = {0};
     uint32_t submitted = 0;
 
-    while (weir__group_take(crowd->group, &executor) == 0) {
+    while (weir__group_lease_next(crowd->group, &executor) == 0) {
         submitted += weir_execute(executor, call_counter_task, &counter) == 0;
         (void)call_counter_await(&counter, submitted); /* run, or cancelled */
         weir__executor_unlease(executor);

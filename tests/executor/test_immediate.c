@@ -64,11 +64,11 @@ TEST(immediate, completes_a_submission_before_it_returns)
     weir_promise *promise;
     int answer;
 
-    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, work_answer, &answer), 0);
+    assert_int_equal(weir_submit(weir_executor_immediate(), work_answer, &answer, &promise), 0);
     assert_true(weir_promise_is_done(promise));
     assert_ptr_equal(weir_promise_value(promise), &answer);
     weir_promise_release(promise);
-    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, work_failure, NULL), 0);
+    assert_int_equal(weir_submit(weir_executor_immediate(), work_failure, NULL, &promise), 0);
     assert_int_equal(weir_promise_result(promise), -EIO);
     weir_promise_release(promise);
 }
@@ -231,12 +231,12 @@ TEST(immediate, has_no_timers_and_no_turns)
     weir_promise *promise = NULL;
     weir_timer timer = {0};
 
-    assert_int_equal(weir_schedule(executor, 0, &promise, call_counter_task, &counter), -ENOTSUP);
+    assert_int_equal(weir_schedule(executor, 0, call_counter_task, &counter, &promise), -ENOTSUP);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(executor, 0, 1, &promise, call_counter_task, &counter),
+        weir_schedule_at_fixed_rate(executor, 0, 1, call_counter_task, &counter, &promise),
         -ENOTSUP);
     assert_int_equal(
-        weir_schedule_with_fixed_delay(executor, 0, 1, &promise, call_counter_task, &counter),
+        weir_schedule_with_fixed_delay(executor, 0, 1, call_counter_task, &counter, &promise),
         -ENOTSUP);
     assert_int_equal(weir_timer_start(executor, &timer, 1, on_timer), -ENOTSUP);
     assert_int_equal(weir_execute_after_turn(executor, call_counter_task, &counter), -ENOTSUP);

@@ -287,7 +287,7 @@ TEST(lifecycle, refuses_every_task_while_no_thread_can_be_had)
         assert_int_equal(weir_execute_task(single.executor, &task), -EPERM);
     }
     assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter), -EPERM);
-    assert_int_equal(weir_schedule(single.executor, 1, &promise, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(single.executor, 1, call_counter_task, &counter, &promise),
                      -EPERM);
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_NOT_STARTED);
     assert_int_equal(weir_executor_pending(single.executor), 0);

@@ -168,7 +168,7 @@ TEST(lifecycle, what_is_cancelled_does_not_prolong_the_quiet_period)
     struct call_counter counter = {0};
     struct single_executor single = single_executor_open_at(0);
 
-    assert_int_equal(weir_schedule(single.executor, quiet_ns, NULL, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(single.executor, quiet_ns, call_counter_task, &counter, NULL),
                      0);
     single_executor_run_one(&single);
     assert_int_equal(weir_executor_shutdown(single.executor, quiet_ns, 10 * quiet_ns), 0);
@@ -267,11 +267,12 @@ TEST(lifecycle, cancels_its_timers_when_it_begins_to_shut_down)
 
     run_on_executor(single.executor, start_timer, &timers);
     assert_int_equal(timers.err, 0);
-    assert_int_equal(weir_schedule(single.executor, weir_ms(1), &once, call_order_task,
-                                   call_order_arg(&letters, 'a')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(1), call_order_task,
+                                   call_order_arg(&letters, 'a'), &once),
                      0);
-    assert_int_equal(weir_schedule_at_fixed_rate(single.executor, weir_ms(2), weir_ms(1), &again,
-                                                 call_order_task, call_order_arg(&letters, 'b')),
+    assert_int_equal(weir_schedule_at_fixed_rate(single.executor, weir_ms(2), weir_ms(1),
+                                                 call_order_task, call_order_arg(&letters, 'b'),
+                                                 &again),
                      0);
     single_executor_run_one(&single); /* they are filed */
     assert_true(single_executor_await_sleep(&single, weir_ms(1)));
@@ -286,8 +287,8 @@ TEST(lifecycle, cancels_its_timers_when_it_begins_to_shut_down)
     assert_int_equal(single_executor_stats(&single).tasks_cancelled, 2);
     assert_int_equal(single_executor_stats(&single).tasks_run, tasks_run);
 
-    assert_int_equal(weir_schedule(single.executor, weir_ms(1), NULL, call_order_task,
-                                   call_order_arg(&letters, 'c')),
+    assert_int_equal(weir_schedule(single.executor, weir_ms(1), call_order_task,
+                                   call_order_arg(&letters, 'c'), NULL),
                      0); /* too late, but accepted: it is called */
     assert_true(call_order_await(&letters, 3));
     assert_int_equal(weir_manual_clock_set(single.clock, weir_seconds(2)), 0);
@@ -308,7 +309,7 @@ static void rise_again(void *arg, int status)
     struct phoenix *phoenix = arg;
 
     call_counter_task(&phoenix->calls, status);
-    (void)weir_schedule(phoenix->executor, weir_seconds(100), NULL, rise_again, phoenix);
+    (void)weir_schedule(phoenix->executor, weir_seconds(100), rise_again, phoenix, NULL);
 }
 
 TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)
@@ -316,7 +317,7 @@ TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)
     struct single_executor single = single_executor_open(NULL);
     struct phoenix phoenix = {.executor = single.executor};
 
-    assert_int_equal(weir_schedule(single.executor, weir_seconds(100), NULL, rise_again, &phoenix),
+    assert_int_equal(weir_schedule(single.executor, weir_seconds(100), rise_again, &phoenix, NULL),
                      0);
     single_executor_close(&single);
     assert_int_equal(phoenix.calls.run, 0);
@@ -458,8 +459,8 @@ TEST(lifecycle, a_kept_executor_outlives_its_group_and_refuses_tasks)
     assert_int_equal(weir_execute(executor, call_counter_task, &counter), WEIR_EREJECTED);
     assert_int_equal(weir_execute_after_turn(executor, call_counter_task, &counter),
                      WEIR_EREJECTED);
-    assert_int_equal(weir_schedule(executor, 0, NULL, call_counter_task, &counter), WEIR_EREJECTED);
-    assert_int_equal(weir_submit(executor, NULL, call_counter_work, &counter), WEIR_EREJECTED);
+    assert_int_equal(weir_schedule(executor, 0, call_counter_task, &counter, NULL), WEIR_EREJECTED);
+    assert_int_equal(weir_submit(executor, call_counter_work, &counter, NULL), WEIR_EREJECTED);
     weir_executor_read_stats(executor, &stats);
     assert_int_equal(stats.state, WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(stats.tasks_run, 1);
@@ -486,7 +487,7 @@ static void use_an_ended(weir_executor *executor)
     weir_executor_read_stats(executor, &stats);
     assert_true(stats.active_ns >= 0);
     assert_true(stats.utilisation == 0);
-    assert_int_equal(weir_schedule(executor, 0, NULL, call_counter_task, &counter), WEIR_EREJECTED);
+    assert_int_equal(weir_schedule(executor, 0, call_counter_task, &counter, NULL), WEIR_EREJECTED);
     for (int i = 0; i < 64; i++)
         assert_int_equal(weir_execute(executor, call_counter_task, &counter), WEIR_EREJECTED);
 }

@@ -82,7 +82,7 @@ TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_has_run)
     struct single_executor single = single_executor_open_at(0);
 
     assert_int_equal(
-        weir_schedule(single.executor, 10, NULL, call_order_task, call_order_arg(&letters, 'a')),
+        weir_schedule(single.executor, 10, call_order_task, call_order_arg(&letters, 'a'), NULL),
         0);
     assert_true(single_executor_await_sleep(&single, 10));
     assert_int_equal(weir_executor_suspend(single.executor), 0);
@@ -102,8 +102,8 @@ TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_is_cancelled)
     struct single_executor single = single_executor_open_at(0);
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(single.executor, 10, &promise, call_order_task,
-                                   call_order_arg(&letters, 'a')),
+    assert_int_equal(weir_schedule(single.executor, 10, call_order_task,
+                                   call_order_arg(&letters, 'a'), &promise),
                      0);
     assert_true(single_executor_await_sleep(&single, 10));
     assert_int_equal(weir_executor_suspend(single.executor), 0);
@@ -156,10 +156,10 @@ TEST(lifecycle, any_submission_ends_a_suspension)
     assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 3));
     single_executor_suspend(&single);
-    assert_int_equal(weir_submit(single.executor, NULL, call_counter_work, &counter), 0);
+    assert_int_equal(weir_submit(single.executor, call_counter_work, &counter, NULL), 0);
     assert_true(call_counter_await(&counter, 4));
     single_executor_suspend(&single);
-    assert_int_equal(weir_schedule(single.executor, 1, NULL, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(single.executor, 1, call_counter_task, &counter, NULL), 0);
     assert_true(call_counter_await(&counter, 5));
     single_executor_close(&single);
 }

@@ -106,7 +106,7 @@ static void attempt_all(void *arg)
 
     attempt->run = weir_manual_run_once(attempt->executor, 0, 0);
     attempt->timeout_ns = weir_manual_timeout(attempt->executor);
-    attempt->own = weir_manual_own(attempt->executor);
+    attempt->own = weir_manual_claim(attempt->executor);
     attempt->is_inside = weir_in_executor(attempt->executor);
 }
 
@@ -130,7 +130,7 @@ TEST(manual, is_run_by_its_owner_only)
 /* D 39 */
 TEST(manual, without_an_owner_is_not_run)
 {
-    struct attempt attempt = {.executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true))};
+    struct attempt attempt = {.executor = make_manual(WEIR_MANUAL_OPTIONS(.claim_later = true))};
     struct call_counter counter = {0};
 
     assert_int_equal(weir_execute(attempt.executor, call_counter_task, &counter), 0);
@@ -150,20 +150,20 @@ TEST(manual, without_an_owner_is_not_run)
 /* D 39 */
 TEST(manual, is_owned_once)
 {
-    weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.owner_later = true));
+    weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.claim_later = true));
     struct call_counter counter = {0};
 
     assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
-    assert_int_equal(weir_manual_own(executor), 0);
-    assert_int_equal(weir_manual_own(executor), -EALREADY);
+    assert_int_equal(weir_manual_claim(executor), 0);
+    assert_int_equal(weir_manual_claim(executor), -EALREADY);
     assert_int_equal(run_now(executor), 1);
     weir_executor_release(executor);
 }
 
 TEST(manual, functions_refuse_other_kinds)
 {
-    assert_int_equal(weir_manual_own(weir_executor_global()), -EINVAL);
-    assert_int_equal(weir_manual_own(NULL), -EINVAL);
+    assert_int_equal(weir_manual_claim(weir_executor_global()), -EINVAL);
+    assert_int_equal(weir_manual_claim(NULL), -EINVAL);
     assert_int_equal(weir_manual_run_once(weir_executor_immediate(), 0, 0), -EINVAL);
     assert_int_equal(weir_manual_run_once(NULL, 0, 0), -EINVAL);
     assert_true(weir_manual_timeout(weir_executor_global()) == WEIR_NEVER);
@@ -190,7 +190,7 @@ TEST(manual, does_not_wait_unless_told_to)
 
     manual_fixture_open(&fixture);
     assert_int_equal(
-        weir_schedule(fixture.executor, weir_seconds(1), NULL, call_counter_task, &timer), 0);
+        weir_schedule(fixture.executor, weir_seconds(1), call_counter_task, &timer, NULL), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(manual_fixture_run(&fixture), 0);
     assert_int_equal(weir_manual_run_once(fixture.executor, 0, weir_ms(1)), 0);
@@ -274,7 +274,7 @@ TEST(manual, waits_no_longer_than_until_its_next_timer)
     struct call_counter timer = {0};
     int64_t start_ns = weir__monotonic_now();
 
-    assert_int_equal(weir_schedule(executor, weir_ms(3), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_schedule(executor, weir_ms(3), call_counter_task, &timer, NULL), 0);
     assert_int_equal(weir_manual_run_once(executor, WEIR_NEVER, 0), 1);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(3));
     assert_int_equal(atomic_load(&timer.run), 1);
@@ -298,7 +298,7 @@ TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
 
     manual_fixture_open(&fixture);
     assert_int_equal(
-        weir_schedule(fixture.executor, weir_seconds(60), NULL, call_counter_task, &timer), 0);
+        weir_schedule(fixture.executor, weir_seconds(60), call_counter_task, &timer, NULL), 0);
     atomic_store(&fixture.executor->next_wakeup, WEIR__AWAKE);
     assert_int_equal(weir__thread_start("mover", advance_when_waiting, &fixture, &mover), 0);
     assert_int_equal(weir_manual_run_once(fixture.executor, WEIR_NEVER, 0), 1);
@@ -418,7 +418,7 @@ TEST(manual, with_a_negative_budget_runs_nothing)
 
     assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
     assert_int_equal(weir_execute_after_turn(stepper.executor, call_counter_task, &counter), 0);
-    assert_int_equal(weir_schedule(stepper.executor, 0, NULL, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 0, call_counter_task, &counter, NULL), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, 0, -1), 0);
     assert_int_equal(weir_manual_run_once(stepper.executor, WEIR_NEVER, INT64_MIN), 0);
     assert_int_equal(atomic_load(&counter.calls), 0);
@@ -452,7 +452,7 @@ TEST(manual, tells_how_many_tasks_timers_and_tail_tasks_it_ran)
 
     assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
     assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
-    assert_int_equal(weir_schedule(stepper.executor, weir_ms(1), NULL, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(stepper.executor, weir_ms(1), call_counter_task, &counter, NULL),
                      0);
     assert_int_equal(run_now(stepper.executor), 2);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(1)), 0);
@@ -512,7 +512,7 @@ TEST(manual, cannot_be_waited_for_by_its_owner)
     weir_executor *executor = make_manual(NULL);
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(executor, &promise, work_nothing, NULL), 0);
+    assert_int_equal(weir_submit(executor, work_nothing, NULL, &promise), 0);
     assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), -EDEADLK);
     assert_int_equal(weir_executor_await_termination(executor, TEST_TIMEOUT_NS), -EDEADLK);
     assert_int_equal(run_now(executor), 1);
@@ -556,7 +556,7 @@ TEST(manual, is_run_until_it_has_ended)
     assert_int_equal(weir_executor_add_shutdown_hook(fixture.executor, call_counter_task, &hook),
                      0);
     assert_int_equal(
-        weir_schedule(fixture.executor, weir_seconds(1), NULL, call_counter_task, &timer), 0);
+        weir_schedule(fixture.executor, weir_seconds(1), call_counter_task, &timer, NULL), 0);
     assert_int_equal(weir_execute(fixture.executor, call_counter_task, &before), 0);
     assert_int_equal(weir_executor_shutdown(fixture.executor, weir_ms(250), weir_seconds(5)), 0);
     assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_SHUTTING_DOWN);
@@ -691,10 +691,10 @@ TEST(manual, released_for_good_cancels_what_was_queued)
     assert_int_equal(weir_execute_lazy(executor, call_counter_task, &task), 0);
     assert_int_equal(weir_execute_after_turn(executor, call_counter_task, &tail), 0);
     assert_int_equal(
-        weir_schedule(executor, weir_seconds(60), &promise, call_counter_task, &scheduled), 0);
+        weir_schedule(executor, weir_seconds(60), call_counter_task, &scheduled, &promise), 0);
     assert_int_equal(weir_timer_start(executor, &alarm.timer, weir_seconds(60), on_fired), 0);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(executor, 0, weir_ms(1), NULL, call_counter_task, &later), 0);
+        weir_schedule_at_fixed_rate(executor, 0, weir_ms(1), call_counter_task, &later, NULL), 0);
     assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
     weir_promise_release(promise);
     weir_executor_release(executor);

@@ -119,8 +119,8 @@ static void schedule_one(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_schedule(outside->executor, outside->delay_ns, NULL, call_counter_task,
-                        outside->counter);
+    (void)weir_schedule(outside->executor, outside->delay_ns, call_counter_task, outside->counter,
+                        NULL);
 }
 
 /* A 15, B 3 */
@@ -155,7 +155,7 @@ TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
     struct call_counter counter = {0};
 
     manual_fixture_open(&fixture);
-    assert_int_equal(weir_schedule(fixture.executor, weir_ms(5), NULL, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(fixture.executor, weir_ms(5), call_counter_task, &counter, NULL),
                      0);
     assert_int_equal(manual_fixture_run(&fixture), 0);
     assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(5) - 1), 0);
@@ -176,7 +176,7 @@ TEST(manual, says_how_long_its_owner_may_wait)
 
     assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
     assert_int_equal(
-        weir_schedule(stepper.executor, weir_ms(5), &timer, call_counter_task, &counter), 0);
+        weir_schedule(stepper.executor, weir_ms(5), call_counter_task, &counter, &timer), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(5));
     assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_ms(2)), 0);
     assert_int_equal(weir_manual_timeout(stepper.executor), weir_ms(3));
@@ -187,7 +187,7 @@ TEST(manual, says_how_long_its_owner_may_wait)
 
     weir_promise_release(timer);
     assert_int_equal(
-        weir_schedule(stepper.executor, weir_ms(5), &timer, call_counter_task, &counter), 0);
+        weir_schedule(stepper.executor, weir_ms(5), call_counter_task, &counter, &timer), 0);
     assert_int_equal(weir_promise_cancel(timer), 0);
     assert_true(weir_manual_timeout(stepper.executor) == WEIR_NEVER);
     weir_promise_release(timer);

@@ -102,7 +102,7 @@ static void play_tasks(void)
     SURVIVE(weir_execute_lazy(executor, call_counter_task, &counter));
     SURVIVE(weir_execute_after_turn(executor, call_counter_task, &counter));
     SURVIVE(weir_execute(weir_group_next(group), call_counter_task, &counter)); /* another one */
-    SURVIVE(weir_submit(executor, &promise, call_counter_work, &counter));
+    SURVIVE(weir_submit(executor, call_counter_work, &counter, &promise));
     weir_task_init(&task, call_counter_task, &counter);
     assert_int_equal(weir_execute_task(executor, &task), 0);
     SURVIVE(weir_executor_thread(executor, &thread));
@@ -134,7 +134,7 @@ static void have_offspring(void *arg, int status)
 
     offspring->errs[0] = weir_execute(executor, call_counter_task, counter);
     offspring->errs[1] = weir_execute_after_turn(executor, call_counter_task, counter);
-    offspring->errs[2] = weir_schedule(executor, 0, NULL, call_counter_task, counter);
+    offspring->errs[2] = weir_schedule(executor, 0, call_counter_task, counter, NULL);
     call_counter_task(counter, status);
 }
 
@@ -169,12 +169,12 @@ static void play_schedules(void)
     struct call_counter once = {0}, again = {0};
     weir_promise *promises[4];
 
-    SURVIVE(weir_schedule(executor, 0, &promises[0], call_counter_task, &once));
-    SURVIVE(weir_schedule_at_fixed_rate(executor, 0, weir_us(10), &promises[1], call_counter_task,
-                                        &again));
-    SURVIVE(weir_schedule_with_fixed_delay(executor, 0, weir_us(10), &promises[2],
-                                           call_counter_task, &again));
-    SURVIVE(weir_schedule(executor, AN_HOUR_NS, &promises[3], call_counter_task, &once));
+    SURVIVE(weir_schedule(executor, 0, call_counter_task, &once, &promises[0]));
+    SURVIVE(weir_schedule_at_fixed_rate(executor, 0, weir_us(10), call_counter_task, &again,
+                                        &promises[1]));
+    SURVIVE(weir_schedule_with_fixed_delay(executor, 0, weir_us(10), call_counter_task, &again,
+                                           &promises[2]));
+    SURVIVE(weir_schedule(executor, AN_HOUR_NS, call_counter_task, &once, &promises[3]));
     await_tally(&again, 10);
     for (int i = 1; i < 4; i++)
         assert_int_equal(weir_promise_cancel(promises[i]), 0);
@@ -291,7 +291,7 @@ static void act(void *arg, int status)
     SURVIVE(weir_combiner_finish(stage->combiner, stage->whole));
     SURVIVE(weir_execute(executor, call_order_task, call_order_arg(letters, 'a')));
     SURVIVE(weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'z')));
-    SURVIVE(weir_schedule(executor, 0, NULL, call_order_task, call_order_arg(letters, 's')));
+    SURVIVE(weir_schedule(executor, 0, call_order_task, call_order_arg(letters, 's'), NULL));
     assert_int_equal(weir_timer_start(executor, &stage->timer, 0, fire), 0);
     SURVIVE(weir_execute(weir_executor_immediate(), call_order_task, call_order_arg(letters, 'i')));
 }
@@ -391,8 +391,8 @@ static void play_global(void)
     weir_promise *promise;
 
     SURVIVE(weir_execute(executor, call_counter_task, &counter));
-    SURVIVE(weir_submit(executor, &promise, call_counter_work, &counter));
-    SURVIVE(weir_schedule(executor, 0, NULL, call_counter_task, &counter));
+    SURVIVE(weir_submit(executor, call_counter_work, &counter, &promise));
+    SURVIVE(weir_schedule(executor, 0, call_counter_task, &counter, NULL));
     await_tally(&counter, 3);
     weir_promise_release(promise);
     assert_int_equal(counter.run, 3);

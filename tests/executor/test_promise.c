@@ -496,7 +496,7 @@ TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_threa
 
     for (int i = 0; i < 2; i++) {
         weir_promise_retain(promises[i]); /* who completes it may be last */
-        assert_int_equal(weir_submit(weir_executor_global(), NULL, succeed_after_all, promises[i]),
+        assert_int_equal(weir_submit(weir_executor_global(), succeed_after_all, promises[i], NULL),
                          0);
         assert_int_equal(wait_on(single.executor, promises[i]), 0);
         weir_promise_release(promises[i]);
@@ -657,7 +657,7 @@ TEST(promise, may_be_released_by_a_listener_as_soon_as_that_is_added)
     for (int i = 0; i < LOANS; i++) {
         weir_promise *promise;
 
-        assert_int_equal(weir_submit(single.executor, &promise, do_nothing, NULL), 0);
+        assert_int_equal(weir_submit(single.executor, do_nothing, NULL, &promise), 0);
         assert_int_equal(weir_promise_add_listener(promise, release_own, &released), 0);
         while (atomic_load(&released) <= i)
             weir__thread_yield();

@@ -46,7 +46,7 @@ TEST(reject, by_default_a_full_queue_refuses_at_once)
     assert_int_equal(weir_execute_task(single.executor, &task), WEIR_EFULL);
     assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &refused),
                      WEIR_EFULL);
-    assert_int_equal(weir_submit(single.executor, NULL, call_counter_work, &refused), WEIR_EFULL);
+    assert_int_equal(weir_submit(single.executor, call_counter_work, &refused, NULL), WEIR_EFULL);
     gate_open(&gate);
     single_executor_end(&single);
     assert_int_equal(weir_execute(single.executor, call_counter_task, &refused), WEIR_EREJECTED);
@@ -126,7 +126,7 @@ TEST(reject, a_policy_that_answers_0_has_taken_the_task_over)
     assert_int_equal(weir_execute(single.executor, call_counter_task, &taken_over), 0);
     policy.fn(policy.arg, 0);
     assert_int_equal(taken_over.run, 1);
-    assert_int_equal(weir_submit(single.executor, &promise, call_counter_work, &taken_over), 0);
+    assert_int_equal(weir_submit(single.executor, call_counter_work, &taken_over, &promise), 0);
     assert_false(weir_promise_is_done(promise));
     policy.fn(policy.arg, 0);
     assert_int_equal(weir_promise_result(promise), 0);
@@ -170,14 +170,14 @@ static void come_late(void *arg)
     comer->err = weir_execute(comer->executor, call_counter_task, &comer->counter);
 }
 
-TEST(reject, after_back_off_a_task_is_taken_when_there_is_room)
+TEST(reject, after_backoff_a_task_is_taken_when_there_is_room)
 {
-    weir_back_off back_off = {.retries = 100000, .pause_ns = weir_us(100)};
+    weir_backoff backoff = {.retries = 100000, .delay_ns = weir_us(100)};
     struct call_counter queued = {0};
     struct gate gate = {0};
     struct single_executor single = open_full(
-        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off, .rejected_data = &back_off),
-        &gate, &queued);
+        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
+        &queued);
     struct late_comer comer = {.executor = single.executor};
 
     assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
@@ -191,14 +191,14 @@ TEST(reject, after_back_off_a_task_is_taken_when_there_is_room)
     assert_int_equal(queued.run, BOUND);
 }
 
-TEST(reject, after_back_off_gives_up_when_its_tries_are_used_up)
+TEST(reject, after_backoff_gives_up_when_its_tries_are_used_up)
 {
-    weir_back_off back_off = {.retries = 3, .pause_ns = weir_ms(1)};
+    weir_backoff backoff = {.retries = 3, .delay_ns = weir_ms(1)};
     struct call_counter queued = {0}, refused = {0};
     struct gate gate = {0};
     struct single_executor single = open_full(
-        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off, .rejected_data = &back_off),
-        &gate, &queued);
+        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
+        &queued);
     int64_t start_ns = weir__monotonic_now();
 
     assert_int_equal(weir_execute(single.executor, call_counter_task, &refused), WEIR_EFULL);
@@ -208,12 +208,12 @@ TEST(reject, after_back_off_gives_up_when_its_tries_are_used_up)
     assert_int_equal(refused.calls, 0);
 }
 
-TEST(reject, after_back_off_has_defaults)
+TEST(reject, after_backoff_has_defaults)
 {
     struct call_counter queued = {0}, refused = {0};
     struct gate gate = {0};
     struct single_executor single =
-        open_full(WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off), &gate, &queued);
+        open_full(WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff), &gate, &queued);
     int64_t start_ns = weir__monotonic_now();
 
     assert_int_equal(weir_execute(single.executor, call_counter_task, &refused), WEIR_EFULL);
@@ -241,26 +241,26 @@ static void submit_inside(void *arg)
     insider->took_ns = weir__monotonic_now() - start_ns;
 }
 
-TEST(reject, after_back_off_does_not_pause_on_the_executors_own_thread)
+TEST(reject, after_backoff_does_not_pause_on_the_executors_own_thread)
 {
-    weir_back_off back_off = {.retries = 1, .pause_ns = TEST_TIMEOUT_NS};
+    weir_backoff backoff = {.retries = 1, .delay_ns = TEST_TIMEOUT_NS};
     struct single_executor single = single_executor_open(
-        WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_back_off,
-                           .rejected_data = &back_off));
+        WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_backoff,
+                           .rejected_data = &backoff));
     struct insider insider = {.executor = single.executor};
 
     run_on_executor(single.executor, submit_inside, &insider);
     assert_int_equal(insider.accepted, BOUND);
-    assert_true(insider.took_ns < back_off.pause_ns);
+    assert_true(insider.took_ns < backoff.delay_ns);
     single_executor_close(&single);
     assert_int_equal(insider.counter.run, BOUND);
 }
 
-TEST(reject, after_back_off_does_not_wait_for_an_executor_that_has_ended)
+TEST(reject, after_backoff_does_not_wait_for_an_executor_that_has_ended)
 {
-    weir_back_off back_off = {.retries = 1, .pause_ns = weir_seconds(30)};
+    weir_backoff backoff = {.retries = 1, .delay_ns = weir_seconds(30)};
     struct single_executor single = single_executor_open(
-        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off, .rejected_data = &back_off));
+        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff));
     struct call_counter refused = {0};
 
     single_executor_end(&single);
@@ -269,14 +269,14 @@ TEST(reject, after_back_off_does_not_wait_for_an_executor_that_has_ended)
     assert_int_equal(refused.calls, 0);
 }
 
-TEST(reject, after_back_off_stops_when_the_executor_ends_meanwhile)
+TEST(reject, after_backoff_stops_when_the_executor_ends_meanwhile)
 {
-    weir_back_off back_off = {.retries = 1000000, .pause_ns = weir_us(100)};
+    weir_backoff backoff = {.retries = 1000000, .delay_ns = weir_us(100)};
     struct call_counter queued = {0};
     struct gate gate = {0};
     struct single_executor single = open_full(
-        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off, .rejected_data = &back_off),
-        &gate, &queued);
+        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
+        &queued);
     struct late_comer comer = {.executor = single.executor};
 
     assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
@@ -291,12 +291,12 @@ TEST(reject, after_back_off_stops_when_the_executor_ends_meanwhile)
 }
 
 /* Nobody but the one who backs off would wake it. */
-TEST(reject, after_back_off_wakes_an_executor_whose_queue_is_full_of_lazy_tasks)
+TEST(reject, after_backoff_wakes_an_executor_whose_queue_is_full_of_lazy_tasks)
 {
-    weir_back_off back_off = {.retries = 10000, .pause_ns = weir_us(100)};
+    weir_backoff backoff = {.retries = 10000, .delay_ns = weir_us(100)};
     struct single_executor single = single_executor_open(
-        WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_back_off,
-                           .rejected_data = &back_off));
+        WEIR_GROUP_OPTIONS(.max_pending = BOUND, .rejected = weir_reject_after_backoff,
+                           .rejected_data = &backoff));
     struct call_counter counter = {0};
 
     assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
@@ -311,14 +311,14 @@ TEST(reject, after_back_off_wakes_an_executor_whose_queue_is_full_of_lazy_tasks)
 }
 
 /* The promise of weir_execute_task: never -ENOMEM. */
-TEST(reject, after_back_off_without_memory_the_queue_was_full)
+TEST(reject, after_backoff_without_memory_the_queue_was_full)
 {
-    weir_back_off back_off = {.retries = 2, .pause_ns = 1};
+    weir_backoff backoff = {.retries = 2, .delay_ns = 1};
     struct call_counter queued = {0}, refused = {0};
     struct gate gate = {0};
     struct single_executor single = open_full(
-        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_back_off, .rejected_data = &back_off),
-        &gate, &queued);
+        WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
+        &queued);
     weir_task task;
 
     weir_task_init(&task, call_counter_task, &refused);

@@ -29,7 +29,7 @@ TEST(schedule, runs_once_when_due_and_completes_its_promise)
     struct job job = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, 1000, &promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 1000, job_task, &job, &promise), 0);
     assert_ptr_equal(weir_promise_executor(promise), stepper.executor);
     assert_int_equal(stepper_advance(&stepper, 999), 0);
     assert_false(weir_promise_is_done(promise));
@@ -48,7 +48,7 @@ TEST(schedule, takes_a_negative_delay_for_none)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    assert_int_equal(weir_schedule(stepper.executor, -weir_seconds(9), NULL, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, -weir_seconds(9), job_task, &job, NULL), 0);
     assert_job_ran(&job, 0, 0);
     stepper_run(&stepper);
     assert_job_ran(&job, 1, 0);
@@ -61,9 +61,9 @@ TEST(schedule, runs_though_nobody_wants_the_promise)
     struct job job = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, 1, &promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 1, job_task, &job, &promise), 0);
     weir_promise_release(promise);
-    assert_int_equal(weir_schedule(stepper.executor, 1, NULL, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 1, job_task, &job, NULL), 0);
     stepper_advance(&stepper, 1);
     assert_job_ran(&job, 2, 0);
     stepper_close(&stepper);
@@ -79,8 +79,8 @@ TEST(schedule, runs_in_the_order_of_deadlines_then_of_submission)
     } tasks[] = {{'c', 20}, {'a', 10}, {'d', 20}, {'b', 10}, {'e', 30}};
 
     for (int i = 0; i < 5; i++)
-        assert_int_equal(weir_schedule(stepper.executor, tasks[i].delay_ns, NULL, call_order_task,
-                                       call_order_arg(&letters, tasks[i].letter)),
+        assert_int_equal(weir_schedule(stepper.executor, tasks[i].delay_ns, call_order_task,
+                                       call_order_arg(&letters, tasks[i].letter), NULL),
                          0);
     stepper_advance(&stepper, 30);
     assert_string_equal(letters.text, "abcde");
@@ -99,8 +99,8 @@ static void schedule_from_outside(void *arg)
     static const char order[] = "badc"; /* of submission; deadlines go by pairs */
 
     for (int i = 0; i < 4 && outside->err == 0; i++)
-        outside->err = weir_schedule(outside->executor, i < 2 ? 10 : 20, NULL, call_order_task,
-                                     call_order_arg(&outside->letters, order[i]));
+        outside->err = weir_schedule(outside->executor, i < 2 ? 10 : 20, call_order_task,
+                                     call_order_arg(&outside->letters, order[i]), NULL);
 }
 
 TEST(schedule, from_another_thread_keeps_the_order_too)
@@ -141,7 +141,7 @@ TEST(schedule, never_runs_early)
         int64_t deadline_ns = weir__monotonic_now() + weir_ms(2);
 
         assert_int_equal(
-            weir_schedule(single.executor, weir_ms(2), &promise, call_counter_task, &counter), 0);
+            weir_schedule(single.executor, weir_ms(2), call_counter_task, &counter, &promise), 0);
         assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
         assert_true(weir__monotonic_now() >= deadline_ns);
         weir_promise_release(promise);
@@ -156,9 +156,9 @@ TEST(schedule, that_overflows_never_runs)
     struct job never = {.stepper = &stepper}, rate = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, WEIR_NEVER, &promise, job_task, &never), 0);
+    assert_int_equal(weir_schedule(stepper.executor, WEIR_NEVER, job_task, &never, &promise), 0);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 10, WEIR_NEVER, NULL, job_task, &rate), 0);
+        weir_schedule_at_fixed_rate(stepper.executor, 10, WEIR_NEVER, job_task, &rate, NULL), 0);
     stepper_advance(&stepper, WEIR_NEVER / 2);
     assert_job_ran(&never, 0, 0);
     assert_job_ran(&rate, 1, 0);
@@ -175,7 +175,7 @@ TEST(schedule, works_on_the_global_executor)
     weir_promise *promise;
 
     assert_int_equal(
-        weir_schedule(weir_executor_global(), weir_us(100), &promise, call_counter_task, &counter),
+        weir_schedule(weir_executor_global(), weir_us(100), call_counter_task, &counter, &promise),
         0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(counter.run, 1);
@@ -192,7 +192,7 @@ TEST(schedule, at_a_fixed_rate_keeps_its_phase_however_long_a_run_takes)
     weir_promise *promise;
 
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 30, 100, &promise, job_task, &job), 0);
+        weir_schedule_at_fixed_rate(stepper.executor, 30, 100, job_task, &job, &promise), 0);
     while (job_now(&stepper) < 400)
         stepper_advance(&stepper, 1);
     assert_job_ran(&job, 4, 0);
@@ -210,7 +210,7 @@ TEST(schedule, at_a_fixed_rate_makes_up_for_missed_runs)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 100, NULL, job_task, &job),
+    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 100, job_task, &job, NULL),
                      0);
     stepper_run(&stepper);
     assert_job_ran(&job, 1, 0);
@@ -232,7 +232,7 @@ TEST(schedule, with_a_fixed_delay_counts_from_the_end_of_each_run)
     struct job job = {.stepper = &stepper, .takes_ns = 30};
 
     assert_int_equal(
-        weir_schedule_with_fixed_delay(stepper.executor, 10, 100, NULL, job_task, &job), 0);
+        weir_schedule_with_fixed_delay(stepper.executor, 10, 100, job_task, &job, NULL), 0);
     stepper_advance(&stepper, 10);
     assert_int_equal(job_now(&stepper), 40);
     stepper_advance(&stepper, 99);
@@ -252,7 +252,7 @@ TEST(schedule, repeats_without_further_memory)
     struct job job = {.stepper = &stepper};
     size_t allocations = test_memory_allocations();
 
-    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, NULL, job_task, &job), 0);
+    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, job_task, &job, NULL), 0);
     assert_int_equal(test_memory_allocations(), allocations + 1);
     stepper_advance(&stepper, 99);
     assert_job_ran(&job, 100, 0);
@@ -278,7 +278,7 @@ TEST(schedule, that_lags_behind_lets_tasks_run_between)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper, .during = execute_in_first_run};
 
-    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, NULL, job_task, &job), 0);
+    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, job_task, &job, NULL), 0);
     stepper_advance(&stepper, 999);
     assert_int_equal(job.runs, 1000);
     assert_in_range(job.at_ns[0], 1, 999);
@@ -294,22 +294,22 @@ TEST(schedule, refuses_bad_arguments)
     weir_executor *executor = stepper.executor, *immediate = weir_executor_immediate();
     weir_promise *promise = NULL;
 
-    assert_int_equal(weir_schedule(NULL, 0, &promise, job_task, &job), -EINVAL);
-    assert_int_equal(weir_schedule(executor, 0, &promise, NULL, &job), -EINVAL);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, -1, 1, &promise, job_task, &job),
+    assert_int_equal(weir_schedule(NULL, 0, job_task, &job, &promise), -EINVAL);
+    assert_int_equal(weir_schedule(executor, 0, NULL, &job, &promise), -EINVAL);
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, -1, 1, job_task, &job, &promise),
                      -EINVAL);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 0, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 0, job_task, &job, &promise),
                      -EINVAL);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, -1, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, -1, job_task, &job, &promise),
                      -EINVAL);
-    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 1, &promise, NULL, &job), -EINVAL);
-    assert_int_equal(weir_schedule_with_fixed_delay(executor, -1, 1, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_at_fixed_rate(executor, 0, 1, NULL, &job, &promise), -EINVAL);
+    assert_int_equal(weir_schedule_with_fixed_delay(executor, -1, 1, job_task, &job, &promise),
                      -EINVAL);
-    assert_int_equal(weir_schedule_with_fixed_delay(executor, 0, 0, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_with_fixed_delay(executor, 0, 0, job_task, &job, &promise),
                      -EINVAL);
-    assert_int_equal(weir_schedule_with_fixed_delay(NULL, 0, 1, &promise, job_task, &job), -EINVAL);
-    assert_int_equal(weir_schedule(immediate, 0, &promise, job_task, &job), -ENOTSUP);
-    assert_int_equal(weir_schedule_at_fixed_rate(immediate, 0, 1, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_with_fixed_delay(NULL, 0, 1, job_task, &job, &promise), -EINVAL);
+    assert_int_equal(weir_schedule(immediate, 0, job_task, &job, &promise), -ENOTSUP);
+    assert_int_equal(weir_schedule_at_fixed_rate(immediate, 0, 1, job_task, &job, &promise),
                      -ENOTSUP);
     assert_null(promise);
     assert_int_equal(stepper_advance(&stepper, weir_seconds(1)), 0);
@@ -324,14 +324,14 @@ TEST(schedule, says_when_there_is_no_memory)
     weir_promise *promise = NULL;
 
     test_memory_fail_at(1);
-    assert_int_equal(weir_schedule(stepper.executor, 0, &promise, job_task, &job), -ENOMEM);
+    assert_int_equal(weir_schedule(stepper.executor, 0, job_task, &job, &promise), -ENOMEM);
     test_memory_fail_at(1);
-    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, &promise, job_task, &job),
+    assert_int_equal(weir_schedule_at_fixed_rate(stepper.executor, 0, 1, job_task, &job, &promise),
                      -ENOMEM);
     assert_null(promise);
     stepper_run(&stepper);
     assert_job_ran(&job, 0, 0);
-    assert_int_equal(weir_schedule(stepper.executor, 0, NULL, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 0, job_task, &job, NULL), 0);
     stepper_run(&stepper);
     assert_job_ran(&job, 1, 0);
     stepper_close(&stepper);
@@ -345,12 +345,12 @@ TEST(schedule, that_finds_no_thread_is_refused)
 
     log_capture_start();
     test_memory_fail_at(2); /* after the promise, the thread's */
-    assert_int_equal(weir_schedule(single.executor, 0, &promise, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(single.executor, 0, call_counter_task, &counter, &promise),
                      -ENOMEM);
     assert_true(test_memory_failed());
     assert_null(promise);
     assert_int_equal(counter.calls, 0);
-    assert_int_equal(weir_schedule(single.executor, 0, &promise, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(single.executor, 0, call_counter_task, &counter, &promise), 0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     weir_promise_release(promise);
     single_executor_close(&single);
@@ -393,7 +393,7 @@ static void member_start(struct crowd *crowd, struct member *member)
     member->crowd = crowd;
     member->deadline_ns = job_now(crowd->stepper) + delay_ns;
     assert_int_equal(
-        weir_schedule(crowd->stepper->executor, delay_ns, &member->promise, on_member, member), 0);
+        weir_schedule(crowd->stepper->executor, delay_ns, on_member, member, &member->promise), 0);
 }
 
 /* Cancels nine of ten, and starts five of those again. */

@@ -28,7 +28,7 @@ TEST(schedule, that_is_cancelled_calls_its_function_to_clean_up_and_never_to_run
     struct job job = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
     assert_job_ran(&job, 0, 1); /* here, at once: this is the executor's thread */
     assert_int_equal(weir_promise_cancel(promise), WEIR_ECOMPLETED);
@@ -45,7 +45,7 @@ TEST(schedule, may_be_cancelled_by_another_thread)
     struct job job = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
     run_on_other_thread(cancel_promise, promise);
     assert_true(weir_promise_is_cancelled(promise));
     assert_job_ran(&job, 0, 0);
@@ -63,7 +63,7 @@ TEST(schedule, that_is_due_when_another_thread_cancels_it_does_not_run)
     struct job job = {.stepper = &stepper};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
     run_on_other_thread(cancel_promise, promise);
     stepper_run(&stepper); /* it fires before its removal comes up */
@@ -102,7 +102,7 @@ TEST(schedule, cannot_be_cancelled_once_it_runs)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper, .during = cancel_own_promise};
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &job.promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &job.promise), 0);
     stepper_advance(&stepper, 10);
     assert_job_ran(&job, 1, 0);
     assert_int_equal(weir_promise_result(job.promise), 0);
@@ -121,8 +121,8 @@ TEST(schedule, may_be_cancelled_by_one_that_is_due_at_the_same_time)
     struct job victim = {.stepper = &stepper};
     struct job canceller = {.stepper = &stepper, .during = cancel_other};
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, NULL, job_task, &canceller), 0);
-    assert_int_equal(weir_schedule(stepper.executor, 10, &canceller.promise, job_task, &victim), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &canceller, NULL), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &victim, &canceller.promise), 0);
     stepper_advance(&stepper, 10);
     assert_job_ran(&canceller, 1, 0);
     assert_job_ran(&victim, 0, 1);
@@ -137,9 +137,9 @@ TEST(schedule, that_repeats_stops_when_it_is_cancelled)
     struct job here = {.stepper = &stepper}, elsewhere = {.stepper = &stepper};
 
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, &here.promise, job_task, &here), 0);
-    assert_int_equal(weir_schedule_with_fixed_delay(stepper.executor, 10, 10, &elsewhere.promise,
-                                                    job_task, &elsewhere),
+        weir_schedule_at_fixed_rate(stepper.executor, 10, 10, job_task, &here, &here.promise), 0);
+    assert_int_equal(weir_schedule_with_fixed_delay(stepper.executor, 10, 10, job_task, &elsewhere,
+                                                    &elsewhere.promise),
                      0);
     stepper_advance(&stepper, 10);
     stepper_advance(&stepper, 10);
@@ -169,7 +169,7 @@ TEST(schedule, that_repeats_may_cancel_itself)
     struct job job = {.stepper = &stepper, .during = cancel_in_third_run};
 
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, job_task, &job, &job.promise), 0);
     stepper_advance(&stepper, 1000);
     assert_job_ran(&job, 3, 1);
     assert_true(weir_promise_is_cancelled(job.promise));
@@ -189,7 +189,7 @@ TEST(schedule, that_repeats_ends_when_its_promise_is_completed)
     struct job job = {.stepper = &stepper, .during = succeed_in_second_run};
 
     assert_int_equal(
-        weir_schedule_with_fixed_delay(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+        weir_schedule_with_fixed_delay(stepper.executor, 0, 10, job_task, &job, &job.promise), 0);
     for (int i = 0; i < 5; i++)
         stepper_advance(&stepper, 10);
     assert_job_ran(&job, 2, 1);
@@ -210,7 +210,7 @@ TEST(schedule, that_repeats_ends_when_another_thread_completes_its_promise)
     struct job job = {.stepper = &stepper};
 
     assert_int_equal(
-        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, &job.promise, job_task, &job), 0);
+        weir_schedule_at_fixed_rate(stepper.executor, 0, 10, job_task, &job, &job.promise), 0);
     stepper_run(&stepper);
     run_on_other_thread(fail_elsewhere, job.promise);
     stepper_advance(&stepper, 10);
@@ -225,7 +225,7 @@ TEST(schedule, that_repeats_may_be_cancelled_while_it_runs)
     struct gate gate = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule_at_fixed_rate(single.executor, 0, 1, &promise, gate_task, &gate),
+    assert_int_equal(weir_schedule_at_fixed_rate(single.executor, 0, 1, gate_task, &gate, &promise),
                      0);
     assert_true(gate_await_arrivals(&gate, 1));
     assert_int_equal(weir_promise_cancel(promise), 0);
@@ -255,7 +255,7 @@ TEST(schedule, is_run_or_cancelled_once_when_both_race)
     for (int i = 0; i < RACES; i++) {
         assert_int_equal(weir_schedule(single.executor,
                                        weir_us((int64_t)weir__random_below(&random, 50)),
-                                       &promises[i], call_counter_task, &tallies[i]),
+                                       call_counter_task, &tallies[i], &promises[i]),
                          0);
         if (i % 2 == 0)
             weir__thread_yield();
@@ -298,7 +298,7 @@ TEST(schedule, that_repeats_is_cancelled_once_whenever_that_happens)
     memset(tasks, 0, sizeof(tasks));
     for (int i = 0; i < TASKS; i++)
         assert_int_equal(weir_schedule_at_fixed_rate(single.executor, 0, weir_us(20),
-                                                     &tasks[i].promise, run_repeatedly, &tasks[i]),
+                                                     run_repeatedly, &tasks[i], &tasks[i].promise),
                          0);
     for (int i = 0; i < TASKS; i++) {
         assert_true(call_counter_await(&tasks[i].runs, 2));

@@ -24,8 +24,8 @@
 static void schedule_letter(struct single_executor *single, int64_t delay_ns,
                             struct call_order *letters, char letter)
 {
-    assert_int_equal(weir_schedule(single->executor, delay_ns, NULL, call_order_task,
-                                   call_order_arg(letters, letter)),
+    assert_int_equal(weir_schedule(single->executor, delay_ns, call_order_task,
+                                   call_order_arg(letters, letter), NULL),
                      0);
 }
 
@@ -61,7 +61,7 @@ TEST(schedule, wakes_nobody_when_it_is_cancelled)
     weir_promise *promise;
     uint64_t wakeups;
 
-    assert_int_equal(weir_schedule(single.executor, 200, &promise, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(single.executor, 200, call_counter_task, &counter, &promise), 0);
     assert_true(single_executor_await_sleep(&single, START_NS + 200));
     wakeups = single_executor_stats(&single).wakeups_made;
     assert_int_equal(weir_promise_cancel(promise), 0);
@@ -82,7 +82,7 @@ TEST(schedule, that_is_cancelled_lets_its_executor_be_suspended)
     struct call_counter counter = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_schedule(single.executor, 200, &promise, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(single.executor, 200, call_counter_task, &counter, &promise), 0);
     assert_true(single_executor_await_sleep(&single, START_NS + 200));
     assert_int_equal(weir_executor_suspend(single.executor), 0);
     assert_true(single_executor_await_sleep(&single, START_NS + 200));
@@ -101,7 +101,7 @@ TEST(schedule, brings_a_suspended_executor_back)
     weir_promise *promise;
 
     assert_int_equal(weir_executor_suspend(single.executor), 0);
-    assert_int_equal(weir_schedule(single.executor, 1, &promise, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(single.executor, 1, call_counter_task, &counter, &promise), 0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(counter.run, 1);
     weir_promise_release(promise);
@@ -117,12 +117,12 @@ TEST(schedule, is_cancelled_when_its_executor_shuts_down)
         {.stepper = &stepper}, {.stepper = &stepper}, {.stepper = &stepper}, {.stepper = &stepper}};
     weir_executor *executor = stepper.executor;
 
-    assert_int_equal(weir_schedule(executor, 10, &jobs[0].promise, job_task, &jobs[0]), 0);
+    assert_int_equal(weir_schedule(executor, 10, job_task, &jobs[0], &jobs[0].promise), 0);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(executor, 0, 10, &jobs[1].promise, job_task, &jobs[1]), 0);
+        weir_schedule_at_fixed_rate(executor, 0, 10, job_task, &jobs[1], &jobs[1].promise), 0);
     assert_int_equal(
-        weir_schedule_with_fixed_delay(executor, 10, 10, &jobs[2].promise, job_task, &jobs[2]), 0);
-    assert_int_equal(weir_schedule(executor, 10, &jobs[3].promise, job_task, &jobs[3]), 0);
+        weir_schedule_with_fixed_delay(executor, 10, 10, job_task, &jobs[2], &jobs[2].promise), 0);
+    assert_int_equal(weir_schedule(executor, 10, job_task, &jobs[3], &jobs[3].promise), 0);
     assert_true(weir_promise_set_uncancellable(jobs[3].promise));
     stepper_run(&stepper);
     assert_int_equal(weir_executor_shutdown(executor, 0, weir_seconds(1)), 0);
@@ -156,7 +156,7 @@ TEST(schedule, that_was_cancelled_is_not_cancelled_again_with_its_executor)
     struct job filed = {.stepper = &stepper}, unfiled = {.stepper = &stepper};
 
     log_capture_start();
-    assert_int_equal(weir_schedule(stepper.executor, 10, &filed.promise, job_task, &filed), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &filed, &filed.promise), 0);
     run_on_other_thread(cancel_promise, filed.promise);
     run_on_other_thread(job_schedule, &unfiled);
     assert_int_equal(weir_promise_cancel(unfiled.promise), 0);
@@ -175,7 +175,7 @@ static void schedule_again(void *arg, int status)
 
     (void)status; /* which it should have looked at */
     job->runs++;
-    (void)weir_schedule(job->stepper->executor, 10, NULL, schedule_again, job);
+    (void)weir_schedule(job->stepper->executor, 10, schedule_again, job, NULL);
 }
 
 TEST(schedule, that_comes_back_when_it_is_cancelled_does_not_hold_up_the_end)
@@ -183,7 +183,7 @@ TEST(schedule, that_comes_back_when_it_is_cancelled_does_not_hold_up_the_end)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, NULL, schedule_again, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, schedule_again, &job, NULL), 0);
     stepper_advance(&stepper, 10);
     assert_int_equal(job.runs, 1);
     stepper_close(&stepper);
@@ -198,13 +198,13 @@ TEST(schedule, after_the_end_is_refused)
     weir_promise *promise = NULL;
 
     single_executor_close(&single);
-    assert_int_equal(weir_schedule(ended, 0, &promise, call_counter_task, &counter),
+    assert_int_equal(weir_schedule(ended, 0, call_counter_task, &counter, &promise),
                      WEIR_EREJECTED);
     assert_int_equal(
-        weir_schedule_at_fixed_rate(ended, 0, 1, &promise, call_counter_task, &counter),
+        weir_schedule_at_fixed_rate(ended, 0, 1, call_counter_task, &counter, &promise),
         WEIR_EREJECTED);
     assert_int_equal(
-        weir_schedule_with_fixed_delay(ended, 0, 1, &promise, call_counter_task, &counter),
+        weir_schedule_with_fixed_delay(ended, 0, 1, call_counter_task, &counter, &promise),
         WEIR_EREJECTED);
     assert_null(promise);
     assert_int_equal(counter.calls, 0);
@@ -216,7 +216,7 @@ TEST(schedule, may_be_cancelled_after_the_end)
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
 
-    assert_int_equal(weir_schedule(stepper.executor, 10, &job.promise, job_task, &job), 0);
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &job.promise), 0);
     assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
     stepper_run(&stepper);
     assert_int_equal(weir_promise_cancel(job.promise), WEIR_ECOMPLETED);

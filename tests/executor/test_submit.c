@@ -47,7 +47,7 @@ TEST(submit, gives_the_value_of_the_work)
     struct work work = {.value = &work};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(single.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(single.executor, do_work, &work, &promise), 0);
     assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_promise_value(promise), &work);
     assert_ptr_equal(weir_promise_executor(promise), single.executor);
@@ -63,7 +63,7 @@ TEST(submit, has_no_value_unless_the_work_sets_one)
     struct work work = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
     assert_false(weir_promise_is_done(promise));
     stepper_run(&stepper);
     assert_int_equal(weir_promise_result(promise), 0);
@@ -78,7 +78,7 @@ TEST(submit, gives_the_error_of_the_work)
     struct work work = {.answer = -EIO, .value = &work};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
     stepper_run(&stepper);
     assert_int_equal(weir_promise_result(promise), -EIO);
     assert_null(weir_promise_value(promise));
@@ -92,8 +92,8 @@ TEST(submit, runs_though_nobody_wants_the_result)
     struct work work = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(stepper.executor, NULL, do_work, &work), 0);
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, NULL), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
     weir_promise_release(promise);
     stepper_run(&stepper);
     assert_int_equal(work.runs, 2);
@@ -105,7 +105,7 @@ TEST(submit, runs_at_once_on_the_immediate_executor)
     struct work work = {.value = &work};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(weir_executor_immediate(), do_work, &work, &promise), 0);
     assert_ptr_equal(weir_promise_value(promise), &work);
     weir_promise_release(promise);
 }
@@ -116,7 +116,7 @@ TEST(submit, that_is_cancelled_calls_the_work_to_clean_up)
     struct work work = {.value = &work};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
     assert_int_equal(work.cancellations, 0);
     stepper_run(&stepper);
@@ -140,7 +140,7 @@ TEST(submit, cannot_be_cancelled_once_the_work_has_begun)
     struct gate gate = {0};
     weir_promise *promise;
 
-    assert_int_equal(weir_submit(single.executor, &promise, pass_gate, &gate), 0);
+    assert_int_equal(weir_submit(single.executor, pass_gate, &gate, &promise), 0);
     assert_true(gate_await_arrivals(&gate, 1));
     assert_int_equal(weir_promise_cancel(promise), -EBUSY);
     gate_open(&gate);
@@ -156,8 +156,8 @@ TEST(submit, to_an_executor_that_ends_is_cancelled)
     weir_promise *promise, *uncancellable;
 
     log_capture_start();
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
-    assert_int_equal(weir_submit(stepper.executor, &uncancellable, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &uncancellable), 0);
     assert_true(weir_promise_set_uncancellable(uncancellable));
     assert_int_equal(weir_executor_shutdown(stepper.executor, 0, 0), 0);
     (void)weir_manual_run_once(stepper.executor, 0, -1);
@@ -178,7 +178,7 @@ TEST(submit, that_is_refused_never_calls_the_work)
     weir_promise *promise = NULL;
 
     single_executor_close(&single);
-    assert_int_equal(weir_submit(ended, &promise, do_work, &work), WEIR_EREJECTED);
+    assert_int_equal(weir_submit(ended, do_work, &work, &promise), WEIR_EREJECTED);
     assert_null(promise);
     assert_int_equal(work.runs + work.cancellations, 0);
     weir_executor_release(ended);
@@ -189,8 +189,8 @@ TEST(submit, refuses_bad_arguments)
     struct work work = {0};
     weir_promise *promise = NULL;
 
-    assert_int_equal(weir_submit(NULL, &promise, do_work, &work), -EINVAL);
-    assert_int_equal(weir_submit(weir_executor_immediate(), &promise, NULL, &work), -EINVAL);
+    assert_int_equal(weir_submit(NULL, do_work, &work, &promise), -EINVAL);
+    assert_int_equal(weir_submit(weir_executor_immediate(), NULL, &work, &promise), -EINVAL);
     assert_null(promise);
 }
 
@@ -201,13 +201,13 @@ TEST(submit, says_when_there_is_no_memory)
     weir_promise *promise = NULL;
 
     test_memory_fail_at(1);
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), -ENOMEM);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), -ENOMEM);
     assert_null(promise);
     stepper_run(&stepper);
     assert_int_equal(work.runs, 0);
 
     test_memory_fail_at(2); /* a submission is one allocation */
-    assert_int_equal(weir_submit(stepper.executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
     assert_false(test_memory_failed());
     test_memory_fail_at(0);
     stepper_run(&stepper);
@@ -244,9 +244,9 @@ TEST(submit, that_a_policy_takes_over_completes_when_the_policy_runs_it)
             &executor),
         0);
     for (int i = 0; i < 16; i++)
-        assert_int_equal(weir_submit(executor, NULL, do_work, &work), 0);
+        assert_int_equal(weir_submit(executor, do_work, &work, NULL), 0);
     assert_null(taken.fn);
-    assert_int_equal(weir_submit(executor, &promise, do_work, &work), 0);
+    assert_int_equal(weir_submit(executor, do_work, &work, &promise), 0);
     assert_int_equal(taken.reason, WEIR_EFULL);
     assert_false(weir_promise_is_done(promise));
     taken.fn(taken.arg, 0);
@@ -273,7 +273,7 @@ TEST(submit, is_run_or_cancelled_once_when_both_race)
     for (int i = 0; i < RACES; i++) {
         struct work work = {0};
 
-        assert_int_equal(weir_submit(single.executor, &promise, do_work, &work), 0);
+        assert_int_equal(weir_submit(single.executor, do_work, &work, &promise), 0);
         cancelled = weir_promise_cancel(promise) == 0;
         run_on_executor(single.executor, abandon, promise); /* comes after the work */
         assert_int_equal(work.runs, !cancelled);

@@ -29,7 +29,7 @@ static void do_nothing(void *arg, int status)
 
 static weir_task *take(void)
 {
-    weir_task *task = weir__task_take(do_nothing, NULL);
+    weir_task *task = weir__task_alloc(do_nothing, NULL);
 
     assert_non_null(task);
     return task;
@@ -42,11 +42,11 @@ TEST(task, is_prepared_with_its_function_and_argument)
     weir_task *task;
     int arg;
 
-    task = weir__task_take(do_nothing, &arg);
+    task = weir__task_alloc(do_nothing, &arg);
     assert_non_null(task);
     assert_true(task->fn == do_nothing);
     assert_ptr_equal(task->arg, &arg);
-    weir__task_untake(task);
+    weir__task_free_own(task);
 }
 
 TEST(task, that_was_not_used_is_taken_again)
@@ -54,10 +54,10 @@ TEST(task, that_was_not_used_is_taken_again)
     weir_task *task = take();
     size_t allocations = test_memory_allocations();
 
-    weir__task_untake(task);
+    weir__task_free_own(task);
     for (int i = 0; i < 1000; i++) {
         assert_ptr_equal(take(), task);
-        weir__task_untake(task);
+        weir__task_free_own(task);
     }
     assert_int_equal(test_memory_allocations(), allocations);
 }
@@ -69,10 +69,10 @@ TEST(task, given_back_by_its_owner_is_taken_again)
     size_t allocations = test_memory_allocations();
 
     for (int i = 0; i < 1000; i++) {
-        weir__task_give(&returns, task);
+        weir__task_free(&returns, task);
         assert_ptr_equal(take(), task);
     }
-    weir__task_give(&returns, task);
+    weir__task_free(&returns, task);
     weir__task_flush(&returns);
     assert_int_equal(test_memory_allocations(), allocations);
 }
@@ -94,7 +94,7 @@ TEST(task, comes_with_63_others_in_one_allocation)
             assert_ptr_not_equal(tasks[i], tasks[j]);
     }
     for (int i = 0; i <= SLAB; i++)
-        weir__task_untake(tasks[i]);
+        weir__task_free_own(tasks[i]);
 }
 
 TEST(task, beyond_what_a_pool_keeps_is_freed_when_it_comes_back)
@@ -112,19 +112,19 @@ TEST(task, beyond_what_a_pool_keeps_is_freed_when_it_comes_back)
         tasks[i] = take();
     assert_int_equal(test_memory_live(), live + 10);
     for (int i = POOL_MAX; i < count - 5; i++)
-        weir__task_untake(tasks[i]);
+        weir__task_free_own(tasks[i]);
     for (int i = count - 5; i < count; i++)
-        weir__task_give(&returns, tasks[i]);
+        weir__task_free(&returns, tasks[i]);
     assert_int_equal(test_memory_live(), live);
 
     for (int i = 0; i < POOL_MAX; i++)
-        weir__task_give(&returns, tasks[i]);
+        weir__task_free(&returns, tasks[i]);
     weir__task_flush(&returns);
     for (int i = 0; i < POOL_MAX; i++)
         (void)take();
     assert_int_equal(test_memory_live(), live);
     for (int i = 0; i < POOL_MAX; i++)
-        weir__task_untake(tasks[i]);
+        weir__task_free_own(tasks[i]);
     free(tasks);
 }
 
@@ -136,15 +136,15 @@ TEST(task, is_not_there_when_there_is_no_memory_and_is_afterwards)
     for (unsigned n = 1;; n++) {
         weir_locals_remove_all(); /* begins without a pool */
         test_memory_fail_at(n);
-        task = weir__task_take(do_nothing, NULL);
+        task = weir__task_alloc(do_nothing, NULL);
         if (!test_memory_failed())
             break;
         test_memory_fail_at(0);
         missing += task == NULL;
-        weir__task_untake(task != NULL ? task : take());
+        weir__task_free_own(task != NULL ? task : take());
     }
     assert_true(missing > 1);
-    weir__task_untake(task);
+    weir__task_free_own(task);
 }
 
 TEST(task, is_refused_for_want_of_memory_without_a_trace)
@@ -183,7 +183,7 @@ TEST(task, refuses_a_tail_task_that_cannot_be_brought)
                      -ENOMEM);
     test_memory_fail_at(0);
     for (int i = 0; i < POOL_MAX - 1; i++)
-        weir__task_untake(tasks[i]);
+        weir__task_free_own(tasks[i]);
     assert_int_equal(weir_execute_after_turn(single.executor, call_counter_task, &counter), 0);
     single_executor_close(&single);
     assert_int_equal(counter.run, 1);
@@ -333,7 +333,7 @@ static void take_and_end(void *arg)
     struct relay *relay = arg;
 
     for (int i = 0; i < relay->count; i++) {
-        weir_task *task = weir__task_take(do_nothing, NULL);
+        weir_task *task = weir__task_alloc(do_nothing, NULL);
 
         if (task == NULL || !weir__queue_push(&relay->queue, &task->node))
             abort();
@@ -356,7 +356,7 @@ TEST(task, may_come_back_while_its_thread_ends)
         while (given < relay.count) {
             (void)weir__queue_take(&relay.queue, &chain);
             while ((node = weir__chain_pop(&chain)) != NULL) {
-                weir__task_give(&returns, WEIR_CONTAINER_OF(node, weir_task, node));
+                weir__task_free(&returns, WEIR_CONTAINER_OF(node, weir_task, node));
                 given++;
             }
             weir__task_flush(&returns);

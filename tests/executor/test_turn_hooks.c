@@ -105,7 +105,7 @@ TEST(turn, a_hook_shortens_the_sleep_and_a_timer_shortens_it_more)
         0);
     assert_int_equal(weir_manual_run_once(executor, 0, 0), 0);
     assert_int_equal(weir_manual_timeout(executor), weir_ms(50));
-    assert_int_equal(weir_schedule(executor, weir_ms(20), &timer, count_ends, &(uint32_t){0}), 0);
+    assert_int_equal(weir_schedule(executor, weir_ms(20), count_ends, &(uint32_t){0}, &timer), 0);
     assert_int_equal(weir_manual_timeout(executor), weir_ms(20));
     assert_int_equal(weir_promise_cancel(timer), 0);
     weir_promise_release(timer);

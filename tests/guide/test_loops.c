@@ -42,9 +42,9 @@ static int give_work(weir_group *group, _Atomic int *counter, weir_promise **ret
     int err = weir_group_execute(group, count, counter); /* now, on the next executor */
 
     if (!err)
-        err = weir_group_schedule(group, weir_ms(20), ret_late, count, counter); /* once, later */
+        err = weir_group_schedule(group, weir_ms(20), count, counter, ret_late); /* once, later */
     if (!err)
-        err = weir_group_schedule_at_fixed_rate(group, 0, weir_seconds(1), NULL, count, counter);
+        err = weir_group_schedule_at_fixed_rate(group, 0, weir_seconds(1), count, counter, NULL);
     /* doc:end */
     return err;
 }
@@ -148,7 +148,7 @@ TEST(loops, live_inside_a_main_loop)
     int err = 0;
 
     assert_int_equal(weir_loop_create(WEIR_LOOP_OPTIONS(.io = WEIR_IO_EPOLL), &loop), 0);
-    assert_int_equal(weir_schedule(loop, weir_ms(1), NULL, count, &counter), 0);
+    assert_int_equal(weir_schedule(loop, weir_ms(1), count, &counter, NULL), 0);
     while (atomic_load(&counter) == 0)
         assert_true(turn(loop, fds, 1) >= 0);
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(1)), 0);

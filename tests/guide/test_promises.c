@@ -25,7 +25,7 @@ static int square(void *arg, int status, void **ret_value)
 static int ask(weir_group *workers, intptr_t n, intptr_t *ret_square)
 {
     weir_promise *promise = NULL;
-    int err = weir_group_submit(workers, &promise, square, (void *)n);
+    int err = weir_group_submit(workers, square, (void *)n, &promise);
 
     if (!err)
         err = weir_promise_sync(promise, weir_seconds(10)); /* waits, then says how it went */

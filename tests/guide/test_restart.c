@@ -123,7 +123,7 @@ static int keep_watchdog_quiet(weir_executor *loop)
 
     if (wanted <= 0)
         return wanted; /* nobody watches us */
-    return weir_schedule_at_fixed_rate(loop, 0, interval_ns / 2, NULL, on_beat, NULL);
+    return weir_schedule_at_fixed_rate(loop, 0, interval_ns / 2, on_beat, NULL, NULL);
 }
 /* doc:end */
 

@@ -96,7 +96,7 @@ TEST_EACH_LOOP(loop, fires_timers_and_never_early)
     int64_t start_ns = weir__monotonic_now();
     struct call_counter counter = {0};
 
-    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, call_counter_task, &counter), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), call_counter_task, &counter, NULL), 0);
     assert_true(call_counter_await(&counter, 1));
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(5));
 }
@@ -184,12 +184,12 @@ TEST_EACH_LOOP(loop, sleeps_on_while_nothing_earlier_comes)
     struct call_counter late = {0}, later = {0};
     weir_loop_stats before, after;
 
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, call_counter_task, &late),
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), call_counter_task, &late, NULL),
                      0);
     host_turn(host, 1);
     await_sleep(host->loop);
     assert_int_equal(weir_loop_read_stats(host->loop, &before), 0);
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(7200), NULL, call_counter_task, &later),
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(7200), call_counter_task, &later, NULL),
                      0);
     assert_int_equal(weir_execute_lazy(host->loop, call_counter_task, &later), 0);
     weir__thread_sleep(weir_ms(20));
@@ -296,7 +296,7 @@ static void join(void *arg)
 
 static void part(void *arg)
 {
-    weir__member_part(arg);
+    weir__member_leave(arg);
 }
 
 /* D 37: what has no handle of its own may still be at home there. */

@@ -90,8 +90,8 @@ TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
     struct call_counter timer = {0}, late = {0}, task = {0};
 
     bell_hang(&bell, host->loop);
-    assert_int_equal(weir_schedule(host->loop, weir_ms(5), NULL, call_counter_task, &timer), 0);
-    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), NULL, call_counter_task, &late),
+    assert_int_equal(weir_schedule(host->loop, weir_ms(5), call_counter_task, &timer, NULL), 0);
+    assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), call_counter_task, &late, NULL),
                      0);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&bell.shut_down, 1));
@@ -149,7 +149,7 @@ TEST_EACH_LOOP(loop_end, tells_who_comes_late)
 /* One that nobody answers for. */
 static void part(void *arg)
 {
-    weir__member_part(arg);
+    weir__member_leave(arg);
 }
 
 TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)

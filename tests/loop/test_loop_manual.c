@@ -130,7 +130,7 @@ static void attempt_all(void *arg)
 
     attempt->run = run_now(attempt->loop);
     attempt->timeout_ns = weir_loop_timeout(attempt->loop);
-    attempt->own = weir_loop_own(attempt->loop);
+    attempt->own = weir_loop_claim(attempt->loop);
 }
 
 /* D 38 */
@@ -155,7 +155,7 @@ static void own_and_use(void *arg)
     struct attempt *attempt = arg;
     struct bell bell = {0};
 
-    attempt->own = weir_loop_own(attempt->loop);
+    attempt->own = weir_loop_claim(attempt->loop);
     attempt->run = run_now(attempt->loop);
     bell_hang(&bell, attempt->loop);
     (void)run_now(attempt->loop);
@@ -174,7 +174,7 @@ static void own_and_use(void *arg)
 /* D 39 */
 TEST_EACH_LOOP(manual_loop, is_owned_once)
 {
-    weir_loop_options options = {.owner_later = true};
+    weir_loop_options options = {.claim_later = true};
     struct attempt attempt = {.loop = make_loop(host, &options)};
     struct call_counter counter = {0};
 
@@ -183,7 +183,7 @@ TEST_EACH_LOOP(manual_loop, is_owned_once)
     run_on_other_thread(own_and_use, &attempt);
     assert_int_equal(attempt.own, 0);
     assert_int_equal(attempt.run, 1);
-    assert_int_equal(weir_loop_own(attempt.loop), -EALREADY);
+    assert_int_equal(weir_loop_claim(attempt.loop), -EALREADY);
     weir_executor_release(attempt.loop);
 }
 
@@ -192,8 +192,8 @@ TEST_EACH_LOOP(manual_loop, functions_refuse_other_kinds)
     weir_executor *manual;
 
     assert_int_equal(weir_manual_create(NULL, &manual), 0);
-    assert_int_equal(weir_loop_own(manual), -EINVAL);
-    assert_int_equal(weir_loop_own(NULL), -EINVAL);
+    assert_int_equal(weir_loop_claim(manual), -EINVAL);
+    assert_int_equal(weir_loop_claim(NULL), -EINVAL);
     assert_int_equal(weir_loop_run_once(host->loop, 0), -EINVAL);
     assert_int_equal(weir_loop_run_once(manual, 0), -EINVAL);
     assert_int_equal(weir_loop_descriptor(host->loop), -EINVAL);
@@ -242,7 +242,7 @@ TEST_EACH_LOOP(manual_loop, does_not_wait_unless_told_to)
     weir_executor *loop = make_plain_loop(host);
     struct call_counter timer = {0};
 
-    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_seconds(3600), call_counter_task, &timer, NULL), 0);
     for (int i = 0; i < 10; i++)
         assert_true(run_now(loop) >= 0);
     assert_true(weir_loop_timeout(loop) > weir_seconds(3500));
@@ -256,7 +256,7 @@ TEST_EACH_LOOP(manual_loop, waits_until_its_next_timer)
     int64_t start_ns = weir__monotonic_now();
     struct call_counter timer = {0};
 
-    assert_int_equal(weir_schedule(loop, weir_ms(3), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_ms(3), call_counter_task, &timer, NULL), 0);
     assert_true(weir_loop_timeout(loop) <= weir_ms(3));
     while (atomic_load(&timer.calls) == 0)
         assert_true(weir_loop_run_once(loop, WEIR_NEVER) >= 0);
@@ -596,7 +596,7 @@ static void rage(void *arg)
 
     for (int i = 0; i < 300; i++) {
         (void)weir_execute(storm->loop, call_counter_task, &storm->counter);
-        (void)weir_schedule(storm->loop, weir_us(i), NULL, call_counter_task, &storm->counter);
+        (void)weir_schedule(storm->loop, weir_us(i), call_counter_task, &storm->counter, NULL);
         bell_ring(storm->bell);
         if (i % 10 == 0)
             weir__thread_sleep(weir_us(100));
@@ -698,7 +698,7 @@ TEST_EACH_LOOP(manual_loop, is_run_until_it_has_ended)
     struct call_counter timer = {0};
 
     bell_hang(&bell, loop);
-    assert_int_equal(weir_schedule(loop, weir_seconds(3600), NULL, call_counter_task, &timer), 0);
+    assert_int_equal(weir_schedule(loop, weir_seconds(3600), call_counter_task, &timer, NULL), 0);
     (void)run_now(loop);
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);
     assert_int_equal(weir_loop_timeout(loop), 0);

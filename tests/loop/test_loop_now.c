@@ -53,7 +53,7 @@ TEST_EACH_LOOP(loop_now, is_the_time_of_a_manual_clock)
     assert_int_equal(weir_loop_now(loop), weir_seconds(1));
     assert_int_equal(weir_manual_clock_advance(clock, weir_ms(5)), 0);
     assert_int_equal(weir_loop_now(loop), weir_seconds(1) + weir_ms(5));
-    errand_elsewhere(read_on_other_thread, loop);
+    run_on_other_thread(read_on_other_thread, loop);
     weir_executor_shutdown(loop, 0, 0);
     while (weir_loop_run_once(loop, 0) >= 0) {
     }

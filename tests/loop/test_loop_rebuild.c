@@ -106,7 +106,7 @@ TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
     faults_inject(wait_of(host), 1, FOR_EVER, EINVAL);
     for (uint32_t i = 1; i <= 20; i++) {
         run_one(host);
-        assert_int_equal(weir_schedule(host->loop, weir_ms(1), NULL, call_counter_task, &timers),
+        assert_int_equal(weir_schedule(host->loop, weir_ms(1), call_counter_task, &timers, NULL),
                          0);
         assert_true(call_counter_await(&timers, i));
     }

@@ -85,7 +85,7 @@ TEST_EACH_LOOP(loop_timers, of_other_threads_are_never_early)
         int64_t delay_ns = draw_delay(&random);
 
         set.each[i].due_ns = weir__monotonic_now() + delay_ns;
-        assert_int_equal(weir_schedule(host->loop, delay_ns, NULL, on_schedule, &set.each[i]), 0);
+        assert_int_equal(weir_schedule(host->loop, delay_ns, on_schedule, &set.each[i], NULL), 0);
     }
     await_all(&bell);
     bell_take_down(&bell);

@@ -74,7 +74,7 @@ static int make_busy_loop(const weir_group_options *options, weir_group **ret_gr
         return err;
     scene.loop = weir_group_at(*ret_group, 0);
     weir_task_init(&scene.task, start_workload, NULL);
-    scene.task.reserved = WEIR__TASK_SILENT; /* the stress counts what it has submitted itself */
+    scene.task.reserved = WEIR__TASK_UNCOUNTED; /* the stress counts what it has submitted itself */
     return weir__executor_post(scene.loop, &scene.task, WEIR__NOW);
 }
 

@@ -181,7 +181,7 @@ static void exercise(weir_executor *loop)
         assert_true(call_counter_await(&bell.rung, i));
         assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, 2 * i - 1));
-        assert_int_equal(weir_schedule(loop, weir_us(20), NULL, call_counter_task, &counter), 0);
+        assert_int_equal(weir_schedule(loop, weir_us(20), call_counter_task, &counter, NULL), 0);
         assert_true(call_counter_await(&counter, 2 * i));
     }
     bell_take_down(&bell);

@@ -105,7 +105,7 @@ TEST(hosts, reads_a_file_again_when_it_has_changed)
     assert_int_equal(weir__hosts_find(&hosts, "y", found, MAX), 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(weir__hosts_find(&hosts, "y", found, MAX), 0);
-    weir__hosts_forget(&hosts);
+    weir__hosts_clear(&hosts);
 }
 
 TEST(hosts, keeps_what_it_has_when_a_file_cannot_be_read)
@@ -124,7 +124,7 @@ TEST(hosts, keeps_what_it_has_when_a_file_cannot_be_read)
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 1);
     assert_true(log_capture_last_contains("cannot be read"));
     assert_int_equal(rmdir(path), 0);
-    weir__hosts_forget(&hosts);
+    weir__hosts_clear(&hosts);
 }
 
 TEST(hosts, does_without_a_file_when_there_is_no_memory)
@@ -142,5 +142,5 @@ TEST(hosts, does_without_a_file_when_there_is_no_memory)
     test_memory_fail_at(0);
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 1);
     assert_int_equal(unlink(path), 0);
-    weir__hosts_forget(&hosts);
+    weir__hosts_clear(&hosts);
 }

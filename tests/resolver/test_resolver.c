@@ -73,7 +73,7 @@ TEST(resolver, refuses_options_that_make_no_sense)
 
     assert_int_equal(weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = -2), &none),
                      -EINVAL);
-    assert_int_equal(weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.cache_max = -1), &none),
+    assert_int_equal(weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.max_cached = -1), &none),
                      -EINVAL);
     assert_int_equal(
         weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.family = (enum weir_family)9), &none),
@@ -184,7 +184,7 @@ TEST(resolver, is_not_held_up_by_a_name_server_that_hangs)
 
 TEST(resolver, bounds_what_waits)
 {
-    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.pending_max = 2));
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.max_pending = 2));
     weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
                  *second = fake_dns_resolve(resolver, "gate-2.test:80");
     char told[64];
@@ -247,18 +247,18 @@ TEST(resolver, released_by_all_still_answers)
     single_executor_close(&single);
 }
 
-struct turn {
+struct rotation {
     size_t asked; /* when it came */
     struct call_counter calls;
 };
 
 static void take_turn(void *arg, int status)
 {
-    struct turn *turn = arg;
+    struct rotation *rotation = arg;
 
     (void)status;
-    turn->asked = fake_dns.asked.calls;
-    call_counter_add(&turn->calls);
+    rotation->asked = fake_dns.asked.calls;
+    call_counter_add(&rotation->calls);
 }
 
 /* However many names there are to be looked up. */
@@ -267,7 +267,7 @@ TEST(resolver, lets_others_have_their_turn_on_its_group)
     struct single_executor single = single_executor_open(NULL);
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
     weir_promise *resolving[4];
-    struct turn turn = {0};
+    struct rotation rotation = {0};
     char text[32], told[64];
 
     for (int i = 0; i < 4; i++) {
@@ -275,10 +275,10 @@ TEST(resolver, lets_others_have_their_turn_on_its_group)
         resolving[i] = fake_dns_resolve(resolver, text);
     }
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
-    assert_int_equal(weir_execute(single.executor, take_turn, &turn), 0);
+    assert_int_equal(weir_execute(single.executor, take_turn, &rotation), 0);
     gate_open(&fake_dns.gate);
-    assert_true(call_counter_await(&turn.calls, 1));
-    assert_int_equal(turn.asked, 1);
+    assert_true(call_counter_await(&rotation.calls, 1));
+    assert_int_equal(rotation.asked, 1);
     for (int i = 0; i < 4; i++)
         assert_string_equal(fake_dns_result(resolving[i], told, sizeof(told)), "192.0.2.1:80");
     fake_dns_close(resolver);
@@ -413,7 +413,7 @@ TEST(resolver, does_not_keep_what_it_was_looking_up_when_it_was_flushed)
 
 TEST(resolver, forgets_the_oldest_of_too_many)
 {
-    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_max = 2));
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.max_cached = 2));
 
     assert_resolved(resolver, "v4-1.a.test:80", "192.0.2.1:80");
     assert_resolved(resolver, "v4-1.b.test:80", "192.0.2.1:80");
@@ -481,7 +481,7 @@ TEST(resolver, believes_the_hosts_file_first_and_does_not_cache_it)
     fake_dns_close(resolver);
 }
 
-/* Two hosts that take turns being asked for do so on their own. */
+/* Two hosts that take rotations being asked for do so on their own. */
 TEST(resolver, goes_round_where_nothing_is_kept)
 {
     char path[] = "/tmp/weir-hosts-XXXXXX";
@@ -590,7 +590,7 @@ TEST(resolver, default_one_is_always_there)
     inside->lookup = fake_dns_look_up;
     for (int i = 0; i < 3; i++) {
         assert_resolved(resolver, "v4-2.test:80", "192.0.2.1:80 192.0.2.2:80");
-        while (!weir__resolver_default_end()) /* as at the end of the process; it begins anew */
+        while (!weir__resolver_default_cleanup()) /* as at the end of the process; it begins anew */
             weir__thread_yield();
     }
     inside->lookup = weir__host_lookup;
@@ -608,10 +608,10 @@ TEST(resolver, default_one_is_left_alone_while_it_looks_up)
     inside->lookup = fake_dns_look_up;
     resolving = fake_dns_resolve(resolver, "gate-1.test:80");
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
-    assert_false(weir__resolver_default_end());
+    assert_false(weir__resolver_default_cleanup());
     gate_open(&fake_dns.gate);
     assert_string_equal(fake_dns_result(resolving, told, sizeof(told)), "192.0.2.1:80");
-    while (!weir__resolver_default_end())
+    while (!weir__resolver_default_cleanup())
         weir__thread_yield();
     inside->lookup = weir__host_lookup;
 }
@@ -703,7 +703,7 @@ static void rage(void *arg)
 TEST(resolver, serves_many_threads)
 {
     weir_resolver *resolver =
-        fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_max = 5, .round_robin = true));
+        fake_dns_open(WEIR_RESOLVER_OPTIONS(.max_cached = 5, .round_robin = true));
     weir__thread threads[STORM_THREADS];
     struct storm storms[STORM_THREADS];
     _Atomic unsigned wrong = 0;

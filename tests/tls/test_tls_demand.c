@@ -357,7 +357,7 @@ static void pass_by(weir_channel *channel)
 {
     weir_promise *there;
 
-    assert_int_equal(weir_submit(weir_channel_executor(channel), &there, nothing, NULL), 0);
+    assert_int_equal(weir_submit(weir_channel_executor(channel), nothing, NULL, &there), 0);
     assert_int_equal(line_result(there), 0);
 }
 

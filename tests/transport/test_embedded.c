@@ -143,10 +143,10 @@ TEST(embedded, runs_timers_only_when_time_passes)
     struct call_order letters = {0};
 
     assert_int_equal(
-        weir_schedule(executor, weir_ms(10), NULL, call_order_task, call_order_arg(&letters, 'b')),
+        weir_schedule(executor, weir_ms(10), call_order_task, call_order_arg(&letters, 'b'), NULL),
         0);
     assert_int_equal(
-        weir_schedule(executor, weir_ms(5), NULL, call_order_task, call_order_arg(&letters, 'a')),
+        weir_schedule(executor, weir_ms(5), call_order_task, call_order_arg(&letters, 'a'), NULL),
         0);
     weir_embedded_run(embedded);
     weir_embedded_advance(embedded, weir_ms(5) - 1);

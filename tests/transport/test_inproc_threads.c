@@ -127,7 +127,7 @@ struct stream {
     uint64_t sent;
     uint64_t received;
     bool is_wrong;
-    int64_t pending_max;
+    int64_t max_pending;
 };
 
 static struct stream stream;
@@ -154,7 +154,7 @@ static void send_pieces(weir_ctx *ctx)
     while (stream.sent < STREAM_BYTES && weir_ctx_is_writable(ctx)) {
         weir_write(ctx, next_piece(), NULL);
         pending = weir_channel_pending_bytes(weir_ctx_channel(ctx));
-        stream.pending_max = pending > stream.pending_max ? pending : stream.pending_max;
+        stream.max_pending = pending > stream.max_pending ? pending : stream.max_pending;
     }
     weir_flush(ctx);
 }
@@ -234,7 +234,7 @@ static void echo_stream(const weir_group_options *near, const weir_group_options
     assert_int_equal(weir_channel_await_closed(caller, TEST_TIMEOUT_NS), 0);
     assert_int_equal(stream.received, STREAM_BYTES);
     assert_false(stream.is_wrong);
-    assert_true(stream.pending_max <= HIGH + MESSAGE_MAX + WEIR__OUTBOUND_COST);
+    assert_true(stream.max_pending <= HIGH + MESSAGE_MAX + WEIR__OUTBOUND_COST);
     weir_channel_release(caller);
     close_listener();
     close_stage();

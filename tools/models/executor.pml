@@ -486,7 +486,7 @@ inline finish()
     od
 }
 
-/* weir__executor_end */
+/* weir__executor_terminate */
 inline terminate()
 {
     locked(true, state = TERMINATED; owners--; reports++)
@@ -505,7 +505,7 @@ proctype thread_main()
     :: wait_for_work();
        dispatch();
        run_tasks();
-       turn_state = state; /* weir__executor_settle */
+       turn_state = state; /* weir__executor_update_state */
        if
        :: turn_state == STARTED && idles > 0 -> try_suspend()
        :: turn_state == STARTED && (idles == 0 || now < OVER)

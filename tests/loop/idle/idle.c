@@ -100,7 +100,7 @@ static bool start(struct kind *kind, const weir_group_options *options)
 
     return weir_group_create(options, &kind->group) == 0 &&
            weir_execute(weir_group_at(kind->group, 0), first, kind) == 0 &&
-           weir_schedule(weir_group_at(kind->group, 1), weir_seconds(3600), NULL, do_nothing,
+           weir_schedule(weir_group_at(kind->group, 1), weir_seconds(3600), do_nothing, NULL,
                          NULL) == 0;
 }
 

@@ -3,7 +3,7 @@
  * A task on a stepper that notes when it runs, and takes its time for it.
  *
  *     struct job job = {.stepper = &stepper, .takes_ns = 5};
- *     weir_schedule(stepper.executor, 100, NULL, job_task, &job);
+ *     weir_schedule(stepper.executor, 100, job_task, &job, NULL);
  *     stepper_advance(&stepper, 100);
  *     assert_job_ran(&job, 1, 0);
  */

@@ -112,7 +112,7 @@ static int submit(uint32_t task)
     case EXECUTE_AFTER_TURN:
         return weir_execute_after_turn(sky.executor, on_task, fate);
     case SUBMIT:
-        return weir_submit(sky.executor, NULL, on_work, fate);
+        return weir_submit(sky.executor, on_work, fate, NULL);
     default:
         return weir_execute(sky.executor, on_task, fate);
     }

@@ -38,7 +38,7 @@ static void on_detached(weir__io_handle *handle)
 {
     struct bell *bell = bell_of(handle);
 
-    weir__member_part(&bell->member);
+    weir__member_leave(&bell->member);
     call_counter_add(&bell->down);
 }
 

@@ -158,7 +158,7 @@ static const char *set_alarms(void)
         int64_t delay_ns = (int64_t)draw((uint64_t)weir_ms(3));
 
         town.alarms[i] = (struct alarm){.due_ns = weir__monotonic_now() + delay_ns};
-        if (weir_schedule(any_loop(&town.random), delay_ns, NULL, on_alarm, &town.alarms[i]) < 0)
+        if (weir_schedule(any_loop(&town.random), delay_ns, on_alarm, &town.alarms[i], NULL) < 0)
             return "a timer cannot be scheduled";
     }
     return NULL;

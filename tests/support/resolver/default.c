@@ -8,7 +8,7 @@
 
 static void end_default(void)
 {
-    while (!weir__resolver_default_end())
+    while (!weir__resolver_default_cleanup())
         weir__thread_yield();
 }
 
