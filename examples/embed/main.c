@@ -126,7 +126,7 @@ static void on_signal(struct program *program)
 /* Waits until there is something to do: for the program, or for the loop. */
 static void wait_for_something(struct program *program, struct pollfd *entries)
 {
-    ssize_t count = weir_loop_pollfds(program->loop, entries + 2, POLLFDS_MAX);
+    ssize_t count = weir_loop_pollfds(program->loop, POLLFDS_MAX, entries + 2);
     int64_t wait_ns = weir_loop_timeout(program->loop);
     struct timespec timeout;
 

@@ -163,9 +163,9 @@ typedef struct weir_group_options {
     enum weir_strategy strategy;
     weir_strategy_fn *strategy_fn; /* your own, instead of `strategy` */
     void *strategy_data;
-    int64_t adaptive_limit_ns; /* it looks for so long at most, default 50 us */
-    int64_t adaptive_worth_ns; /* what a sleep that was saved is worth, default 50 us */
-    bool uring_receive;        /* io_uring receives into a ring of buffers */
+    int64_t adaptive_limit_ns;  /* it looks for so long at most, default 50 us */
+    int64_t adaptive_credit_ns; /* what a sleep that was saved is worth, default 50 us */
+    bool uring_receive;         /* io_uring receives into a ring of buffers */
 
     /* Of WEIR_IO_BLOCKING. */
     int max_channels; /* at most so many at a time have an executor; default no bound */

@@ -52,7 +52,7 @@ typedef struct weir_loop_options {
     weir_strategy_fn *strategy_fn;
     void *strategy_data;
     int64_t adaptive_limit_ns;
-    int64_t adaptive_worth_ns;
+    int64_t adaptive_credit_ns;
     bool uring_receive;
 } weir_loop_options;
 
@@ -61,19 +61,19 @@ typedef struct weir_loop_options {
 /* What a loop has done so far, and does now. Times in nanoseconds of its clock. */
 typedef struct weir_loop_stats {
     uint64_t turns;
-    uint64_t events;   /* of I/O */
-    uint64_t wakeups;  /* system calls made by others to wake it */
-    uint64_t rebuilds; /* of its backend */
-    uint64_t handles;  /* descriptors that it has now */
-    uint64_t looks;    /* times that the adaptive strategy looked before it slept, */
-    uint64_t hits;     /* and found something */
-    int64_t io_ns;     /* time spent on I/O, */
-    int64_t task_ns;   /* on tasks and timers, */
-    int64_t look_ns;   /* looking, */
-    int64_t idle_ns;   /* and asleep, from its start on */
-    uint64_t waits;    /* system calls: epoll_wait, poll, io_uring_enter, */
-    uint64_t controls; /* epoll_ctl, */
-    uint64_t accepts;  /* and so on */
+    uint64_t events;         /* of I/O */
+    uint64_t wakeups;        /* system calls made by others to wake it */
+    uint64_t rebuilds;       /* of its backend */
+    uint64_t handles;        /* descriptors that it has now */
+    uint64_t busy_polls;     /* times that the adaptive strategy looked before it slept, */
+    uint64_t busy_poll_hits; /* and found something */
+    int64_t io_ns;           /* time spent on I/O, */
+    int64_t task_ns;         /* on tasks and timers, */
+    int64_t busy_poll_ns;    /* looking, */
+    int64_t idle_ns;         /* and asleep, from its start on */
+    uint64_t waits;          /* system calls: epoll_wait, poll, io_uring_enter, */
+    uint64_t controls;       /* epoll_ctl, */
+    uint64_t accepts;        /* and so on */
     uint64_t connects;
     uint64_t receives;
     uint64_t sends;
@@ -127,8 +127,8 @@ WEIR_API int weir_loop_descriptor(const weir_executor *loop);
  * first `count`, and returns how many there are. Ask again before each wait.
  * Thread: the owner.  Fails: -EAGAIN, -EINVAL, as weir_loop_descriptor.
  */
-WEIR_API ssize_t weir_loop_pollfds(const weir_executor *loop, struct pollfd *ret_entries,
-                                   size_t count);
+WEIR_API ssize_t weir_loop_pollfds(const weir_executor *loop, size_t count,
+                                   struct pollfd *ret_entries);
 
 /*
  * What the loop waits in: never WEIR_IO_AUTO; WEIR_IO_NONE for an executor that is no loop.

@@ -215,11 +215,11 @@ typedef struct weir_child_options {
     char *const *env;       /* "NAME=value", to NULL; default: as here */
     char *const *extra_env; /* the same, added to the above or in place of it */
     const char *directory;  /* default: as here */
-    int standard[3];        /* its input, output and error; 0 = as here */
+    int stdio[3];           /* its input, output and error; 0 = as here */
     const int *descriptors; /* become its descriptors 3, 4, ...; all others are closed there */
     size_t descriptor_count;
-    bool are_listeners;           /* it is told of them as systemd does: LISTEN_PID, LISTEN_FDS */
-    const char *listener_names;   /* "one:another", as LISTEN_FDNAMES */
+    bool export_listen_fds;       /* it is told of them as systemd does: LISTEN_PID, LISTEN_FDS */
+    const char *listen_fd_names;  /* "one:another", as LISTEN_FDNAMES */
     weir_child_exited_fn *exited; /* default: nobody is told */
     void *user_data;
 } weir_child_options;

@@ -367,7 +367,7 @@ static int spawn_in(struct restart *restart, const weir_restart_options *options
                                WEIR_CHILD_OPTIONS(.argv = options->argv, .env = env.entries,
                                                   .descriptors = descriptors,
                                                   .descriptor_count = restart->server->count,
-                                                  .are_listeners = true, .exited = on_exited,
+                                                  .export_listen_fds = true, .exited = on_exited,
                                                   .user_data = restart),
                                &restart->child);
     if (err < 0)

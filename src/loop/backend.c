@@ -46,22 +46,22 @@ static int validate(const char *name, const weir__loop_options *options)
         WEIR__OPTION(options, io_ratio, 0, 100),
         WEIR__OPTION(options, strategy, WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE),
         WEIR__OPTION_FROM(options, adaptive_limit_ns, 0),
-        WEIR__OPTION_FROM(options, adaptive_worth_ns, 0));
+        WEIR__OPTION_FROM(options, adaptive_credit_ns, 0));
 }
 
-static void complete(weir__loop_options *options)
+static void set_defaults(weir__loop_options *options)
 {
     if (options->io_ratio == 0)
         options->io_ratio = 50;
     if (options->adaptive_limit_ns == 0)
         options->adaptive_limit_ns = WEIR__ADAPTIVE_LIMIT_NS;
-    if (options->adaptive_worth_ns == 0)
-        options->adaptive_worth_ns = WEIR__ADAPTIVE_WORTH_NS;
+    if (options->adaptive_credit_ns == 0)
+        options->adaptive_credit_ns = WEIR__ADAPTIVE_CREDIT_NS;
 }
 
 /* A reason is left only by a backend that is refused. */
-static int try_one(weir__loop_options *options, enum weir_io io, weir__loop_make_fn *make,
-                   void *arg)
+static int try_backend(weir__loop_options *options, enum weir_io io, weir__loop_make_fn *make,
+                       void *arg)
 {
     options->io = io;
     options->backend = backends[io].type;
@@ -72,19 +72,19 @@ static int try_one(weir__loop_options *options, enum weir_io io, weir__loop_make
     return -ENOTSUP;
 }
 
-static int avoid_uring(weir__loop_options *options)
+static int skip_uring(weir__loop_options *options)
 {
     (void)snprintf(options->reason, options->reason_size, VALGRIND_HANGS);
     return -ENOTSUP;
 }
 
 /* A warning, once in a process; unless it was foreseeable. */
-static void log_refusal(const char *name, const char *reason, bool is_foreseeable)
+static void log_refusal(const char *name, const char *reason, bool is_expected)
 {
     static atomic_flag was_logged = ATOMIC_FLAG_INIT;
     const char text[] = "io_uring is not available, epoll is used instead";
 
-    if (is_foreseeable)
+    if (is_expected)
         weir__info("loop", name, "%s: %s", text, reason);
     else if (!atomic_flag_test_and_set(&was_logged))
         weir__warn("loop", name, "%s: %s", text, reason);
@@ -94,12 +94,12 @@ static int make_automatically(const char *name, weir__loop_options *options,
                               weir__loop_make_fn *make, void *arg)
 {
     bool under_valgrind = weir__runs_under_valgrind();
-    int err = under_valgrind ? avoid_uring(options) : try_one(options, WEIR_IO_URING, make, arg);
+    int err = under_valgrind ? skip_uring(options) : try_backend(options, WEIR_IO_URING, make, arg);
 
     if (err == 0 || options->reason[0] == '\0')
         return err;
     log_refusal(name, options->reason, under_valgrind || backends[WEIR_IO_URING].type == NULL);
-    return try_one(options, WEIR_IO_EPOLL, make, arg);
+    return try_backend(options, WEIR_IO_EPOLL, make, arg);
 }
 
 /* What WEIR_IO says; AUTO if it is not set, or empty. */
@@ -137,7 +137,7 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
         err = read_environment(name, &options.io);
     if (err < 0)
         return err;
-    complete(&options);
+    set_defaults(&options);
     options.reason = reason;
     options.reason_size = sizeof(reason);
     if (options.io == WEIR_IO_URING && weir__runs_under_valgrind())
@@ -145,7 +145,7 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
     if (options.io == WEIR_IO_AUTO)
         err = make_automatically(name, &options, make, arg);
     else
-        err = try_one(&options, options.io, make, arg);
+        err = try_backend(&options, options.io, make, arg);
     if (err < 0 && reason[0] != '\0')
         weir__error("loop", name, "%s cannot be had: %s", backends[options.io].name, reason);
     return err;

@@ -23,7 +23,7 @@
 #include "os/process.h"
 #include "os/system.h"
 
-#define STANDARD 3
+#define STDIO_COUNT 3
 #define DESCRIPTORS_MAX 1024
 
 struct weir_child {
@@ -35,7 +35,7 @@ struct weir_child {
     weir__refs refs; /* the user's and the watch's */
 };
 
-static void drop(weir_child *child)
+static void release(weir_child *child)
 {
     if (!weir__refs_release(&child->refs))
         return;
@@ -46,7 +46,7 @@ static void drop(weir_child *child)
 
 /* ---- on the loop ---- */
 
-static void note(weir_child *child, const siginfo_t *info)
+static void record_exit(weir_child *child, const siginfo_t *info)
 {
     bool by_itself = info->si_code == CLD_EXITED;
 
@@ -70,7 +70,7 @@ static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
     } else if (info.si_pid == 0) {
         return;
     } else {
-        note(child, &info);
+        record_exit(child, &info);
     }
     child->has_ended = true;
     weir_fd_watch_close(watch);
@@ -85,7 +85,7 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
         child->exit.err = err;
     if (child->exited != NULL)
         child->exited(child, &child->exit, child->user_data);
-    drop(child);
+    release(child);
 }
 
 /* ---- watching ---- */
@@ -97,7 +97,7 @@ static int check_loop(const weir_executor *loop)
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN ? WEIR_EREJECTED : 0;
 }
 
-static weir_child *make(weir_child_exited_fn *exited, void *user_data)
+static weir_child *create(weir_child_exited_fn *exited, void *user_data)
 {
     weir_child *child = weir__zalloc(sizeof(*child));
 
@@ -121,16 +121,16 @@ static int watch_process(weir_executor *loop, weir_child *child)
                                                      .closed = on_closed, .user_data = child),
                                NULL);
     if (err < 0)
-        drop(child);
+        release(child);
     return err;
 }
 
-static void give(weir_child *child, weir_child **ret_child)
+static void return_child(weir_child *child, weir_child **ret_child)
 {
     if (ret_child != NULL)
         *ret_child = child;
     else
-        drop(child);
+        release(child);
 }
 
 int weir_child_watch(weir_executor *loop, int pid, weir_child_exited_fn *exited, void *user_data,
@@ -141,7 +141,7 @@ int weir_child_watch(weir_executor *loop, int pid, weir_child_exited_fn *exited,
 
     if (err < 0)
         return err;
-    child = make(exited, user_data);
+    child = create(exited, user_data);
     if (child == NULL)
         return -ENOMEM;
     child->process.pid = pid;
@@ -149,30 +149,30 @@ int weir_child_watch(weir_executor *loop, int pid, weir_child_exited_fn *exited,
     if (err == 0)
         err = watch_process(loop, child);
     if (err < 0)
-        drop(child);
+        release(child);
     else
-        give(child, ret_child);
+        return_child(child, ret_child);
     return err;
 }
 
 /* ---- starting ---- */
 
 /* What a process needs that is not in the options as it needs it. */
-struct preparation {
+struct spawn_args {
     char *program;
     weir__environment env;
     int *descriptors;
 };
 
-static void clean_up(struct preparation *prepared)
+static void free_args(struct spawn_args *args)
 {
-    weir__free(prepared->program);
-    weir__environment_deinit(&prepared->env);
-    weir__free(prepared->descriptors);
+    weir__free(args->program);
+    weir__environment_deinit(&args->env);
+    weir__free(args->descriptors);
 }
 
 /* The number is written when there is one: by the new process itself. */
-static int tell_of_listeners(weir__environment *env, const weir_child_options *options)
+static int set_listen_fds(weir__environment *env, const weir_child_options *options)
 {
     char entry[64];
     int err = weir__environment_set(env, "LISTEN_PID=0123456789");
@@ -184,7 +184,7 @@ static int tell_of_listeners(weir__environment *env, const weir_child_options *o
     return err;
 }
 
-static int name_listeners(weir__environment *env, const char *names)
+static int set_listen_fd_names(weir__environment *env, const char *names)
 {
     size_t size = sizeof("LISTEN_FDNAMES=") + strlen(names);
     char *entry = weir__alloc(size);
@@ -211,25 +211,25 @@ static int prepare_env(weir__environment *env, const weir_child_options *options
     weir__environment_remove(env, "LISTEN_FDNAMES");
     for (; entry != NULL && *entry != NULL && err == 0; entry++)
         err = weir__environment_set(env, *entry);
-    if (err == 0 && options->are_listeners)
-        err = tell_of_listeners(env, options);
-    if (err == 0 && options->listener_names != NULL)
-        err = name_listeners(env, options->listener_names);
+    if (err == 0 && options->export_listen_fds)
+        err = set_listen_fds(env, options);
+    if (err == 0 && options->listen_fd_names != NULL)
+        err = set_listen_fd_names(env, options->listen_fd_names);
     return err;
 }
 
 static int prepare_descriptors(const weir_child_options *options, int **ret_descriptors)
 {
-    size_t count = STANDARD + options->descriptor_count;
+    size_t count = STDIO_COUNT + options->descriptor_count;
     int *descriptors = weir__alloc(count * sizeof(*descriptors));
 
     if (descriptors == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        if (i < STANDARD)
-            descriptors[i] = options->standard[i] > 0 ? options->standard[i] : -1;
+        if (i < STDIO_COUNT)
+            descriptors[i] = options->stdio[i] > 0 ? options->stdio[i] : -1;
         else
-            descriptors[i] = options->descriptors[i - STANDARD];
+            descriptors[i] = options->descriptors[i - STDIO_COUNT];
     }
     *ret_descriptors = descriptors;
     return 0;
@@ -237,28 +237,28 @@ static int prepare_descriptors(const weir_child_options *options, int **ret_desc
 
 static int start(const weir_child_options *options, weir__process *ret_process)
 {
-    struct preparation prepared = {0};
-    int err = weir__process_find(options->argv[0], &prepared.program);
+    struct spawn_args args = {0};
+    int err = weir__process_find(options->argv[0], &args.program);
 
     if (err == 0)
-        err = prepare_env(&prepared.env, options);
+        err = prepare_env(&args.env, options);
     if (err == 0)
-        err = prepare_descriptors(options, &prepared.descriptors);
+        err = prepare_descriptors(options, &args.descriptors);
     if (err == 0)
         err = weir__process_start(
             &(const weir__process_options){
-                .program = prepared.program,
+                .program = args.program,
                 .argv = options->argv,
-                .env = prepared.env.entries,
-                .pid_text = options->are_listeners
-                                ? weir__environment_value(&prepared.env, "LISTEN_PID")
+                .env = args.env.entries,
+                .pid_text = options->export_listen_fds
+                                ? weir__environment_value(&args.env, "LISTEN_PID")
                                 : NULL,
                 .directory = options->directory,
-                .descriptors = prepared.descriptors,
-                .count = STANDARD + options->descriptor_count,
+                .descriptors = args.descriptors,
+                .count = STDIO_COUNT + options->descriptor_count,
             },
             ret_process);
-    clean_up(&prepared);
+    free_args(&args);
     return err;
 }
 
@@ -280,7 +280,7 @@ static int read_options(const weir_child_options *given, weir_child_options *ret
     return 0;
 }
 
-static void explain(const weir_child_options *options, int err)
+static void log_start_failure(const weir_child_options *options, int err)
 {
     weir__warn("child", options->argv[0], "cannot be started: %s%s", weir_error_text(err),
                err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)" : "");
@@ -292,7 +292,7 @@ static int start_watched(weir_executor *loop, const weir_child_options *options,
     int err = start(options, &child->process);
 
     if (err < 0) {
-        explain(options, err);
+        log_start_failure(options, err);
         return err;
     }
     err = watch_process(loop, child);
@@ -311,14 +311,14 @@ int weir_child_spawn(weir_executor *loop, const weir_child_options *given, weir_
         err = check_loop(loop);
     if (err < 0)
         return err;
-    child = make(options.exited, options.user_data);
+    child = create(options.exited, options.user_data);
     if (child == NULL)
         return -ENOMEM;
     err = start_watched(loop, &options, child);
     if (err < 0)
-        drop(child);
+        release(child);
     else
-        give(child, ret_child);
+        return_child(child, ret_child);
     return err;
 }
 
@@ -343,5 +343,5 @@ weir_child *weir_child_retain(weir_child *child)
 void weir_child_release(weir_child *child)
 {
     if (child != NULL)
-        drop(child);
+        release(child);
 }

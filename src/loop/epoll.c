@@ -55,7 +55,7 @@ static int control(struct epoll *self, int operation, int descriptor, unsigned e
 {
     struct epoll_event event = {.events = events, .data.ptr = handle};
 
-    weir__counter_add(self->io.figures.controls, 1);
+    weir__counter_add(self->io.stats.controls, 1);
     return weir__sys.epoll_ctl(self->descriptor, operation, descriptor, &event) < 0 ? -errno : 0;
 }
 
@@ -95,7 +95,7 @@ static bool epoll_detach(weir__io_handle *handle)
 }
 
 /* After an event: takes back the interest that it came of, if nobody had it even before. */
-static void take_back(weir__io_handle *handle, unsigned events, unsigned wanted_before)
+static void remove_interest(weir__io_handle *handle, unsigned events, unsigned wanted_before)
 {
     unsigned wanted = weir__readiness_wanted(handle);
 
@@ -132,7 +132,7 @@ static void close_set(struct epoll *self)
     self->cursor = 0;
 }
 
-static int refused(int err, char *reason, size_t size)
+static int explain(int err, char *reason, size_t size)
 {
     snprintf(reason, size, "epoll was refused: %s%s", weir_error_text(err),
              err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
@@ -146,12 +146,12 @@ static int epoll_open(weir__io *io, char *reason, size_t size)
 
     self->events = weir__alloc(EVENTS_MIN * sizeof(self->events[0]));
     if (self->events == NULL)
-        return refused(-ENOMEM, reason, size);
+        return explain(-ENOMEM, reason, size);
     self->capacity = EVENTS_MIN;
     err = open_set(self);
     if (err < 0) {
         weir__free(self->events);
-        return refused(err, reason, size);
+        return explain(err, reason, size);
     }
     return 0;
 }
@@ -257,7 +257,7 @@ WEIR__NO_STACK_PROTECTOR static int epoll_wait_for(weir__io *io, int64_t deadlin
         return -ESTALE;
     self->cursor = 0;
     self->count = 0;
-    weir__counter_add(io->figures.waits, 1);
+    weir__counter_add(io->stats.waits, 1);
     self->count = wait_until(self, deadline_ns);
     if (self->count < 0) {
         self->count = 0;
@@ -266,7 +266,7 @@ WEIR__NO_STACK_PROTECTOR static int epoll_wait_for(weir__io *io, int64_t deadlin
     }
     grow_if_filled(self);
     find_wake(self);
-    weir__counter_add(io->figures.events, (uint64_t)self->count);
+    weir__counter_add(io->stats.events, (uint64_t)self->count);
     return self->count;
 }
 
@@ -291,7 +291,7 @@ static bool epoll_dispatch(weir__io *io, int64_t until_ns)
         if (weir__io_is_attached(handle))
             weir__readiness_deliver(handle, events);
         if ((events & ~wanted) != 0 && handle->slot != 0)
-            take_back(handle, events, wanted);
+            remove_interest(handle, events, wanted);
         late = weir__io_is_late(io, until_ns);
     }
     return self->cursor < self->count;
@@ -308,6 +308,6 @@ const weir__io_type weir__io_epoll = {
     .rebuild = epoll_rebuild,
     .detach = epoll_detach,
     .arm = epoll_arm,
-    .due = weir__readiness_pending,
+    .dispatch_pending = weir__readiness_pending,
     WEIR__READINESS_SLOTS,
 };

@@ -70,7 +70,7 @@ static weir_fd_watch *watch_of(weir__io_handle *handle)
     return WEIR_CONTAINER_OF(handle, weir_fd_watch, handle);
 }
 
-static void drop(weir_fd_watch *watch)
+static void release(weir_fd_watch *watch)
 {
     if (!weir__refs_release(&watch->refs))
         return;
@@ -186,7 +186,7 @@ static void finish(weir_fd_watch *watch, int err)
     if (watch->options.close_descriptor)
         (void)weir__sys.close(watch->descriptor);
     report(watch, err);
-    drop(watch);
+    release(watch);
 }
 
 /*
@@ -270,7 +270,7 @@ static void on_task(void *arg, int status)
         apply(watch, wanted);
     else if (watch->stage == NEW) /* otherwise the loop tells us that it shuts down */
         finish(watch, WEIR_ECANCELED);
-    drop(watch);
+    release(watch);
 }
 
 static int queue(weir_fd_watch *watch)
@@ -280,7 +280,7 @@ static int queue(weir_fd_watch *watch)
     weir__refs_retain(&watch->refs);
     err = weir__executor_post(watch->loop, &watch->task, WEIR__NOW);
     if (err < 0)
-        drop(watch);
+        release(watch);
     return err;
 }
 
@@ -347,13 +347,13 @@ void weir_fd_watch_release(weir_fd_watch *watch)
      * it. */
     if (atomic_fetch_sub_explicit(&watch->users, 1, memory_order_acq_rel) == 1)
         weir_fd_watch_close(watch);
-    drop(watch);
+    release(watch);
 }
 
 /* ---- creation ---- */
 
 /* Only epoll refuses files that are always ready; other backends would tell of them for ever. */
-static int ask_epoll(int descriptor)
+static int probe_with_epoll(int descriptor)
 {
     struct epoll_event nothing = {0};
     int epoll = weir__sys.epoll_create1(EPOLL_CLOEXEC), err = 0;
@@ -381,7 +381,7 @@ static int check(weir_executor *loop, int descriptor, const weir_fd_watch_option
                                     "there are no such events (%#x)", (unsigned)options->events);
     if (weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
         return WEIR_EREJECTED;
-    err = ask_epoll(descriptor);
+    err = probe_with_epoll(descriptor);
     if (err == -EPERM)
         weir__info("fd_watch", weir_executor_name(loop),
                    "descriptor %d cannot be watched: a file of its kind is always ready",
@@ -389,8 +389,8 @@ static int check(weir_executor *loop, int descriptor, const weir_fd_watch_option
     return err;
 }
 
-static int make(weir_executor *loop, int descriptor, const weir_fd_watch_options *options,
-                weir_fd_watch **ret_watch)
+static int create(weir_executor *loop, int descriptor, const weir_fd_watch_options *options,
+                  weir_fd_watch **ret_watch)
 {
     weir_fd_watch *watch = weir__zalloc(sizeof(*watch));
     int err;
@@ -416,7 +416,7 @@ static int make(weir_executor *loop, int descriptor, const weir_fd_watch_options
 }
 
 /* From here on the loop has its reference, unless it refuses the watch. */
-static int hand_over(weir_fd_watch *watch)
+static int give_to_loop(weir_fd_watch *watch)
 {
     int err;
 
@@ -428,7 +428,7 @@ static int hand_over(weir_fd_watch *watch)
         err = queue(watch);
     }
     if (err < 0)
-        drop(watch);
+        release(watch);
     return err;
 }
 
@@ -436,15 +436,15 @@ static int watch_descriptor(weir_executor *loop, int descriptor,
                             const weir_fd_watch_options *options, weir_fd_watch **ret_watch)
 {
     weir_fd_watch *watch;
-    int err = make(loop, descriptor, options, &watch);
+    int err = create(loop, descriptor, options, &watch);
 
     if (err < 0)
         return err;
-    err = hand_over(watch);
+    err = give_to_loop(watch);
     if (err == 0 && ret_watch != NULL)
         *ret_watch = watch;
     else
-        drop(watch); /* it stays used: only who closes it ends it */
+        release(watch); /* it stays used: only who closes it ends it */
     return err;
 }
 

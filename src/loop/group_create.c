@@ -11,13 +11,13 @@
 #include "base/options.h"
 #include "loop/loop.h"
 
-struct order {
+struct create_args {
     const weir_group_options *options;
     weir_group *group;
 };
 
 /* Most of them are made when nobody is there any more to be told a reason. */
-static int make_channel_loops(const weir__loop_options *loop, struct order *order)
+static int make_channel_loops(const weir__loop_options *loop, struct create_args *args)
 {
     weir__loop_options lasting = *loop;
     int err;
@@ -25,7 +25,7 @@ static int make_channel_loops(const weir__loop_options *loop, struct order *orde
     lasting.reason = NULL;
     lasting.reason_size = 0;
     err = weir__group_create_growing(&weir__channel_loop_type, &lasting, sizeof(lasting),
-                                     order->options, &order->group);
+                                     args->options, &args->group);
     if (err < 0 && err != -EINVAL) /* what is wrong with the options has been said */
         (void)snprintf(loop->reason, loop->reason_size, "%s", weir_error_text(err));
     return err;
@@ -33,16 +33,16 @@ static int make_channel_loops(const weir__loop_options *loop, struct order *orde
 
 static int make_loops(const weir__loop_options *loop, void *arg)
 {
-    struct order *order = arg;
+    struct create_args *args = arg;
 
     if (loop->io == WEIR_IO_BLOCKING)
-        return make_channel_loops(loop, order);
-    return weir__group_create(&weir__loop_type, loop, order->options, &order->group);
+        return make_channel_loops(loop, args);
+    return weir__group_create(&weir__loop_type, loop, args->options, &args->group);
 }
 
 static int create_loops(const weir_group_options *options, const char *name, weir_group **ret_group)
 {
-    struct order order = {.options = options};
+    struct create_args args = {.options = options};
     const weir__loop_options loop = {
         .io = options->io,
         .uring_receive = options->uring_receive,
@@ -51,12 +51,12 @@ static int create_loops(const weir_group_options *options, const char *name, wei
         .strategy_fn = options->strategy_fn,
         .strategy_data = options->strategy_data,
         .adaptive_limit_ns = options->adaptive_limit_ns,
-        .adaptive_worth_ns = options->adaptive_worth_ns,
+        .adaptive_credit_ns = options->adaptive_credit_ns,
     };
-    int err = weir__loop_make(name, &loop, make_loops, &order);
+    int err = weir__loop_make(name, &loop, make_loops, &args);
 
     if (err == 0)
-        *ret_group = order.group;
+        *ret_group = args.group;
     return err;
 }
 

@@ -2,7 +2,7 @@
 /*
  * What all backends share: their life, the lists of handles, and the dispatch around theirs.
  *
- * A handle's due_link is in one list at most:
+ * A handle's pending_link is in one list at most:
  *
  *     due      bits of `due` that the next dispatch sees to
  *     parked   DUE_READ alone, put off until there may be memory
@@ -11,9 +11,9 @@
  * and if it is not attached any more, they are dropped.
  *
  *     ATTACHED --weir__io_fail--> FAILED
- *     ATTACHED --weir__io_detach--> DETACHING --weir__io_handle_through--> gone
- *     FAILED --weir__io_detach--> PARTING --weir__io_handle_through--> gone
- *     any of these --weir__io_close--> CLOSING --weir__io_handle_through--> gone
+ *     ATTACHED --weir__io_detach--> DETACHING --weir__io_detach_done--> gone
+ *     FAILED --weir__io_detach--> PARTING --weir__io_detach_done--> gone
+ *     any of these --weir__io_close--> CLOSING --weir__io_detach_done--> gone
  */
 #include "loop/io.h"
 
@@ -36,7 +36,7 @@
 
 /* ---- plain memory, until weir__io_set_memory ---- */
 
-static int plain_take(void *arg, size_t size, weir__io_block *ret_block)
+static int plain_alloc(void *arg, size_t size, weir__io_block *ret_block)
 {
     void *base = weir__alloc(size);
 
@@ -47,7 +47,7 @@ static int plain_take(void *arg, size_t size, weir__io_block *ret_block)
     return 0;
 }
 
-static void plain_give(void *arg, const weir__io_block *block)
+static void plain_free(void *arg, const weir__io_block *block)
 {
     (void)arg;
     weir__free(block->base);
@@ -59,9 +59,9 @@ static void io_init(weir__io *io, const weir__io_type *type, const weir__io_opti
 {
     io->type = type;
     io->options = *options;
-    io->memory = (weir__io_memory){.take = plain_take, .give = plain_give};
+    io->memory = (weir__io_memory){.alloc = plain_alloc, .free = plain_free};
     weir__list_init(&io->handles);
-    weir__list_init(&io->due);
+    weir__list_init(&io->pending);
     weir__list_init(&io->parked);
     weir__list_init(&io->gone);
     io->retry_at_ns = WEIR_NEVER;
@@ -113,7 +113,7 @@ void weir__io_destroy(weir__io *io)
     if (!io->closed)
         io->type->close(io);
     (void)weir__descriptor_close(io->wake_descriptor);
-    weir__readiness_forget_batch(io);
+    weir__readiness_free_batch(io);
     weir__free(io);
 }
 
@@ -122,7 +122,7 @@ void weir__io_set_memory(weir__io *io, const weir__io_memory *memory)
     io->memory = *memory;
 }
 
-static int open_again(weir__io *io)
+static int reopen(weir__io *io)
 {
     char reason[128];
     int err = io->closed ? io->type->open(io, reason, sizeof(reason)) : 0;
@@ -134,7 +134,7 @@ static int open_again(weir__io *io)
 
 int weir__io_begin(weir__io *io)
 {
-    int err = open_again(io);
+    int err = reopen(io);
 
     if (err == 0 && io->type->begin != NULL)
         err = io->type->begin(io);
@@ -144,7 +144,7 @@ int weir__io_begin(weir__io *io)
 
 int weir__io_rebuild(weir__io *io)
 {
-    int err = open_again(io);
+    int err = reopen(io);
 
     if (err == 0)
         err = io->type->rebuild(io);
@@ -154,8 +154,8 @@ int weir__io_rebuild(weir__io *io)
 
 void weir__io_suspend(weir__io *io)
 {
-    weir__readiness_forget_batch(io); /* the memory is this thread's */
-    if (!io->closed)                  /* it may be, if it could not begin again */
+    weir__readiness_free_batch(io); /* the memory is this thread's */
+    if (!io->closed)                /* it may be, if it could not begin again */
         io->type->close(io);
     io->closed = true;
     io->broken = true;
@@ -173,7 +173,7 @@ void weir__io_wake(weir__io *io)
 
 bool weir__io_has_pending(const weir__io *io)
 {
-    return !weir__list_is_empty(&io->due) || !weir__list_is_empty(&io->gone);
+    return !weir__list_is_empty(&io->pending) || !weir__list_is_empty(&io->gone);
 }
 
 /* Without a kernel object a loop still sleeps and wakes: by the eventfd alone. If even that fails
@@ -186,7 +186,7 @@ __attribute__((noinline, cold)) static int wait_broken(weir__io *io, int64_t dea
     uint64_t value;
     int count;
 
-    weir__counter_add(io->figures.waits, 1);
+    weir__counter_add(io->stats.waits, 1);
     count = weir__sys.ppoll(&wake, 1, &timeout, NULL);
     if (count > 0)
         io->woken = weir__sys.read(io->wake_descriptor, &value, sizeof(value)) > 0;
@@ -208,30 +208,31 @@ int weir__io_wait(weir__io *io, int64_t deadline_ns)
 
 /* ---- dispatching ---- */
 
-bool weir__io_look(weir__io *io, int64_t until_ns)
+bool weir__io_check_clock(weir__io *io, int64_t until_ns)
 {
     io->work = 0;
     return weir__monotonic_now() >= until_ns;
 }
 
-static weir__io_handle *handle_of(weir__list *due_link)
+static weir__io_handle *handle_of(weir__list *pending_link)
 {
-    return WEIR_CONTAINER_OF(due_link, weir__io_handle, due_link);
+    return WEIR_CONTAINER_OF(pending_link, weir__io_handle, pending_link);
 }
 
-static void see_to(weir__io_handle *handle)
+static void dispatch_handle(weir__io_handle *handle)
 {
     const weir__io_type *type = handle->io->type;
-    unsigned due = handle->due;
+    unsigned pending = handle->pending;
 
-    handle->due = 0;
-    if ((due & WEIR__IO_PENDING_FAILED) != 0)
+    handle->pending = 0;
+    if ((pending & WEIR__IO_PENDING_FAILED) != 0)
         handle->owner->failed(handle, handle->result);
-    if ((due & WEIR__IO_PENDING_CONNECT) != 0)
+    if ((pending & WEIR__IO_PENDING_CONNECT) != 0)
         handle->owner->connected(handle, handle->result);
-    due &= WEIR__IO_PENDING_READ | WEIR__IO_PENDING_WRITE;
-    if (due != 0 && weir__io_is_told(handle))
-        (type->due != NULL ? type->due : weir__readiness_pending)(handle, due);
+    pending &= WEIR__IO_PENDING_READ | WEIR__IO_PENDING_WRITE;
+    if (pending != 0 && weir__io_may_notify(handle))
+        (type->dispatch_pending != NULL ? type->dispatch_pending
+                                        : weir__readiness_pending)(handle, pending);
 }
 
 /* The backoff ends when a parked handle has found memory. Otherwise the next try is later. */
@@ -261,7 +262,7 @@ static void unpark(weir__io *io, int64_t until_ns)
         return;
     io->retry_at_ns = WEIR_NEVER;
     while (!late && io->retry_at_ns == WEIR_NEVER && (link = weir__list_pop(&io->parked)) != NULL) {
-        see_to(handle_of(link));
+        dispatch_handle(handle_of(link));
         late = weir__io_is_late(io, until_ns);
         tried++;
     }
@@ -274,18 +275,18 @@ static void unpark(weir__io *io, int64_t until_ns)
  * Sees to what is due now, as far as the time goes, and not to what becomes due meanwhile: a handle
  * that is unparked here and has more to read is due behind the end.
  */
-static void dispatch_due(weir__io *io, int64_t until_ns)
+static void dispatch_pending(weir__io *io, int64_t until_ns)
 {
     weir__list end;
     weir__list *link;
     bool late = false;
 
-    if (weir__list_is_empty(&io->due) && io->retry_at_ns == WEIR_NEVER)
+    if (weir__list_is_empty(&io->pending) && io->retry_at_ns == WEIR_NEVER)
         return;
-    weir__list_append(&io->due, &end);
+    weir__list_append(&io->pending, &end);
     unpark(io, until_ns);
-    while (!late && (link = weir__list_pop(&io->due)) != &end) {
-        see_to(handle_of(link));
+    while (!late && (link = weir__list_pop(&io->pending)) != &end) {
+        dispatch_handle(handle_of(link));
         late = weir__io_is_late(io, until_ns);
     }
     weir__list_remove(&end);
@@ -293,16 +294,16 @@ static void dispatch_due(weir__io *io, int64_t until_ns)
 
 /* One that failed and was detached before it was told so: its owner must not take it for whole. It
  * may be closed inside, and is gone once more then. */
-static bool is_gone_for_good(weir__io_handle *handle)
+static bool deliver_failure_first(weir__io_handle *handle)
 {
-    if ((handle->due & WEIR__IO_PENDING_FAILED) == 0)
+    if ((handle->pending & WEIR__IO_PENDING_FAILED) == 0)
         return true;
-    handle->due = WEIR__IO_PENDING_DETACHED;
+    handle->pending = WEIR__IO_PENDING_DETACHED;
     handle->owner->failed(handle, handle->result);
-    return weir__list_is_empty(&handle->due_link);
+    return weir__list_is_empty(&handle->pending_link);
 }
 
-static void tell_detached(weir__io *io)
+static void deliver_detached(weir__io *io)
 {
     weir__list end;
     weir__list *link;
@@ -313,12 +314,12 @@ static void tell_detached(weir__io *io)
     while ((link = weir__list_pop(&io->gone)) != &end) {
         weir__io_handle *handle = handle_of(link);
 
-        if (!is_gone_for_good(handle))
+        if (!deliver_failure_first(handle))
             continue;
-        handle->due = 0;
+        handle->pending = 0;
         handle->io = NULL;
         weir__list_remove(&handle->link);
-        weir__counter_add(io->figures.handles, -1);
+        weir__counter_add(io->stats.handles, -1);
         handle->owner->detached(handle);
     }
 }
@@ -334,10 +335,10 @@ WEIR__NO_STACK_PROTECTOR bool weir__io_dispatch(weir__io *io, int64_t until_ns)
     bool more;
 
     io->work = 0;
-    dispatch_due(io, until_ns);
+    dispatch_pending(io, until_ns);
     more = !io->broken && io->type->dispatch(io, until_ns);
     if (!more)
-        tell_detached(io);
+        deliver_detached(io);
     return more;
 }
 
@@ -353,7 +354,7 @@ void weir__io_handle_init(weir__io_handle *handle, int descriptor, const weir__i
 {
     *handle = (weir__io_handle){.owner = owner, .descriptor = descriptor};
     weir__list_init(&handle->link);
-    weir__list_init(&handle->due_link);
+    weir__list_init(&handle->pending_link);
 }
 
 int weir__io_attach(weir__io *io, weir__io_handle *handle)
@@ -372,60 +373,61 @@ int weir__io_attach(weir__io *io, weir__io_handle *handle)
         return err;
     }
     weir__list_append(&io->handles, &handle->link);
-    weir__counter_add(io->figures.handles, 1);
+    weir__counter_add(io->stats.handles, 1);
     return 0;
 }
 
 static void close_descriptor(weir__io_handle *handle)
 {
-    weir__counter_add(handle->io->figures.closes, 1);
+    weir__counter_add(handle->io->stats.closes, 1);
     (void)weir__descriptor_close(handle->descriptor);
     handle->descriptor = -1;
 }
 
 /* Leaves nothing but the way out: what is due or parked is forgotten. */
-static void leave(weir__io_handle *handle, uint8_t state)
+static void begin_leaving(weir__io_handle *handle, uint8_t state)
 {
     handle->state = state;
     handle->wants = 0;
-    handle->due = 0;
-    weir__list_remove(&handle->due_link);
+    handle->pending = 0;
+    weir__list_remove(&handle->pending_link);
 }
 
 void weir__io_detach(weir__io_handle *handle)
 {
-    uint8_t untold = handle->due & WEIR__IO_PENDING_FAILED;
+    uint8_t undelivered_failure = handle->pending & WEIR__IO_PENDING_FAILED;
 
     if (handle->state >= WEIR__IO_DETACHING)
         return;
-    leave(handle, handle->state == WEIR__IO_FAILED ? WEIR__IO_PARTING : WEIR__IO_DETACHING);
-    handle->due = untold;
+    begin_leaving(handle, handle->state == WEIR__IO_FAILED ? WEIR__IO_DETACHING_FAILED
+                                                           : WEIR__IO_DETACHING);
+    handle->pending = undelivered_failure;
     if (handle->io->type->detach(handle))
-        weir__io_handle_through(handle);
+        weir__io_detach_done(handle);
 }
 
 void weir__io_close(weir__io_handle *handle)
 {
-    bool gone = (handle->due & WEIR__IO_PENDING_DETACHED) != 0;
+    bool gone = (handle->pending & WEIR__IO_PENDING_DETACHED) != 0;
 
     if (handle->state == WEIR__IO_CLOSING)
         return;
-    leave(handle, WEIR__IO_CLOSING);
+    begin_leaving(handle, WEIR__IO_CLOSING);
     if (gone || handle->io->type->detach(handle))
-        weir__io_handle_through(handle);
+        weir__io_detach_done(handle);
 }
 
-void weir__io_set_pending(weir__io_handle *handle, unsigned due)
+void weir__io_set_pending(weir__io_handle *handle, unsigned pending)
 {
     weir__io *io = handle->io;
-    weir__list *list = due == WEIR__IO_PENDING_DETACHED ? &io->gone : &io->due;
+    weir__list *list = pending == WEIR__IO_PENDING_DETACHED ? &io->gone : &io->pending;
 
-    handle->due |= (uint8_t)due;
-    weir__list_remove(&handle->due_link);
-    weir__list_append(list, &handle->due_link);
+    handle->pending |= (uint8_t)pending;
+    weir__list_remove(&handle->pending_link);
+    weir__list_append(list, &handle->pending_link);
 }
 
-void weir__io_handle_through(weir__io_handle *handle)
+void weir__io_detach_done(weir__io_handle *handle)
 {
     if (handle->state == WEIR__IO_CLOSING)
         close_descriptor(handle);
@@ -436,7 +438,7 @@ void weir__io_fail(weir__io_handle *handle, int err)
 {
     if (handle->state != WEIR__IO_ATTACHED)
         return;
-    leave(handle, WEIR__IO_FAILED);
+    begin_leaving(handle, WEIR__IO_FAILED);
     handle->result = err;
     weir__io_set_pending(handle, WEIR__IO_PENDING_FAILED);
 }
@@ -444,12 +446,12 @@ void weir__io_fail(weir__io_handle *handle, int err)
 void weir__io_park(weir__io_handle *handle)
 {
     weir__io *io = handle->io;
-    bool is_due = handle->due != 0;
+    bool is_pending = handle->pending != 0;
 
-    handle->due |= WEIR__IO_PENDING_READ;
-    if (is_due)
+    handle->pending |= WEIR__IO_PENDING_READ;
+    if (is_pending)
         return; /* and tried again with what else is due */
-    weir__list_append(&io->parked, &handle->due_link);
+    weir__list_append(&io->parked, &handle->pending_link);
     if (io->retry_at_ns == WEIR_NEVER)
         io->retry_at_ns = weir__monotonic_now() + io->retry_ns;
 }

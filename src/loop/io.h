@@ -41,7 +41,7 @@
 #define WEIR__IO_RETRY_MAX_NS weir_ms(160) /* the same after several tries: it doubles */
 #define WEIR__IO_CONTROL_SIZE 128          /* of ancillary data that come with a datagram, */
 #define WEIR__IO_FD_PASSING_SIZE 1280 /* or of passed descriptors: 253, and what else may come */
-#define WEIR__IO_LOOK_AFTER 32        /* events or further reads of one handle: at the clock */
+#define WEIR__IO_CLOCK_INTERVAL 32    /* events or further reads of one handle: at the clock */
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -59,8 +59,8 @@ typedef struct weir__io_block {
 typedef struct weir__io_memory {
     /* -ENOMEM: data waits in the socket, and is tried again within WEIR__IO_RETRY_MAX_NS. The end
      * of a stream and errors are reported without memory. */
-    int (*take)(void *arg, size_t size, weir__io_block *ret_block);
-    void (*give)(void *arg, const weir__io_block *block);
+    int (*alloc)(void *arg, size_t size, weir__io_block *ret_block);
+    void (*free)(void *arg, const weir__io_block *block);
     void *arg;
 } weir__io_memory;
 
@@ -146,48 +146,48 @@ enum {
 /* How far it is from being detached. */
 enum {
     WEIR__IO_ATTACHED,
-    WEIR__IO_FAILED,    /* only to be closed */
-    WEIR__IO_DETACHING, /* what the kernel has received is still told */
-    WEIR__IO_PARTING,   /* the same after a failure: nothing is told any more */
-    WEIR__IO_CLOSING,   /* the same, and its descriptor is closed */
+    WEIR__IO_FAILED,           /* only to be closed */
+    WEIR__IO_DETACHING,        /* what the kernel has received is still told */
+    WEIR__IO_DETACHING_FAILED, /* the same after a failure: nothing is told any more */
+    WEIR__IO_CLOSING,          /* the same, and its descriptor is closed */
 };
 
 struct weir__io_handle {
     const weir__io_owner *owner;
     weir__io *io; /* NULL = not attached */
     weir__list link;
-    weir__list due_link;
+    weir__list pending_link;
     int descriptor;
     uint32_t window; /* how much a read may bring, which the owner may change; 0 = the usual */
     int32_t result;
     uint8_t wants;
-    uint8_t due;
+    uint8_t pending;
     uint8_t state;
     bool datagrams : 1; /* receives datagrams, not a stream */
     bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
-    bool packets : 1;   /* Unix sockets: a read may end at a passed descriptor, so that a short one
-                           does not mean that nothing is left */
-    bool ends : 1;      /* of a connection that receives datagrams: an empty one is its end; they
-                           come one at a time, so that the owner may stop after each */
-    bool rights : 1;    /* Unix sockets that receive datagrams: passed descriptors, which come
-                           closed on exec; others get none, whatever a peer sends */
-    bool shared : 1;    /* other processes may accept from the same socket */
-    bool last : 1;      /* what is sent now is the last: the end of the stream follows at once */
+    bool unix_socket : 1;  /* Unix sockets: a read may end at a passed descriptor, so that a short
+                          one  does not mean that nothing is left */
+    bool empty_is_end : 1; /* of a connection that receives datagrams: an empty one is its end; they
+                      come one at a time, so that the owner may stop after each */
+    bool receive_fds : 1;  /* Unix sockets that receive datagrams: passed descriptors, which come
+                         closed on exec; others get none, whatever a peer sends */
+    bool shared_listener : 1; /* other processes may accept from the same socket */
+    bool last_send : 1;   /* what is sent now is the last: the end of the stream follows at once */
     uint16_t poll_events; /* what the owner polls for */
     uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
                       usual */
 
     /* The backend's own. */
-    uint8_t batch;      /* datagrams: as many may come at once */
-    uint16_t armed;     /* the events that the kernel watches for */
-    uint16_t in_flight; /* uring: its operations that the ring has, a bit each */
-    uint32_t slot;      /* poll: the index of its pollfd; epoll: 1 = registered; uring: how many of
-                           its completions of this turn are still to be told */
-    uint8_t told;       /* uring: accepts and receives of this turn */
-    uint8_t small;      /* reads in a row that have brought little, 255 = or more */
-    uint8_t full;       /* uring: the same that have filled a buffer of the ring */
-    uint8_t manner;     /* uring: what it knows of it */
-    void *backend;      /* uring: what it was not told yet */
+    uint8_t batch;       /* datagrams: as many may come at once */
+    uint16_t armed;      /* the events that the kernel watches for */
+    uint16_t in_flight;  /* uring: its operations that the ring has, a bit each */
+    uint32_t slot;       /* poll: the index of its pollfd; epoll: 1 = registered; uring: how many of
+                            its completions of this turn are still to be told */
+    uint8_t delivered;   /* uring: accepts and receives of this turn */
+    uint8_t small_reads; /* reads in a row that have brought little, 255 = or more */
+    uint8_t full_reads;  /* uring: the same that have filled a buffer of the ring */
+    uint8_t uring_flags; /* uring: what it knows of it */
+    void *undelivered;   /* uring: what it was not told yet */
 };
 
 /* ---- the backend ---- */
@@ -273,7 +273,7 @@ struct weir__io_type {
 
     /*
      * Ends what is under way for a handle that is DETACHING or CLOSING. True if it is through: all
-     * completions have come. Otherwise the backend calls weir__io_handle_through later.
+     * completions have come. Otherwise the backend calls weir__io_detach_done later.
      */
     bool (*detach)(weir__io_handle *handle);
 
@@ -287,11 +287,11 @@ struct weir__io_type {
      * Of a backend whose events are edges, before a read of a handle with `packets`: true if it
      * will find out by itself whether the read has left something, and make it due. NULL = never.
      */
-    bool (*doubt)(weir__io_handle *handle);
+    bool (*recheck)(weir__io_handle *handle);
 
     /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__readiness_pending.
      */
-    void (*due)(weir__io_handle *handle, unsigned due);
+    void (*dispatch_pending)(weir__io_handle *handle, unsigned pending);
 
     /* The operations, as the functions of the same name below describe them. */
     void (*accept_start)(weir__io_handle *handle);
@@ -311,7 +311,7 @@ struct weir__io {
     weir__io_options options;
     weir__io_memory memory;
     weir__list handles;
-    weir__list due;      /* handles with bits in `due` */
+    weir__list pending;  /* handles with bits in `due` */
     weir__list parked;   /* handles with DUE_READ that found no memory to receive into */
     weir__list gone;     /* handles with DUE_DETACHED */
     int64_t retry_at_ns; /* when the parked are tried again, WEIR_NEVER = there are none */
@@ -324,7 +324,7 @@ struct weir__io {
     unsigned work;       /* done since the clock was looked at: weir__io_is_late */
     struct weir__readiness_batch
         *batch; /* to receive datagrams into: made when the first is wanted */
-    weir__io_stats figures;
+    weir__io_stats stats;
 };
 
 extern const weir__io_type weir__io_epoll;
@@ -385,8 +385,8 @@ void weir__io_detach(weir__io_handle *handle);
 void weir__io_close(weir__io_handle *handle);
 
 /* For backends: makes bits of `due` due; and a handle that detaches is through. */
-void weir__io_set_pending(weir__io_handle *handle, unsigned due);
-void weir__io_handle_through(weir__io_handle *handle);
+void weir__io_set_pending(weir__io_handle *handle, unsigned pending);
+void weir__io_detach_done(weir__io_handle *handle);
 
 /* For backends: it can do nothing more for this handle; `failed` is due. */
 void weir__io_fail(weir__io_handle *handle, int err);
@@ -396,12 +396,12 @@ void weir__io_fail(weir__io_handle *handle, int err);
 void weir__io_park(weir__io_handle *handle);
 
 /* For backends: looks at the clock. */
-bool weir__io_look(weir__io *io, int64_t until_ns);
+bool weir__io_check_clock(weir__io *io, int64_t until_ns);
 
 /* For backends, after each event: the time is up. Cheap: it looks only now and then. */
 static inline bool weir__io_is_late(weir__io *io, int64_t until_ns)
 {
-    return ++io->work >= WEIR__IO_LOOK_AFTER && weir__io_look(io, until_ns);
+    return ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__io_check_clock(io, until_ns);
 }
 
 /* For backends: how much a read may bring now. */
@@ -424,7 +424,7 @@ static inline bool weir__io_is_attached(const weir__io_handle *handle)
 }
 
 /* The owner may still be told something. */
-static inline bool weir__io_is_told(const weir__io_handle *handle)
+static inline bool weir__io_may_notify(const weir__io_handle *handle)
 {
     return handle->state == WEIR__IO_ATTACHED || handle->state == WEIR__IO_DETACHING;
 }

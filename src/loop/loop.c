@@ -20,11 +20,11 @@
 
 #include "base/log.h"
 
-#define END_PATIENCE_NS weir_seconds(1)
+#define END_TIMEOUT_NS weir_seconds(1)
 
 /* The process's. */
-static _Atomic unsigned cpus;    /* that it may use */
-static _Atomic unsigned looking; /* loops that look instead of sleeping */
+static _Atomic unsigned cpus;         /* that it may use */
+static _Atomic unsigned busy_polling; /* loops that look instead of sleeping */
 
 static weir__loop *loop_of(weir_executor *executor)
 {
@@ -86,7 +86,7 @@ static int loop_create(weir_executor *executor)
     count_cpus();
     loop->options = *options;
     loop->options.reason = NULL;
-    weir__adaptive_init(&loop->adaptive, options->adaptive_limit_ns, options->adaptive_worth_ns,
+    weir__adaptive_init(&loop->adaptive, options->adaptive_limit_ns, options->adaptive_credit_ns,
                         executor->turn.now_ns);
     weir__loop_health_init(loop);
     err = weir__io_create(options->backend, &io, &loop->io, options->reason, options->reason_size);
@@ -106,10 +106,10 @@ static int loop_begin(weir_executor *executor)
     if (err < 0) {
         weir__error("loop", executor->name, "its %s backend does not begin: %s",
                     loop->io->type->name, weir_error_text(err));
-        weir__loop_rest(loop);
+        weir__loop_back_off(loop);
     }
-    if (atomic_load_explicit(&loop->figures.begun_ns, memory_order_relaxed) == 0)
-        atomic_store_explicit(&loop->figures.begun_ns, executor->turn.now_ns + 1,
+    if (atomic_load_explicit(&loop->stats.begun_ns, memory_order_relaxed) == 0)
+        atomic_store_explicit(&loop->stats.begun_ns, executor->turn.now_ns + 1,
                               memory_order_relaxed);
     return 0; /* without a backend a loop still has tasks and timers */
 }
@@ -119,7 +119,7 @@ static uint64_t loop_handles(const weir_executor *executor)
 {
     const weir__loop *loop = weir__loop_of(executor);
     uint64_t members = weir__members_count(executor);
-    uint64_t handles = atomic_load_explicit(&loop->io->figures.handles, memory_order_relaxed);
+    uint64_t handles = atomic_load_explicit(&loop->io->stats.handles, memory_order_relaxed);
 
     return members > handles ? members : handles;
 }
@@ -146,7 +146,7 @@ static bool has_tasks_or_timers(weir_executor *executor)
            weir__timers_next(&executor->timers) <= executor->turn.now_ns;
 }
 
-static enum weir_wait by_strategy(weir__loop *loop)
+static enum weir_wait ask_strategy(weir__loop *loop)
 {
     const weir__loop_options *options = &loop->options;
 
@@ -162,33 +162,34 @@ static enum weir_wait by_strategy(weir__loop *loop)
 static enum weir_wait choose(weir__loop *loop)
 {
     if (!loop->chosen)
-        loop->choice = by_strategy(loop);
+        loop->choice = ask_strategy(loop);
     loop->chosen = true;
     return loop->choice;
 }
 
-static void take_events(weir__loop *loop, int64_t deadline_ns)
+static void wait_for_events(weir__loop *loop, int64_t deadline_ns)
 {
     int result = weir__io_wait(loop->io, deadline_ns);
 
     if (result > 0)
-        loop->ready += (unsigned)result;
-    weir__loop_judge(loop, deadline_ns, result);
+        loop->ready_events += (unsigned)result;
+    weir__loop_check_wait(loop, deadline_ns, result);
 }
 
 static void loop_wait(weir_executor *executor, int64_t deadline_ns)
 {
     weir__loop *loop = loop_of(executor);
 
-    if (loop->left || choose(loop) == WEIR_WAIT_CONTINUE)
+    if (loop->has_leftover || choose(loop) == WEIR_WAIT_CONTINUE)
         return;
-    take_events(loop, weir__earlier(deadline_ns, loop->health.retry_at_ns));
+    wait_for_events(loop, weir__earlier(deadline_ns, loop->health.retry_at_ns));
 }
 
 /* Something to dispatch, or to mend. */
 static bool has_io(const weir__loop *loop)
 {
-    return loop->left || loop->ready > 0 || loop->health.err < 0 || weir__io_has_pending(loop->io);
+    return loop->has_leftover || loop->ready_events > 0 || loop->health.err < 0 ||
+           weir__io_has_pending(loop->io);
 }
 
 static bool loop_has_work(weir_executor *executor)
@@ -196,64 +197,65 @@ static bool loop_has_work(weir_executor *executor)
     return has_io(loop_of(executor));
 }
 
-static bool finds_io(weir__loop *loop)
+static bool poll_io(weir__loop *loop)
 {
     const weir__io_type *type = loop->io->type;
 
     if (loop->io->broken || type->peek == NULL || type->peek(loop->io))
-        take_events(loop, 0);
+        wait_for_events(loop, 0);
     return has_io(loop);
 }
 
 /* Until there is something, at the longest until `end_ns`; returns when that was. */
-static int64_t look_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns, bool *ret_found)
+static int64_t busy_poll_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns,
+                               bool *ret_found)
 {
     int64_t now_ns;
 
     do {
         weir__cpu_relax();
-        *ret_found = weir__executor_is_notified(&loop->executor, deadline_ns) || finds_io(loop);
+        *ret_found = weir__executor_is_notified(&loop->executor, deadline_ns) || poll_io(loop);
         now_ns = weir__executor_now(&loop->executor);
     } while (!*ret_found && now_ns < end_ns);
     return now_ns;
 }
 
 /* The first look is free: what it finds was there already, and says nothing about looking. */
-static bool look_for(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
+static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
 {
     int64_t start_ns = weir__executor_now(&loop->executor), now_ns;
     int64_t end_ns = weir__deadline(start_ns, limit_ns);
     bool found;
 
-    take_events(loop, 0);
+    wait_for_events(loop, 0);
     if (has_io(loop) || weir__executor_is_notified(&loop->executor, deadline_ns))
         return true;
-    now_ns = look_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
+    now_ns = busy_poll_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
     found = found || now_ns >= deadline_ns;
-    weir__adaptive_learn(&loop->adaptive, now_ns - start_ns, found);
-    weir__counter_add(loop->figures.looks, 1);
-    weir__counter_add(loop->figures.hits, found);
-    weir__counter_add(loop->figures.look_ns, now_ns - start_ns);
+    weir__adaptive_record(&loop->adaptive, now_ns - start_ns, found);
+    weir__counter_add(loop->stats.busy_polls, 1);
+    weir__counter_add(loop->stats.busy_poll_hits, found);
+    weir__counter_add(loop->stats.busy_poll_ns, now_ns - start_ns);
     return found;
 }
 
 /* As many loops look at a time as the process has CPUs; where there is but one, none does. */
-static bool look_adaptively(weir__loop *loop, int64_t deadline_ns)
+static bool busy_poll_adaptively(weir__loop *loop, int64_t deadline_ns)
 {
     weir_executor *executor = &loop->executor;
-    int64_t limit_ns = weir__adaptive_allows(&loop->adaptive, executor->turn.now_ns);
+    int64_t limit_ns = weir__adaptive_limit(&loop->adaptive, executor->turn.now_ns);
     unsigned most = atomic_load_explicit(&cpus, memory_order_relaxed);
     bool found = false;
 
     if (limit_ns == 0 || most == 1 || loop->io->broken || executor->options.clock->manual)
         return false;
-    if (atomic_fetch_add_explicit(&looking, 1, memory_order_relaxed) < most)
-        found = look_for(loop, limit_ns, deadline_ns);
-    atomic_fetch_sub_explicit(&looking, 1, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&busy_polling, 1, memory_order_relaxed) < most)
+        found = busy_poll(loop, limit_ns, deadline_ns);
+    atomic_fetch_sub_explicit(&busy_polling, 1, memory_order_relaxed);
     return found;
 }
 
-static bool loop_look(weir_executor *executor, int64_t deadline_ns)
+static bool loop_busy_poll(weir_executor *executor, int64_t deadline_ns)
 {
     weir__loop *loop = loop_of(executor);
 
@@ -263,11 +265,11 @@ static bool loop_look(weir_executor *executor, int64_t deadline_ns)
     case WEIR_WAIT_POLL:
         if (loop->io->broken)
             return false;
-        take_events(loop, 0);
+        wait_for_events(loop, 0);
         return true;
     default:
         return loop->options.strategy == WEIR_STRATEGY_ADAPTIVE &&
-               look_adaptively(loop, deadline_ns);
+               busy_poll_adaptively(loop, deadline_ns);
     }
 }
 
@@ -296,24 +298,24 @@ static int64_t loop_dispatch(weir_executor *executor)
 {
     weir__loop *loop = loop_of(executor);
     int64_t start_ns = executor->turn.now_ns;
-    bool skips = loop->chosen && loop->choice == WEIR_WAIT_CONTINUE, had_io;
+    bool skips_io = loop->chosen && loop->choice == WEIR_WAIT_CONTINUE, had_io;
     int64_t retry_at_ns;
     unsigned events;
 
     loop->chosen = false;
     weir__loop_rebuild(loop);
-    if (skips)
+    if (skips_io)
         return 0;
     had_io = has_io(loop);
-    events = loop->ready;
-    loop->ready = 0;
+    events = loop->ready_events;
+    loop->ready_events = 0;
     retry_at_ns = loop->io->retry_at_ns;
-    loop->left = weir__io_dispatch(loop->io, end_of_io(executor));
+    loop->has_leftover = weir__io_dispatch(loop->io, end_of_io(executor));
     if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and the parked were not tried */
         return task_budget(loop, 0);
     weir__counter_add(executor->stats.events, events > 0 ? events : 1);
     weir__executor_update_time(executor);
-    weir__counter_add(loop->figures.io_ns, executor->turn.now_ns - start_ns);
+    weir__counter_add(loop->stats.io_ns, executor->turn.now_ns - start_ns);
     return task_budget(loop, executor->turn.now_ns - start_ns);
 }
 
@@ -340,9 +342,9 @@ static void close_handles(weir__loop *loop)
  * Nothing is waited for any more, but that the kernel lets go of what was lent to it. What it keeps
  * for longer is left alone. What is due is told even by a backend that cannot wait.
  */
-static void let_go(weir__loop *loop)
+static void close_remaining(weir__loop *loop)
 {
-    int64_t end_ns = weir__monotonic_now() + END_PATIENCE_NS;
+    int64_t end_ns = weir__monotonic_now() + END_TIMEOUT_NS;
 
     close_handles(loop);
     do {
@@ -361,14 +363,14 @@ static void loop_end(weir_executor *executor)
     weir__loop *loop = loop_of(executor);
 
     if (!loop_drain(executor, true))
-        let_go(loop);
+        close_remaining(loop);
     weir__io_suspend(loop->io);
     weir__loop_health_init(loop);
-    loop->left = false;
-    loop->ready = 0;
+    loop->has_leftover = false;
+    loop->ready_events = 0;
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
         return;
-    atomic_store_explicit(&loop->figures.ended_ns, weir__executor_now(executor) + 1,
+    atomic_store_explicit(&loop->stats.ended_ns, weir__executor_now(executor) + 1,
                           memory_order_relaxed);
     weir__loop_stats_deinit(loop);
 }
@@ -383,9 +385,9 @@ static void loop_destroy(weir_executor *executor)
 
 #define LOOP_SLOTS                                                                              \
     .size = sizeof(weir__loop), .create = loop_create, .begin = loop_begin,                     \
-    .has_work = loop_has_work, .look = loop_look, .wait = loop_wait, .dispatch = loop_dispatch, \
-    .flush = loop_flush, .wake = loop_wake, .handles = loop_handles, .drain = loop_drain,       \
-    .end = loop_end, .destroy = loop_destroy
+    .has_work = loop_has_work, .look = loop_busy_poll, .wait = loop_wait,                       \
+    .dispatch = loop_dispatch, .flush = loop_flush, .wake = loop_wake, .handles = loop_handles, \
+    .drain = loop_drain, .end = loop_end, .destroy = loop_destroy
 
 const weir__executor_type weir__loop_type = {.name = "loop", .is_loop = true, LOOP_SLOTS};
 const weir__executor_type weir__manual_loop_type = {

@@ -31,7 +31,7 @@ typedef struct weir__loop_options {
     weir_strategy_fn *strategy_fn;
     void *strategy_data;
     int64_t adaptive_limit_ns;
-    int64_t adaptive_worth_ns;
+    int64_t adaptive_credit_ns;
     char *reason; /* a sentence goes here if the backend is refused; lent for the creation */
     size_t reason_size;
 } weir__loop_options;
@@ -55,20 +55,20 @@ struct weir__loop {
     /* The loop's thread's. */
     enum weir_wait choice; /* what the strategy has said for this turn */
     bool chosen;           /* it has */
-    bool left;             /* the last dispatch was not through */
-    unsigned ready;        /* events that wait for it */
+    bool has_leftover;     /* the last dispatch was not through */
+    unsigned ready_events; /* events that wait for it */
     weir__adaptive adaptive;
 
     /* How the backend fares: mend.c. */
     struct {
-        int err;                 /* of the last wait */
-        unsigned premature;      /* waits in a row that ended for no reason */
-        int64_t pause_ns;        /* 0 = the last wait was a good one */
-        int64_t retry_at_ns;     /* WEIR_NEVER = there is a backend */
-        int64_t broken_at_ns;    /* since when there is none */
-        const char *complaint;   /* the last one, */
-        int64_t silent_until_ns; /* not repeated until then */
-        unsigned silenced;
+        int err;                /* of the last wait */
+        unsigned premature;     /* waits in a row that ended for no reason */
+        int64_t backoff_ns;     /* 0 = the last wait was a good one */
+        int64_t retry_at_ns;    /* WEIR_NEVER = there is a backend */
+        int64_t broken_at_ns;   /* since when there is none */
+        const char *last_error; /* the last one, */
+        int64_t muted_until_ns; /* not repeated until then */
+        unsigned suppressed;
     } health;
 
     /* Written by the loop's thread, read by everybody. */
@@ -76,11 +76,11 @@ struct weir__loop {
         _Atomic int64_t begun_ns; /* by its clock, and 1 more, so that 0 = never */
         _Atomic int64_t ended_ns; /* the same */
         _Atomic int64_t io_ns;
-        _Atomic int64_t look_ns;
-        _Atomic uint64_t looks;
-        _Atomic uint64_t hits;
+        _Atomic int64_t busy_poll_ns;
+        _Atomic uint64_t busy_polls;
+        _Atomic uint64_t busy_poll_hits;
         _Atomic uint64_t rebuilds;
-    } figures;
+    } stats;
     weir_metric metrics[WEIR__LOOP_METRIC_COUNT];
 };
 
@@ -97,13 +97,13 @@ weir__io *weir__loop_io(const weir_executor *executor);
 void weir__loop_health_init(weir__loop *loop);
 
 /* A wait has returned: how many events, or an error. */
-void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result);
+void weir__loop_check_wait(weir__loop *loop, int64_t deadline_ns, int result);
 
 /* After the wait, awake: makes a backend anew that has failed, when it is time to. */
 void weir__loop_rebuild(weir__loop *loop);
 
 /* There is no backend now; tries again after a pause. */
-void weir__loop_rest(weir__loop *loop);
+void weir__loop_back_off(weir__loop *loop);
 
 /* ---- loop_figures.c ---- */
 

@@ -13,7 +13,7 @@
 
 #define TASK_CAP_NS weir_ms(10)
 
-struct order {
+struct create_args {
     const weir_loop_options *options;
     const char *name;
     weir_executor *executor;
@@ -27,10 +27,10 @@ static weir__loop *manual_of(const weir_executor *executor)
 
 static int make_loop(const weir__loop_options *loop, void *arg)
 {
-    struct order *order = arg;
-    const weir_loop_options *options = order->options;
+    struct create_args *args = arg;
+    const weir_loop_options *options = args->options;
     weir__executor_options executor = {
-        .name = order->name,
+        .name = args->name,
         .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
         .max_pending = weir__queue_bound(options->max_pending),
         .rejected = options->rejected != NULL ? options->rejected : weir_reject,
@@ -43,7 +43,7 @@ static int make_loop(const weir__loop_options *loop, void *arg)
 
     if (executor.task_cap_ns < 0)
         executor.task_cap_ns = WEIR_NEVER;
-    return weir__executor_create(&weir__manual_loop_type, &executor, &order->executor);
+    return weir__executor_create(&weir__manual_loop_type, &executor, &args->executor);
 }
 
 /* A ring is bound to the thread that begins it, so the owner does. It sleeps from now on, and can
@@ -57,7 +57,7 @@ static void begin(weir_executor *executor)
 int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
 {
     weir_loop_options given;
-    struct order order = {.options = &given};
+    struct create_args args = {.options = &given};
     weir__loop_options loop;
     int err = weir__options_read(&given, sizeof(given), options);
 
@@ -68,7 +68,7 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
                               WEIR__OPTION(&given, io, WEIR_IO_AUTO, WEIR_IO_POLL));
     if (err < 0)
         return err;
-    order.name = given.name != NULL ? given.name : "loop";
+    args.name = given.name != NULL ? given.name : "loop";
     loop = (weir__loop_options){
         .io = given.io,
         .uring_receive = given.uring_receive,
@@ -78,15 +78,15 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
         .strategy_fn = given.strategy_fn,
         .strategy_data = given.strategy_data,
         .adaptive_limit_ns = given.adaptive_limit_ns,
-        .adaptive_worth_ns = given.adaptive_worth_ns,
+        .adaptive_credit_ns = given.adaptive_credit_ns,
     };
-    err = weir__loop_make(order.name, &loop, make_loop, &order);
+    err = weir__loop_make(args.name, &loop, make_loop, &args);
     if (err < 0)
         return err;
-    weir__manual_open(order.executor, &manual_of(order.executor)->manual, !given.claim_later);
+    weir__manual_open(args.executor, &manual_of(args.executor)->manual, !given.claim_later);
     if (!given.claim_later)
-        begin(order.executor);
-    *ret_loop = order.executor;
+        begin(args.executor);
+    *ret_loop = args.executor;
     return 0;
 }
 
@@ -141,7 +141,7 @@ int weir_loop_descriptor(const weir_executor *executor)
     return loop->io->broken ? -EAGAIN : loop->io->type->descriptor(loop->io);
 }
 
-ssize_t weir_loop_pollfds(const weir_executor *executor, struct pollfd *ret_entries, size_t count)
+ssize_t weir_loop_pollfds(const weir_executor *executor, size_t count, struct pollfd *ret_entries)
 {
     int descriptor = weir_loop_descriptor(executor);
     weir__io *io;

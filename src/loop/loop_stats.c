@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t read_figure(const _Atomic uint64_t *figure)
+static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
-    return atomic_load_explicit(figure, memory_order_relaxed);
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-static int64_t read_time(const _Atomic int64_t *figure)
+static int64_t read_time(const _Atomic int64_t *counter)
 {
-    return atomic_load_explicit(figure, memory_order_relaxed);
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 static int64_t or_zero(int64_t time_ns)
@@ -26,26 +26,26 @@ static int64_t or_zero(int64_t time_ns)
 /* What was neither I/O nor looking was tasks; what was not active was asleep. */
 static void read_times(const weir__loop *loop, weir_loop_stats *ret_stats)
 {
-    int64_t begun_ns = read_time(&loop->figures.begun_ns), now_ns;
+    int64_t begun_ns = read_time(&loop->stats.begun_ns), now_ns;
     int64_t active_ns = weir__executor_stats_read_active(&loop->executor, &now_ns);
-    int64_t ended_ns = read_time(&loop->figures.ended_ns);
+    int64_t ended_ns = read_time(&loop->stats.ended_ns);
 
-    ret_stats->io_ns = read_time(&loop->figures.io_ns);
-    ret_stats->look_ns = read_time(&loop->figures.look_ns);
-    ret_stats->task_ns = or_zero(active_ns - ret_stats->io_ns - ret_stats->look_ns);
+    ret_stats->io_ns = read_time(&loop->stats.io_ns);
+    ret_stats->busy_poll_ns = read_time(&loop->stats.busy_poll_ns);
+    ret_stats->task_ns = or_zero(active_ns - ret_stats->io_ns - ret_stats->busy_poll_ns);
     if (begun_ns > 0)
         ret_stats->idle_ns = or_zero((ended_ns > 0 ? ended_ns : now_ns + 1) - begun_ns - active_ns);
 }
 
-static void read_calls(const weir__io_stats *figures, weir_loop_stats *ret_stats)
+static void read_calls(const weir__io_stats *stats, weir_loop_stats *ret_stats)
 {
-    ret_stats->waits = read_figure(&figures->waits);
-    ret_stats->controls = read_figure(&figures->controls);
-    ret_stats->accepts = read_figure(&figures->accepts);
-    ret_stats->connects = read_figure(&figures->connects);
-    ret_stats->receives = read_figure(&figures->receives);
-    ret_stats->sends = read_figure(&figures->sends);
-    ret_stats->closes = read_figure(&figures->closes);
+    ret_stats->waits = read_counter(&stats->waits);
+    ret_stats->controls = read_counter(&stats->controls);
+    ret_stats->accepts = read_counter(&stats->accepts);
+    ret_stats->connects = read_counter(&stats->connects);
+    ret_stats->receives = read_counter(&stats->receives);
+    ret_stats->sends = read_counter(&stats->sends);
+    ret_stats->closes = read_counter(&stats->closes);
 }
 
 int weir_loop_read_stats(const weir_executor *executor, weir_loop_stats *ret_stats)
@@ -55,15 +55,15 @@ int weir_loop_read_stats(const weir_executor *executor, weir_loop_stats *ret_sta
     if (loop == NULL || ret_stats == NULL)
         return -EINVAL;
     memset(ret_stats, 0, sizeof(*ret_stats));
-    ret_stats->turns = read_figure(&executor->stats.turns);
-    ret_stats->events = read_figure(&loop->io->figures.events);
-    ret_stats->wakeups = read_figure(&executor->wakeups_made);
-    ret_stats->rebuilds = read_figure(&loop->figures.rebuilds);
-    ret_stats->handles = read_figure(&loop->io->figures.handles);
-    ret_stats->looks = read_figure(&loop->figures.looks);
-    ret_stats->hits = read_figure(&loop->figures.hits);
+    ret_stats->turns = read_counter(&executor->stats.turns);
+    ret_stats->events = read_counter(&loop->io->stats.events);
+    ret_stats->wakeups = read_counter(&executor->wakeups_made);
+    ret_stats->rebuilds = read_counter(&loop->stats.rebuilds);
+    ret_stats->handles = read_counter(&loop->io->stats.handles);
+    ret_stats->busy_polls = read_counter(&loop->stats.busy_polls);
+    ret_stats->busy_poll_hits = read_counter(&loop->stats.busy_poll_hits);
     read_times(loop, ret_stats);
-    read_calls(&loop->io->figures, ret_stats);
+    read_calls(&loop->io->stats, ret_stats);
     return 0;
 }
 
@@ -71,27 +71,27 @@ int weir_loop_read_stats(const weir_executor *executor, weir_loop_stats *ret_sta
 
 static int64_t metric_events(void *loop)
 {
-    return (int64_t)read_figure(&((const weir__loop *)loop)->io->figures.events);
+    return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.events);
 }
 
 static int64_t metric_io_time(void *loop)
 {
-    return read_time(&((const weir__loop *)loop)->figures.io_ns);
+    return read_time(&((const weir__loop *)loop)->stats.io_ns);
 }
 
 static int64_t metric_handles(void *loop)
 {
-    return (int64_t)read_figure(&((const weir__loop *)loop)->io->figures.handles);
+    return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.handles);
 }
 
 static int64_t metric_waits(void *loop)
 {
-    return (int64_t)read_figure(&((const weir__loop *)loop)->io->figures.waits);
+    return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.waits);
 }
 
 static int64_t metric_rebuilds(void *loop)
 {
-    return (int64_t)read_figure(&((const weir__loop *)loop)->figures.rebuilds);
+    return (int64_t)read_counter(&((const weir__loop *)loop)->stats.rebuilds);
 }
 
 static const struct {

@@ -198,7 +198,7 @@ static int poll_wait(weir__io *io, int64_t deadline_ns)
 
     if (self->ready > 0)
         return (int)self->ready; /* of the last batch */
-    weir__counter_add(io->figures.waits, 1);
+    weir__counter_add(io->stats.waits, 1);
     ready = poll_slots(self, deadline_ns);
     if (ready < 0) {
         io->interrupted = errno == EINTR;
@@ -208,7 +208,7 @@ static int poll_wait(weir__io *io, int64_t deadline_ns)
     self->cursor = self->count;
     if (ready > 0)
         take_wake(self);
-    weir__counter_add(io->figures.events, self->ready);
+    weir__counter_add(io->stats.events, self->ready);
     return (int)self->ready;
 }
 
@@ -258,6 +258,6 @@ const weir__io_type weir__io_poll = {
     .attach = poll_attach,
     .detach = poll_detach,
     .arm = poll_arm,
-    .due = weir__readiness_pending,
+    .dispatch_pending = weir__readiness_pending,
     WEIR__READINESS_SLOTS,
 };

@@ -32,7 +32,7 @@
 /* Blocks that are taken for datagrams at the least: one more than is used says that it is all. */
 #define BATCH_MIN 2
 
-#define KEPT_SIZE_MAX 4096 /* of a block that is kept though nothing needs it now */
+#define SPARE_SIZE_MAX 4096 /* of a block that is kept though nothing needs it now */
 
 static bool is_edge(const weir__io_handle *handle)
 {
@@ -47,10 +47,10 @@ unsigned weir__readiness_wanted(const weir__io_handle *handle)
         return 0;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
         return POLLOUT; /* until then there is nothing else */
-    if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->due & WEIR__IO_PENDING_WRITE) == 0)
+    if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->pending & WEIR__IO_PENDING_WRITE) == 0)
         events |= POLLOUT;
     if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0 &&
-        (handle->due & WEIR__IO_PENDING_READ) == 0)
+        (handle->pending & WEIR__IO_PENDING_READ) == 0)
         events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
     if ((handle->wants & WEIR__IO_POLL) != 0)
         events |= handle->poll_events | POLLERR | POLLHUP;
@@ -68,7 +68,7 @@ void weir__readiness_watch(weir__io_handle *handle)
 /* One turn's reading of one handle. */
 struct reading {
     unsigned left;   /* reads, datagrams or connections that are still allowed */
-    bool told;       /* the owner was told something */
+    bool delivered;  /* the owner was told something */
     bool to_the_end; /* the peer has gone: what it left is read up to the end or the error */
     bool error;      /* POLLERR */
 };
@@ -90,7 +90,7 @@ static void discard_errors(weir__io_handle *handle)
 }
 
 /* No event says that there is more: it is remembered until it is wanted, or until the next turn. */
-static void remember(weir__io_handle *handle, uint8_t want)
+static void note_unread(weir__io_handle *handle, uint8_t want)
 {
     if ((handle->wants & want) != 0)
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
@@ -113,8 +113,8 @@ WEIR__NO_STACK_PROTECTOR static void read_turn(weir__io_handle *handle, unsigned
         more = step(handle, &reading);
     }
     if (more && is_edge(handle) && weir__io_is_attached(handle))
-        remember(handle, want);
-    if (reading.told && weir__io_is_told(handle))
+        note_unread(handle, want);
+    if (reading.delivered && weir__io_may_notify(handle))
         handle->owner->read_complete(handle);
 }
 
@@ -131,7 +131,7 @@ static void start_reading(weir__io_handle *handle, uint8_t want)
 /* The socket has nothing more for now. */
 static bool drained(weir__io_handle *handle, const struct reading *reading)
 {
-    if (reading->error && !reading->told)
+    if (reading->error && !reading->delivered)
         discard_errors(handle);
     return false;
 }
@@ -142,7 +142,7 @@ static bool end_receiving(weir__io_handle *handle, struct reading *reading, int 
 {
     handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
     reading->left = 0;
-    reading->told = true;
+    reading->delivered = true;
     handle->owner->receive_ended(handle, err);
     return true;
 }
@@ -161,7 +161,7 @@ static bool peeked_end(const weir__io_handle *handle, const struct msghdr *heade
 {
     if (!handle->datagrams)
         return true;
-    return handle->ends && (header->msg_flags & MSG_CTRUNC) == 0;
+    return handle->empty_is_end && (header->msg_flags & MSG_CTRUNC) == 0;
 }
 
 /*
@@ -178,7 +178,7 @@ static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_hand
     ssize_t length;
 
     do {
-        weir__counter_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->stats.receives, 1);
         length = weir__sys.recvmsg(handle->descriptor, &header, MSG_PEEK);
     } while (length < 0 && errno == EINTR);
     if (length < 0 && errno == EAGAIN)
@@ -198,7 +198,7 @@ static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block,
     ssize_t length;
 
     do {
-        weir__counter_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->stats.receives, 1);
         length = weir__sys.recv(handle->descriptor, block->base, size, 0);
     } while (length < 0 && errno == EINTR);
     return length < 0 ? -errno : length;
@@ -216,29 +216,29 @@ receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size,
     ssize_t length;
 
     do {
-        weir__counter_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->stats.receives, 1);
         length = weir__sys.recvmsg(handle->descriptor, &header, 0);
     } while (length < 0 && errno == EINTR);
     *is_cut = *is_cut || (header.msg_flags & MSG_CTRUNC) != 0;
     return length < 0 ? -errno : length;
 }
 
-static bool will_look_again(weir__io_handle *handle)
+static bool will_recheck(weir__io_handle *handle)
 {
     const weir__io_type *type = handle->io->type;
 
-    return type->doubt != NULL && type->doubt(handle);
+    return type->recheck != NULL && type->recheck(handle);
 }
 
 /* How much has come: for when to look at the clock, and for a backend that receives small messages
  * in another way. */
-static void account(weir__io_handle *handle, size_t length)
+static void note_size(weir__io_handle *handle, size_t length)
 {
     handle->io->work += (unsigned)(length / WORK_SIZE);
     if (length >= WEIR__IO_SMALL)
-        handle->small = 0;
-    else if (handle->small < UINT8_MAX)
-        handle->small++;
+        handle->small_reads = 0;
+    else if (handle->small_reads < UINT8_MAX)
+        handle->small_reads++;
 }
 
 /* A read that leaves room in the block has emptied the socket, unless it was cut. */
@@ -250,21 +250,21 @@ WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, stru
     weir__io_block block;
     ssize_t length;
 
-    if (memory->take(memory->arg, size, &block) < 0)
+    if (memory->alloc(memory->arg, size, &block) < 0)
         return receive_without_memory(handle, reading);
     reading->left--;
-    if (handle->packets && is_edge(handle) && !will_look_again(handle))
+    if (handle->unix_socket && is_edge(handle) && !will_recheck(handle))
         length = receive_piece(handle, &block, size, &is_cut);
     else
         length = receive_now(handle, &block, size);
     if (length > 0) {
-        account(handle, (size_t)length);
+        note_size(handle, (size_t)length);
         stop_if_once(handle);
-        reading->told = true;
+        reading->delivered = true;
         handle->owner->received(handle, &block, (size_t)length);
         return (size_t)length == size || is_cut;
     }
-    memory->give(memory->arg, &block);
+    memory->free(memory->arg, &block);
     if (length == -EAGAIN)
         return drained(handle, reading);
     return end_receiving(handle, reading, (int)length);
@@ -278,9 +278,9 @@ WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, stru
  * that were not needed are kept for the next batch, if they are small: most are taken in vain.
  */
 struct weir__readiness_batch {
-    weir__io_block kept[WEIR__IO_READS_MAX];
-    unsigned kept_count;
-    size_t kept_size; /* of each */
+    weir__io_block spare[WEIR__IO_READS_MAX];
+    unsigned spare_count;
+    size_t spare_size; /* of each */
     struct mmsghdr messages[WEIR__IO_READS_MAX];
     struct iovec vectors[WEIR__IO_READS_MAX];
     struct sockaddr_storage names[WEIR__IO_READS_MAX];
@@ -294,9 +294,9 @@ _Static_assert(WEIR__IO_FD_PASSING_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL
 /* Where there is room for ancillary data, the system opens descriptors that a peer has passed. */
 static size_t control_size(const weir__io_handle *handle)
 {
-    if (handle->rights)
+    if (handle->receive_fds)
         return WEIR__IO_FD_PASSING_SIZE;
-    return handle->packets ? 0 : WEIR__IO_CONTROL_SIZE;
+    return handle->unix_socket ? 0 : WEIR__IO_CONTROL_SIZE;
 }
 
 static void prepare_message(const weir__io_handle *handle, unsigned i, size_t size)
@@ -314,21 +314,21 @@ static void prepare_message(const weir__io_handle *handle, unsigned i, size_t si
     };
 }
 
-static void give_kept(weir__io *io)
+static void free_spare(weir__io *io)
 {
     struct weir__readiness_batch *batch = io->batch;
 
-    while (batch->kept_count > 0)
-        io->memory.give(io->memory.arg, &batch->kept[--batch->kept_count]);
+    while (batch->spare_count > 0)
+        io->memory.free(io->memory.arg, &batch->spare[--batch->spare_count]);
 }
 
 static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
 {
     struct weir__readiness_batch *batch = io->batch;
 
-    if (batch->kept_count == 0)
-        return io->memory.take(io->memory.arg, size, ret_block);
-    *ret_block = batch->kept[--batch->kept_count];
+    if (batch->spare_count == 0)
+        return io->memory.alloc(io->memory.arg, size, ret_block);
+    *ret_block = batch->spare[--batch->spare_count];
     return 0;
 }
 
@@ -343,9 +343,9 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
         io->batch = weir__zalloc(sizeof(*io->batch));
     if (io->batch == NULL)
         return 0;
-    if (io->batch->kept_size != size)
-        give_kept(io);
-    io->batch->kept_size = size;
+    if (io->batch->spare_size != size)
+        free_spare(io);
+    io->batch->spare_size = size;
     for (; i < count; i++) {
         if (take_block(io, size, &io->batch->datagrams[i].block) < 0)
             break;
@@ -355,29 +355,29 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
 }
 
 /* As many fit as are taken for a batch: before that all that were kept are used. */
-static void keep_rest(weir__io *io, unsigned from, unsigned count)
+static void save_unused(weir__io *io, unsigned from, unsigned count)
 {
     struct weir__readiness_batch *batch = io->batch;
 
     while (count > from) {
         const weir__io_block *block = &batch->datagrams[--count].block;
 
-        if (batch->kept_size <= KEPT_SIZE_MAX)
-            batch->kept[batch->kept_count++] = *block;
+        if (batch->spare_size <= SPARE_SIZE_MAX)
+            batch->spare[batch->spare_count++] = *block;
         else
-            io->memory.give(io->memory.arg, block);
+            io->memory.free(io->memory.arg, block);
     }
 }
 
-void weir__readiness_forget_batch(weir__io *io)
+void weir__readiness_free_batch(weir__io *io)
 {
     if (io->batch != NULL)
-        give_kept(io);
+        free_spare(io);
     weir__free(io->batch);
     io->batch = NULL;
 }
 
-static bool brings_rights(struct msghdr *header)
+static bool has_passed_fds(struct msghdr *header)
 {
     for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at != NULL; at = CMSG_NXTHDR(header, at))
         if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
@@ -389,7 +389,7 @@ static bool brings_rights(struct msghdr *header)
  * perhaps with credentials, if the socket was told to ask for them. */
 static bool is_end(const weir__io_handle *handle, struct mmsghdr *first)
 {
-    return handle->ends && first->msg_len == 0 && !brings_rights(&first->msg_hdr);
+    return handle->empty_is_end && first->msg_len == 0 && !has_passed_fds(&first->msg_hdr);
 }
 
 /* How many have come; 0 = the connection has ended. */
@@ -399,7 +399,7 @@ static int receive_messages(weir__io_handle *handle, unsigned count)
     int received;
 
     do {
-        weir__counter_add(handle->io->figures.receives, 1);
+        weir__counter_add(handle->io->stats.receives, 1);
         received = weir__sys.recvmmsg(handle->descriptor, messages, count, MSG_CMSG_CLOEXEC, NULL);
     } while (received < 0 && errno == EINTR);
     if (received < 0)
@@ -407,7 +407,7 @@ static int receive_messages(weir__io_handle *handle, unsigned count)
     return is_end(handle, messages) ? 0 : received;
 }
 
-static void tell_datagrams(weir__io_handle *handle, unsigned count)
+static void deliver_datagrams(weir__io_handle *handle, unsigned count)
 {
     struct weir__readiness_batch *batch = handle->io->batch;
 
@@ -436,7 +436,7 @@ static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned cou
 
 static unsigned batch_size(const weir__io_handle *handle, const struct reading *reading)
 {
-    if (handle->ends || handle->rights)
+    if (handle->empty_is_end || handle->receive_fds)
         return 1;
     return handle->batch < reading->left ? handle->batch : reading->left;
 }
@@ -449,7 +449,7 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
     if (count == 0)
         return receive_without_memory(handle, reading);
     received = receive_messages(handle, count);
-    keep_rest(handle->io, received > 0 ? (unsigned)received : 0, count);
+    save_unused(handle->io, received > 0 ? (unsigned)received : 0, count);
     if (received == -EAGAIN) {
         reading->left--;
         return drained(handle, reading);
@@ -457,9 +457,9 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
     if (received <= 0)
         return end_receiving(handle, reading, received);
     reading->left -= (unsigned)received;
-    reading->told = true;
+    reading->delivered = true;
     adapt_batch(handle, (unsigned)received, count);
-    tell_datagrams(handle, (unsigned)received);
+    deliver_datagrams(handle, (unsigned)received);
     return (unsigned)received == count || reading->to_the_end;
 }
 
@@ -483,7 +483,7 @@ void weir__readiness_receive_stop(weir__io_handle *handle)
 /* ---- accepting ---- */
 
 /* What accept(2) says of a connection that is lost already, and not of the listener. */
-bool weir__readiness_is_of_one_connection(int err)
+bool weir__readiness_is_connection_error(int err)
 {
     switch (err) {
     case -ECONNABORTED:
@@ -506,11 +506,11 @@ static bool accept_failed(weir__io_handle *handle, struct reading *reading, int 
 {
     if (err == -EAGAIN)
         return drained(handle, reading);
-    if (weir__readiness_is_of_one_connection(err))
+    if (weir__readiness_is_connection_error(err))
         return true;
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
     reading->left = 0;
-    reading->told = true;
+    reading->delivered = true;
     handle->owner->accepted(handle, err, NULL, 0);
     return true;
 }
@@ -523,11 +523,11 @@ static bool accept_one(weir__io_handle *handle, struct reading *reading)
     int descriptor;
 
     reading->left--;
-    weir__counter_add(handle->io->figures.accepts, 1);
+    weir__counter_add(handle->io->stats.accepts, 1);
     descriptor = weir__sys.accept4(handle->descriptor, peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0)
         return accept_failed(handle, reading, -errno);
-    reading->told = true;
+    reading->delivered = true;
     handle->owner->accepted(handle, descriptor, peer, length);
     return true;
 }
@@ -552,7 +552,7 @@ void weir__readiness_connect(weir__io_handle *handle, const struct sockaddr *add
 
     if (!weir__io_is_attached(handle))
         return;
-    weir__counter_add(handle->io->figures.connects, 1);
+    weir__counter_add(handle->io->stats.connects, 1);
     err = weir__sys.connect(handle->descriptor, address, length) < 0 ? -errno : 0;
     if (err == -EINPROGRESS || err == -EINTR) {
         handle->wants |= WEIR__IO_CONNECT;
@@ -606,7 +606,7 @@ static void deliver_writable(weir__io_handle *handle)
 
 static void deliver_readable(weir__io_handle *handle, unsigned events)
 {
-    if ((handle->due & WEIR__IO_PENDING_READ) != 0)
+    if ((handle->pending & WEIR__IO_PENDING_READ) != 0)
         return;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
         handle->unread = is_edge(handle);
@@ -637,13 +637,13 @@ WEIR__NO_STACK_PROTECTOR void weir__readiness_deliver(weir__io_handle *handle, u
     weir__readiness_watch(handle);
 }
 
-void weir__readiness_pending(weir__io_handle *handle, unsigned due)
+void weir__readiness_pending(weir__io_handle *handle, unsigned pending)
 {
     unsigned events = 0;
 
-    if ((due & WEIR__IO_PENDING_WRITE) != 0)
+    if ((pending & WEIR__IO_PENDING_WRITE) != 0)
         events |= POLLOUT;
-    if ((due & WEIR__IO_PENDING_READ) != 0)
+    if ((pending & WEIR__IO_PENDING_READ) != 0)
         events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
     weir__readiness_deliver(handle, events);
 }

@@ -26,7 +26,7 @@ void weir__readiness_watch(weir__io_handle *handle);
 void weir__readiness_deliver(weir__io_handle *handle, unsigned events);
 
 /* The same without an event: DUE_READ, DUE_WRITE. */
-void weir__readiness_pending(weir__io_handle *handle, unsigned due);
+void weir__readiness_pending(weir__io_handle *handle, unsigned pending);
 
 void weir__readiness_accept_start(weir__io_handle *handle);
 void weir__readiness_accept_stop(weir__io_handle *handle);
@@ -50,13 +50,13 @@ void weir__readiness_poll_stop(weir__io_handle *handle);
     .poll_start = weir__readiness_poll_start, .poll_stop = weir__readiness_poll_stop
 
 /* What is kept to receive datagrams into is given back. */
-void weir__readiness_forget_batch(weir__io *io);
+void weir__readiness_free_batch(weir__io *io);
 
 /* One call that sends what the socket takes now: bytes, 0 if it is full, or an error. No state
  * changes. */
 ssize_t weir__readiness_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count);
 
 /* What accept says of a connection that is lost already, and not of the listener. */
-bool weir__readiness_is_of_one_connection(int err);
+bool weir__readiness_is_connection_error(int err);
 
 #endif

@@ -18,14 +18,14 @@
 #define FILE_CALLS_MAX 16
 
 /* The rest of a send that was not taken whole waits for room. */
-static void wait_for_room(weir__io_handle *handle)
+static void wait_writable(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
     weir__readiness_watch(handle);
 }
 
 /* The same for one that something else than the room kept: there is room, says the next turn. */
-static void go_on_later(weir__io_handle *handle)
+static void retry_next_turn(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
     weir__io_set_pending(handle, WEIR__IO_PENDING_WRITE);
@@ -35,18 +35,18 @@ static void go_on_later(weir__io_handle *handle)
  * What a send of several calls returns when one of them has brought no end: 0 = no room, or an
  * error. An error that comes after a success is the next send's, which begins where it happened.
  */
-static ssize_t send_halted(weir__io_handle *handle, ssize_t total, ssize_t err)
+static ssize_t stop_sending(weir__io_handle *handle, ssize_t total, ssize_t err)
 {
     if (err == 0)
-        wait_for_room(handle);
+        wait_writable(handle);
     else if (total > 0)
-        go_on_later(handle);
+        retry_next_turn(handle);
     else
         return err;
     return total;
 }
 
-static int may_send(const weir__io_handle *handle)
+static int check_send(const weir__io_handle *handle)
 {
     if (handle->state == WEIR__IO_FAILED)
         return handle->result;
@@ -68,7 +68,7 @@ static size_t vector_length(const struct iovec *vector, size_t count)
 static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
     struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write there */
-    int flags = handle->last ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
+    int flags = handle->last_send ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
 
     if (count == 1)
         return weir__sys.send(handle->descriptor, vector->iov_base, vector->iov_len, flags);
@@ -84,7 +84,7 @@ WEIR__NO_STACK_PROTECTOR ssize_t weir__readiness_send_now(weir__io_handle *handl
     if (count > IOV_MAX)
         count = IOV_MAX;
     do {
-        weir__counter_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->stats.sends, 1);
         sent = send_once(handle, vector, count);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0)
@@ -95,7 +95,7 @@ WEIR__NO_STACK_PROTECTOR ssize_t weir__readiness_send_now(weir__io_handle *handl
 ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
     ssize_t total = 0;
-    int err = may_send(handle);
+    int err = check_send(handle);
 
     if (err < 0)
         return err;
@@ -105,10 +105,10 @@ ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector
         ssize_t sent = weir__readiness_send_now(handle, vector, parts);
 
         if (sent < 0)
-            return send_halted(handle, total, sent);
+            return stop_sending(handle, total, sent);
         total += sent;
         if ((size_t)sent < length)
-            return send_halted(handle, total, 0);
+            return stop_sending(handle, total, 0);
         vector += parts;
         count -= parts;
     }
@@ -119,7 +119,7 @@ ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *
                                        size_t count)
 {
     size_t total = 0;
-    int err = may_send(handle);
+    int err = check_send(handle);
 
     if (err < 0)
         return err;
@@ -127,13 +127,13 @@ ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *
         size_t left = count - total;
         int sent;
 
-        weir__counter_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->stats.sends, 1);
         sent = weir__sys.sendmmsg(handle->descriptor, messages + total,
                                   (unsigned)(left < IOV_MAX ? left : IOV_MAX), MSG_NOSIGNAL);
         if (sent >= 0)
             total += (size_t)sent;
         else if (errno != EINTR)
-            return send_halted(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
+            return stop_sending(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
     }
     return (ssize_t)total;
 }
@@ -141,7 +141,7 @@ ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *
 ssize_t weir__readiness_send_file(weir__io_handle *handle, int file, off_t offset, size_t count)
 {
     size_t total = 0;
-    int err = may_send(handle);
+    int err = check_send(handle);
 
     if (err < 0)
         return err;
@@ -149,17 +149,17 @@ ssize_t weir__readiness_send_file(weir__io_handle *handle, int file, off_t offse
         ssize_t sent;
 
         if (calls == FILE_CALLS_MAX) {
-            go_on_later(handle);
+            retry_next_turn(handle);
             break;
         }
-        weir__counter_add(handle->io->figures.sends, 1);
+        weir__counter_add(handle->io->stats.sends, 1);
         sent = weir__sys.sendfile(handle->descriptor, file, &offset, count - total);
         if (sent == 0)
-            return send_halted(handle, (ssize_t)total, WEIR_ETRUNCATED);
+            return stop_sending(handle, (ssize_t)total, WEIR_ETRUNCATED);
         if (sent > 0)
             total += (size_t)sent;
         else if (errno != EINTR)
-            return send_halted(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
+            return stop_sending(handle, (ssize_t)total, errno == EAGAIN ? 0 : -errno);
     }
     return (ssize_t)total;
 }

@@ -16,9 +16,9 @@
 #include "base/log.h"
 
 #define PREMATURE_MAX 512
-#define PAUSE_MIN_NS weir_ms(10)
-#define PAUSE_MAX_NS weir_seconds(1)
-#define SILENCE_NS weir_seconds(1) /* between two complaints */
+#define BACKOFF_MIN_NS weir_ms(10)
+#define BACKOFF_MAX_NS weir_seconds(1)
+#define LOG_INTERVAL_NS weir_seconds(1) /* between two complaints */
 
 static const char FAILED[] = "has failed, and is made anew";
 static const char SPINS[] = "returns again and again for no reason, and is made anew";
@@ -28,7 +28,7 @@ void weir__loop_health_init(weir__loop *loop)
 {
     loop->health.err = 0;
     loop->health.premature = 0;
-    loop->health.pause_ns = 0;
+    loop->health.backoff_ns = 0;
     loop->health.retry_at_ns = WEIR_NEVER;
 }
 
@@ -38,7 +38,7 @@ static bool is_premature(const weir__io *io, int64_t deadline_ns)
 }
 
 /* A wait that was only a look says nothing, unless it fails. */
-void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result)
+void weir__loop_check_wait(weir__loop *loop, int64_t deadline_ns, int result)
 {
     const weir__io *io = loop->io;
 
@@ -52,47 +52,47 @@ void weir__loop_judge(weir__loop *loop, int64_t deadline_ns, int result)
         loop->health.premature++;
     } else {
         loop->health.premature = 0;
-        loop->health.pause_ns = 0;
+        loop->health.backoff_ns = 0;
     }
 }
 
-void weir__loop_rest(weir__loop *loop)
+void weir__loop_back_off(weir__loop *loop)
 {
-    int64_t now_ns = weir__monotonic_now(), pause_ns = 2 * loop->health.pause_ns;
+    int64_t now_ns = weir__monotonic_now(), backoff_ns = 2 * loop->health.backoff_ns;
 
-    if (pause_ns < PAUSE_MIN_NS)
-        pause_ns = PAUSE_MIN_NS;
-    loop->health.pause_ns = pause_ns < PAUSE_MAX_NS ? pause_ns : PAUSE_MAX_NS;
+    if (backoff_ns < BACKOFF_MIN_NS)
+        backoff_ns = BACKOFF_MIN_NS;
+    loop->health.backoff_ns = backoff_ns < BACKOFF_MAX_NS ? backoff_ns : BACKOFF_MAX_NS;
     if (loop->health.retry_at_ns == WEIR_NEVER)
         loop->health.broken_at_ns = now_ns;
-    loop->health.retry_at_ns = now_ns + loop->health.pause_ns;
+    loop->health.retry_at_ns = now_ns + loop->health.backoff_ns;
     loop->io->broken = true;
 }
 
 /* A backend that fails again and again does not fill the log. */
-static bool may_complain(weir__loop *loop, const char *what)
+static bool may_log(weir__loop *loop, const char *what)
 {
     int64_t now_ns = weir__monotonic_now();
 
-    if (what == loop->health.complaint && now_ns < loop->health.silent_until_ns) {
-        loop->health.silenced++;
+    if (what == loop->health.last_error && now_ns < loop->health.muted_until_ns) {
+        loop->health.suppressed++;
         return false;
     }
-    loop->health.complaint = what;
-    loop->health.silent_until_ns = now_ns + SILENCE_NS;
+    loop->health.last_error = what;
+    loop->health.muted_until_ns = now_ns + LOG_INTERVAL_NS;
     return true;
 }
 
-static void complain(weir__loop *loop, const char *what, int err)
+static void log_error(weir__loop *loop, const char *what, int err)
 {
     const char *name = loop->executor.name, *backend = loop->io->type->name;
 
-    if (!may_complain(loop, what))
+    if (!may_log(loop, what))
         return;
-    if (loop->health.silenced > 0)
+    if (loop->health.suppressed > 0)
         weir__warn("loop", name, "%u complaints about its %s backend were left out",
-                   loop->health.silenced, backend);
-    loop->health.silenced = 0;
+                   loop->health.suppressed, backend);
+    loop->health.suppressed = 0;
     if (err < 0)
         weir__error("loop", name, "its %s backend %s: %s", backend, what, weir_error_text(err));
     else
@@ -107,20 +107,20 @@ static void note_rebuilt(weir__loop *loop)
                    loop->io->type->name,
                    (long long)((weir__monotonic_now() - loop->health.broken_at_ns) / weir_ms(1)));
     loop->health.retry_at_ns = WEIR_NEVER;
-    if (loop->health.pause_ns == 0)
-        loop->health.pause_ns = PAUSE_MIN_NS / 2;
-    weir__counter_add(loop->figures.rebuilds, 1);
+    if (loop->health.backoff_ns == 0)
+        loop->health.backoff_ns = BACKOFF_MIN_NS / 2;
+    weir__counter_add(loop->stats.rebuilds, 1);
 }
 
 static void rebuild(weir__loop *loop)
 {
     int err = weir__io_rebuild(loop->io);
 
-    loop->left = false;
-    loop->ready = 0;
+    loop->has_leftover = false;
+    loop->ready_events = 0;
     if (err < 0) {
-        complain(loop, REFUSED, err);
-        weir__loop_rest(loop);
+        log_error(loop, REFUSED, err);
+        weir__loop_back_off(loop);
     } else {
         note_rebuilt(loop);
     }
@@ -128,11 +128,11 @@ static void rebuild(weir__loop *loop)
 
 static void on_failure(weir__loop *loop, int err)
 {
-    complain(loop, err < 0 ? FAILED : SPINS, err);
+    log_error(loop, err < 0 ? FAILED : SPINS, err);
     loop->health.err = 0;
     loop->health.premature = 0;
-    if (loop->health.pause_ns > 0)
-        weir__loop_rest(loop);
+    if (loop->health.backoff_ns > 0)
+        weir__loop_back_off(loop);
     else
         rebuild(loop);
 }

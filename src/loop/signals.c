@@ -78,7 +78,7 @@ static void unblock(const weir_signals *signals)
         weir__signals_unblock(signals->blocked);
 }
 
-static void drop(weir_signals *signals)
+static void release(weir_signals *signals)
 {
     if (weir__refs_release(&signals->refs))
         weir__free(signals);
@@ -86,7 +86,7 @@ static void drop(weir_signals *signals)
 
 /* ---- on the loop ---- */
 
-static void tell(weir_signals *signals, const struct signalfd_siginfo *info)
+static void notify(weir_signals *signals, const struct signalfd_siginfo *info)
 {
     const weir_signal signal = {
         .number = (int)info->ssi_signo,
@@ -110,7 +110,7 @@ static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
     for (int i = 0; i < READS_MAX && has_claim(signals); i++) {
         if (weir__sys.read(weir_fd_watch_descriptor(watch), &info, sizeof(info)) != sizeof(info))
             return;
-        tell(signals, &info);
+        notify(signals, &info);
     }
 }
 
@@ -122,7 +122,7 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
     end_claim(signals);
     if (signals->options.closed != NULL)
         signals->options.closed(signals, err, signals->options.user_data);
-    drop(signals);
+    release(signals);
 }
 
 /* ---- creation and release ---- */
@@ -227,5 +227,5 @@ void weir_signals_release(weir_signals *signals)
     end_claim(signals);
     unblock(signals);
     weir_fd_watch_release(signals->watch);
-    drop(signals);
+    release(signals);
 }

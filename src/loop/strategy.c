@@ -9,18 +9,18 @@
 #define CREDIT_MAX_NS weir_us(200)
 #define DEBT_MAX_NS weir_us(200)
 
-void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t worth_ns,
+void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t hit_credit_ns,
                          int64_t now_ns)
 {
     *adaptive = (weir__adaptive){
         .limit_ns = limit_ns,
-        .worth_ns = worth_ns,
-        .counted_ns = now_ns,
+        .hit_credit_ns = hit_credit_ns,
+        .accrued_until_ns = now_ns,
     };
 }
 
 /* A look that is longer than the usual has to be affordable at all. */
-static void earn(weir__adaptive *adaptive, int64_t earned_ns)
+static void add_credit(weir__adaptive *adaptive, int64_t earned_ns)
 {
     int64_t most_ns = adaptive->limit_ns > CREDIT_MAX_NS ? adaptive->limit_ns : CREDIT_MAX_NS;
     int64_t room_ns = most_ns - adaptive->credit_ns;
@@ -28,23 +28,23 @@ static void earn(weir__adaptive *adaptive, int64_t earned_ns)
     adaptive->credit_ns += earned_ns < room_ns ? earned_ns : room_ns;
 }
 
-int64_t weir__adaptive_allows(weir__adaptive *adaptive, int64_t now_ns)
+int64_t weir__adaptive_limit(weir__adaptive *adaptive, int64_t now_ns)
 {
-    int64_t accrued_ns = (now_ns - adaptive->counted_ns) / ACCRUAL;
+    int64_t accrued_ns = (now_ns - adaptive->accrued_until_ns) / ACCRUAL;
 
-    adaptive->counted_ns += accrued_ns * ACCRUAL;
-    earn(adaptive, accrued_ns);
+    adaptive->accrued_until_ns += accrued_ns * ACCRUAL;
+    add_credit(adaptive, accrued_ns);
     if (adaptive->credit_ns >= adaptive->limit_ns)
         return adaptive->limit_ns;
     return adaptive->hit && adaptive->credit_ns > -DEBT_MAX_NS ? adaptive->limit_ns : 0;
 }
 
 /* A look that took longer than it may was interrupted: the CPU was somebody else's meanwhile. */
-void weir__adaptive_learn(weir__adaptive *adaptive, int64_t spent_ns, bool hit)
+void weir__adaptive_record(weir__adaptive *adaptive, int64_t spent_ns, bool hit)
 {
     adaptive->hit = hit;
     if (hit)
-        earn(adaptive, adaptive->worth_ns);
+        add_credit(adaptive, adaptive->hit_credit_ns);
     else
         adaptive->credit_ns -= spent_ns < adaptive->limit_ns ? spent_ns : adaptive->limit_ns;
 }

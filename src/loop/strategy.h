@@ -15,23 +15,23 @@
 #include <weir/base.h>
 
 #define WEIR__ADAPTIVE_LIMIT_NS weir_us(50)
-#define WEIR__ADAPTIVE_WORTH_NS weir_us(50)
+#define WEIR__ADAPTIVE_CREDIT_NS weir_us(50)
 
 typedef struct weir__adaptive {
-    int64_t limit_ns; /* of one look */
-    int64_t worth_ns; /* what one that found something earns */
+    int64_t limit_ns;      /* of one look */
+    int64_t hit_credit_ns; /* what one that found something earns */
     int64_t credit_ns;
-    int64_t counted_ns; /* until then time has brought credit */
-    bool hit;           /* the last look found something */
+    int64_t accrued_until_ns; /* until then time has brought credit */
+    bool hit;                 /* the last look found something */
 } weir__adaptive;
 
-void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t worth_ns,
+void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t hit_credit_ns,
                          int64_t now_ns);
 
 /* How long to look now; 0 = not at all. */
-int64_t weir__adaptive_allows(weir__adaptive *adaptive, int64_t now_ns);
+int64_t weir__adaptive_limit(weir__adaptive *adaptive, int64_t now_ns);
 
 /* A look took so long, and found something or did not. */
-void weir__adaptive_learn(weir__adaptive *adaptive, int64_t spent_ns, bool hit);
+void weir__adaptive_record(weir__adaptive *adaptive, int64_t spent_ns, bool hit);
 
 #endif

@@ -30,13 +30,13 @@
 
 static void start_accept(weir__io_handle *handle)
 {
-    struct io_uring_sqe *place;
+    struct io_uring_sqe *sqe;
 
     if (weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT))
         return;
-    place = weir__uring_start(handle, WEIR__URING_ACCEPT);
-    if (place != NULL)
-        io_uring_prep_multishot_accept(place, handle->descriptor, NULL, NULL,
+    sqe = weir__uring_start(handle, WEIR__URING_ACCEPT);
+    if (sqe != NULL)
+        io_uring_prep_multishot_accept(sqe, handle->descriptor, NULL, NULL,
                                        SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
@@ -50,7 +50,7 @@ static void start_receiving(weir__io_handle *handle)
     else if (by_ring)
         weir__uring_start_receive(handle);
     else
-        weir__uring_poll_to_read(handle);
+        weir__uring_poll_readable(handle);
 }
 
 void weir__uring_arm(weir__io_handle *handle)
@@ -62,13 +62,13 @@ void weir__uring_arm(weir__io_handle *handle)
         return;
     }
     if ((wanted & POLLOUT) != 0 && !weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
-        weir__uring_poll_for_room(handle);
-    if ((wanted & POLLIN) == 0 || handle->backend != NULL)
+        weir__uring_poll_writable(handle);
+    if ((wanted & POLLIN) == 0 || handle->undelivered != NULL)
         return;
     if ((handle->wants & WEIR__IO_ACCEPT) == 0)
         start_receiving(handle);
-    else if (handle->shared)
-        weir__uring_poll_to_read(handle);
+    else if (handle->shared_listener)
+        weir__uring_poll_readable(handle);
     else
         start_accept(handle);
 }
@@ -87,19 +87,19 @@ static void cancel_unwanted(weir__io_handle *handle)
         weir__uring_cancel(handle, WEIR__URING_RECEIVE);
 }
 
-void weir__uring_lose(weir__io_handle *handle, int err)
+void weir__uring_fail(weir__io_handle *handle, int err)
 {
     if (!weir__io_is_attached(handle))
         return;
-    weir__uring_forget_news(handle);
+    weir__uring_discard_queued(handle);
     weir__io_fail(handle, err);
     cancel_unwanted(handle);
 }
 
 /* Some of what is wanted, or is not wanted any more, has not reached the kernel. */
-void weir__uring_catch_up(weir__uring *self)
+void weir__uring_rearm_all(weir__uring *self)
 {
-    self->is_behind = false;
+    self->needs_rearm = false;
     weir_list_foreach (link, &self->io.handles) {
         weir__io_handle *handle = WEIR_CONTAINER_OF(link, weir__io_handle, link);
 
@@ -111,15 +111,15 @@ void weir__uring_catch_up(weir__uring *self)
 
 /* ---- leaving ---- */
 
-static bool is_through(const weir__io_handle *handle)
+static bool is_idle(const weir__io_handle *handle)
 {
-    return handle->in_flight == 0 && handle->backend == NULL;
+    return handle->in_flight == 0 && handle->undelivered == NULL;
 }
 
-void weir__uring_leave(weir__io_handle *handle)
+void weir__uring_try_detach_done(weir__io_handle *handle)
 {
-    if (is_through(handle) && (handle->due & WEIR__IO_PENDING_DETACHED) == 0)
-        weir__io_handle_through(handle);
+    if (is_idle(handle) && (handle->pending & WEIR__IO_PENDING_DETACHED) == 0)
+        weir__io_detach_done(handle);
 }
 
 /* ---- waiting and dispatching ---- */
@@ -129,14 +129,14 @@ static bool must_enter(const weir__uring *self)
 {
     const unsigned how = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
-    return io_uring_sq_ready(&self->ring) != 0 || weir__uring_kernel_has_some(self) ||
+    return io_uring_sq_ready(&self->ring) != 0 || weir__uring_kernel_has_completions(self) ||
            (self->ring.flags & how) == IORING_SETUP_DEFER_TASKRUN;
 }
 
 /* Or to try again: without the eventfd's watch nobody could end a wait. */
 static bool has_something_to_tell(const weir__uring *self)
 {
-    return self->is_behind || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
+    return self->needs_rearm || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
            weir__io_has_pending(&self->io);
 }
 
@@ -156,7 +156,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
     if (err < 0)
         return err;
     events = weir__uring_count(self);
-    self->crowd = (unsigned)events;
+    self->turn_completions = (unsigned)events;
     return events;
 }
 
@@ -191,8 +191,8 @@ static bool dispatch(weir__io *io, int64_t until_ns)
     weir__uring *self = weir__uring_of(io);
     bool is_late = false;
 
-    if (self->is_behind)
-        weir__uring_catch_up(self);
+    if (self->needs_rearm)
+        weir__uring_rearm_all(self);
     while (!is_late && weir__uring_complete_next(self))
         is_late = weir__io_is_late(io, until_ns);
     weir__uring_buffers_fill(self);
@@ -204,11 +204,11 @@ static bool dispatch(weir__io *io, int64_t until_ns)
 static int attach(weir__io_handle *handle)
 {
     handle->in_flight = 0;
-    handle->told = 0;
-    handle->small = 0;
-    handle->full = 0;
-    handle->manner = 0;
-    handle->backend = NULL;
+    handle->delivered = 0;
+    handle->small_reads = 0;
+    handle->full_reads = 0;
+    handle->uring_flags = 0;
+    handle->undelivered = NULL;
     return 0;
 }
 
@@ -216,50 +216,50 @@ static bool detach(weir__io_handle *handle)
 {
     cancel_unwanted(handle);
     weir__uring_cancel_recheck(handle);
-    if (!weir__io_is_told(handle))
-        weir__uring_forget_news(handle);
-    else if (handle->backend != NULL)
-        weir__uring_deliver_later(handle);
-    return is_through(handle);
+    if (!weir__io_may_notify(handle))
+        weir__uring_discard_queued(handle);
+    else if (handle->undelivered != NULL)
+        weir__uring_defer_delivery(handle);
+    return is_idle(handle);
 }
 
 /* Also one that is to be read by poll, but not before the ring has told the last that it has
  * received: what is in the socket comes after that. */
 static bool is_read_by_ring(const weir__io_handle *handle)
 {
-    return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared) ||
+    return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared_listener) ||
            weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
            ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
 }
 
 /* A turn's reading that a rebuild has cut short: what ready.c reads is never left so. */
-static bool is_unfinished(const weir__io_handle *handle)
+static bool is_reading_unfinished(const weir__io_handle *handle)
 {
-    return handle->told > 0 && handle->slot == 0;
+    return handle->delivered > 0 && handle->slot == 0;
 }
 
 /* What is kept comes first; what is read after it is read in the next turn. */
-static void see_to_due(weir__io_handle *handle, unsigned due)
+static void dispatch_pending(weir__io_handle *handle, unsigned pending)
 {
-    if ((due & WEIR__IO_PENDING_READ) != 0 &&
-        (handle->backend != NULL || is_unfinished(handle) || is_read_by_ring(handle))) {
-        weir__uring_deliver_kept(handle);
-        due &= ~(unsigned)WEIR__IO_PENDING_READ;
+    if ((pending & WEIR__IO_PENDING_READ) != 0 &&
+        (handle->undelivered != NULL || is_reading_unfinished(handle) || is_read_by_ring(handle))) {
+        weir__uring_deliver_queued(handle);
+        pending &= ~(unsigned)WEIR__IO_PENDING_READ;
     }
     if (handle->state >= WEIR__IO_DETACHING)
-        weir__uring_leave(handle);
-    if (due == 0 || !weir__io_is_attached(handle))
+        weir__uring_try_detach_done(handle);
+    if (pending == 0 || !weir__io_is_attached(handle))
         return;
-    weir__readiness_pending(handle, due);
-    if ((due & WEIR__IO_PENDING_READ) != 0)
-        handle->told = handle->slot > 0;
+    weir__readiness_pending(handle, pending);
+    if ((pending & WEIR__IO_PENDING_READ) != 0)
+        handle->delivered = handle->slot > 0;
 }
 
 /* Started, or started again: what is kept is told first. */
 static void start_reading(weir__io_handle *handle)
 {
-    if (handle->backend != NULL)
-        weir__uring_deliver_later(handle);
+    if (handle->undelivered != NULL)
+        weir__uring_defer_delivery(handle);
     else
         weir__uring_arm(handle);
 }
@@ -294,19 +294,19 @@ static void receive_stop(weir__io_handle *handle)
  */
 static void start_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length)
 {
-    struct io_uring_sqe *place = NULL;
+    struct io_uring_sqe *sqe = NULL;
 
     if (!weir__io_is_attached(handle))
         return;
     if (address->sa_family != AF_UNIX)
-        place = weir__uring_start(handle, WEIR__URING_CONNECT);
-    if (place == NULL) {
+        sqe = weir__uring_start(handle, WEIR__URING_CONNECT);
+    if (sqe == NULL) {
         weir__readiness_connect(handle, address, length);
         return;
     }
-    weir__counter_add(handle->io->figures.connects, 1);
+    weir__counter_add(handle->io->stats.connects, 1);
     handle->wants |= WEIR__IO_CONNECT;
-    io_uring_prep_connect(place, handle->descriptor, address, length);
+    io_uring_prep_connect(sqe, handle->descriptor, address, length);
 }
 
 const weir__io_type weir__io_uring = {
@@ -325,8 +325,8 @@ const weir__io_type weir__io_uring = {
     .attach = attach,
     .detach = detach,
     .arm = weir__uring_arm,
-    .doubt = weir__uring_recheck,
-    .due = see_to_due,
+    .recheck = weir__uring_recheck,
+    .dispatch_pending = dispatch_pending,
     .accept_start = accept_start,
     .accept_stop = accept_stop,
     .connect = start_connect,

@@ -27,11 +27,11 @@
 #include "loop/uring_abi.h"
 
 enum weir__uring_op {
-    WEIR__URING_POLL,    /* readiness to read, again and again; or what the owner polls for, once */
-    WEIR__URING_ROOM,    /* readiness to write, once */
-    WEIR__URING_ACCEPT,  /* again and again */
-    WEIR__URING_CONNECT, /* once */
-    WEIR__URING_RECEIVE, /* again and again, by the ring of buffers */
+    WEIR__URING_POLL, /* readiness to read, again and again; or what the owner polls for, once */
+    WEIR__URING_POLL_WRITE, /* readiness to write, once */
+    WEIR__URING_ACCEPT,     /* again and again */
+    WEIR__URING_CONNECT,    /* once */
+    WEIR__URING_RECEIVE,    /* again and again, by the ring of buffers */
     WEIR__URING_OP_COUNT,
 
     /* Without a handle. */
@@ -48,7 +48,7 @@ enum {
 };
 
 typedef struct weir__uring_buffers weir__uring_buffers;
-typedef struct weir__uring_news weir__uring_news;
+typedef struct weir__uring_event weir__uring_event;
 
 #define WEIR__URING_RECHECKS_MAX 64
 
@@ -63,13 +63,13 @@ typedef struct weir__uring {
     struct io_uring ring;
     bool is_open;
     bool is_wake_watched;
-    bool is_settling;     /* nothing is started, nobody is told anything */
-    bool is_behind;       /* something could not be submitted: all handles are looked at again */
+    bool is_draining;     /* nothing is started, nobody is told anything */
+    bool needs_rearm;     /* something could not be submitted: all handles are looked at again */
     unsigned enter_flags; /* that the kernel knows */
     unsigned counted;     /* the completion queue's tail, as far as `wait` has looked */
-    unsigned crowd;       /* completions of this turn */
-    struct weir__uring_rechecks doubts;
-    weir__uring_news *spare;
+    unsigned turn_completions; /* completions of this turn */
+    struct weir__uring_rechecks rechecks;
+    weir__uring_event *spare;
     weir__uring_buffers *buffers; /* NULL = received by poll alone */
 } weir__uring;
 
@@ -106,13 +106,13 @@ extern void (*weir__uring_fault)(struct io_uring_cqe *completion);
 
 /* Has the ring do what is wanted of a handle; or of all, and no more than that. */
 void weir__uring_arm(weir__io_handle *handle);
-void weir__uring_catch_up(weir__uring *self);
+void weir__uring_rearm_all(weir__uring *self);
 
 /* The handle fails. */
-void weir__uring_lose(weir__io_handle *handle, int err);
+void weir__uring_fail(weir__io_handle *handle, int err);
 
 /* One that detaches or closes is through, if nothing of it is in flight or kept. */
-void weir__uring_leave(weir__io_handle *handle);
+void weir__uring_try_detach_done(weir__io_handle *handle);
 
 /* ---- the ring (uring_ring.c): slots of weir__io_type ---- */
 
@@ -142,7 +142,7 @@ void weir__uring_features(const weir__uring *self, char *text, size_t size);
 /* ---- the queues (uring_queue.c) ---- */
 
 /*
- * A place in the queue for an operation of this handle, which is then in flight. It must be filled
+ * A sqe in the queue for an operation of this handle, which is then in flight. It must be filled
  * in at once. NULL if there is no ring now, or the kernel takes nothing more: then what is wanted
  * is looked at again later.
  */
@@ -154,7 +154,7 @@ int weir__uring_cancel_all(weir__uring *self);
 
 /* The last resort: whatever is in flight writes nowhere any more, whether it completes or not.
  * False if that is not sure. */
-bool weir__uring_halt(weir__uring *self);
+bool weir__uring_cancel_sync(weir__uring *self);
 
 /* Watches the eventfd, if that is not watched. */
 void weir__uring_watch_wake(weir__uring *self);
@@ -169,7 +169,7 @@ int weir__uring_submit(weir__uring *self);
 int weir__uring_enter(weir__uring *self, int64_t deadline_ns);
 
 /* The kernel has completions that it posts only when it is entered. */
-bool weir__uring_kernel_has_some(const weir__uring *self);
+bool weir__uring_kernel_has_completions(const weir__uring *self);
 
 /* Of in_flight: the operation was cancelled. */
 #define WEIR__URING_CANCELLED(op) (1u << ((op) + 8))
@@ -208,36 +208,36 @@ bool weir__uring_complete_next(weir__uring *self);
 /* ---- telling owners (uring_tell.c) ---- */
 
 /* What has come of an operation that the ring does itself. */
-struct weir__uring_news {
-    weir__uring_news *next; /* of what is kept, a circle: handle->backend is the last one */
-    weir__io_block block;   /* what was received, if result > 0 */
+struct weir__uring_event {
+    weir__uring_event *next; /* of what is kept, a circle: handle->backend is the last one */
+    weir__io_block block;    /* what was received, if result > 0 */
     int result;
     enum weir__uring_op op;
 };
 
 /* Tells the owner now or, if it may not be told now, later: then the handle keeps it. */
-void weir__uring_deliver(weir__io_handle *handle, const weir__uring_news *what);
+void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *what);
 
 /* After each completion of a read: if it was the turn's last, the reading is complete. */
 void weir__uring_finish_reading(weir__io_handle *handle);
 
 /* Tells what is kept: in the next dispatch; now, as far as it is wanted. */
-void weir__uring_deliver_later(weir__io_handle *handle);
-void weir__uring_deliver_kept(weir__io_handle *handle);
+void weir__uring_defer_delivery(weir__io_handle *handle);
+void weir__uring_deliver_queued(weir__io_handle *handle);
 
 /* What is kept is given back. */
-void weir__uring_forget_news(weir__io_handle *handle);
+void weir__uring_discard_queued(weir__io_handle *handle);
 
 /* The memory for what is kept goes. */
-void weir__uring_trim(weir__uring *self);
+void weir__uring_free_spare(weir__uring *self);
 
 /* ---- polls (uring_poll.c) ---- */
 
-void weir__uring_poll_to_read(weir__io_handle *handle);
+void weir__uring_poll_readable(weir__io_handle *handle);
 void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events);
-void weir__uring_poll_for_room(weir__io_handle *handle);
+void weir__uring_poll_writable(weir__io_handle *handle);
 void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion);
-void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *completion);
+void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completion *completion);
 
 /* ---- whether something is left in a Unix socket (uring_doubts.c) ---- */
 
@@ -248,11 +248,11 @@ void weir__uring_cancel_recheck(weir__io_handle *handle);
 
 /* Before a wait: has those read again that have something left; or puts it off, if it may, and then
  * nobody may sleep yet. */
-void weir__uring_run_rechecks(weir__uring *self, bool may_put_off);
+void weir__uring_run_rechecks(weir__uring *self, bool may_defer);
 
 static inline bool weir__uring_has_rechecks(const weir__uring *self)
 {
-    return self->doubts.count > 0;
+    return self->rechecks.count > 0;
 }
 
 /* ---- receiving by a ring of buffers (uring_receive.c) ---- */

@@ -22,14 +22,14 @@ static const struct io_uring_cqe *completion_at(const struct io_uring *ring, uns
     return &ring->cq.cqes[index & ring->cq.ring_mask];
 }
 
-static weir__io_handle *handle_of(uint64_t name)
+static weir__io_handle *handle_of(uint64_t user_data)
 {
-    return (weir__io_handle *)(uintptr_t)(name & ~(uint64_t)WEIR__URING_OP_MASK);
+    return (weir__io_handle *)(uintptr_t)(user_data & ~(uint64_t)WEIR__URING_OP_MASK);
 }
 
-static enum weir__uring_op op_of(uint64_t name)
+static enum weir__uring_op op_of(uint64_t user_data)
 {
-    return name & WEIR__URING_OP_MASK;
+    return user_data & WEIR__URING_OP_MASK;
 }
 
 int weir__uring_count(weir__uring *self)
@@ -38,14 +38,14 @@ int weir__uring_count(weir__uring *self)
     int events = 0;
 
     for (; self->counted != tail; self->counted++) {
-        uint64_t name = completion_at(&self->ring, self->counted)->user_data;
+        uint64_t user_data = completion_at(&self->ring, self->counted)->user_data;
 
-        if (name == WEIR__URING_WAKE)
+        if (user_data == WEIR__URING_WAKE)
             self->io.woken = true;
-        else if (name != WEIR__URING_CANCEL)
+        else if (user_data != WEIR__URING_CANCEL)
             events++;
-        if (weir__uring_is_read(op_of(name))) /* so that the last of a turn is known as such */
-            handle_of(name)->slot++;
+        if (weir__uring_is_read(op_of(user_data))) /* so that the last of a turn is known as such */
+            handle_of(user_data)->slot++;
     }
     return events;
 }
@@ -59,7 +59,7 @@ static void end_operation(weir__uring *self, const weir__uring_completion *compl
         self->is_wake_watched = false;
 }
 
-/* The only place that takes completions out of the queue. */
+/* The only sqe that takes completions out of the queue. */
 static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
 {
     struct io_uring_cqe taken;
@@ -86,10 +86,10 @@ static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
 /* ---- what has come of an operation ---- */
 
 /* The ring says EOPNOTSUPP of a socket that cannot listen, and would say it again and again. */
-static bool goes_on_accepting(int err)
+static bool is_retryable_accept_error(int err)
 {
     return err == -ECANCELED || err == -EAGAIN ||
-           (err != -EOPNOTSUPP && weir__readiness_is_of_one_connection(err));
+           (err != -EOPNOTSUPP && weir__readiness_is_connection_error(err));
 }
 
 /*
@@ -99,59 +99,59 @@ static bool goes_on_accepting(int err)
  */
 static void accept_rest(weir__io_handle *handle)
 {
-    weir__uring_news what = {.op = WEIR__URING_ACCEPT};
+    weir__uring_event event = {.op = WEIR__URING_ACCEPT};
 
     for (int i = 0; i < ACCEPTS_MAX; i++) {
-        what.result =
+        event.result =
             weir__sys.accept4(handle->descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (what.result < 0)
+        if (event.result < 0)
             return;
-        weir__counter_add(handle->io->figures.accepts, 1);
-        weir__uring_deliver(handle, &what);
+        weir__counter_add(handle->io->stats.accepts, 1);
+        weir__uring_deliver(handle, &event);
     }
 }
 
 static void on_accept(weir__io_handle *handle, const weir__uring_completion *completion)
 {
-    const weir__uring_news what = {.op = WEIR__URING_ACCEPT, .result = completion->result};
+    const weir__uring_event event = {.op = WEIR__URING_ACCEPT, .result = completion->result};
 
-    if (what.result >= 0)
-        weir__counter_add(handle->io->figures.accepts, 1);
-    if (what.result >= 0 || !goes_on_accepting(what.result))
-        weir__uring_deliver(handle, &what);
-    if (what.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
+    if (event.result >= 0)
+        weir__counter_add(handle->io->stats.accepts, 1);
+    if (event.result >= 0 || !is_retryable_accept_error(event.result))
+        weir__uring_deliver(handle, &event);
+    if (event.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
         accept_rest(handle);
     weir__uring_finish_reading(handle);
 }
 
 static void on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
 {
-    weir__counter_add(handle->io->figures.receives, 1);
+    weir__counter_add(handle->io->stats.receives, 1);
     weir__uring_on_receive(handle, completion);
     weir__uring_finish_reading(handle);
 }
 
 /* Of what was interrupted while it was under way, a poll says how it ends. */
-static bool goes_on_connecting(int err)
+static bool is_connect_in_progress(int err)
 {
     return err == -EINPROGRESS || err == -EAGAIN || err == -EINTR || err == -ECANCELED;
 }
 
 static void on_connect(weir__io_handle *handle, const weir__uring_completion *completion)
 {
-    const weir__uring_news what = {.op = WEIR__URING_CONNECT, .result = completion->result};
+    const weir__uring_event event = {.op = WEIR__URING_CONNECT, .result = completion->result};
 
     if (!weir__io_is_attached(handle))
         return;
-    if (!goes_on_connecting(what.result))
-        weir__uring_deliver(handle, &what);
+    if (!is_connect_in_progress(event.result))
+        weir__uring_deliver(handle, &event);
     weir__uring_arm(handle); /* also what was started meanwhile */
 }
 
 typedef void on_completion_fn(weir__io_handle *handle, const weir__uring_completion *completion);
 
 static on_completion_fn *const on_completion[WEIR__URING_OP_COUNT] = {
-    [WEIR__URING_POLL] = weir__uring_on_poll, [WEIR__URING_ROOM] = weir__uring_on_room,
+    [WEIR__URING_POLL] = weir__uring_on_poll, [WEIR__URING_POLL_WRITE] = weir__uring_on_writable,
     [WEIR__URING_ACCEPT] = on_accept,         [WEIR__URING_CONNECT] = on_connect,
     [WEIR__URING_RECEIVE] = on_receive,
 };
@@ -166,11 +166,11 @@ WEIR__NO_STACK_PROTECTOR bool weir__uring_complete_next(weir__uring *self)
     handle = completion.handle;
     if (handle == NULL)
         return true;
-    weir__counter_add(self->io.figures.events, 1);
+    weir__counter_add(self->io.stats.events, 1);
     if (completion.result == -EBADF)
-        weir__uring_lose(handle, -EBADF);
+        weir__uring_fail(handle, -EBADF);
     on_completion[completion.op](handle, &completion);
     if (handle->state >= WEIR__IO_DETACHING)
-        weir__uring_leave(handle);
+        weir__uring_try_detach_done(handle);
     return true;
 }

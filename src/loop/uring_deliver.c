@@ -14,80 +14,80 @@
 
 /* ---- what is kept ---- */
 
-static weir__uring_news *take_spare(weir__uring *self)
+static weir__uring_event *alloc_event(weir__uring *self)
 {
-    weir__uring_news *news = self->spare;
+    weir__uring_event *event = self->spare;
 
-    if (news == NULL)
-        return weir__alloc(sizeof(*news));
-    self->spare = news->next;
-    return news;
+    if (event == NULL)
+        return weir__alloc(sizeof(*event));
+    self->spare = event->next;
+    return event;
 }
 
-static void give_spare(weir__uring *self, weir__uring_news *news)
+static void free_event(weir__uring *self, weir__uring_event *event)
 {
-    news->next = self->spare;
-    self->spare = news;
+    event->next = self->spare;
+    self->spare = event;
 }
 
-void weir__uring_trim(weir__uring *self)
+void weir__uring_free_spare(weir__uring *self)
 {
-    weir__uring_news *news;
+    weir__uring_event *event;
 
-    while ((news = self->spare) != NULL) {
-        self->spare = news->next;
-        weir__free(news);
+    while ((event = self->spare) != NULL) {
+        self->spare = event->next;
+        weir__free(event);
     }
 }
 
 /* Reads come in order; what is none comes before them, since it does not wait to be wanted. */
-static int append(weir__io_handle *handle, const weir__uring_news *what)
+static int append(weir__io_handle *handle, const weir__uring_event *event)
 {
-    weir__uring_news *last = handle->backend;
-    weir__uring_news *news = take_spare(weir__uring_of(handle->io));
+    weir__uring_event *last = handle->undelivered;
+    weir__uring_event *copy = alloc_event(weir__uring_of(handle->io));
 
-    if (news == NULL)
+    if (copy == NULL)
         return -ENOMEM;
-    *news = *what;
-    news->next = last != NULL ? last->next : news;
+    *copy = *event;
+    copy->next = last != NULL ? last->next : copy;
     if (last != NULL)
-        last->next = news;
-    if (last == NULL || weir__uring_is_read(what->op))
-        handle->backend = news;
+        last->next = copy;
+    if (last == NULL || weir__uring_is_read(event->op))
+        handle->undelivered = copy;
     return 0;
 }
 
-static weir__uring_news *first(const weir__io_handle *handle)
+static weir__uring_event *first(const weir__io_handle *handle)
 {
-    const weir__uring_news *last = handle->backend;
+    const weir__uring_event *last = handle->undelivered;
 
     return last != NULL ? last->next : NULL;
 }
 
 static void remove_first(weir__io_handle *handle)
 {
-    weir__uring_news *last = handle->backend;
-    weir__uring_news *news = last->next;
+    weir__uring_event *last = handle->undelivered;
+    weir__uring_event *event = last->next;
 
-    last->next = news->next;
-    if (last == news)
-        handle->backend = NULL;
-    give_spare(weir__uring_of(handle->io), news);
+    last->next = event->next;
+    if (last == event)
+        handle->undelivered = NULL;
+    free_event(weir__uring_of(handle->io), event);
 }
 
-static void discard(weir__io_handle *handle, const weir__uring_news *what)
+static void discard(weir__io_handle *handle, const weir__uring_event *event)
 {
     const weir__io_memory *memory = &handle->io->memory;
 
-    if (what->op == WEIR__URING_RECEIVE && what->result > 0)
-        memory->give(memory->arg, &what->block);
-    else if (what->op == WEIR__URING_ACCEPT && what->result >= 0)
-        (void)weir__descriptor_close(what->result);
+    if (event->op == WEIR__URING_RECEIVE && event->result > 0)
+        memory->free(memory->arg, &event->block);
+    else if (event->op == WEIR__URING_ACCEPT && event->result >= 0)
+        (void)weir__descriptor_close(event->result);
 }
 
-void weir__uring_forget_news(weir__io_handle *handle)
+void weir__uring_discard_queued(weir__io_handle *handle)
 {
-    while (handle->backend != NULL) {
+    while (handle->undelivered != NULL) {
         discard(handle, first(handle));
         remove_first(handle);
     }
@@ -96,11 +96,11 @@ void weir__uring_forget_news(weir__io_handle *handle)
 /* ---- whether ---- */
 
 /* What a detaching handle has received is told in any case: it is the last chance. */
-static bool is_wanted(const weir__io_handle *handle, const weir__uring_news *what)
+static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *event)
 {
     if (handle->state == WEIR__IO_DETACHING)
         return true;
-    switch (what->op) {
+    switch (event->op) {
     case WEIR__URING_ACCEPT:
         return (handle->wants & WEIR__IO_ACCEPT) != 0;
     case WEIR__URING_RECEIVE:
@@ -111,58 +111,58 @@ static bool is_wanted(const weir__io_handle *handle, const weir__uring_news *wha
 }
 
 /* Reads are told in order, and so many in a turn. */
-static bool may_be_told_now(const weir__io_handle *handle, const weir__uring_news *what)
+static bool may_notify_now(const weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (weir__uring_of(handle->io)->is_settling)
+    if (weir__uring_of(handle->io)->is_draining)
         return false;
-    if (!weir__uring_is_read(what->op))
+    if (!weir__uring_is_read(event->op))
         return true;
-    return handle->backend == NULL && handle->told < weir__io_reads(handle) &&
-           is_wanted(handle, what);
+    return handle->undelivered == NULL && handle->delivered < weir__io_reads(handle) &&
+           is_wanted(handle, event);
 }
 
 /* ---- telling ---- */
 
-static void count_told(weir__io_handle *handle)
+static void count_delivered(weir__io_handle *handle)
 {
-    if (handle->told < UINT8_MAX)
-        handle->told++;
+    if (handle->delivered < UINT8_MAX)
+        handle->delivered++;
 }
 
-static void tell_accepted(weir__io_handle *handle, int result)
+static void notify_accepted(weir__io_handle *handle, int result)
 {
     if (result < 0)
         handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    count_told(handle);
+    count_delivered(handle);
     handle->owner->accepted(handle, result, NULL, 0);
 }
 
-static void tell_received(weir__io_handle *handle, const weir__uring_news *what)
+static void notify_received(weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (what->result <= 0 || (handle->wants & WEIR__IO_ONCE) != 0)
+    if (event->result <= 0 || (handle->wants & WEIR__IO_ONCE) != 0)
         handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
-    count_told(handle);
-    if (what->result > 0)
-        handle->owner->received(handle, &what->block, (size_t)what->result);
+    count_delivered(handle);
+    if (event->result > 0)
+        handle->owner->received(handle, &event->block, (size_t)event->result);
     else
-        handle->owner->receive_ended(handle, what->result);
+        handle->owner->receive_ended(handle, event->result);
 }
 
-static void tell(weir__io_handle *handle, const weir__uring_news *what)
+static void notify(weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (what->op == WEIR__URING_ACCEPT) {
-        tell_accepted(handle, what->result);
-    } else if (what->op == WEIR__URING_RECEIVE) {
-        tell_received(handle, what);
+    if (event->op == WEIR__URING_ACCEPT) {
+        notify_accepted(handle, event->result);
+    } else if (event->op == WEIR__URING_RECEIVE) {
+        notify_received(handle, event);
     } else if ((handle->wants & WEIR__IO_CONNECT) != 0) {
         handle->wants &= (uint8_t)~WEIR__IO_CONNECT;
-        handle->owner->connected(handle, what->result);
+        handle->owner->connected(handle, event->result);
     }
 }
 
-void weir__uring_deliver_later(weir__io_handle *handle)
+void weir__uring_defer_delivery(weir__io_handle *handle)
 {
-    if (weir__io_is_told(handle))
+    if (weir__io_may_notify(handle))
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
@@ -170,33 +170,33 @@ void weir__uring_deliver_later(weir__io_handle *handle)
  * Where there is no memory to keep it in, an owner that wants it is told more than its share of a
  * turn; to one that does not it would be lost, and so the handle is.
  */
-static void keep(weir__io_handle *handle, const weir__uring_news *what)
+static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
 {
-    bool is_settling = weir__uring_of(handle->io)->is_settling;
+    bool is_draining = weir__uring_of(handle->io)->is_draining;
 
-    if (append(handle, what) == 0) {
-        if (is_settling)
-            weir__uring_deliver_later(handle);
-    } else if (!is_settling && handle->backend == NULL && is_wanted(handle, what)) {
-        tell(handle, what);
+    if (append(handle, event) == 0) {
+        if (is_draining)
+            weir__uring_defer_delivery(handle);
+    } else if (!is_draining && handle->undelivered == NULL && is_wanted(handle, event)) {
+        notify(handle, event);
     } else {
-        discard(handle, what);
-        weir__uring_lose(handle, -ENOMEM);
+        discard(handle, event);
+        weir__uring_fail(handle, -ENOMEM);
     }
 }
 
-void weir__uring_deliver(weir__io_handle *handle, const weir__uring_news *what)
+void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (!weir__io_is_told(handle))
-        discard(handle, what);
-    else if (may_be_told_now(handle, what))
-        tell(handle, what);
+    if (!weir__io_may_notify(handle))
+        discard(handle, event);
+    else if (may_notify_now(handle, event))
+        notify(handle, event);
     else
-        keep(handle, what);
+        enqueue(handle, event);
 }
 
 /* What reads goes on by itself, in the way that is the best now. */
-static bool goes_on(const weir__io_handle *handle)
+static bool reads_by_itself(const weir__io_handle *handle)
 {
     return weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT) ||
            (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) &&
@@ -207,29 +207,29 @@ void weir__uring_finish_reading(weir__io_handle *handle)
 {
     if (handle->slot > 0)
         return;
-    if (weir__uring_of(handle->io)->is_settling) {
-        if (handle->told > 0)
-            weir__uring_deliver_later(handle);
+    if (weir__uring_of(handle->io)->is_draining) {
+        if (handle->delivered > 0)
+            weir__uring_defer_delivery(handle);
         return;
     }
-    if (handle->told > 0 && weir__io_is_told(handle))
+    if (handle->delivered > 0 && weir__io_may_notify(handle))
         handle->owner->read_complete(handle);
-    handle->told = 0;
-    if (handle->backend != NULL && is_wanted(handle, first(handle)))
-        weir__uring_deliver_later(handle);
-    else if (weir__io_is_attached(handle) && !goes_on(handle))
+    handle->delivered = 0;
+    if (handle->undelivered != NULL && is_wanted(handle, first(handle)))
+        weir__uring_defer_delivery(handle);
+    else if (weir__io_is_attached(handle) && !reads_by_itself(handle))
         weir__uring_arm(handle);
 }
 
-void weir__uring_deliver_kept(weir__io_handle *handle)
+void weir__uring_deliver_queued(weir__io_handle *handle)
 {
-    while (handle->backend != NULL && handle->told < weir__io_reads(handle)) {
-        weir__uring_news what = *first(handle);
+    while (handle->undelivered != NULL && handle->delivered < weir__io_reads(handle)) {
+        weir__uring_event event = *first(handle);
 
-        if (!is_wanted(handle, &what))
+        if (!is_wanted(handle, &event))
             break;
         remove_first(handle);
-        tell(handle, &what);
+        notify(handle, &event);
     }
     weir__uring_finish_reading(handle);
 }

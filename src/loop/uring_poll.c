@@ -23,29 +23,29 @@
 
 #define URGENT (POLLPRI | POLLRDBAND)
 #define READ_EVENTS (POLLIN | POLLRDHUP | URGENT)
-#define ROOM_EVENTS (POLLOUT | POLLERR | POLLHUP)
+#define WRITE_EVENTS (POLLOUT | POLLERR | POLLHUP)
 
 /* ---- starting ---- */
 
 static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned events, bool again)
 {
-    struct io_uring_sqe *place = weir__uring_start(handle, op);
+    struct io_uring_sqe *sqe = weir__uring_start(handle, op);
 
-    if (place == NULL)
+    if (sqe == NULL)
         return;
     if (again)
-        io_uring_prep_poll_multishot(place, handle->descriptor, events);
+        io_uring_prep_poll_multishot(sqe, handle->descriptor, events);
     else
-        io_uring_prep_poll_add(place, handle->descriptor, events);
+        io_uring_prep_poll_add(sqe, handle->descriptor, events);
     handle->armed |= (uint16_t)events;
 }
 
-static bool hears_only_edges(const weir__io_handle *handle)
+static bool uses_edges(const weir__io_handle *handle)
 {
-    return (handle->manner & WEIR__URING_EDGES) != 0;
+    return (handle->uring_flags & WEIR__URING_EDGES) != 0;
 }
 
-void weir__uring_poll_to_read(weir__io_handle *handle)
+void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
         start(handle, WEIR__URING_POLL, READ_EVENTS, true);
@@ -56,15 +56,15 @@ void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events)
     if ((events & POLLPRI) != 0)
         events |= URGENT;
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
-        start(handle, WEIR__URING_POLL, events, hears_only_edges(handle));
+        start(handle, WEIR__URING_POLL, events, uses_edges(handle));
     else if ((events & ~(unsigned)handle->armed) != 0)
         weir__uring_cancel(handle, WEIR__URING_POLL);
 }
 
-void weir__uring_poll_for_room(weir__io_handle *handle)
+void weir__uring_poll_writable(weir__io_handle *handle)
 {
-    if (!weir__uring_is_in_flight(handle, WEIR__URING_ROOM))
-        start(handle, WEIR__URING_ROOM, POLLOUT, hears_only_edges(handle));
+    if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL_WRITE))
+        start(handle, WEIR__URING_POLL_WRITE, POLLOUT, uses_edges(handle));
 }
 
 /* ---- completing ---- */
@@ -73,11 +73,11 @@ void weir__uring_poll_for_room(weir__io_handle *handle)
  * none that can be polled. */
 static bool is_useless(weir__io_handle *handle, int result)
 {
-    if (weir__uring_of(handle->io)->is_settling || !weir__io_is_attached(handle))
+    if (weir__uring_of(handle->io)->is_draining || !weir__io_is_attached(handle))
         return true;
     if (result >= 0 || result == -ECANCELED)
         return false;
-    weir__uring_lose(handle, result);
+    weir__uring_fail(handle, result);
     return true;
 }
 
@@ -100,10 +100,10 @@ static unsigned read_events(unsigned events)
  * read, which has emptied the socket, or has said that it has not. But it has not looked for an
  * end.
  */
-static void read_or_remember(weir__io_handle *handle, unsigned events)
+static void read_or_note(weir__io_handle *handle, unsigned events)
 {
     events = read_events(events);
-    if (handle->told == 0)
+    if (handle->delivered == 0)
         weir__readiness_deliver(handle, events);
     else if ((events & ~(unsigned)POLLIN) == 0 && !handle->unread)
         return;
@@ -111,13 +111,13 @@ static void read_or_remember(weir__io_handle *handle, unsigned events)
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
     else
         handle->unread = true;
-    handle->told = 1;
+    handle->delivered = 1;
     if (handle->unread && weir__io_is_attached(handle))
         weir__uring_cancel(handle, WEIR__URING_POLL); /* nobody wants to hear more */
 }
 
 /* What an owner polls for is told only if it is there. */
-static unsigned owners_events(const weir__io_handle *handle, unsigned events)
+static unsigned owner_events(const weir__io_handle *handle, unsigned events)
 {
     struct pollfd now = {.fd = handle->descriptor, .events = (short)handle->poll_events};
 
@@ -129,36 +129,36 @@ static unsigned owners_events(const weir__io_handle *handle, unsigned events)
     return events & (handle->poll_events | (unsigned)(POLLERR | POLLHUP));
 }
 
-static void tell_owner(weir__io_handle *handle, unsigned events)
+static void notify_owner(weir__io_handle *handle, unsigned events)
 {
-    if (handle->told > 0)
+    if (handle->delivered > 0)
         return;
-    events = owners_events(handle, events);
+    events = owner_events(handle, events);
     if (events == 0) {
-        handle->manner |= WEIR__URING_EDGES;
+        handle->uring_flags |= WEIR__URING_EDGES;
         return;
     }
     weir__readiness_deliver(handle, events);
-    handle->told = 1;
-    if (hears_only_edges(handle))
+    handle->delivered = 1;
+    if (uses_edges(handle))
         weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one looks first */
 }
 
 /* A socket that is being connected has nothing to say; to hear of it again after that, the poll
  * has to begin again, for it looks first. */
-static void hear(weir__io_handle *handle, unsigned events)
+static void on_events(weir__io_handle *handle, unsigned events)
 {
     if (weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
         weir__uring_cancel(handle, WEIR__URING_POLL);
     else if ((handle->wants & WEIR__IO_POLL) != 0)
-        tell_owner(handle, events);
+        notify_owner(handle, events);
     else
-        read_or_remember(handle, events);
+        read_or_note(handle, events);
 }
 
 /* weir__readiness_deliver has armed what it found missing; it does not know that a poll has ended,
  * or that the ring of buffers may be the better way by now. */
-static void go_on(weir__io_handle *handle, bool has_ended)
+static void rearm(weir__io_handle *handle, bool has_ended)
 {
     if (has_ended || weir__uring_receives_by_ring(handle))
         weir__uring_arm(handle);
@@ -170,26 +170,26 @@ WEIR__NO_STACK_PROTECTOR void weir__uring_on_poll(weir__io_handle *handle,
     bool has_ended = (completion->flags & IORING_CQE_F_MORE) == 0;
 
     if (has_ended)
-        handle->armed = weir__uring_is_in_flight(handle, WEIR__URING_ROOM) ? POLLOUT : 0;
+        handle->armed = weir__uring_is_in_flight(handle, WEIR__URING_POLL_WRITE) ? POLLOUT : 0;
     if (!is_useless(handle, completion->result)) {
         if (completion->result > 0)
-            hear(handle, (unsigned)completion->result);
-        go_on(handle, has_ended);
+            on_events(handle, (unsigned)completion->result);
+        rearm(handle, has_ended);
     }
     if (handle->slot == 0)
-        handle->told = 0;
+        handle->delivered = 0;
 }
 
-void weir__uring_on_room(weir__io_handle *handle, const weir__uring_completion *completion)
+void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completion *completion)
 {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
         handle->armed &= (uint16_t)~POLLOUT;
     if (is_useless(handle, completion->result))
         return;
-    if (completion->result > 0 && (completion->result & ROOM_EVENTS) == 0) {
-        handle->manner |= WEIR__URING_EDGES;
+    if (completion->result > 0 && (completion->result & WRITE_EVENTS) == 0) {
+        handle->uring_flags |= WEIR__URING_EDGES;
     } else if (completion->result > 0) {
-        weir__uring_cancel(handle, WEIR__URING_ROOM); /* if it would go on */
+        weir__uring_cancel(handle, WEIR__URING_POLL_WRITE); /* if it would go on */
         weir__readiness_deliver(handle, POLLOUT);
     }
     weir__uring_arm(handle);

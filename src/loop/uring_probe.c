@@ -22,13 +22,13 @@
 static int make_round_trip(weir__uring *self)
 {
     int64_t give_up_ns = weir__monotonic_now() + ROUND_TRIP_NS;
-    struct io_uring_sqe *place = io_uring_get_sqe(&self->ring);
-    int err = place != NULL ? 0 : -EBUSY;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
+    int err = sqe != NULL ? 0 : -EBUSY;
 
     if (err < 0)
         return err;
-    io_uring_prep_nop(place);
-    place->user_data = WEIR__URING_CANCEL; /* no handle's */
+    io_uring_prep_nop(sqe);
+    sqe->user_data = WEIR__URING_CANCEL; /* no handle's */
     do {
         err = weir__uring_enter(self, give_up_ns);
     } while (err == 0 && io_uring_cq_ready(&self->ring) == 0 && weir__monotonic_now() < give_up_ns);

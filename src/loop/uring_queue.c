@@ -16,9 +16,9 @@
 _Static_assert(_Alignof(weir__io_handle) > WEIR__URING_OP_MASK, "the low bits are not free");
 
 /* The ring would have to be entered for the kernel to post what it has. */
-#define KERNEL_HAS_SOME (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)
+#define KERNEL_HAS_COMPLETIONS (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)
 
-#define HALT_NS 100000000
+#define CANCEL_SYNC_NS 100000000
 
 /* ---- submitting ---- */
 
@@ -38,7 +38,7 @@ static int enter(weir__uring *self, unsigned wait, unsigned flags, const void *a
     int err = weir__uring_system.enter((unsigned)self->ring.ring_fd, publish_tail(&self->ring),
                                        wait, flags, (sigset_t *)(uintptr_t)argument, size);
 
-    weir__counter_add(self->io.figures.waits, 1);
+    weir__counter_add(self->io.stats.waits, 1);
     return err;
 }
 
@@ -53,7 +53,7 @@ int weir__uring_submit(weir__uring *self)
  * EBUSY: the completions that are there have to be seen to first. EAGAIN, ENOMEM: the kernel has no
  * memory for another operation now, and is asked again in the next turn.
  */
-static bool is_passing(int err)
+static bool is_transient(int err)
 {
     return err == -ETIME || err == -EINTR || err == -EBUSY || err == -EAGAIN || err == -ENOMEM;
 }
@@ -79,21 +79,21 @@ int weir__uring_enter(weir__uring *self, int64_t deadline_ns)
                 sizeof(argument));
     if (err == -EINTR)
         self->io.interrupted = true;
-    return err < 0 && !is_passing(err) ? err : 0;
+    return err < 0 && !is_transient(err) ? err : 0;
 }
 
-static struct io_uring_sqe *next_place(weir__uring *self)
+static struct io_uring_sqe *next_sqe(weir__uring *self)
 {
-    struct io_uring_sqe *place = io_uring_get_sqe(&self->ring);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
 
-    if (place != NULL)
-        return place;
+    if (sqe != NULL)
+        return sqe;
     if (weir__uring_submit(self) < 0) /* completions wait that have no room: they are put by */
         (void)weir__uring_enter(self, 0);
     return io_uring_get_sqe(&self->ring);
 }
 
-static uint64_t name_of(weir__io_handle *handle, enum weir__uring_op op)
+static uint64_t user_data_of(weir__io_handle *handle, enum weir__uring_op op)
 {
     return (uintptr_t)handle | (uint64_t)op;
 }
@@ -101,28 +101,28 @@ static uint64_t name_of(weir__io_handle *handle, enum weir__uring_op op)
 struct io_uring_sqe *weir__uring_start(weir__io_handle *handle, enum weir__uring_op op)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    struct io_uring_sqe *place = self->is_open && !self->is_settling ? next_place(self) : NULL;
+    struct io_uring_sqe *sqe = self->is_open && !self->is_draining ? next_sqe(self) : NULL;
 
-    if (place == NULL) {
-        self->is_behind = true;
+    if (sqe == NULL) {
+        self->needs_rearm = true;
         return NULL;
     }
     handle->in_flight |= (uint16_t)(1u << op);
-    place->user_data = name_of(handle, op);
-    return place;
+    sqe->user_data = user_data_of(handle, op);
+    return sqe;
 }
 
 /* Only a cancellation that finds nothing completes, and then as nobody's. */
-static struct io_uring_sqe *start_cancel(weir__uring *self, uint64_t name, unsigned flags)
+static struct io_uring_sqe *start_cancel(weir__uring *self, uint64_t user_data, unsigned flags)
 {
-    struct io_uring_sqe *place = next_place(self);
+    struct io_uring_sqe *sqe = next_sqe(self);
 
-    if (place == NULL)
+    if (sqe == NULL)
         return NULL;
-    io_uring_prep_cancel64(place, name, (int)flags);
-    place->flags |= IOSQE_CQE_SKIP_SUCCESS;
-    place->user_data = WEIR__URING_CANCEL;
-    return place;
+    io_uring_prep_cancel64(sqe, user_data, (int)flags);
+    sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+    sqe->user_data = WEIR__URING_CANCEL;
+    return sqe;
 }
 
 void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op)
@@ -132,10 +132,10 @@ void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op)
     if (!weir__uring_is_in_flight(handle, op) ||
         (handle->in_flight & WEIR__URING_CANCELLED(op)) != 0)
         return;
-    if (start_cancel(self, name_of(handle, op), 0) != NULL)
+    if (start_cancel(self, user_data_of(handle, op), 0) != NULL)
         handle->in_flight |= WEIR__URING_CANCELLED(op);
     else
-        self->is_behind = true;
+        self->needs_rearm = true;
 }
 
 int weir__uring_cancel_all(weir__uring *self)
@@ -146,12 +146,12 @@ int weir__uring_cancel_all(weir__uring *self)
 }
 
 /* A request that is marked as cancelled does nothing more, even if it never completes. */
-bool weir__uring_halt(weir__uring *self)
+bool weir__uring_cancel_sync(weir__uring *self)
 {
     struct io_uring_sync_cancel_reg all = {
         .fd = -1,
         .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
-        .timeout = {.tv_nsec = HALT_NS},
+        .timeout = {.tv_nsec = CANCEL_SYNC_NS},
     };
     int err = io_uring_register_sync_cancel(&self->ring, &all);
 
@@ -160,16 +160,16 @@ bool weir__uring_halt(weir__uring *self)
 
 void weir__uring_watch_wake(weir__uring *self)
 {
-    struct io_uring_sqe *place = self->is_wake_watched ? NULL : next_place(self);
+    struct io_uring_sqe *sqe = self->is_wake_watched ? NULL : next_sqe(self);
 
-    if (place == NULL)
+    if (sqe == NULL)
         return;
-    io_uring_prep_poll_multishot(place, self->io.wake_descriptor, POLLIN);
-    place->user_data = WEIR__URING_WAKE;
+    io_uring_prep_poll_multishot(sqe, self->io.wake_descriptor, POLLIN);
+    sqe->user_data = WEIR__URING_WAKE;
     self->is_wake_watched = true;
 }
 
-bool weir__uring_kernel_has_some(const weir__uring *self)
+bool weir__uring_kernel_has_completions(const weir__uring *self)
 {
-    return (IO_URING_READ_ONCE(*self->ring.sq.kflags) & KERNEL_HAS_SOME) != 0;
+    return (IO_URING_READ_ONCE(*self->ring.sq.kflags) & KERNEL_HAS_COMPLETIONS) != 0;
 }

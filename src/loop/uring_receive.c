@@ -98,7 +98,7 @@ void weir__uring_buffers_close(weir__uring *self, bool in_use)
                    BUFFER_COUNT - buffers->empty_count);
     for (unsigned i = 0; i < BUFFER_COUNT && !in_use; i++) {
         if (buffers->blocks[i].base != NULL)
-            memory->give(memory->arg, &buffers->blocks[i]);
+            memory->free(memory->arg, &buffers->blocks[i]);
     }
     free_buffers(buffers);
 }
@@ -117,7 +117,7 @@ void weir__uring_buffers_fill(weir__uring *self)
         uint16_t id = buffers->empty[buffers->empty_count - 1];
         weir__io_block block;
 
-        if (memory->take(memory->arg, BUFFER_SIZE, &block) < 0) {
+        if (memory->alloc(memory->arg, BUFFER_SIZE, &block) < 0) {
             buffers->is_starved = true;
             continue;
         }
@@ -142,9 +142,9 @@ static weir__io_block take_block(weir__uring_buffers *buffers, unsigned flags)
 
 /* ---- receiving ---- */
 
-static bool receives_much(const weir__io_handle *handle)
+static bool is_bulk(const weir__io_handle *handle)
 {
-    return (handle->manner & WEIR__URING_BULK) != 0 && handle->small < SMALL_MIN;
+    return (handle->uring_flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN;
 }
 
 /* An owner that wants less at a time than a buffer holds cannot have one; and a packet that is
@@ -152,27 +152,27 @@ static bool receives_much(const weir__io_handle *handle)
 static bool fits_into_buffers(const weir__io_handle *handle)
 {
     return (handle->window == 0 || handle->window >= BUFFER_SIZE) && !handle->datagrams &&
-           !handle->packets;
+           !handle->unix_socket;
 }
 
 bool weir__uring_receives_by_ring(const weir__io_handle *handle)
 {
     return weir__uring_of(handle->io)->buffers != NULL && (handle->wants & WEIR__IO_ONCE) == 0 &&
-           fits_into_buffers(handle) && !receives_much(handle);
+           fits_into_buffers(handle) && !is_bulk(handle);
 }
 
 static void receive_by_poll(weir__io_handle *handle)
 {
-    handle->full = 0;
-    handle->small = 0;
-    handle->manner |= WEIR__URING_BULK;
+    handle->full_reads = 0;
+    handle->small_reads = 0;
+    handle->uring_flags |= WEIR__URING_BULK;
 }
 
 /* Without a buffer the kernel would not even report the end of the stream: a poll does. */
 void weir__uring_start_receive(weir__io_handle *handle)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    struct io_uring_sqe *place;
+    struct io_uring_sqe *sqe;
 
     if (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
         return;
@@ -180,28 +180,28 @@ void weir__uring_start_receive(weir__io_handle *handle)
     weir__uring_buffers_fill(self);
     if (self->buffers->empty_count == BUFFER_COUNT) {
         receive_by_poll(handle);
-        weir__uring_poll_to_read(handle);
+        weir__uring_poll_readable(handle);
         return;
     }
-    place = weir__uring_start(handle, WEIR__URING_RECEIVE);
-    if (place == NULL)
+    sqe = weir__uring_start(handle, WEIR__URING_RECEIVE);
+    if (sqe == NULL)
         return;
-    io_uring_prep_recv_multishot(place, handle->descriptor, NULL, 0, 0);
-    place->flags |= IOSQE_BUFFER_SELECT;
-    place->buf_group = BUFFER_GROUP;
+    io_uring_prep_recv_multishot(sqe, handle->descriptor, NULL, 0, 0);
+    sqe->flags |= IOSQE_BUFFER_SELECT;
+    sqe->buf_group = BUFFER_GROUP;
 }
 
-static void judge(weir__io_handle *handle, size_t length)
+static void note_full_reads(weir__io_handle *handle, size_t length)
 {
-    if (receives_much(handle))
+    if (is_bulk(handle))
         return; /* what the ring had under way when it was found out */
-    handle->full = length == BUFFER_SIZE ? handle->full + 1 : 0;
-    if (handle->full == FULL_MAX)
+    handle->full_reads = length == BUFFER_SIZE ? handle->full_reads + 1 : 0;
+    if (handle->full_reads == FULL_MAX)
         receive_by_poll(handle);
 }
 
 /* The operation has ended without a word of the peer's. */
-static void on_nothing(weir__io_handle *handle, int err)
+static void on_no_data(weir__io_handle *handle, int err)
 {
     weir__uring *self = weir__uring_of(handle->io);
 
@@ -214,7 +214,7 @@ static void on_nothing(weir__io_handle *handle, int err)
         receive_by_poll(handle);
 }
 
-static bool is_nothing(int result)
+static bool is_no_data(int result)
 {
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
@@ -224,17 +224,17 @@ WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle,
 {
     weir__uring_buffers *buffers = weir__uring_of(handle->io)->buffers;
     const weir__io_memory *memory = &handle->io->memory;
-    weir__uring_news what = {.op = WEIR__URING_RECEIVE, .result = completion->result};
+    weir__uring_event event = {.op = WEIR__URING_RECEIVE, .result = completion->result};
 
     if ((completion->flags & IORING_CQE_F_BUFFER) != 0)
-        what.block = take_block(buffers, completion->flags);
-    if (what.result <= 0 && what.block.base != NULL)
-        memory->give(memory->arg, &what.block);
-    if (is_nothing(what.result)) {
-        on_nothing(handle, what.result);
+        event.block = take_block(buffers, completion->flags);
+    if (event.result <= 0 && event.block.base != NULL)
+        memory->free(memory->arg, &event.block);
+    if (is_no_data(event.result)) {
+        on_no_data(handle, event.result);
         return;
     }
-    if (what.result > 0)
-        judge(handle, (size_t)what.result);
-    weir__uring_deliver(handle, &what);
+    if (event.result > 0)
+        note_full_reads(handle, (size_t)event.result);
+    weir__uring_deliver(handle, &event);
 }

@@ -15,70 +15,72 @@
 #include "loop/uring.h"
 #include "os/system.h"
 
-#define CROWD_MIN 4  /* completions of a turn: with fewer to share it the question costs more */
-#define TURNS_MAX 32 /* that it may be put off */
+#define COMPLETIONS_MIN \
+    4 /* completions of a turn: with fewer to share it the question costs more */
+#define DEFER_TURNS_MAX 32 /* that it may be put off */
 
 bool weir__uring_recheck(weir__io_handle *handle)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    struct weir__uring_rechecks *doubts = &self->doubts;
+    struct weir__uring_rechecks *rechecks = &self->rechecks;
 
-    if ((handle->manner & WEIR__URING_RECHECK) != 0)
+    if ((handle->uring_flags & WEIR__URING_RECHECK) != 0)
         return true;
-    if (self->crowd < CROWD_MIN || doubts->count == WEIR__URING_RECHECKS_MAX)
+    if (self->turn_completions < COMPLETIONS_MIN || rechecks->count == WEIR__URING_RECHECKS_MAX)
         return false;
-    doubts->handles[doubts->count++] = handle;
-    handle->manner |= WEIR__URING_RECHECK;
+    rechecks->handles[rechecks->count++] = handle;
+    handle->uring_flags |= WEIR__URING_RECHECK;
     return true;
 }
 
 void weir__uring_cancel_recheck(weir__io_handle *handle)
 {
-    struct weir__uring_rechecks *doubts = &weir__uring_of(handle->io)->doubts;
+    struct weir__uring_rechecks *rechecks = &weir__uring_of(handle->io)->rechecks;
     unsigned i = 0;
 
-    if ((handle->manner & WEIR__URING_RECHECK) == 0)
+    if ((handle->uring_flags & WEIR__URING_RECHECK) == 0)
         return;
-    while (doubts->handles[i] != handle)
+    while (rechecks->handles[i] != handle)
         i++;
-    doubts->handles[i] = doubts->handles[--doubts->count];
-    handle->manner &= (uint8_t)~WEIR__URING_RECHECK;
+    rechecks->handles[i] = rechecks->handles[--rechecks->count];
+    handle->uring_flags &= (uint8_t)~WEIR__URING_RECHECK;
 }
 
-static void settle(weir__io_handle *handle, bool has_more)
+static void finish_recheck(weir__io_handle *handle, bool has_more)
 {
-    handle->manner &= (uint8_t)~WEIR__URING_RECHECK;
+    handle->uring_flags &= (uint8_t)~WEIR__URING_RECHECK;
     if (!has_more || !weir__io_is_attached(handle))
         return;
     if ((handle->wants & WEIR__IO_RECEIVE) == 0)
         handle->unread = true;
-    else if ((handle->due & WEIR__IO_PENDING_READ) == 0)
+    else if ((handle->pending & WEIR__IO_PENDING_READ) == 0)
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
 /* If the system does not say, there may be more of each. */
-static void ask(struct weir__uring_rechecks *doubts)
+static void poll_sockets(struct weir__uring_rechecks *rechecks)
 {
     struct pollfd entries[WEIR__URING_RECHECKS_MAX];
-    unsigned count = doubts->count;
+    unsigned count = rechecks->count;
     bool is_unknown;
 
     for (unsigned i = 0; i < count; i++)
-        entries[i] = (struct pollfd){.fd = doubts->handles[i]->descriptor, .events = POLLIN};
+        entries[i] = (struct pollfd){.fd = rechecks->handles[i]->descriptor, .events = POLLIN};
     is_unknown = weir__sys.ppoll(entries, count, &(struct timespec){0}, NULL) < 0;
     for (unsigned i = 0; i < count; i++)
-        settle(doubts->handles[i], is_unknown || (entries[i].revents & POLLIN) != 0);
-    doubts->count = 0;
-    doubts->turns = 0;
+        finish_recheck(rechecks->handles[i], is_unknown || (entries[i].revents & POLLIN) != 0);
+    rechecks->count = 0;
+    rechecks->turns = 0;
 }
 
-void weir__uring_run_rechecks(weir__uring *self, bool may_put_off)
+void weir__uring_run_rechecks(weir__uring *self, bool may_defer)
 {
-    struct weir__uring_rechecks *doubts = &self->doubts;
+    struct weir__uring_rechecks *rechecks = &self->rechecks;
 
-    if (doubts->count == 0)
+    if (rechecks->count == 0)
         return;
-    if (may_put_off && weir__uring_kernel_has_some(self) && ++doubts->turns < TURNS_MAX)
+    if (may_defer && weir__uring_kernel_has_completions(self) &&
+        ++rechecks->turns < DEFER_TURNS_MAX)
         return;
-    ask(doubts);
+    poll_sockets(rechecks);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring comes and goes. A new one takes the place of one that has failed: what is in flight is
+ * The ring comes and goes. A new one takes the sqe of one that has failed: what is in flight is
  * cancelled, and what comes of it is kept, until nothing is in flight any more; then the handles
  * are as they would be if nothing had been started yet.
  */
@@ -10,7 +10,7 @@
 #include "loop/uring.h"
 #include "os/clock.h"
 
-#define SETTLE_NS weir_seconds(1)
+#define DRAIN_NS weir_seconds(1)
 #define WORKERS_MAX 2
 #define REASON_SIZE 256
 #define FEATURES_SIZE 128
@@ -75,8 +75,8 @@ void weir__uring_close(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
 
-    close_ring(self, is_any_in_flight(self) && !weir__uring_halt(self));
-    weir__uring_trim(self);
+    close_ring(self, is_any_in_flight(self) && !weir__uring_cancel_sync(self));
+    weir__uring_free_spare(self);
 }
 
 /*
@@ -85,13 +85,13 @@ void weir__uring_close(weir__io *io)
  * now. However late it is, the kernel is entered once after the cancellation: a thread that was
  * without a CPU for a second must not lose its handles.
  */
-static void settle(weir__uring *self)
+static void drain(weir__uring *self)
 {
-    int64_t give_up_ns = weir__monotonic_now() + SETTLE_NS;
+    int64_t give_up_ns = weir__monotonic_now() + DRAIN_NS;
     int err = weir__uring_enter(self, 0);
     bool is_cancelled = false;
 
-    self->is_settling = true;
+    self->is_draining = true;
     if (err == 0)
         err = weir__uring_cancel_all(self);
     do {
@@ -103,11 +103,11 @@ static void settle(weir__uring *self)
         err = err < 0 ? err : weir__uring_enter(self, give_up_ns);
         is_cancelled = true;
     } while (err == 0);
-    self->is_settling = false;
+    self->is_draining = false;
 }
 
 /* What is still in flight is never heard of. Returns whether the kernel may still receive. */
-static bool forget_operations(weir__io_handle *handle)
+static bool drop_operations(weir__io_handle *handle)
 {
     bool receives = weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE);
     bool is_lost = handle->in_flight != 0;
@@ -116,24 +116,24 @@ static bool forget_operations(weir__io_handle *handle)
     handle->armed = 0;
     if (is_lost) {
         handle->slot = 0;
-        handle->told = 0;
-        weir__uring_lose(handle, WEIR_EREBUILT);
+        handle->delivered = 0;
+        weir__uring_fail(handle, WEIR_EREBUILT);
     }
     if (handle->state >= WEIR__IO_DETACHING)
-        weir__uring_leave(handle);
+        weir__uring_try_detach_done(handle);
     return receives;
 }
 
-static void give_up_ring(weir__uring *self)
+static void abandon_ring(weir__uring *self)
 {
     bool receives = false;
 
     if (!self->is_open)
         return;
-    settle(self);
+    drain(self);
     weir_list_foreach (link, &self->io.handles)
-        receives |= forget_operations(WEIR_CONTAINER_OF(link, weir__io_handle, link));
-    close_ring(self, receives && !weir__uring_halt(self));
+        receives |= drop_operations(WEIR_CONTAINER_OF(link, weir__io_handle, link));
+    close_ring(self, receives && !weir__uring_cancel_sync(self));
 }
 
 int weir__uring_rebuild(weir__io *io)
@@ -142,7 +142,7 @@ int weir__uring_rebuild(weir__io *io)
     char reason[REASON_SIZE];
     int err;
 
-    give_up_ring(self);
+    abandon_ring(self);
     err = weir__uring_setup(self, reason, sizeof(reason));
     if (err < 0) {
         weir__error("loop", io->options.name, "there is no new ring: %s", reason);
@@ -153,6 +153,6 @@ int weir__uring_rebuild(weir__io *io)
         close_ring(self, false);
         return err;
     }
-    weir__uring_catch_up(self);
+    weir__uring_rearm_all(self);
     return 0;
 }

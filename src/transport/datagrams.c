@@ -54,7 +54,7 @@ static bool waits_for_recipient(weir__datagrams *self)
 {
     const weir_datagram *datagram = weir_datagram_of(weir__outbound_current(&self->base.channel));
 
-    if (!self->base.handle.packets || datagram == NULL || datagram->recipient.length == 0)
+    if (!self->base.handle.unix_socket || datagram == NULL || datagram->recipient.length == 0)
         return false;
     self->room_ns = self->room_ns == 0 ? ROOM_MIN_NS : 2 * self->room_ns;
     if (self->room_ns > ROOM_MAX_NS)

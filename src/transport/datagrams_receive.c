@@ -189,7 +189,7 @@ void weir__datagrams_receive(weir__datagrams *self, const weir__io_datagram *dat
                              size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (self->base.handle.packets)
+        if (self->base.handle.unix_socket)
             receive_message(self, &datagrams[i]);
         else
             receive(self, &datagrams[i]);
@@ -204,8 +204,8 @@ void weir__datagrams_expect(weir__datagrams *self, const weir_channel_options *o
 {
     bool is_unix = self->base.channel.transport->socket_family == AF_UNIX;
 
-    self->base.handle.packets = is_unix;
-    self->base.handle.rights = is_unix && options->receive_descriptors;
+    self->base.handle.unix_socket = is_unix;
+    self->base.handle.receive_fds = is_unix && options->receive_descriptors;
     self->base.handle.window = (uint32_t)options->datagram_size;
     self->base.handle.reads = self->once ? 1 : weir__reads_per_turn(options);
 }

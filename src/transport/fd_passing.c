@@ -88,7 +88,7 @@ static int check(const weir__io_handle *handle, const weir__io_datagram *receive
         *ret_detail = "a message was dropped: it is longer than this channel receives";
         return -EMSGSIZE;
     }
-    if (handle->rights && (received->header->msg_flags & MSG_CTRUNC) != 0) {
+    if (handle->receive_fds && (received->header->msg_flags & MSG_CTRUNC) != 0) {
         *ret_detail = "descriptors could not be received: there is no room for more open files";
         return -EMFILE;
     }
@@ -103,7 +103,7 @@ int weir__fd_passing_receive(const weir__io_handle *handle, const weir__io_datag
                              weir_msg **ret_msg, const char **ret_detail)
 {
     int numbers[WEIR_DESCRIPTORS_MAX];
-    size_t count = handle->rights ? collect(received->header, numbers) : 0;
+    size_t count = handle->receive_fds ? collect(received->header, numbers) : 0;
     weir_buf *bytes = weir__received_buf(&received->block, received->length);
     int err = check(handle, received, count, ret_detail);
     weir_descriptors *passed;
@@ -138,7 +138,7 @@ bool weir__fd_passing_tell(weir_channel *channel, const weir__io_handle *handle,
         weir__channel_troubled(channel, err, detail);
     if (msg == NULL)
         return false;
-    if (weir__io_is_told(handle))
+    if (weir__io_may_notify(handle))
         (void)weir__channel_received(channel, msg);
     else
         weir_msg_release(msg);

@@ -365,7 +365,7 @@ int weir__listener_take(weir_channel *channel, int descriptor)
     if (err < 0)
         return err;
     listener->handle.descriptor = descriptor;
-    listener->handle.shared = true; /* who has made it may have it still */
+    listener->handle.shared_listener = true; /* who has made it may have it still */
     listener->listens = true;
     keep_reserve(listener);
     return 0;

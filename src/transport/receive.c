@@ -31,8 +31,8 @@ static void give(void *arg, const weir__io_block *block)
 
 void weir__receive_into_buffers(weir__io *io)
 {
-    if (io->memory.take != take)
-        weir__io_set_memory(io, &(const weir__io_memory){.take = take, .give = give});
+    if (io->memory.alloc != take)
+        weir__io_set_memory(io, &(const weir__io_memory){.alloc = take, .free = give});
 }
 
 WEIR__NO_STACK_PROTECTOR weir_buf *weir__received_buf(const weir__io_block *block, size_t length)

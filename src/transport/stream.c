@@ -147,10 +147,10 @@ static void expect(weir__stream *stream, const weir_channel_options *options)
                          ? (uint32_t)options->receive_max
                          : (uint32_t)weir__receive_size_size(&stream->guess, options);
     handle->reads = weir__reads_per_turn(options);
-    handle->packets = is_unix;
-    handle->rights = is_unix && options->receive_descriptors;
-    handle->datagrams = handle->rights || keeps_packets_apart(stream);
-    handle->ends = handle->datagrams;
+    handle->unix_socket = is_unix;
+    handle->receive_fds = is_unix && options->receive_descriptors;
+    handle->datagrams = handle->receive_fds || keeps_packets_apart(stream);
+    handle->empty_is_end = handle->datagrams;
 }
 
 static int create(const weir__transport *transport, weir__config *config, weir_channel *parent,
@@ -398,7 +398,7 @@ int weir__stream_flush(weir_channel *channel)
     size_t length;
     ssize_t sent;
 
-    stream->base.handle.last = weir__channel_phase(channel) == WEIR__SENDING;
+    stream->base.handle.last_send = weir__channel_phase(channel) == WEIR__SENDING;
     while (weir__outbound_current(channel) != NULL) {
         if (budget-- == 0)
             return 1;

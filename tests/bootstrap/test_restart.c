@@ -615,7 +615,7 @@ static int spawn_first(struct host *host, char *const *extra_env, int listener)
     assert_int_equal(
         weir_child_spawn(host->loop,
                          WEIR_CHILD_OPTIONS(.argv = successor_of(host), .extra_env = extra_env,
-                                            .standard = {0, output[1], 0}, .are_listeners = true,
+                                            .stdio = {0, output[1], 0}, .export_listen_fds = true,
                                             .descriptors = &listener, .descriptor_count = 1),
                          NULL),
         0);

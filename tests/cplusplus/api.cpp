@@ -410,7 +410,7 @@ void use_loop()
 
     EXPECT(weir_loop_io(loop) == WEIR_IO_EPOLL && weir_loop_io(nullptr) == WEIR_IO_NONE);
     EXPECT(weir_loop_descriptor(loop) >= 0);
-    EXPECT(weir_loop_pollfds(loop, &entry, 1) == 1 && entry.fd == weir_loop_descriptor(loop));
+    EXPECT(weir_loop_pollfds(loop, 1, &entry) == 1 && entry.fd == weir_loop_descriptor(loop));
     EXPECT(weir_execute(loop, count, &ran) == 0);
     EXPECT(weir_loop_timeout(loop) == 0);
     EXPECT(weir_loop_now(loop) > 0);

@@ -103,14 +103,14 @@ TEST_EACH_BACKEND(accept, tells_the_peers_address_if_it_tells_any)
     };
     struct address address;
     weir__io_handle handle;
-    uint64_t events = atomic_load(&driver->io->figures.events);
+    uint64_t events = atomic_load(&driver->io->stats.events);
     int client;
 
     weir__io_handle_init(&handle, socket_listen(AF_INET, 8, &address), &owner);
     assert_int_equal(weir__io_attach(driver->io, &handle), 0);
     client = socket_connect(&address);
     weir__io_accept_start(&handle);
-    driver_until(driver, atomic_load(&driver->io->figures.events) > events);
+    driver_until(driver, atomic_load(&driver->io->stats.events) > events);
     weir__io_close(&handle);
     driver_until(driver, handle.owner == NULL);
     (void)close(client);

@@ -217,7 +217,7 @@ static void run_script(struct host *host, weir_child_options options, char *ret_
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     options.size = sizeof(options);
-    options.standard[1] = ends[1];
+    options.stdio[1] = ends[1];
     options.exited = on_exited;
     options.user_data = &ending;
     weir_child_release(spawn(host->loop, &options));
@@ -320,8 +320,8 @@ TEST_EACH_LOOP(child, is_told_of_listeners_as_systemd_does)
                    .argv = SHELL("test $LISTEN_PID = $$ && echo $LISTEN_FDS $LISTEN_FDNAMES"),
                    .descriptors = (const int[]){STDERR_FILENO, STDERR_FILENO},
                    .descriptor_count = 2,
-                   .are_listeners = true,
-                   .listener_names = "one:two",
+                   .export_listen_fds = true,
+                   .listen_fd_names = "one:two",
                },
                text, sizeof(text));
     assert_string_equal(text, "2 one:two\n");

@@ -298,7 +298,7 @@ static void connect_when_left(struct driver *driver, void (*leave)(struct peer *
 
     leave(client);
     peer_connect(client, &address);
-    assert_int_equal(atomic_load(&driver->io->figures.connects), 0);
+    assert_int_equal(atomic_load(&driver->io->stats.connects), 0);
     driver_until(driver, client->detaches == 1);
     assert_string_equal(client->story, "x");
     (void)close(listener);

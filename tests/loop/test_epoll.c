@@ -14,7 +14,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define figure(driver, name) atomic_load(&(driver)->io->figures.name)
+#define figure(driver, name) atomic_load(&(driver)->io->stats.name)
 
 static void open_epoll(struct driver *driver)
 {
@@ -308,14 +308,14 @@ TEST(epoll, goes_on_with_a_batch_where_it_stopped)
     assert_int_equal(weir__io_wait(driver.io, 0), 64);
     waits = figure(&driver, waits);
     assert_true(dispatch(&driver, 0));
-    assert_int_equal(told(peers), WEIR__IO_LOOK_AFTER);
-    assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), 64 - WEIR__IO_LOOK_AFTER);
+    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
+    assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), 64 - WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(figure(&driver, waits), waits);
     for (size_t i = 0; i < MANY; i++)
         if (peers[i]->polls == 0)
             peer_close(peers[i]);
     assert_false(dispatch(&driver, WEIR_NEVER));
-    assert_int_equal(told(peers), WEIR__IO_LOOK_AFTER);
+    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
     suite_close(&driver);
 }
 

@@ -69,7 +69,7 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
 {
     const weir__io_memory *memory = &handle->io->memory;
 
-    memory->give(memory->arg, block);
+    memory->free(memory->arg, block);
     spring_of(handle)->reads++;
     pour(spring_of(handle), length);
 }
@@ -257,7 +257,7 @@ static void on_echo(weir__io_handle *handle, const weir__io_block *block, size_t
     const weir__io_memory *memory = &handle->io->memory;
 
     (void)weir__io_send(handle, &(struct iovec){block->base, length}, 1); /* it has room for it */
-    memory->give(memory->arg, block);
+    memory->free(memory->arg, block);
 }
 
 static void on_echo_detached(weir__io_handle *handle)

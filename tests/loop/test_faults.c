@@ -89,7 +89,7 @@ static void drive(struct play *play, int act, weir__io *io)
         more = weir__io_dispatch(io, WEIR_NEVER);
         fail_if_late(play, act, begin_ns);
     }
-    assert_int_equal(atomic_load(&io->figures.handles), 0);
+    assert_int_equal(atomic_load(&io->stats.handles), 0);
 }
 
 static void play_on_backend(struct play *play)

@@ -54,7 +54,7 @@ TEST(group_options, that_make_no_sense_are_named)
         WRONG("strategy and strategy_fn", .strategy = WEIR_STRATEGY_BUSY_WAIT,
               .strategy_fn = never_sleep),
         WRONG("adaptive_limit_ns is -1", .adaptive_limit_ns = -1),
-        WRONG("adaptive_worth_ns is -1", .adaptive_worth_ns = -1),
+        WRONG("adaptive_credit_ns is -1", .adaptive_credit_ns = -1),
         WRONG("max_channels is -3", .io = WEIR_IO_BLOCKING, .max_channels = -3),
         WRONG("chooser: nobody chooses where each channel has a thread", .io = WEIR_IO_BLOCKING,
               .chooser = weir_chooser_round_robin()),

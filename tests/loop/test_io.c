@@ -116,7 +116,7 @@ static void stage_close(struct stage *stage)
             weir__io_close(&stage->notes[i].handle);
     while (weir__io_dispatch(stage->io, WEIR_NEVER) || weir__io_has_pending(stage->io)) {
     }
-    assert_int_equal(atomic_load(&stage->io->figures.handles), 0);
+    assert_int_equal(atomic_load(&stage->io->stats.handles), 0);
     weir__io_destroy(stage->io);
     assert_int_equal(descriptors_open(), stage->descriptors);
 }
@@ -245,7 +245,7 @@ TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
         weir__io_set_pending(&stage.notes[i].handle, WEIR__IO_PENDING_CONNECT);
     assert_false(weir__io_dispatch(stage.io, 0));
     assert_true(weir__io_has_pending(stage.io));
-    assert_int_equal(strlen(story), 2 * (WEIR__IO_LOOK_AFTER + 1));
+    assert_int_equal(strlen(story), 2 * (WEIR__IO_CLOCK_INTERVAL + 1));
     assert_string_equal(story + strlen(story) - 2, "Ap");
     assert_false(weir__io_dispatch(stage.io, 0));
     assert_int_equal(strlen(story), 2 * NOTES_MAX);
@@ -268,10 +268,10 @@ TEST(io, who_is_parked_is_tried_again_when_it_is_time)
     (void)weir__io_wait(stage.io, 1);
     assert_int_equal(stage.script->deadline_ns, 1);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_int_equal(stage.notes[0].handle.due, WEIR__IO_PENDING_READ);
+    assert_int_equal(stage.notes[0].handle.pending, WEIR__IO_PENDING_READ);
     stage.io->retry_at_ns = weir__monotonic_now();
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_int_equal(stage.notes[0].handle.due, 0);
+    assert_int_equal(stage.notes[0].handle.pending, 0);
     assert_true(stage.io->retry_at_ns == WEIR_NEVER);
     stage_close(&stage);
 }
@@ -288,7 +288,7 @@ TEST(io, who_is_parked_is_tried_again_when_memory_returns)
     (void)weir__io_wait(stage.io, WEIR_NEVER);
     assert_int_equal(stage.script->deadline_ns, 0);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_int_equal(stage.notes[0].handle.due, 0);
+    assert_int_equal(stage.notes[0].handle.pending, 0);
     stage_close(&stage);
 }
 
@@ -302,7 +302,7 @@ TEST(io, who_is_due_already_is_tried_again_with_the_rest)
     weir__io_set_pending(&stage.notes[1].handle, WEIR__IO_PENDING_CONNECT);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_string_equal(story, "AcBc");
-    assert_int_equal(stage.notes[0].handle.due, 0);
+    assert_int_equal(stage.notes[0].handle.pending, 0);
     stage_close(&stage);
 }
 
@@ -318,8 +318,8 @@ TEST(io, who_is_parked_may_be_due_fail_and_close)
     weir__io_close(&stage.notes[2].handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_string_equal(story, "AcBfCx");
-    assert_int_equal(stage.notes[0].handle.due, 0);
-    assert_int_equal(stage.notes[3].handle.due, WEIR__IO_PENDING_READ);
+    assert_int_equal(stage.notes[0].handle.pending, 0);
+    assert_int_equal(stage.notes[3].handle.pending, WEIR__IO_PENDING_READ);
     stage_close(&stage);
 }
 
@@ -368,7 +368,7 @@ TEST(io, a_descriptor_is_closed_when_the_backend_is_through_with_it)
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     assert_string_equal(story, "");
     assert_true(is_open(descriptor));
-    weir__io_handle_through(&note->handle);
+    weir__io_detach_done(&note->handle);
     assert_false(is_open(descriptor));
     assert_string_equal(story, "");
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
@@ -390,7 +390,7 @@ static void close_while_detaching(bool through)
     weir__io_close(&note->handle);
     if (!through) {
         assert_true(is_open(descriptor));
-        weir__io_handle_through(&note->handle);
+        weir__io_detach_done(&note->handle);
     }
     assert_false(is_open(descriptor));
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
@@ -418,11 +418,11 @@ TEST(io, a_closed_handle_takes_no_orders)
     weir__io_poll_start(handle, POLLIN);
     weir__io_connect(handle, NULL, 0);
     assert_int_equal(handle->wants, 0);
-    assert_int_equal(handle->due, 0);
+    assert_int_equal(handle->pending, 0);
     assert_int_equal(weir__io_send(handle, NULL, 0), WEIR_ECLOSED);
     assert_int_equal(weir__io_send_datagrams(handle, NULL, 0), WEIR_ECLOSED);
     assert_int_equal(weir__io_send_file(handle, -1, 0, 1), WEIR_ECLOSED);
-    weir__io_handle_through(handle);
+    weir__io_detach_done(handle);
     stage_close(&stage);
 }
 
@@ -487,11 +487,11 @@ TEST(io, memory_to_receive_into_is_plain_until_somebody_says_otherwise)
 
     stage_open(&stage, 0);
     test_memory_fail_at(1);
-    assert_int_equal(stage.io->memory.take(stage.io->memory.arg, 100, &block), -ENOMEM);
+    assert_int_equal(stage.io->memory.alloc(stage.io->memory.arg, 100, &block), -ENOMEM);
     test_memory_fail_at(0);
-    assert_int_equal(stage.io->memory.take(stage.io->memory.arg, 100, &block), 0);
+    assert_int_equal(stage.io->memory.alloc(stage.io->memory.arg, 100, &block), 0);
     assert_true(block.capacity >= 100);
     memset(block.base, 1, block.capacity);
-    stage.io->memory.give(stage.io->memory.arg, &block);
+    stage.io->memory.free(stage.io->memory.arg, &block);
     stage_close(&stage);
 }

@@ -394,7 +394,7 @@ TEST_EACH_LOOP(manual_loop, does_not_wait_on_after_a_late_receive)
 static bool is_readable(const weir_executor *loop)
 {
     struct pollfd entries[POLLFDS];
-    ssize_t count = weir_loop_pollfds(loop, entries, POLLFDS);
+    ssize_t count = weir_loop_pollfds(loop, POLLFDS, entries);
     int ready;
 
     assert_in_range(count, 1, POLLFDS);
@@ -408,14 +408,14 @@ TEST_EACH_LOOP(manual_loop, has_a_descriptor_or_says_that_it_has_several)
     weir_executor *loop = make_plain_loop(host);
     struct pollfd entry = {.fd = -1};
 
-    assert_int_equal(weir_loop_pollfds(loop, &entry, 1), 1);
+    assert_int_equal(weir_loop_pollfds(loop, 1, &entry), 1);
     assert_true(entry.fd >= 0 && entry.events == POLLIN);
     if (host->backend->type->descriptor != NULL)
         assert_int_equal(weir_loop_descriptor(loop), entry.fd);
     else
         assert_int_equal(weir_loop_descriptor(loop), -ENOTSUP);
     assert_false(is_readable(loop));
-    assert_int_equal(weir_loop_pollfds(host->loop, &entry, 1), -EINVAL);
+    assert_int_equal(weir_loop_pollfds(host->loop, 1, &entry), -EINVAL);
     weir_executor_release(loop);
 }
 
@@ -427,9 +427,9 @@ TEST_EACH_LOOP(manual_loop, says_of_how_many_descriptors_it_wants_to_hear)
 
     bell_hang(&bell, loop);
     (void)run_now(loop);
-    assert_int_equal(weir_loop_pollfds(loop, NULL, 0),
+    assert_int_equal(weir_loop_pollfds(loop, 0, NULL),
                      host->backend->type->descriptor != NULL ? 1 : 2);
-    assert_int_equal(weir_loop_pollfds(loop, &entry, 1), weir_loop_pollfds(loop, NULL, 0));
+    assert_int_equal(weir_loop_pollfds(loop, 1, &entry), weir_loop_pollfds(loop, 0, NULL));
     end_loop(loop);
     bell_forget(&bell);
 }
@@ -507,7 +507,7 @@ static void ring_late(void *arg)
 static int sleep_outside(weir_executor *loop, struct late *late)
 {
     struct pollfd entries[POLLFDS];
-    ssize_t count = weir_loop_pollfds(loop, entries, POLLFDS);
+    ssize_t count = weir_loop_pollfds(loop, POLLFDS, entries);
     struct timespec timeout = weir__timespec(weir_seconds(5));
     weir__thread thread;
     int ready;
@@ -570,7 +570,7 @@ static void embed(weir_executor *loop, const struct call_counter *until, uint32_
     int ready;
 
     while (atomic_load(&until->calls) < count && weir__monotonic_now() < give_up_ns) {
-        entry_count = weir_loop_pollfds(loop, entries, POLLFDS);
+        entry_count = weir_loop_pollfds(loop, POLLFDS, entries);
         wait_ns = weir_loop_timeout(loop);
         if (wait_ns > weir_seconds(5))
             wait_ns = weir_seconds(5); /* a lost wake-up fails the test, and does not hang it */

@@ -49,13 +49,13 @@ TEST_EACH_BACKEND(many, handles_all_are_served)
 {
     struct peer **peers = open_pairs(driver, HANDLES);
 
-    assert_int_equal(atomic_load(&driver->io->figures.handles), HANDLES);
+    assert_int_equal(atomic_load(&driver->io->stats.handles), HANDLES);
     talk(driver, peers, 3);
     for (size_t i = 0; i < HANDLES; i += 2)
         peer_close(peers[i]);
     for (size_t i = 0; i < HANDLES; i++)
         driver_until(driver, i % 2 == 0 ? peers[i]->detaches == 1 : peers[i]->ends == 1);
-    assert_int_equal(atomic_load(&driver->io->figures.handles), HANDLES / 2);
+    assert_int_equal(atomic_load(&driver->io->stats.handles), HANDLES / 2);
     free(peers);
 }
 
@@ -85,7 +85,7 @@ TEST_EACH_BACKEND(many, handles_come_and_go)
     }
     driver_until(driver, all_have(peers, 1000, MESSAGE));
     driver_rest(driver);
-    assert_int_equal(atomic_load(&driver->io->figures.handles), 1000);
+    assert_int_equal(atomic_load(&driver->io->stats.handles), 1000);
     free(peers);
 }
 

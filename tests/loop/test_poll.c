@@ -16,7 +16,7 @@
 
 #define MANY 40
 
-#define figure(driver, name) atomic_load(&(driver)->io->figures.name)
+#define figure(driver, name) atomic_load(&(driver)->io->stats.name)
 
 static void open_many(struct driver *driver, struct peer *peers[MANY],
                       void (*react)(struct peer *, enum told))
@@ -129,8 +129,8 @@ TEST(poll, goes_on_with_a_batch_where_it_stopped)
     assert_int_equal(weir__io_wait(driver.io, 0), MANY);
     waits = figure(&driver, waits);
     assert_true(dispatch(&driver, 0));
-    assert_int_equal(told(peers), WEIR__IO_LOOK_AFTER);
-    assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), MANY - WEIR__IO_LOOK_AFTER);
+    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
+    assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), MANY - WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(figure(&driver, waits), waits);
     peer_close(peers[0]);
     peer_close(peers[MANY - 1]);

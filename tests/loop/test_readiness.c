@@ -22,7 +22,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define figure(driver, name) atomic_load(&(driver)->io->figures.name)
+#define figure(driver, name) atomic_load(&(driver)->io->stats.name)
 
 static void open_driver(struct driver *driver, const struct backend *backend)
 {
@@ -122,12 +122,12 @@ TEST(ready, reads_that_bring_little_are_counted)
     peer = open_receiver(&driver, WEIR__IO_SMALL, WEIR__IO_SMALL - 1);
     for (unsigned i = 1; i <= UINT8_MAX + 2; i++) {
         tell(peer, POLLIN);
-        assert_int_equal(peer->handle->small, i < UINT8_MAX ? i : UINT8_MAX);
+        assert_int_equal(peer->handle->small_reads, i < UINT8_MAX ? i : UINT8_MAX);
         assert_int_equal(peer_remote_send(peer, 1), 1);
     }
     assert_int_equal(peer_remote_send(peer, WEIR__IO_SMALL - 1), WEIR__IO_SMALL - 1);
     tell(peer, POLLIN);
-    assert_int_equal(peer->handle->small, 0);
+    assert_int_equal(peer->handle->small_reads, 0);
     suite_close(&driver);
 }
 

@@ -31,7 +31,7 @@ static void begin(void)
 static int64_t allowed_after(int64_t elapsed_ns)
 {
     now_ns += elapsed_ns;
-    return weir__adaptive_allows(&adaptive, now_ns);
+    return weir__adaptive_limit(&adaptive, now_ns);
 }
 
 /* ---- the credit ---- */
@@ -72,10 +72,10 @@ TEST(adaptive, pays_for_what_it_looked_in_vain)
     begin();
     (void)allowed_after(weir_seconds(1));
     for (int looks = 0; looks < 3; looks++) {
-        weir__adaptive_learn(&adaptive, LIMIT_NS, false);
+        weir__adaptive_record(&adaptive, LIMIT_NS, false);
         assert_int_equal(allowed_after(0), LIMIT_NS);
     }
-    weir__adaptive_learn(&adaptive, LIMIT_NS, false);
+    weir__adaptive_record(&adaptive, LIMIT_NS, false);
     assert_int_equal(adaptive.credit_ns, 0);
     assert_int_equal(allowed_after(0), 0);
 }
@@ -84,10 +84,10 @@ TEST(adaptive, earns_what_a_sleep_is_worth)
 {
     begin();
     (void)allowed_after(500 * LIMIT_NS);
-    weir__adaptive_learn(&adaptive, LIMIT_NS, true);
+    weir__adaptive_record(&adaptive, LIMIT_NS, true);
     assert_int_equal(adaptive.credit_ns, LIMIT_NS + WORTH_NS);
     for (int i = 0; i < 10; i++)
-        weir__adaptive_learn(&adaptive, 1, true);
+        weir__adaptive_record(&adaptive, 1, true);
     assert_int_equal(adaptive.credit_ns, weir_us(200));
 }
 
@@ -109,7 +109,7 @@ TEST(adaptive, stops_after_a_miss)
 {
     begin();
     (void)allowed_after(500 * LIMIT_NS);
-    weir__adaptive_learn(&adaptive, LIMIT_NS - 1, false);
+    weir__adaptive_record(&adaptive, LIMIT_NS - 1, false);
     assert_int_equal(adaptive.credit_ns, 1);
     assert_int_equal(allowed_after(weir_us(10)), 0);
 }
@@ -120,7 +120,7 @@ TEST(adaptive, pays_no_more_than_for_a_whole_look)
     begin();
     adaptive.hit = true;
     adaptive.credit_ns = -weir_us(200) + 1;
-    weir__adaptive_learn(&adaptive, weir_seconds(10), false);
+    weir__adaptive_record(&adaptive, weir_seconds(10), false);
     assert_int_equal(allowed_after(weir_ms(150) - 1000), 0);
     assert_int_equal(allowed_after(1000), LIMIT_NS);
 }
@@ -141,7 +141,7 @@ TEST(adaptive, wastes_little_where_nothing_comes)
     for (int i = 0; i < 1000000; i++) {
         if (allowed_after(weir_us(300)) == 0)
             continue;
-        weir__adaptive_learn(&adaptive, LIMIT_NS, false);
+        weir__adaptive_record(&adaptive, LIMIT_NS, false);
         wasted_ns += LIMIT_NS;
     }
     assert_true(wasted_ns > 0);
@@ -218,7 +218,7 @@ TEST_EACH_LOOP(strategy, adaptive_looks_before_it_sleeps)
     weir_group_options options = {
         .strategy = WEIR_STRATEGY_ADAPTIVE,
         .adaptive_limit_ns = weir_seconds(5),
-        .adaptive_worth_ns = weir_seconds(5),
+        .adaptive_credit_ns = weir_seconds(5),
     };
     weir_group *group;
     weir_executor *loop;
@@ -231,17 +231,17 @@ TEST_EACH_LOOP(strategy, adaptive_looks_before_it_sleeps)
     weir__loop_of(loop)->adaptive.credit_ns = weir_seconds(5); /* it has not begun */
     exercise(loop);
     stats = stats_of(loop);
-    assert_true(stats.looks > 0);
-    assert_true(stats.hits > 0);
-    assert_true(stats.hits <= stats.looks);
-    assert_true(stats.look_ns > 0);
+    assert_true(stats.busy_polls > 0);
+    assert_true(stats.busy_poll_hits > 0);
+    assert_true(stats.busy_poll_hits <= stats.busy_polls);
+    assert_true(stats.busy_poll_ns > 0);
     end_group(group);
 }
 
 TEST_EACH_LOOP(strategy, select_does_not_look)
 {
     exercise(host->loop);
-    assert_int_equal(stats_of(host->loop).looks, 0);
+    assert_int_equal(stats_of(host->loop).busy_polls, 0);
 }
 
 struct own {
@@ -359,7 +359,7 @@ TEST(strategy, that_is_none_is_refused)
         WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .strategy = WEIR_STRATEGY_BUSY_WAIT,
                            .strategy_fn = own_strategy),
         WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .adaptive_limit_ns = -1),
-        WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .adaptive_worth_ns = -1),
+        WEIR_GROUP_OPTIONS(.io = WEIR_IO_EPOLL, .adaptive_credit_ns = -1),
         WEIR_GROUP_OPTIONS(.io = (enum weir_io)6),
     };
     weir_group *group = NULL;

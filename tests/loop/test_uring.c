@@ -153,7 +153,7 @@ TEST(uring, starts_later_what_the_kernel_does_not_take_now)
 
 static uint64_t enters(struct driver *driver)
 {
-    return atomic_load(&driver->io->figures.waits);
+    return atomic_load(&driver->io->stats.waits);
 }
 
 static void look(struct driver *driver)
@@ -357,12 +357,12 @@ static void accept_many(struct driver *driver)
     driver_until(driver, listener->accepts >= 16);
     assert_true(listener->accepts < 100);
     peer_accept_stop(listener);
-    assert_non_null(listener->handle->backend);
+    assert_non_null(listener->handle->undelivered);
     driver_rest(driver);
     assert_true(listener->accepts < 100);
     peer_accept_start(listener);
     driver_until(driver, listener->accepts == 100);
-    assert_null(listener->handle->backend);
+    assert_null(listener->handle->undelivered);
     for (int i = 0; i < 100; i++)
         (void)close(clients[i]);
 }
@@ -379,7 +379,7 @@ static void close_with_connections_kept(struct driver *driver)
     for (int i = 0; i < 100; i++)
         clients[i] = socket_connect(&address);
     driver_until(driver, listener->accepts >= 16);
-    assert_non_null(listener->handle->backend);
+    assert_non_null(listener->handle->undelivered);
     peer_close(listener);
     for (int i = 0; i < 100; i++)
         (void)close(clients[i]);

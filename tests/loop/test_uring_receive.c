@@ -129,7 +129,7 @@ static struct peer *open_stopped(struct driver *driver)
     driver_until(driver, peer->receives == 1);
     driver_rest(driver);
     assert_int_equal(peer->bytes, BUFFER_SIZE);
-    assert_non_null(peer->handle->backend);
+    assert_non_null(peer->handle->undelivered);
     return peer;
 }
 
@@ -146,7 +146,7 @@ static void stop_and_start(struct driver *driver)
         driver_rest(driver);
         assert_int_equal(peer->receives, i);
     }
-    assert_null(peer->handle->backend);
+    assert_null(peer->handle->undelivered);
     peer_receive_start(peer, false);
     driver_until(driver, peer->ends == 1);
 }
@@ -237,7 +237,7 @@ static void detach_failed(struct driver *driver)
     driver_rest(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
-    weir__uring_lose(peer->handle, -EIO);
+    weir__uring_fail(peer->handle, -EIO);
     peer->react = detach_lost;
     driver_until(driver, peer->detaches == 1);
     assert_string_equal(peer->story, "fx");

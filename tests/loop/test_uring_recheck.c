@@ -38,7 +38,7 @@ static void open_crowd(struct driver *driver, struct peer **peers, unsigned coun
 {
     for (unsigned i = 0; i < count; i++) {
         peers[i] = peer_open_pair(driver, PAIR_UNIX);
-        peers[i]->handle->packets = true;
+        peers[i]->handle->unix_socket = true;
         peer_receive_start(peers[i], false);
     }
     driver_rest(driver); /* what tells of edges is there */
@@ -149,7 +149,7 @@ TEST_EACH_BACKEND(doubts, do_not_keep_what_is_left_from_another_loop)
         driver_until(driver, peers[i]->detaches == 1);
         peers[i]->react = NULL;
         assert_int_equal(peer_attach(peers[i], driver), 0);
-        peers[i]->handle->packets = true;
+        peers[i]->handle->unix_socket = true;
         peer_receive_start(peers[i], false);
     }
     driver_until(driver, all_have(peers, 8, 200));

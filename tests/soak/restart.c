@@ -111,7 +111,7 @@ static int start(weir_executor *loop, enum backend_id id, struct storm *storm)
         return -1;
     err = weir_child_spawn(loop,
                            WEIR_CHILD_OPTIONS(.argv = successor_argv(id),
-                                              .standard = {0, output[1], 0}, .are_listeners = true,
+                                              .stdio = {0, output[1], 0}, .export_listen_fds = true,
                                               .descriptors = &listener, .descriptor_count = 1),
                            NULL);
     (void)close(output[1]);

@@ -51,7 +51,7 @@ static void give(void *arg, const weir__io_block *block)
 
 weir__io_memory supply_memory(struct supply *supply)
 {
-    return (weir__io_memory){.take = take, .give = give, .arg = supply};
+    return (weir__io_memory){.alloc = take, .free = give, .arg = supply};
 }
 
 void supply_give(struct supply *supply, const weir__io_block *block)

@@ -59,7 +59,7 @@ const char *driver_close(struct driver *driver)
         driver_complain(driver, "a closed handle was never detached");
         return driver->complaint;
     }
-    if (atomic_load(&driver->io->figures.handles) != 0)
+    if (atomic_load(&driver->io->stats.handles) != 0)
         driver_complain(driver, "handles are counted that are not there");
     while (!weir__list_is_empty(&driver->peers))
         peer_free(WEIR_CONTAINER_OF(driver->peers.next, struct peer, link));

@@ -417,8 +417,8 @@ struct peer *peer_open_pair(struct driver *driver, enum pair_kind kind)
     socket_pair(kind, pair);
     peer = datagrams ? peer_open_datagrams(driver, pair[0]) : peer_open(driver, pair[0]);
     peer->remote = pair[1];
-    peer->handle->packets = kind == PAIR_UNIX_SEQPACKET;
-    peer->handle->ends = kind == PAIR_UNIX_SEQPACKET;
+    peer->handle->unix_socket = kind == PAIR_UNIX_SEQPACKET;
+    peer->handle->empty_is_end = kind == PAIR_UNIX_SEQPACKET;
     return peer;
 }
 

@@ -24,7 +24,7 @@ struct scripted {
     unsigned dispatches; /* calls */
     int64_t deadline_ns; /* of the last wait */
     int rebuild_error;
-    bool holds; /* detach is not through before weir__io_handle_through */
+    bool holds; /* detach is not through before weir__io_detach_done */
 };
 
 extern const struct backend scripted_level;

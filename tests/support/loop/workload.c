@@ -254,7 +254,7 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
 
     if (right && is_child(end))
         memcpy(end->echo + end->received, block->base, length);
-    memory->give(memory->arg, block);
+    memory->free(memory->arg, block);
     if (!right) {
         accuse(end, "a stream has brought other bytes than were sent");
         return;
@@ -342,7 +342,7 @@ static void on_datagrams(weir__io_handle *handle, const weir__io_datagram *datag
     for (size_t i = 0; i < count; i++) {
         right = right && is_next_datagram(end, &datagrams[i]);
         end->received++;
-        memory->give(memory->arg, &datagrams[i].block);
+        memory->free(memory->arg, &datagrams[i].block);
     }
     if (!right)
         accuse(end, "another datagram has come than was sent");
