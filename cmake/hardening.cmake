@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The option WEIR_HARDENING: what Debian builds its own libraries with, and programs as well. A
-# stack protector, _FORTIFY_SOURCE, full RELRO with immediate binding, and programs that are
-# position independent.
+# The option WEIR_HARDENING: the flags of Debian's own packages. A stack protector, _FORTIFY_SOURCE,
+# full RELRO with immediate binding, and position-independent programs.
 #
-# What the user's flags or the compiler itself already decide is left alone. Sanitizers have checks
-# of their own instead, and _FORTIFY_SOURCE needs an optimised build. WEIR_HARDENED says that all of
-# it applies to this build.
+# Settings of the user's flags and of the compiler are left alone. Sanitizers replace hardening, and
+# _FORTIFY_SOURCE needs an optimized build. WEIR_HARDENED is true if all of it applies.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)

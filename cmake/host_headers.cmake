@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For toolchains that have no libraries but libc: the folder host_headers gets those of the host's
-# headers that are the same everywhere, so that what needs liburing and OpenSSL can be compiled, if
-# not linked. Debian keeps some of OpenSSL's apart, which differ only between 32 and 64 bits.
+# For toolchains without liburing and OpenSSL: links the host's headers that are the same on every
+# machine into the folder host_headers, so that code that needs them can be compiled, not linked.
+# Debian stores some of OpenSSL's headers per architecture; they differ only between 32 and 64 bits.
 set(host_headers ${CMAKE_BINARY_DIR}/host-headers)
 file(MAKE_DIRECTORY ${host_headers}/openssl)
 foreach(name liburing liburing.h)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Toolchain: Debian's musl-gcc. It sees no kernel headers, so it is given these, and nothing of
-# glibc.
+# Toolchain: Debian's musl-gcc, which finds no kernel headers: links them, without those of glibc.
 set(CMAKE_C_COMPILER musl-gcc)
 include(${CMAKE_CURRENT_LIST_DIR}/host_headers.cmake)
 file(GLOB asm /usr/include/*-linux-gnu/asm)

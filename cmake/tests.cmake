@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# weir_add_test(NAME COMMAND...): a test for which a leak, a race and undefined behaviour are
-# failures with a stack trace, and which may not hang.
+# weir_add_test(NAME COMMAND...): adds a test with a timeout, in which leaks, races and undefined
+# behaviour are failures with a stack trace.
 set(WEIR_TEST_TIMEOUT "" CACHE STRING "Seconds that one test program may take")
 if(WEIR_TEST_TIMEOUT)
     set(weir_test_timeout ${WEIR_TEST_TIMEOUT})
@@ -11,7 +11,7 @@ else()
     set(weir_test_timeout 120)
 endif()
 set(weir_test_environment
-    WEIR_TEST_TIMEOUT=${weir_test_timeout} # for those who would rather say why they hang
+    WEIR_TEST_TIMEOUT=${weir_test_timeout} # lets a test report why it hangs
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The option WEIR_WITH_TLS: libweir-tls, if there is an OpenSSL 3 to link. Without it src/tls is
-# left out, and so is what is named after it: tests, examples, fuzz targets and benchmarks.
+# The option WEIR_WITH_TLS builds libweir-tls; on by default if OpenSSL 3 links. Without it src/tls
+# is left out, and all tests, examples, fuzz targets and benchmarks named tls*.
 include(CheckCSourceCompiles)
 find_package(OpenSSL 3 QUIET)
 if(OPENSSL_FOUND)
@@ -23,13 +23,13 @@ if(WEIR_WITH_TLS)
     find_package(OpenSSL 3 REQUIRED)
 endif()
 
-# What includes OpenSSL's headers: clang, other than gcc, warns of casts in their macros.
+# For targets that include OpenSSL's headers: clang warns about casts in their macros.
 function(weir_use_openssl target)
     target_link_libraries(${target} PUBLIC OpenSSL::SSL OpenSSL::Crypto)
     target_compile_options(${target} PUBLIC $<$<C_COMPILER_ID:Clang>:-Wno-cast-qual>)
 endfunction()
 
-# Programs that are named tls* cannot be linked without it: takes them out of a list of sources.
+# Removes programs named tls* from a list of sources if libweir-tls is not built.
 macro(weir_keep_what_links list)
     if(NOT TARGET weir-tls)
         list(FILTER ${list} EXCLUDE REGEX "/(test_)?tls[^/]*(/main)?\\.c$")

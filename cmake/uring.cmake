@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The option WEIR_WITH_URING: the io_uring backend, if there is a liburing to link. Without it the
-# files src/loop/uring*.c are left out, and loops run on epoll.
+# The option WEIR_WITH_URING builds the io_uring backend; on by default if liburing links. Without
+# it src/loop/uring*.c is left out, and loops run on epoll.
 include(CheckCSourceCompiles)
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
@@ -25,7 +25,7 @@ if(NOT URING_FOUND OR NOT WEIR_URING_LINKS)
 endif()
 option(WEIR_WITH_URING "Build the io_uring backend (needs liburing)" ${WEIR_URING_LINKS})
 
-set(weir_uring "") # what is linked, by name, so that what is installed does not depend on paths
+set(weir_uring "") # linked by name, so that installed files do not contain paths
 set(weir_uring_flags "")
 if(WEIR_WITH_URING)
     set(weir_uring uring)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check.py [NAME...]: runs every check, or those named, two at a time, with one line for each; what
-a check printed is shown only if it failed. Exits 1 if any did. No check runs a test.
+"""check.py [NAME...]: runs all checks, or the named ones, two at a time, one line each. Prints the
+output of failed checks only, and exits 1 if there are any. No check runs a test.
 """
 import concurrent.futures
 import dataclasses
@@ -12,16 +12,16 @@ import time
 from source import ROOT
 
 LOGS = ROOT / "build/log"
-FAILED = LOGS / "failed-checks.txt"  # their names, for the summary of ./dev test
+FAILED = LOGS / "failed-checks.txt"  # names of failed checks, for the summary of ./dev test
 SHARED = "build/release/libweir.so build/release/libweir-tls.so"
-FOREIGN = "weir-loop-objects weir-tls-objects"  # what needs libraries that a cross compiler lacks
+FOREIGN = "weir-loop-objects weir-tls-objects"  # need libraries that the cross compiler lacks
 
 
 @dataclasses.dataclass
 class Check:
     name: str
     command: str
-    after: str = ""  # the check that builds what this one looks at
+    after: str = ""  # the check that builds the files this one reads
     passed: bool = False
     done: threading.Event = dataclasses.field(default_factory=threading.Event)
 
@@ -38,7 +38,7 @@ def script(name, arguments=""):
     return f"python3 tools/check_{name}.py {arguments}"
 
 
-# In the order they start: each below the one it is `after`, the long ones first.
+# In starting order: each below the check it is `after`, long ones first.
 CHECKS = [
     Check("gcc", build("release")),
     Check("models", "tools/models/run"),
@@ -65,7 +65,7 @@ CHECKS = [
 
 
 def execute(check):
-    """Runs a check's command; (its verdict, what it printed)."""
+    """Runs a check's command; returns (verdict, output)."""
     with open(check.log, "w") as output:
         done = subprocess.run(
             check.command, shell=True, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT
@@ -75,7 +75,7 @@ def execute(check):
 
 
 def run(check, by_name):
-    """One lane's work: waits for what the check needs, runs it, prints its line."""
+    """Waits for the check that this one depends on, runs it, prints its line."""
     before = by_name.get(check.after)
     if before:
         before.done.wait()
@@ -91,7 +91,7 @@ def run(check, by_name):
 
 
 def selected(names):
-    """The checks named, with those that they need."""
+    """The named checks and their dependencies."""
     wanted = [c for c in CHECKS if not names or c.name in names]
     needed = {c.after for c in wanted}
     return [c for c in CHECKS if c in wanted or c.name in needed]
@@ -100,7 +100,8 @@ def selected(names):
 def main():
     unknown = set(sys.argv[1:]) - {c.name for c in CHECKS}
     if unknown:
-        print(f"no such check: {' '.join(unknown)}; there are {' '.join(c.name for c in CHECKS)}")
+        known = " ".join(c.name for c in CHECKS)
+        print(f"unknown check: {' '.join(unknown)}; expected one of {known}")
         return 2
     checks = selected(sys.argv[1:])
     by_name = {c.name: c for c in checks}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_barriers.py BUILD...: fails unless the store-load barriers that the sleep protocol and
-promises rely on are in the machine code. Each store below is followed by a load that must not
-overtake it, and the other side does the same the other way round (executor/executor.c,
-executor/promise.c). A weaker order is nearly invisible to tests: it fails once in a great while.
+"""check_barriers.py BUILD...: fails unless the machine code has the store-load barriers that the
+sleep protocol and promises rely on. Each store below is followed by a load that must not overtake
+it, and the other side does the reverse (executor/executor.c, executor/promise.c). Tests rarely
+notice a weaker order.
 
 x86-64: the store is an xchg, or there is a locked instruction or an mfence. aarch64: the store is
 an stlr and the load an ldar, which the processor keeps in order.

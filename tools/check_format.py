@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a C or C++ file is not as clang-format would have it (--fix formats it), or one of our
-text files lacks its licence line or breaks .editorconfig.
+"""Fails when clang-format would change a C or C++ file (--fix formats it), or when one of our text
+files lacks its licence line or violates .editorconfig.
 """
 import os
 import subprocess

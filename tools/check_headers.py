@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a header does not compile alone, twice over: the public ones as C11 without extensions
-and as C++11, with gcc and clang; the internal ones as the library is compiled.
+"""Fails when a header does not compile alone and when included twice: public headers as C11 without
+extensions and as C++11, with gcc and clang; internal headers with the library's flags.
 """
 import concurrent.futures
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes a layer that layers.txt does not allow it, or uses something of the
-system that system.txt keeps for other places; and when weir/weir.h is not exactly the sum of the
+"""Fails when a file includes a layer that layers.txt does not allow, or uses a system call or
+header that system.txt reserves for other files, and when weir/weir.h does not include exactly the
 public headers of libweir.
 """
 import fnmatch
@@ -20,7 +20,7 @@ def table(name):
 
 
 class Layers:
-    """layers.txt, and which layer a file belongs to."""
+    """layers.txt, and the layer of each file."""
 
     def __init__(self):
         self.allowed = {}
@@ -60,9 +60,9 @@ def includes(file):
 
 
 def include_problem(layers, here, bracket, name):
-    """Why a file of the layer `here` may not include this, or None."""
+    """The reason why a file of the layer `here` may not include this, or None."""
     if bracket == "<" and not name.startswith("weir/"):
-        return None  # the system's; system.txt has the say
+        return None  # a system header: system.txt decides
     if name == "weir/weir.h":
         return "only users include <weir/weir.h>"
     if bracket == '"' and "/" not in name:
@@ -113,7 +113,7 @@ def check_system(rules, layers, file):
         hits = [(n, name) for n, name in used if rule.header.fullmatch(name)]
         for number, line in enumerate(code, 1):
             hits += [(number, f"{call[1]}()") for call in rule.call.finditer(line)]
-        where = f"is kept for: {' '.join(rule.places)} (tools/system.txt)"
+        where = f"is reserved for: {' '.join(rule.places)} (tools/system.txt)"
         problems += [f"{shown(file)}:{number}: {name} {where}" for number, name in hits]
     return problems
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a page links to a file of ours that is not there, or to a heading that it has not."""
+"""Fails when a page links to a missing file of the repository or to a missing heading."""
 import re
 import sys
 

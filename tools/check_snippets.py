@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_snippets.py LIBRARY...: fails when a ```c block of README.md or docs/ does not compile
-against the public headers, is not run, or is no longer the part of a file that it says it shows.
+against the public headers, is not run, or differs from the part of the file that it shows.
 
-A block with main() is compiled, linked and run: it ends by itself, or by SIGTERM after a second,
-with 0. Below `<!-- from: FILE -->` a block is that file's text or one of its parts between
-`/* doc:begin NAME */` and `/* doc:end */`, without their indentation; `<!-- from: FILE NAME -->`
-asks for that part. The tests run those files, so in docs/guide nothing else is allowed, but for
-`<!-- with: libuv -->`: another library's code, compiled against it. Elsewhere a block may also be
-declarations, or the body of a function, and is compiled only. ```java blocks are Netty's, and
-compiled together, as classes or as a method's body.
+A block with main() is compiled, linked and run: it must exit with 0, by itself or after SIGTERM.
+A block after `<!-- from: FILE -->` is that file's text or one of its parts between
+`/* doc:begin NAME */` and `/* doc:end */`, unindented; `<!-- from: FILE NAME -->` selects the part.
+The tests run those files, so docs/guide allows nothing else except `<!-- with: libuv -->`: code of
+another library, compiled against it. On other pages a block may also be declarations or the body of
+a function, which are compiled only. ```java blocks use Netty and are compiled together, as classes
+or as the body of a method.
 
-check_snippets.py --update copies the parts that are named into the pages instead.
+check_snippets.py --update copies the named parts into the pages.
 """
 import os
 import pathlib
@@ -63,7 +63,7 @@ class Snippet%d {
 %s    }
 }
 """
-# A snippet shows a part of something: what it declares need not be used in it.
+# A snippet is a fragment: its declarations need not be used.
 TOLERANT = ["-Wno-unused", "-Wno-shadow"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", *source.WARNINGS, *TOLERANT, f"-I{INCLUDE}"]
 COMPILE = ["gcc", *FLAGS, "-fsyntax-only", "-x", "c", "-"]
@@ -78,20 +78,20 @@ ENDS_SECONDS = 20
 
 
 def parts(file):
-    """name -> text of what a page may show of a file; the name of all of it is empty."""
+    """name -> text of the parts of a file; the empty name is the whole file."""
     text = (ROOT / file).read_text()
     regions = {name: textwrap.dedent(code) for name, code in REGION.findall(text)}
     return {"": LICENCE.sub("", text), **regions}
 
 
 def errors(command, text):
-    """What the compiler says of this text; empty if it is content."""
+    """The compiler's errors for this text; empty if it compiles."""
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr or "failed"
 
 
 def alone():
-    """Programs are run without the network, if that can be had: nobody else has their ports."""
+    """Runs programs in a network namespace of their own where possible, so that ports are free."""
     command = ["unshare", "--net", "--map-root-user"]
     tried = subprocess.run([*command, "true"], capture_output=True)
     return command if tried.returncode == 0 else []

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check_symbols.py LIBRARY...: fails unless each shared library exports exactly what its public
-headers declare: nothing of weir__*, nothing of somebody else's, and nothing promised that is not
-there.
+"""check_symbols.py LIBRARY...: fails unless each shared library exports exactly the functions that
+its public headers declare.
 """
 import subprocess
 import sys

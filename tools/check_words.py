@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_words.py [FILE...]: fails when a sentence uses a pattern that docs/STYLE.md replaces by
-plain words. Looks at the comments and the literals of include/ and src/, at the comments of tests/,
-tools/ and cmake/, and at the prose of pages; at all of them, or at the files named.
+plain words. Reads the comments and literals of include/ and src/, the comments of tests/, tools/
+and cmake/, and the prose of pages: all of them, or the named files.
 
     python3 tools/check_words.py src/loop/io.h
 """
@@ -12,10 +12,10 @@ import sys
 import source
 from source import ROOT, shown
 
-# What begins a sentence: the start of a comment or paragraph, or the end of another sentence.
+# A sentence begins at the start of a comment or paragraph, or after another sentence.
 START = r"(?:^|(?<=[.!?:;] )|(?<=\* )|(?<=\*  ))"
 
-# (pattern, what to write instead). One row for each habit; a row applies everywhere.
+# (pattern, replacement). One row per habit; each row applies everywhere.
 RULES = [
     (START + r"Who(ever)?\b(?![^.]*\?)", "begin with the thing: the caller, the thread, a handler"),
     (r"\bwho(ever)? (wants|asks|has|is|does|holds|calls|reads|waits|needs|likes|made)\b",
@@ -68,7 +68,7 @@ def keep(text, ranges):
 
 
 def prose(file):
-    """What of a file is written for people, everything else blanked."""
+    """The prose of a file, with everything else blanked."""
     text = file.read_text()
     if file.suffix == ".md":
         return FENCED.sub(lambda found: blank(found[0]), text)

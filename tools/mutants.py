@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py [--check | --list] [LAYER | LAYER/NAME ...]: plants the mistakes of tools/mutants/ one
-at a time in a copy of the tree, builds the tests that should notice and runs them. Prints a line
-for each mutant and the counts. Exits 1 if fewer than 95 % were killed. --check only verifies that
-each mistake still applies to the source.
+"""mutants.py [--check | --list] [LAYER | LAYER/NAME ...]: inserts the mistakes of tools/mutants/
+one at a time into a copy of the tree, then builds and runs the tests that should fail. Prints a
+line for each mutant and the counts. Exits 1 if fewer than 95 % were killed. --check only verifies
+that each mistake still applies to the source.
 
 tools/mutants/<layer>.txt is a list of mutants:
 
-    mutant NAME              what the mistake is, in a few words joined by hyphens
+    mutant NAME              the mistake, in a few words joined by hyphens
     file PATH
-    tests NAME...            the ctest names that should notice, or
-    check NAME...            the tools/check_NAME.py that should notice; it gets the build folder
+    tests NAME...            the ctest names that should fail, or
+    check NAME...            the tools/check_NAME.py that should fail; gets the build folder
     preset NAME              asan if absent; release, tsan
     -OLD LINE                one to five lines, as they stand in the file, exactly once
     +NEW LINE                any number; none deletes the old ones
 
-A mutant is killed if one of its tests fails. The tests pass without it: that is verified first.
+A mutant is killed if one of its tests fails. The tests must pass without it, which is verified
+first.
 """
 import dataclasses
 import re
@@ -93,7 +94,7 @@ def mutated(mutant, text):
 
 
 def fault_of(mutant):
-    """What is wrong with a mutant's entry, or None."""
+    """The problem with a mutant's entry, or None."""
     path = ROOT / mutant.file
     if not mutant.tests and not mutant.checks:
         return "names no test"
@@ -130,7 +131,7 @@ def copy_tree():
 
 
 def run(command):
-    """Runs a command in the copy; whether it succeeded, and what it printed."""
+    """Runs a command in the copy; returns (success, output)."""
     done = subprocess.run(
         command,
         cwd=COPY,
@@ -168,7 +169,7 @@ def failed_check(preset, checks):
 
 
 def prepare(mutants):
-    """Configures and builds what the mutants need and verifies that it passes as it is."""
+    """Builds the tests that the mutants need and verifies that they pass without a mistake."""
     for preset in sorted({m.preset for m in mutants}):
         mine = [m for m in mutants if m.preset == preset]
         targets = sorted({t for m in mine for t in m.targets})
@@ -187,7 +188,7 @@ def prepare(mutants):
 
 
 def verdict_of(mutant):
-    """Plants a mutant, runs its tests and takes it out again: (its verdict, who noticed)."""
+    """Inserts a mutant, runs its tests and removes it: (verdict, the test that failed)."""
     path = COPY / mutant.file
     text = path.read_text()
     path.write_text(mutated(mutant, text))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks share: where our files are, C without its comments, and the public declarations.
+"""Shared by the checks: the list of our files, C without comments, the public declarations.
 
-C is read by the line shapes that clang-format guarantees (a function's brace stands in column 0),
-not with a parser; the compilers check the rest.
+C is recognized by the shapes that clang-format guarantees (the brace of a function is in column 0),
+without a parser; the compilers check the rest.
 """
 import dataclasses
 import pathlib
@@ -28,7 +28,7 @@ def files(*suffixes, under=OURS):
 
 
 def public_headers():
-    """The headers of the API without the umbrella, which holds only includes."""
+    """The public headers, without weir.h, which has only includes."""
     return [f for f in files(".h", under=["include"]) if f.name != "weir.h"]
 
 
@@ -43,12 +43,12 @@ def library_at(path):
 
 
 def shown(path):
-    """A path as messages name it."""
+    """A path as shown in messages."""
     return path.relative_to(ROOT).as_posix() if ROOT in path.parents else str(path)
 
 
 def code_only(text):
-    """C with comments and literals blanked; what is left stays on its line and column."""
+    """C with comments and literals blanked; lines and columns stay."""
     return COMMENT_OR_LITERAL.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 

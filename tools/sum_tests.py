@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sum_tests.py [checks:FILE] LOG...: sums what the tests in logs of `ctest --verbose` reported.
-Prints what the failed ones said, then a line for each of them with its reason, for who sees only
-the end of a log, and last `N passed, N failed, N skipped`. Exits 1 if any failed. FILE is what
-check.py leaves: the names of the checks that failed, whose logs are beside it; together the checks
-count as one.
+"""sum_tests.py [checks:FILE] LOG...: sums the results in logs of `ctest --verbose`. Prints the
+output of failed tests, then one line with the reason for each, so that the end of a log is enough,
+and last `N passed, N failed, N skipped`. Exits 1 if any failed. FILE is written by check.py: the
+names of failed checks, whose logs are beside it; all checks together count as one test.
 
-A cmocka program counts as its test cases, anything else as one. A program that ended without its
-closing lines has failed, whatever it returned; so has a log in which no test is.
+A cmocka program counts as its test cases, any other test as one. A program without cmocka's closing
+lines has failed, whatever its exit status; so has a log without tests.
 
-Beside `test-X.txt` there may be `again-X.txt`, in which the few that had failed were run once more,
-with nothing beside them. One that passes there is told as UNSTEADY and does not fail the run: other
-machines' moods are not ours to mend. What a sanitizer has reported is never excused, nor a crash,
-nor more than a few.
+Beside `test-X.txt` there may be `again-X.txt`: the log of the few failed tests, run once more,
+alone. A test that passes there is reported as UNSTEADY and does not fail the run. Sanitizer
+reports, crashes, and more than a few unsteady tests are never excused.
 """
 import collections
 import pathlib
@@ -35,14 +33,14 @@ SANITIZER = re.compile(r"(ERROR: |WARNING: )\w+Sanitizer|: runtime error: ")
 
 
 def number_in(pattern, output):
-    """The number that one of cmocka's lines gives, 0 if there is no such line."""
+    """The number in one of cmocka's lines, 0 without such a line."""
     found = re.search(pattern, output)
     return int(found[1]) if found else 0
 
 
 def count_program(output, result):
-    """A cmocka program. A case whose fixture failed is neither passed nor failed to cmocka, so the
-    failed ones are what is left of those it began with."""
+    """A cmocka program. cmocka counts a case whose fixture failed as neither passed nor failed, so
+    failed cases are the rest of those started."""
     if "[  PASSED  ]" not in output:
         return Counts(failed=1)
     began = number_in(r"Running (\d+) test\(s\)", output)
@@ -57,11 +55,11 @@ def count_script(result):
     return Counts([word])
 
 
-# --- what failed, and why ------------------------------------------------------------------------
+# --- failures and reasons ------------------------------------------------------------------------
 
 
 def cut(lines, most):
-    """A sanitizer's report from its beginning, or else the end."""
+    """A sanitizer's report from its beginning, else the end of the output."""
     for number, line in enumerate(lines):
         if SANITIZER.search(line):
             return lines[number : number + most]
@@ -76,7 +74,7 @@ def reason_in(lines, result):
         r"^SUMMARY: (.*)",
         r"^ERROR: (.*)",
         r"(?s)^\[  ERROR   \] --- (?!\[)(.*?)(?=\n\[|\Z)",
-        r"^smoke: (?!ended |it takes )(.*)",  # a script's own words, or else its last step
+        r"^smoke: (?!ended |it takes )(.*)",  # a script's message, else its last step
         r"(?s)^\++ [^\n]*(?!.*^\++ )",
         r"^.*\berror: .*",
         r"(?s)^[^\n]+(?!.*^[^\n]+)",
@@ -127,7 +125,7 @@ def tests_in(text):
     for number, line in re.findall(r"^(\d+): ?(.*)$", text, re.MULTILINE):
         outputs[number].append(line)
         if line.startswith("Test timeout computed"):
-            outputs[number].clear()  # up to here it was ctest that spoke
+            outputs[number].clear()  # before this line the output is ctest's
     commands = dict(COMMAND.findall(text))
     for number, name, result in RESULT.findall(text):
         program = re.search(r"/test_\w+\"?$", commands.get(number, "")) is not None
@@ -139,7 +137,7 @@ def count_test(result, program, output):
 
 
 def is_excusable(result, output):
-    """Too slow, or not what was expected; but nothing that is wrong at any speed."""
+    """True for a timeout or a wrong result; false for sanitizer reports and crashes."""
     crashed = "Test failed with exception" in output  # cmocka's words
     return result in ("***Failed", "***Timeout") and not crashed and not SANITIZER.search(output)
 

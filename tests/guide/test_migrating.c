@@ -48,7 +48,7 @@ static const weir_handler heart = {
     .name = "heart", .state_size = sizeof(struct heart), .added = on_added};
 /* doc:end */
 
-TEST(moving, a_heart_beats)
+TEST(migrating, a_heart_beats)
 {
     weir_embedded *embedded = embed(&heart, NULL);
     struct heart *state =
@@ -82,7 +82,7 @@ static int start(weir_group *boss, weir_group *workers, weir_channel **ret_serve
     return err;
 }
 
-TEST(moving, an_echo_comes_back)
+TEST(migrating, an_echo_comes_back)
 {
     weir_group *boss = make_loops(1), *workers = make_loops(1);
     weir_channel *server = NULL;
@@ -111,7 +111,7 @@ static int wake(weir_executor *loop, struct call_counter *counter)
 }
 /* doc:end */
 
-TEST(moving, every_wake_counts)
+TEST(migrating, every_wake_counts)
 {
     weir_group *loops = make_loops(1);
     struct call_counter counter = {0};
@@ -134,7 +134,7 @@ static void echoes(void)
 }
 /* doc:end */
 
-TEST(moving, an_embedded_channel_echoes)
+TEST(migrating, an_embedded_channel_echoes)
 {
     echoes();
 }
@@ -159,7 +159,7 @@ static int watch_pipe(weir_executor *loop, int descriptor, weir_promise *came)
 }
 /* doc:end */
 
-TEST(moving, a_pipe_is_watched)
+TEST(migrating, a_pipe_is_watched)
 {
     weir_group *loops = make_loops(1);
     weir_promise *came = NULL;
