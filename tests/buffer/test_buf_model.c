@@ -991,12 +991,8 @@ static const struct property like_the_model = {
     .end = end,
 };
 
-/* Two million steps; under TSan, where one thread finds nothing more, fewer. */
+/* Two million steps. */
 TEST(buf_model, buffers_behave_like_plain_arrays_of_bytes)
 {
-#ifdef __SANITIZE_THREAD__
-    property_check(&like_the_model, 1000, 200);
-#else
     property_check(&like_the_model, 10000, 200);
-#endif
 }

@@ -129,12 +129,19 @@ void feed_drip(const struct feed *feed, const void *bytes, size_t length, char *
     close_feed(feed, embedded, ret_text);
 }
 
+/* Splits into three parts are sampled under TSan, which finds nothing in one thread. */
+#ifdef __SANITIZE_THREAD__
+#define SECOND_STEP 11
+#else
+#define SECOND_STEP 1
+#endif
+
 void assert_fed(const struct feed *feed, const void *bytes, size_t length, const char *expected)
 {
     char text[FEED_SIZE];
 
     for (size_t first = 0; first <= length; first++)
-        for (size_t second = first; second <= length; second++) {
+        for (size_t second = first; second <= length; second += SECOND_STEP) {
             feed_cut(feed, bytes, length, first, second, text);
             if (strcmp(text, expected) != 0)
                 print_error("cut at %zu and %zu:\n", first, second);
