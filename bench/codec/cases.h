@@ -2,8 +2,8 @@
 /*
  * codec/cases.h - the cases of decoders in memory, after a competitor's own part.
  *
- *      decode kind=lines size=32 count=4      a stream of 1 MiB so many times: frames of `size`
- * bytes and what belongs to them
+ *      decode kind=lines size=32 count=4      a stream of 1 MiB, `count` times: frames of `size`
+ * bytes with their delimiters
  *
  * They answer with `ns` of each frame and `kib_ns` of each KiB of the stream. It comes in reads
  * of 64 KiB, which cut frames in two; Base64, which is no framing, a message at a time.

@@ -5,8 +5,8 @@
  *      echo   connections=64 size=64 depth=1   a closed loop over many connections
  *      churn  connections=64 size=64           connect, one request, close
  *      client size=64 spin=0 interval_us=0     one client, which may pause between its requests
- *      idle                                    one connection that says nothing
- *      memory connections=10000                so many that have asked once and say nothing
+ *      idle                                    one silent connection
+ *      memory connections=10000                idle connections after one request each
  *
  * and of all: ms=200 warmup_ms=40 cpu=1 load_cpu=1 unix=0 (1 = Unix sockets instead of TCP). They
  * answer with

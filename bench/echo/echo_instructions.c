@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of an echo of the whole stack - loop, transport, channel, pipeline, pooled
- * buffers - on the user's side: a turn of a manual loop in which so many connections have something
- * to read, by the number of them.
+ * User-space instructions of an echo through the whole stack (loop, transport, channel, pipeline,
+ * pooled buffers): one turn of a manual loop in which N connections are readable, divided by N.
  */
 #include <netinet/in.h>
 

@@ -15,7 +15,7 @@
 
 #include "echo/counts.h"
 
-/* ---- many connections: one thread, epoll, so many requests under way on each at all times ---- */
+/* ---- many connections: one thread, epoll, `depth` requests in flight on each ---- */
 
 typedef struct echo_load echo_load;
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the answers of all rounds to figures, and from those to a table and a JSON file.
+"""Turns the answers of all rounds into statistics, a table and a JSON file.
 
-Every value is a cost. A ratio says how many times as fast ours is as the other: the other's cost
-by ours.
+Every value is a cost. A ratio is the other's cost divided by ours: how many times as fast ours is.
 """
 import datetime
 import json

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of an echo at the backend interface, on the user's side: a turn of a manual loop
- * in which so many connections have something to read, by the number of them.
+ * User-space instructions of an echo at the backend interface: one turn of a manual loop in which N
+ * connections are readable, divided by N.
  */
 #include "loop/loop.h"
 #include "loop/owner.h"

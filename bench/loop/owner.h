@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * loop/owner.h - echo at the backend interface: owners of handles that send back what they receive,
- * and the memory to receive into, which is as hot as memory can be: the block that was given back
- * last is taken first.
+ * and a LIFO of receive blocks, so that memory stays in the cache.
  */
 #ifndef BENCH_LOOP_OWNER_H
 #define BENCH_LOOP_OWNER_H

@@ -15,7 +15,7 @@
 #include "support/bench.h"
 #include "support/instructions.h"
 
-/* A ring hands out some 20 completions at a time: so many requests are answered in one turn. */
+/* A ring returns about 20 completions at a time: this many requests are answered in one turn. */
 enum { TURNS_REQUESTS_MAX = 16, TURNS_COUNTED = 32, TURNS_REQUEST_SIZE = 64 };
 
 struct turns {

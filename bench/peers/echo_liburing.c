@@ -135,7 +135,7 @@ static void on_received(int descriptor, const struct io_uring_cqe *cqe)
         start_receive(descriptor);
 }
 
-/* A poll tells of new data once: it is read until less comes than would fit. */
+/* A poll reports new data once: reads until a read is short. */
 static void on_readable(int descriptor, const struct io_uring_cqe *cqe)
 {
     ssize_t got;

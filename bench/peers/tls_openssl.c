@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL in memory: what the server's end alone costs, its clients' in the same process not
- * counted. There are no sockets, no system calls, and nothing but SSL_read and SSL_write: the limit
- * for whoever uses OpenSSL.
+ * OpenSSL in memory: the cost of the server side alone; clients in the same process are not
+ * counted. No sockets and no system calls, only SSL_read and SSL_write: the limit of any server on
+ * OpenSSL.
  *
- * The cases are those of tls/cases.h. What is held for a client that says nothing is what OpenSSL
- * has allocated.
+ * The cases are those of tls/cases.h. The memory of an idle client is what OpenSSL has allocated.
  */
 #include <malloc.h>
 #include <string.h>

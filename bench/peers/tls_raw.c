@@ -91,7 +91,7 @@ static void server_run(int cpu)
 {
     static const struct watched server = {on_accepted, on_readable, send_answer};
 
-    signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to whoever has gone */
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to closed connections */
     context = tls_identity_server(configured_tickets);
     watched_run(&server, cpu);
 }

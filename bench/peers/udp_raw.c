@@ -56,7 +56,7 @@ static bool are_alike(int one, int other)
            memcmp(&senders[one], &senders[other], sizeof(senders[0])) == 0;
 }
 
-/* Returns how many runs there are of so many messages. */
+/* Joins equal neighbours of `count` messages; returns the number of runs. */
 static int join(int count)
 {
     int used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sockets of a raw server, watched by epoll, level-triggered: what comes of them is told to
- * functions that are known where this is compiled, so nothing stands between.
+ * The sockets of a raw server in a level-triggered epoll set. The callbacks are known at compile
+ * time, so calls are direct.
  */
 #ifndef BENCH_PEERS_WATCHED_H
 #define BENCH_PEERS_WATCHED_H

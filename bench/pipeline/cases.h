@@ -13,9 +13,9 @@
 
 #include "support/bench.h"
 
-/* ---- what a competitor defines ---- */
+/* ---- defined by each competitor ---- */
 
-/* Makes a chain of so many handlers, each of which passes on what comes. */
+/* Creates a chain of handlers that pass every event on. */
 static void chain_open(int64_t handlers);
 static void chain_close(void);
 static void chain_read(int64_t count);

@@ -34,13 +34,14 @@ int bench_main(int argc, char **argv, const bench_case *cases);
 /* The number that the line gives as NAME=NUMBER. A setting that no one asks for is an error. */
 int64_t bench_setting(bench_round *round, const char *name, int64_t otherwise);
 
-/* Which of the names, which end with NULL, the line gives as SETTING=NAME; 0 = it gives none. */
+/* Index of the name that the line gives as SETTING=NAME, in a NULL-terminated list; 0 without one.
+ */
 int bench_choice(bench_round *round, const char *setting, const char *const *names);
 
-/* Puts a figure into the answer: a cost, of which less is better. */
+/* Adds a cost to the answer; less is better. */
 void bench_report(bench_round *round, const char *name, double cost);
 
-/* Ends the program unless `ok`; `what` was tried. */
+/* Exits with an error that names `what`, unless `ok`. */
 void bench_require(bool ok, const char *what);
 
 /* Zeroed memory with its pages in place, so that no fault falls into what is timed. */

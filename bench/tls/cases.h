@@ -3,8 +3,8 @@
  * tls/cases.h - the cases of a TLS server, after its own part (echo/competitor.h).
  *
  *      visit  clients=16     connect, handshake, one request, close at both ends
- *      talk   clients=64     those who stay, and ask again and again
- *      memory clients=10000  so many that have asked once and say nothing
+ *      talk   clients=64     lasting connections with repeated requests
+ *      memory clients=10000  idle clients after one request each
  *
  * and of all: version=13|12 (of TLS; 0: in clear) answer=0 (bytes; 0: as many as the request, which
  * has 64) tickets=0|1 resumed=0|1 ms=200 warmup_ms=40 cpu=1 load_cpu=1. They answer with

@@ -45,10 +45,10 @@ void tls_line_send(tls_line *line, const void *bytes, size_t length);
 /* What has come: bytes, 0 if nothing has, -1 at the end of the stream. */
 ssize_t tls_line_receive(tls_line *line, void *bytes, size_t size);
 
-/* Tells the server that nothing more comes: it closes. */
+/* Sends close_notify: the server closes. */
 void tls_line_end(tls_line *line);
 
-/* Either the server has closed; or without a trace, in the midst of it. */
+/* Closes after the server has; or resets a connection in use. */
 void tls_line_close(tls_line *line);
 void tls_line_reset(tls_line *line);
 

@@ -2,7 +2,7 @@
 /*
  * udp/cases.h - the case of a UDP echo server, after its own part (echo/competitor.h).
  *
- *      echo sockets=1 size=64 depth=1     a closed loop: so many sockets, and datagrams under way
+ *      echo sockets=1 size=64 depth=1     a closed loop: `depth` datagrams in flight per socket
  *
  * and ms=200 warmup_ms=40 cpu=1 load_cpu=1. It answers as the cases of echo/cases.h do.
  */

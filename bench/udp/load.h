@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * udp/load.h - what asks a UDP echo server: a closed loop over some sockets, with so many datagrams
- * under way on each at all times, sent and received in batches.
+ * udp/load.h - load for a UDP echo server: a closed loop over some sockets, with `depth` datagrams
+ * in flight on each, sent and received in batches.
  *
- * It runs on the calling thread, for a given time, and counts what was answered. What fails, also a
- * wrong answer or one that does not come, ends the program.
+ * Runs on the calling thread for a given time and counts answers. Exits on any failure, including a
+ * wrong or missing answer.
  */
 #ifndef BENCH_UDP_LOAD_H
 #define BENCH_UDP_LOAD_H

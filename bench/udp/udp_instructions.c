@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of an echo of a datagram by the whole stack, on the user's side: a turn of a
- * manual loop whose one socket has so many datagrams to read, by the number of them.
+ * User-space instructions of the echo of a datagram through the whole stack: one turn of a manual
+ * loop whose socket has N datagrams to read, divided by N.
  */
 #include <weir/address.h>
 #include <weir/channel.h>
