@@ -126,13 +126,13 @@ TEST_EACH_BACKEND(accept, tells_nothing_before_it_starts_and_after_it_stops)
     int clients[3];
 
     connect_clients(&address, clients, 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_accept_start(listener);
     driver_until(driver, listener->accepts == 1);
     peer_accept_stop(listener);
     peer_accept_stop(listener);
     connect_clients(&address, clients + 1, 2);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(listener->accepts, 1);
 
     peer_accept_start(listener);
@@ -140,9 +140,9 @@ TEST_EACH_BACKEND(accept, tells_nothing_before_it_starts_and_after_it_stops)
     close_all(clients, 3);
 }
 
-static void stop_accepting(struct peer *peer, enum told told)
+static void stop_accepting(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_ACCEPTED)
+    if (event == PEER_ACCEPTED)
         peer_accept_stop(peer);
 }
 
@@ -163,9 +163,9 @@ TEST_EACH_BACKEND(accept, stops_in_the_call_back_and_loses_nobody)
     close_all(clients, CLIENTS);
 }
 
-static void start_again(struct peer *peer, enum told told)
+static void start_again(struct peer *peer, enum peer_event event)
 {
-    if (told != TOLD_ACCEPTED)
+    if (event != PEER_ACCEPTED)
         return;
     peer_accept_stop(peer);
     peer_accept_start(peer);
@@ -184,9 +184,9 @@ TEST_EACH_BACKEND(accept, goes_on_if_stopped_and_started_in_the_call_back)
     close_all(clients, CLIENTS);
 }
 
-static void close_listener(struct peer *peer, enum told told)
+static void close_listener(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_ACCEPTED)
+    if (event == PEER_ACCEPTED)
         peer_close(peer);
 }
 
@@ -212,7 +212,7 @@ TEST_EACH_BACKEND(accept, closed_while_connections_wait_takes_them_along)
     int clients[CLIENTS];
 
     peer_accept_start(listener);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     connect_clients(&address, clients, CLIENTS);
     peer_close(listener);
     driver_until(driver, listener->detaches == 1);
@@ -230,7 +230,7 @@ TEST_EACH_BACKEND(accept, closed_while_stopped_takes_connections_along)
     listener->react = stop_accepting;
     peer_accept_start(listener);
     driver_until(driver, listener->accepts == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_close(listener);
     driver_until(driver, listener->detaches == 1);
     close_all(clients, CLIENTS);
@@ -256,7 +256,7 @@ TEST_EACH_BACKEND(accept, stops_with_the_error_when_descriptors_run_out)
     assert_int_equal(listener->accepts, 0);
     assert_false(listener->accepting);
 
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(listener->accepts, 0);
     peer_accept_start(listener);
     driver_until(driver, listener->accepts == 1);
@@ -296,7 +296,7 @@ TEST_EACH_BACKEND(accept, survives_clients_that_are_gone_already)
     client = socket_connect(&address);
     peer_accept_start(listener);
     driver_until(driver, listener->accepts > 0);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(listener->accept_error, 0);
     assert_true(listener->accepting);
     (void)close(client);

@@ -86,7 +86,7 @@ TEST_EACH_BACKEND(rebuild, keeps_what_was_started)
     peer_receive_start(reader, false);
     peer_receive_start(stopped, false);
     peer_receive_stop(stopped);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     rebuild(driver);
 
     assert_int_equal(peer_remote_send(stopped, 100), 100);
@@ -95,7 +95,7 @@ TEST_EACH_BACKEND(rebuild, keeps_what_was_started)
     (void)close(socket_connect(&address));
     driver_until(driver, listener->accepts == 1 && poller->polls > 0 && reader->bytes == 100);
     peer_poll_stop(poller);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(stopped->bytes, 0);
     peer_receive_start(stopped, false);
     driver_until(driver, stopped->bytes == 100);
@@ -110,7 +110,7 @@ TEST_EACH_BACKEND(rebuild, between_the_wait_and_the_dispatch)
         peers[i] = peer_open_pair(driver, PAIR_TCP);
         peer_receive_start(peers[i], false);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 20; i++)
         assert_int_equal(peer_remote_send(peers[i], 20000), 20000);
     peer_remote_close(peers[0]);
@@ -150,21 +150,21 @@ TEST_EACH_BACKEND(rebuild, with_handles_that_are_being_closed)
     rebuild(driver);
     for (int i = 0; i < 10; i++) {
         driver_until(driver, peers[i]->detaches == 1);
-        assert_string_equal(peers[i]->story, "x");
+        assert_string_equal(peers[i]->history, "x");
     }
 }
 
 TEST_EACH_BACKEND(rebuild, with_datagrams_and_file_ranges_waiting)
 {
     struct peer *mail = peer_open_pair(driver, PAIR_UNIX_DATAGRAM);
-    struct iovec vector = {mail->story, 10};
+    struct iovec vector = {mail->history, 10};
     struct mmsghdr message = {.msg_hdr = {.msg_iov = &vector, .msg_iovlen = 1}};
 
     (void)socket_fill(mail->descriptor);
     assert_int_equal(peer_send_datagrams(mail, &message, 1), 0);
     driver_turn(driver);
     rebuild(driver);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(mail->sents, 0);
     assert_true(socket_drain(mail->remote) > 0);
     driver_until(driver, mail->sents == 1);
@@ -192,7 +192,7 @@ TEST_EACH_BACKEND(rebuild, a_bad_descriptor_fails_alone)
     struct peer *bad = open_doomed(driver);
 
     peer_receive_start(good, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     (void)close(bad->descriptor);
     rebuild(driver);
     driver_until(driver, bad->fails == 1);
@@ -204,9 +204,9 @@ TEST_EACH_BACKEND(rebuild, a_bad_descriptor_fails_alone)
     driver_until(driver, good->bytes == 100);
 }
 
-static void close_failed(struct peer *peer, enum told told)
+static void close_failed(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_FAILED)
+    if (event == PEER_FAILED)
         peer_close(peer);
 }
 
@@ -215,11 +215,11 @@ TEST_EACH_BACKEND(rebuild, a_failed_handle_may_be_closed_in_the_call_back)
     struct peer *bad = open_doomed(driver);
 
     bad->react = close_failed;
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     (void)close(bad->descriptor);
     rebuild(driver);
     driver_until(driver, bad->detaches == 1);
-    assert_string_equal(bad->story, "fx");
+    assert_string_equal(bad->history, "fx");
 }
 
 /* Not even the descriptor that the old kernel object gives back can be had. poll needs none, but is
@@ -275,7 +275,7 @@ TEST_EACH_BACKEND(rebuild, that_failed_leaves_handles_that_come_and_go)
     }
     later = peer_open_pair(driver, PAIR_TCP);
     peer_receive_start(later, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     rebuild(driver);
     assert_int_equal(peer_remote_send(before, 100), 100);
     assert_int_equal(peer_remote_send(later, 100), 100);

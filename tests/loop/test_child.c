@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that are started from a loop of each backend, what they are given, and how their end is
- * told.
+ * exited.
  */
 #include <weir/watch.h>
 
@@ -27,7 +27,7 @@
 #include "support/memory.h"
 
 struct ending {
-    struct call_counter told;
+    struct call_counter exited;
     weir_child_exit exit;
     weir_executor *where;
 };
@@ -39,7 +39,7 @@ static void on_exited(weir_child *child, const weir_child_exit *exit, void *user
     (void)child;
     ending->exit = *exit;
     ending->where = weir_executor_current();
-    call_counter_add(&ending->told);
+    call_counter_add(&ending->exited);
 }
 
 #define SHELL(script)                                          \
@@ -74,7 +74,7 @@ TEST_EACH_LOOP(child, tells_on_the_loop_what_it_returned)
     weir_child *child =
         spawn(host->loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exit 7"), TOLD(&ending)));
 
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.err, 0);
     assert_int_equal(ending.exit.status, 7);
     assert_int_equal(ending.exit.signal, 0);
@@ -92,9 +92,9 @@ TEST_EACH_LOOP(child, tells_which_signal_has_killed_it)
 
     assert_int_equal(weir_child_signal(child, 0), 0);
     host_turn(host, 3);
-    assert_int_equal(ending.told.calls, 0);
+    assert_int_equal(ending.exited.calls, 0);
     assert_int_equal(weir_child_signal(child, SIGTERM), 0);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.err, 0);
     assert_int_equal(ending.exit.status, -1);
     assert_int_equal(ending.exit.signal, SIGTERM);
@@ -110,7 +110,7 @@ TEST_EACH_LOOP(child, is_heard_of_though_nobody_holds_it)
                                       WEIR_CHILD_OPTIONS(.argv = SHELL("exit 0"), TOLD(&ending)),
                                       NULL),
                      0);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.status, 0);
 }
 
@@ -121,7 +121,7 @@ TEST_EACH_LOOP(child, goes_on_when_its_loop_has_shut_down)
         spawn(host->loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exec sleep 100"), TOLD(&ending)));
 
     host_end(host);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.err, WEIR_ECANCELED);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
     assert_int_equal(waitpid(weir_child_pid(child), NULL, 0), weir_child_pid(child));
@@ -135,9 +135,9 @@ TEST_EACH_LOOP(child, ends_on_a_loop_that_its_owner_drives)
 
     assert_int_equal(weir_loop_create(WEIR_LOOP_OPTIONS(.io = host->backend->io), &loop), 0);
     weir_child_release(spawn(loop, WEIR_CHILD_OPTIONS(.argv = SHELL("exit 3"), TOLD(&ending))));
-    for (int i = 0; i < 1000 && ending.told.calls == 0; i++)
+    for (int i = 0; i < 1000 && ending.exited.calls == 0; i++)
         (void)weir_loop_run_once(loop, weir_ms(10));
-    assert_int_equal(ending.told.calls, 1);
+    assert_int_equal(ending.exited.calls, 1);
     assert_int_equal(ending.exit.status, 3);
     weir_executor_release(loop);
 }
@@ -157,7 +157,7 @@ TEST_EACH_LOOP(child, that_was_started_elsewhere_is_watched)
     assert_int_equal(weir_child_watch(host->loop, pid, on_exited, &ending, &child), 0);
     assert_int_equal(weir_child_pid(child), pid);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.signal, SIGKILL);
     weir_child_release(child);
 }
@@ -184,7 +184,7 @@ TEST_EACH_LOOP(child, of_somebody_else_is_only_known_to_have_ended)
     assert_int_equal(read(ends[0], &pid, sizeof(pid)), sizeof(pid));
     assert_int_equal(weir_child_watch(host->loop, pid, on_exited, &ending, &child), 0);
     assert_int_equal(weir_child_signal(child, SIGKILL), 0);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.err, -ECHILD);
     assert_int_equal(ending.exit.status, -1);
     weir_child_release(child);
@@ -226,7 +226,7 @@ static void run_script(struct host *host, weir_child_options options, char *ret_
         length += (size_t)count;
     ret_text[length] = '\0';
     (void)close(ends[0]);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.status, 0);
 }
 
@@ -294,7 +294,7 @@ TEST_EACH_LOOP(child, gets_default_signals_none_of_them_blocked)
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     assert_true(signal(SIGTERM, SIG_DFL) != SIG_ERR);
     assert_int_equal(weir_child_signal(child, SIGTERM), 0);
-    assert_true(call_counter_await(&ending.told, 1));
+    assert_true(call_counter_await(&ending.exited, 1));
     assert_int_equal(ending.exit.signal, SIGTERM);
     weir_child_release(child);
 }
@@ -388,12 +388,12 @@ static int start_and_wait(struct host *host, bool *ret_memory_failed)
                                WEIR_CHILD_OPTIONS(.argv = SHELL("exit 0"), TOLD(&ending)), NULL);
 
     if (err == 0) {
-        assert_true(call_counter_await(&ending.told, 1));
+        assert_true(call_counter_await(&ending.exited, 1));
     }
     *ret_memory_failed = test_memory_failed();
     test_memory_fail_at(0);
     host_turn(host, 1);
-    assert_true(ending.told.calls <= 1);
+    assert_true(ending.exited.calls <= 1);
     while (waitpid(-1, NULL, 0) > 0) { /* one that could not be watched or waited for goes on */
     }
     return err;

@@ -59,7 +59,7 @@ TEST_EACH_BACKEND(close, with_everything_just_begun)
     set_scene(driver, &scene);
     close_scene(driver, &scene);
     for (size_t i = 0; i < 6; i++)
-        assert_string_equal(scene.peers[i]->story, "x");
+        assert_string_equal(scene.peers[i]->history, "x");
 }
 
 TEST_EACH_BACKEND(close, with_everything_under_way)
@@ -89,10 +89,10 @@ TEST_EACH_BACKEND(close, of_a_handle_that_wants_nothing)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_close(peer);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     driver_until(driver, peer->detaches == 1);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "x");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "x");
 }
 
 TEST_EACH_BACKEND(close, closes_the_descriptor)
@@ -111,9 +111,9 @@ TEST_EACH_BACKEND(close, closes_the_descriptor)
     }
 }
 
-static void nothing_more(struct peer *peer, enum told told)
+static void nothing_more(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_DETACHED)
+    if (event == PEER_DETACHED)
         assert_int_equal(fcntl(*(int *)peer->arg, F_GETFD), -1);
 }
 
@@ -137,11 +137,11 @@ struct group {
     unsigned closed;
 };
 
-static void close_the_others(struct peer *peer, enum told told)
+static void close_the_others(struct peer *peer, enum peer_event event)
 {
     struct group *group = peer->arg;
 
-    if (told != TOLD_RECEIVED && told != TOLD_POLLED)
+    if (event != PEER_RECEIVED && event != PEER_POLLED)
         return;
     for (size_t i = 0; i < 20; i++) {
         if (group->members[i] != peer && !group->members[i]->closed) {
@@ -159,7 +159,7 @@ static void open_group(struct driver *driver, struct group *group)
         group->members[i]->arg = group;
         peer_receive_start(group->members[i], false);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(peer_remote_send(group->members[i], 5000), 5000);
 }
@@ -173,20 +173,20 @@ TEST_EACH_BACKEND(close, of_all_others_of_the_batch)
     for (size_t i = 0; i < 20; i++)
         group.members[i]->react = close_the_others;
     driver_until(driver, group.closed == 19);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (size_t i = 0; i < 20; i++) {
         struct peer *peer = group.members[i];
 
         if (peer->closed)
-            assert_string_equal(peer->story, "x");
+            assert_string_equal(peer->history, "x");
         else
             assert_int_equal(peer->bytes, 5000);
     }
 }
 
-static void close_self(struct peer *peer, enum told told)
+static void close_self(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_close(peer);
 }
 
@@ -199,7 +199,7 @@ TEST_EACH_BACKEND(close, of_each_of_the_batch_by_itself)
         group.members[i]->react = close_self;
     for (size_t i = 0; i < 20; i++) {
         driver_until(driver, group.members[i]->detaches == 1);
-        assert_string_equal(group.members[i]->story, "rx");
+        assert_string_equal(group.members[i]->history, "rx");
     }
 }
 
@@ -227,12 +227,12 @@ static void open_heirs(struct driver *driver, struct reuse *reuse, unsigned coun
     }
 }
 
-static void close_and_replace(struct peer *peer, enum told told)
+static void close_and_replace(struct peer *peer, enum peer_event event)
 {
     struct reuse *reuse = peer->arg;
     struct peer *other;
 
-    if (told != TOLD_RECEIVED || reuse->count > 0)
+    if (event != PEER_RECEIVED || reuse->count > 0)
         return;
     other = reuse->members[reuse->members[0] == peer];
     reuse->number = other->descriptor;
@@ -254,7 +254,7 @@ static void reuse_a_number(struct driver *driver, enum pair_kind kind)
         reuse.members[i]->react = close_and_replace;
         peer_receive_start(reuse.members[i], false);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(peer_remote_send(reuse.members[i], 1000), 1000);
     driver_until(driver, reuse.members[0]->detaches + reuse.members[1]->detaches == 1);
@@ -267,7 +267,7 @@ static void reuse_a_number(struct driver *driver, enum pair_kind kind)
     assert_true(reuse.same > 0);
     for (size_t i = 0; i < 2; i++) {
         if (reuse.members[i]->closed)
-            assert_string_equal(reuse.members[i]->story, "x");
+            assert_string_equal(reuse.members[i]->history, "x");
         else
             assert_int_equal(reuse.members[i]->bytes, 1000);
     }
@@ -280,11 +280,11 @@ TEST_EACH_BACKEND(close, a_reused_number_gets_no_event_of_the_closed_one)
         reuse_a_number(driver, i % 2 == 0 ? PAIR_TCP : PAIR_UNIX);
 }
 
-static void close_and_reopen(struct peer *peer, enum told told)
+static void close_and_reopen(struct peer *peer, enum peer_event event)
 {
     struct reuse *reuse = peer->arg;
 
-    if (told != TOLD_RECEIVED)
+    if (event != PEER_RECEIVED)
         return;
     reuse->number = peer->descriptor;
     peer_close(peer);
@@ -305,5 +305,5 @@ TEST_EACH_BACKEND(close, in_the_call_back_never_reads_from_the_reused_number)
     driver_until(driver, reuse.count == 4);
     for (unsigned i = 0; i < 4; i++)
         driver_until(driver, reuse.heirs[i]->bytes == 100 + i);
-    assert_string_equal(peer->story, "rx");
+    assert_string_equal(peer->history, "rx");
 }

@@ -18,7 +18,7 @@ static struct peer *open_client(struct driver *driver, int family)
 static void expect_result(struct driver *driver, struct peer *client, int result)
 {
     driver_until(driver, client->connects == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(client->connects, 1);
     assert_int_equal(client->connect_result, result);
 }
@@ -111,9 +111,9 @@ TEST_EACH_BACKEND(connect, many_at_once)
     (void)close(listener);
 }
 
-static void receive_and_send(struct peer *peer, enum told told)
+static void receive_and_send(struct peer *peer, enum peer_event event)
 {
-    if (told != TOLD_CONNECTED)
+    if (event != PEER_CONNECTED)
         return;
     peer_receive_start(peer, false);
     peer_send(peer, 100);
@@ -147,7 +147,7 @@ TEST_EACH_BACKEND(connect, is_followed_by_the_receive_that_was_started_meanwhile
     client->remote = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_int_equal(peer_remote_send(client, 100), 100);
     driver_until(driver, client->bytes == 100);
-    assert_string_equal(client->story, "cr.");
+    assert_string_equal(client->history, "cr.");
     (void)close(listener);
 }
 
@@ -160,12 +160,12 @@ TEST_EACH_BACKEND(connect, after_a_receive_was_started_is_told_when_it_is_there)
     gather(&crowd, AF_INET);
     peer_receive_start(client, false);
     peer_connect(client, &crowd.address);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(client->connects, 0);
     disperse(&crowd);
     driver_until(driver, client->connects == 1);
     assert_int_equal(client->connect_result, -ECONNREFUSED);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(client->connects, 1);
 }
 
@@ -177,7 +177,7 @@ TEST_EACH_BACKEND(connect, is_established_when_the_backlog_has_room_again)
 
     gather(&crowd, AF_INET);
     peer_connect(client, &crowd.address);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(client->connects, 0);
     for (int i = 0; i < crowd.count; i++) {
         int taken = accept4(crowd.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -202,9 +202,9 @@ TEST_EACH_BACKEND(connect, refused_is_told)
     expect_result(driver, client, -ECONNREFUSED);
 }
 
-static void close_client(struct peer *peer, enum told told)
+static void close_client(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_CONNECTED)
+    if (event == PEER_CONNECTED)
         peer_close(peer);
 }
 
@@ -217,7 +217,7 @@ TEST_EACH_BACKEND(connect, refused_may_close_in_the_call_back)
     client->react = close_client;
     peer_connect(client, &address);
     driver_until(driver, client->detaches == 1);
-    assert_string_equal(client->story, "cx");
+    assert_string_equal(client->history, "cx");
 }
 
 TEST_EACH_BACKEND(connect, to_an_unknown_family_fails)
@@ -266,7 +266,7 @@ TEST_EACH_BACKEND(connect, to_a_full_backlog_tells_nothing_until_closed)
     assert_int_equal(client->connects, 0);
     peer_close(client);
     driver_until(driver, client->detaches == 1);
-    assert_string_equal(client->story, "x");
+    assert_string_equal(client->history, "x");
     disperse(&crowd);
 }
 
@@ -284,8 +284,8 @@ TEST_EACH_BACKEND(connect, closed_before_its_result_tells_nothing)
     peer_close(good);
     peer_close(bad);
     driver_until(driver, good->detaches == 1 && bad->detaches == 1);
-    assert_string_equal(good->story, "x");
-    assert_string_equal(bad->story, "x");
+    assert_string_equal(good->history, "x");
+    assert_string_equal(bad->history, "x");
     (void)close(listener);
 }
 
@@ -300,7 +300,7 @@ static void connect_when_left(struct driver *driver, void (*leave)(struct peer *
     peer_connect(client, &address);
     assert_int_equal(atomic_load(&driver->io->stats.connects), 0);
     driver_until(driver, client->detaches == 1);
-    assert_string_equal(client->story, "x");
+    assert_string_equal(client->history, "x");
     (void)close(listener);
 }
 

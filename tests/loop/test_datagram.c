@@ -50,7 +50,7 @@ static void expect_next(struct peer *peer, const weir__io_datagram *datagram)
     if (datagram->length != expected.length ||
         memcmp(datagram->block.base, expected.memory, expected.length) != 0 ||
         (datagram->header->msg_flags & MSG_TRUNC) != 0)
-        driver_complain(peer->driver, "datagram %u is not what was sent", number);
+        driver_fail(peer->driver, "datagram %u is not what was sent", number);
 }
 
 static struct peer *open_receiver(struct driver *driver, enum pair_kind kind)
@@ -75,7 +75,7 @@ static void receive_batches(struct driver *driver, enum pair_kind kind, uint32_t
         post(peer->remote, i, size_of(i));
         driver_until(driver, peer->datagrams == i + 1);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
 }
 
 TEST_EACH_BACKEND(datagram, come_in_order_sixteen_a_turn_at_most)
@@ -107,8 +107,8 @@ static void expect_cut(struct peer *peer, const weir__io_datagram *datagram)
 
     if (datagram->length != 100 || (datagram->header->msg_flags & MSG_TRUNC) == 0 ||
         memcmp(datagram->block.base, letter.memory, 100) != 0)
-        driver_complain(peer->driver, "%zu bytes, flags 0x%x", datagram->length,
-                        (unsigned)datagram->header->msg_flags);
+        driver_fail(peer->driver, "%zu bytes, flags 0x%x", datagram->length,
+                    (unsigned)datagram->header->msg_flags);
 }
 
 TEST_EACH_BACKEND(datagram, longer_than_the_window_is_cut_and_says_so)
@@ -116,7 +116,7 @@ TEST_EACH_BACKEND(datagram, longer_than_the_window_is_cut_and_says_so)
     struct peer *peer = peer_open_pair(driver, PAIR_UDP);
 
     peer->handle->window = 100;
-    driver->supply.extra = 50;
+    driver->memory.extra = 50;
     peer->on_datagram = expect_cut;
     peer_receive_start(peer, false);
     for (unsigned i = 1; i <= 20; i++) {
@@ -138,14 +138,14 @@ TEST_EACH_BACKEND(datagram, once_tells_one_batch)
         peer_receive_start(peer, true);
         driver_until(driver, peer->datagrams > before);
         before = peer->datagrams;
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         assert_int_equal(peer->datagrams, before);
     } while (peer->datagrams < BATCH);
 }
 
-static void stop_receiving(struct peer *peer, enum told told)
+static void stop_receiving(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_DATAGRAMS)
+    if (event == PEER_DATAGRAMS)
         peer_receive_stop(peer);
 }
 
@@ -167,9 +167,9 @@ TEST_EACH_BACKEND(datagram, stopped_in_the_call_back_are_not_lost)
     }
 }
 
-static void close_peer(struct peer *peer, enum told told)
+static void close_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_DATAGRAMS)
+    if (event == PEER_DATAGRAMS)
         peer_close(peer);
 }
 
@@ -182,21 +182,21 @@ TEST_EACH_BACKEND(datagram, nothing_is_told_after_a_close_in_the_call_back)
         post(peer->remote, i, size_of(i));
     peer_receive_start(peer, false);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "dx");
+    assert_string_equal(peer->history, "dx");
 }
 
 TEST_EACH_BACKEND(datagram, wait_for_memory)
 {
     struct peer *peer = open_receiver(driver, PAIR_UDP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     for (uint32_t i = 0; i < BATCH; i++)
         post(peer->remote, i, size_of(i));
     peer_receive_start(peer, false);
-    for (unsigned i = 0; i < 2000 && driver->supply.refused == 0; i++)
+    for (unsigned i = 0; i < 2000 && driver->memory.refused == 0; i++)
         driver_turn(driver);
     assert_int_equal(peer->datagrams, 0);
-    driver->supply.refuse = 0;
+    driver->memory.refuse = 0;
     driver_until(driver, peer->datagrams == BATCH);
 }
 
@@ -207,7 +207,7 @@ TEST_EACH_BACKEND(datagram, come_as_memory_allows)
 
     peer_receive_start(peer, false);
     for (uint32_t i = 0; i < 200; i++) {
-        driver->supply.refuse = i % 7;
+        driver->memory.refuse = i % 7;
         post(peer->remote, i, size_of(i));
         if (i % 20 == 19)
             driver_until(driver, peer->datagrams == i + 1);
@@ -222,7 +222,7 @@ static void expect_sender(struct peer *peer, const weir__io_datagram *datagram)
 
     if (datagram->header->msg_namelen != sender->length ||
         memcmp(datagram->header->msg_name, &sender->storage, sender->length) != 0)
-        driver_complain(peer->driver, "from another address than was sent from");
+        driver_fail(peer->driver, "from another address than was sent from");
 }
 
 static void receive_with_address(struct driver *driver, int family)
@@ -258,7 +258,7 @@ static void expect_credentials(struct peer *peer, const weir__io_datagram *datag
     if (control != NULL && control->cmsg_type == SCM_CREDENTIALS)
         memcpy(&credentials, CMSG_DATA(control), sizeof(credentials));
     if (credentials.pid != getpid())
-        driver_complain(peer->driver, "without the sender's credentials");
+        driver_fail(peer->driver, "without the sender's credentials");
 }
 
 TEST_EACH_BACKEND(datagram, bring_their_ancillary_data)
@@ -352,7 +352,8 @@ static void send_batch(struct driver *driver, enum pair_kind kind)
 
         assert_true(taken >= 0);
         sent += (uint32_t)taken;
-        driver_until(driver, (collected = collect(peer->remote, collected), !peer->awaits_room));
+        driver_until(driver,
+                     (collected = collect(peer->remote, collected), !peer->awaits_writable));
         assert_true(peer->last_sent == 0);
     }
     driver_until(driver, (collected = collect(peer->remote, collected)) == BATCH);
@@ -380,12 +381,12 @@ TEST_EACH_BACKEND(datagram, nothing_is_lent_to_a_full_socket)
     assert_int_equal(taken, 0);
     assert_int_equal(peer_send_datagrams(peer, mail.messages, 1), -EALREADY);
     memset(&mail, 0, sizeof(mail));
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->sents, 0);
     assert_true(socket_drain(peer->remote) > 0);
     driver_until(driver, peer->sents == 1);
     assert_int_equal(peer->last_sent, 0);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(socket_drain(peer->remote), 0);
 }
 
@@ -399,7 +400,7 @@ TEST_EACH_BACKEND(datagram, that_cannot_be_sent_is_the_first_ones_error)
     pack(&mail);
     mail.vectors[3] = (struct iovec){huge, sizeof(huge)};
     assert_int_equal(peer_send_datagrams(peer, mail.messages, BATCH), 3);
-    driver_until(driver, !peer->awaits_room);
+    driver_until(driver, !peer->awaits_writable);
     assert_int_equal(peer->last_sent, 0);
     taken = peer_send_datagrams(peer, mail.messages + 3, BATCH - 3);
     assert_int_equal(taken, -EMSGSIZE);
@@ -441,11 +442,11 @@ TEST_EACH_BACKEND(datagram, an_error_while_paused_does_not_spin)
     assert_int_equal(connect(peer->descriptor, (struct sockaddr *)&address.storage, address.length),
                      0);
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_receive_stop(peer);
     assert_int_equal(send(peer->descriptor, "x", 1, 0), 1);
     driver_sleep(driver, weir_ms(100));
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     driver_until(driver, peer->ends == 1);
     assert_int_equal(peer->end_error, -ECONNREFUSED);
@@ -456,8 +457,8 @@ TEST_EACH_BACKEND(datagram, an_error_while_paused_does_not_spin)
 static void check_room(struct peer *peer, const weir__io_datagram *datagram)
 {
     if (datagram->block.capacity < peer->handle->window || datagram->length > peer->handle->window)
-        driver_complain(peer->driver, "a block of %zu for a window of %u", datagram->block.capacity,
-                        peer->handle->window);
+        driver_fail(peer->driver, "a block of %zu for a window of %u", datagram->block.capacity,
+                    peer->handle->window);
 }
 
 static struct peer *open_with_window(struct driver *driver, uint32_t window)

@@ -73,7 +73,7 @@ TEST_EACH_BACKEND(deadline, with_handles_that_are_quiet_is_not_early)
 
     for (int i = 0; i < 20; i++)
         peer_receive_start(peer_open_pair(driver, PAIR_TCP), false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int64_t duration_ns = 1000; duration_ns < weir_ms(1); duration_ns += 20000)
         early += wait_out(driver, duration_ns);
     assert_true(early <= INTERRUPTED_MAX);
@@ -148,7 +148,7 @@ TEST_EACH_BACKEND(deadline, is_not_waited_for_when_an_event_comes)
     int64_t begin_ns;
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     begin_ns = weir__monotonic_now();
     for (unsigned i = 1; i <= 100; i++) {
         assert_int_equal(peer_remote_send(peer, 10), 10);

@@ -26,9 +26,9 @@ TEST_EACH_BACKEND(detach, leaves_the_descriptor_open)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_detach(peer);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "x");
+    assert_string_equal(peer->history, "x");
     assert_int_equal(peer_remote_send(peer, 10), 10);
     assert_int_equal(socket_drain(peer->descriptor), 10);
 }
@@ -38,7 +38,7 @@ TEST_EACH_BACKEND(detach, tells_nothing_more_of_what_waits_in_the_socket)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 30000), 30000);
     peer_detach(peer);
     driver_until(driver, peer->detaches == 1);
@@ -57,9 +57,9 @@ TEST_EACH_BACKEND(detach, the_same_handle_may_be_attached_again)
     }
 }
 
-static void detach_peer(struct peer *peer, enum told told)
+static void detach_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED && !peer->detaching)
+    if (event == PEER_RECEIVED && !peer->detaching)
         peer_detach(peer);
 }
 
@@ -80,13 +80,13 @@ TEST_EACH_BACKEND(detach, while_it_waits_for_memory)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     for (int i = 0; i < 3; i++)
         driver_turn(driver);
     move(peer, driver);
-    driver->supply.refuse = 0;
+    driver->memory.refuse = 0;
     peer_receive_start(peer, false);
     driver_until(driver, peer->bytes == 100);
 }
@@ -96,12 +96,12 @@ TEST_EACH_BACKEND(detach, then_close_tells_nothing_more)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     peer_detach(peer);
     peer_close(peer);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "x");
+    assert_string_equal(peer->history, "x");
 }
 
 TEST_EACH_BACKEND(detach, while_connecting)
@@ -123,7 +123,7 @@ TEST_EACH_BACKEND(detach, of_a_listener_loses_no_connection)
     int clients[40];
 
     peer_accept_start(listener);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 40; i++)
         clients[i] = socket_connect(&address);
     driver_turn(driver);
@@ -134,9 +134,9 @@ TEST_EACH_BACKEND(detach, of_a_listener_loses_no_connection)
         (void)close(clients[i]);
 }
 
-static void stop_accepting(struct peer *peer, enum told told)
+static void stop_accepting(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_ACCEPTED)
+    if (event == PEER_ACCEPTED)
         peer_accept_stop(peer);
 }
 
@@ -160,12 +160,12 @@ TEST_EACH_BACKEND(detach, of_a_listener_that_was_stopped_loses_no_connection)
         (void)close(clients[i]);
 }
 
-static void attach_again(struct peer *peer, enum told told)
+static void attach_again(struct peer *peer, enum peer_event event)
 {
-    if (told != TOLD_DETACHED || peer->detaches > 20)
+    if (event != PEER_DETACHED || peer->detaches > 20)
         return;
     if (peer_attach(peer, peer->driver) < 0)
-        driver_complain(peer->driver, "cannot be attached again");
+        driver_fail(peer->driver, "cannot be attached again");
     else
         peer_receive_start(peer, false);
 }
@@ -191,18 +191,18 @@ TEST_EACH_BACKEND(detach, of_a_handle_that_has_failed_tells_so_before)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     weir__io_fail(peer->handle, -EIO);
     peer_detach(peer);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "fx");
+    assert_string_equal(peer->history, "fx");
     assert_int_equal(peer->fail_error, -EIO);
 }
 
-static void close_failed(struct peer *peer, enum told told)
+static void close_failed(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_FAILED)
+    if (event == PEER_FAILED)
         peer_close(peer);
 }
 
@@ -211,13 +211,13 @@ TEST_EACH_BACKEND(detach, of_a_handle_that_has_failed_may_be_answered_by_close)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer->react = close_failed;
     weir__io_fail(peer->handle, -EIO);
     peer_detach(peer);
     driver_until(driver, peer->detaches == 1);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "fx");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "fx");
 }
 
 /* ---- sends ---- */
@@ -229,7 +229,7 @@ TEST_EACH_BACKEND(detach, with_a_send_under_way_tells_how_much_was_sent)
 
     for (unsigned i = 1; i <= 10; i++) {
         peer_send(peer, 1 << 20);
-        assert_true(peer->awaits_room);
+        assert_true(peer->awaits_writable);
         if (i % 2 == 0)
             driver_turn(driver);
         (void)peer_remote_receive(peer);

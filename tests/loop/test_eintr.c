@@ -85,7 +85,7 @@ static bool is_visited(void *arg)
     if (doors->client != NULL && doors->client->connects == 0)
         return false;
     if (doors->client != NULL && doors->client->connect_result != 0)
-        driver_complain(driver, "connect fails with %d", doors->client->connect_result);
+        driver_fail(driver, "connect fails with %d", doors->client->connect_result);
     if (doors->client != NULL)
         peer_close(doors->client);
     if (doors->count == 100)

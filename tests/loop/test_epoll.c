@@ -26,9 +26,9 @@ static uint64_t events_at_rest(struct driver *driver)
 {
     uint64_t events;
 
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     events = figure(driver, events);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     return figure(driver, events) - events;
 }
 
@@ -91,7 +91,7 @@ TEST(epoll, takes_interest_back_when_its_event_comes)
     peer = peer_open_pair(&driver, PAIR_TCP);
     peer_receive_start(peer, false);
     peer_receive_stop(peer);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     before = figure(&driver, controls);
     assert_int_equal(peer_remote_send(peer, 10), 10);
     assert_int_equal(events_at_rest(&driver), 0);
@@ -113,7 +113,7 @@ TEST(epoll, takes_interest_in_room_back)
     peer_receive_start(peer, false);
     before = figure(&driver, controls);
     peer_send(peer, 1 << 20);
-    assert_true(peer->awaits_room);
+    assert_true(peer->awaits_writable);
     assert_int_equal(controls_since(&driver, &before), 1);
     driver_until(&driver, (peer_remote_receive(peer), peer->remote_in.position) == 1 << 20);
     assert_int_equal(events_at_rest(&driver), 0);
@@ -150,15 +150,15 @@ TEST(epoll, is_quiet_about_who_has_no_memory)
 
     open_epoll(&driver);
     peer = peer_open_pair(&driver, PAIR_UNIX);
-    driver.supply.refuse = SIZE_MAX;
+    driver.memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 10), 10);
     peer_remote_close(peer);
-    driver_until(&driver, driver.supply.refused >= 3);
+    driver_until(&driver, driver.memory.refused >= 3);
     events = figure(&driver, events);
-    driver_until(&driver, driver.supply.refused >= 6);
+    driver_until(&driver, driver.memory.refused >= 6);
     assert_int_equal(figure(&driver, events), events);
-    driver.supply.refuse = 0;
+    driver.memory.refuse = 0;
     driver_until(&driver, peer->ends == 1);
     assert_int_equal(peer->bytes, 10);
     suite_close(&driver);
@@ -443,8 +443,8 @@ TEST(epoll, without_a_set_remembers_what_is_wanted)
     peer = peer_open_pair(&driver, PAIR_UNIX);
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 10), 10);
-    driver_rest(&driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(&driver);
+    assert_string_equal(peer->history, "");
     assert_int_equal(weir__io_rebuild(driver.io), 0);
     driver_until(&driver, peer->bytes == 10);
     suite_close(&driver);

@@ -23,7 +23,7 @@
 
 TEST_EACH_LOOP(fd_watch, tells_that_a_pipe_can_be_read)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -43,7 +43,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_a_pipe_can_be_read)
 
 TEST_EACH_LOOP(fd_watch, tells_again_what_was_not_read)
 {
-    struct seen seen = {.reaction = LEAVE};
+    struct watch_record seen = {.reaction = LEAVE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -116,7 +116,7 @@ TEST_EACH_LOOP(fd_watch, works_with_whatever_can_be_waited_for)
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        struct seen seen = {.reaction = DRAIN};
+        struct watch_record seen = {.reaction = DRAIN};
         weir_fd_watch *watch;
         int ends[2];
 
@@ -134,7 +134,7 @@ TEST_EACH_LOOP(fd_watch, works_with_whatever_can_be_waited_for)
 
 TEST_EACH_LOOP(fd_watch, tells_that_there_is_room)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -152,7 +152,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_there_is_room)
 
 TEST_EACH_LOOP(fd_watch, tells_of_urgent_data)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -170,7 +170,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_urgent_data)
 
 TEST_EACH_LOOP(fd_watch, does_not_call_ordinary_bytes_urgent)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -188,7 +188,7 @@ TEST_EACH_LOOP(fd_watch, does_not_call_ordinary_bytes_urgent)
 
 TEST_EACH_LOOP(fd_watch, tells_that_the_other_end_has_gone)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -205,7 +205,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_the_other_end_has_gone)
 
 TEST_EACH_LOOP(fd_watch, tells_of_the_end_of_sending_if_asked)
 {
-    struct seen asked = {.reaction = PAUSE}, unasked = {.reaction = PAUSE};
+    struct watch_record asked = {.reaction = PAUSE}, unasked = {.reaction = PAUSE};
     weir_fd_watch *watches[2];
     int ends[2], twin;
 
@@ -226,7 +226,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_the_end_of_sending_if_asked)
 
 TEST_EACH_LOOP(fd_watch, tells_of_an_error_alone)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -290,9 +290,10 @@ TEST_EACH_LOOP(fd_watch, refuses_what_makes_no_sense)
         try_to_watch(host->loop, descriptor, WEIR_FD_WATCH_OPTIONS(.events = WEIR_FD_READABLE)),
         -EINVAL);
     assert_int_equal(try_to_watch(host->loop, descriptor, NULL), -EINVAL);
-    assert_int_equal(try_to_watch(host->loop, descriptor,
-                                  WEIR_FD_WATCH_OPTIONS(.events = 1u << 30, .ready = seen_ready)),
-                     -EINVAL);
+    assert_int_equal(
+        try_to_watch(host->loop, descriptor,
+                     WEIR_FD_WATCH_OPTIONS(.events = 1u << 30, .ready = watch_record_ready)),
+        -EINVAL);
     (void)close(descriptor);
 }
 
@@ -308,13 +309,13 @@ TEST_EACH_LOOP(fd_watch, is_refused_by_a_loop_that_has_shut_down)
 
 TEST_EACH_LOOP(fd_watch, closes_a_descriptor_that_was_given_to_it)
 {
-    struct seen seen = {0};
+    struct watch_record seen = {0};
     weir_fd_watch *watch;
     int descriptor = eventfd(0, EFD_CLOEXEC), refused = open("/", O_RDONLY | O_CLOEXEC);
 
     assert_int_equal(
         weir_fd_watch_create(host->loop, descriptor,
-                             WEIR_FD_WATCH_OPTIONS(SEEN_READING(&seen), .close_descriptor = true),
+                             WEIR_FD_WATCH_OPTIONS(RECORD_READING(&seen), .close_descriptor = true),
                              &watch),
         0);
     watch_end(watch, &seen, 0);
@@ -329,7 +330,7 @@ TEST_EACH_LOOP(fd_watch, closes_a_descriptor_that_was_given_to_it)
 
 TEST_EACH_LOOP(fd_watch, may_change_its_events_when_told)
 {
-    struct seen seen = {.reaction = WRITE_ONLY};
+    struct watch_record seen = {.reaction = WRITE_ONLY};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -344,7 +345,7 @@ TEST_EACH_LOOP(fd_watch, may_change_its_events_when_told)
 
 TEST_EACH_LOOP(fd_watch, tells_nothing_while_it_is_paused)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -366,7 +367,7 @@ TEST_EACH_LOOP(fd_watch, tells_nothing_while_it_is_paused)
 
 TEST_EACH_LOOP(fd_watch, cannot_be_changed_when_it_is_closed)
 {
-    struct seen seen = {0};
+    struct watch_record seen = {0};
     weir_fd_watch *watch;
     int ends[2];
 

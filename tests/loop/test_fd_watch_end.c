@@ -31,7 +31,7 @@
 
 TEST_EACH_LOOP(fd_watch, may_be_closed_when_told)
 {
-    struct seen seen = {.reaction = END};
+    struct watch_record seen = {.reaction = END};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -48,7 +48,7 @@ TEST_EACH_LOOP(fd_watch, may_be_closed_when_told)
 /* Whichever of the two is told first closes the other, whose event waits in the same batch. */
 TEST_EACH_LOOP(fd_watch, is_not_told_an_event_that_waits_when_it_is_closed)
 {
-    struct seen seen[2] = {{.reaction = END}, {.reaction = END}};
+    struct watch_record seen[2] = {{.reaction = END}, {.reaction = END}};
     weir_fd_watch *watches[2];
     struct gate gate = {0};
     int ends[2][2];
@@ -73,7 +73,7 @@ TEST_EACH_LOOP(fd_watch, is_not_told_an_event_that_waits_when_it_is_closed)
 
 struct closing {
     weir_fd_watch *watch;
-    struct seen *seen;
+    struct watch_record *seen;
     uint32_t told_inside;
 };
 
@@ -87,7 +87,7 @@ static void close_here(void *arg)
 
 TEST_EACH_LOOP(fd_watch, never_tells_the_end_from_inside_the_call)
 {
-    struct seen seen = {0};
+    struct watch_record seen = {0};
     struct closing closing = {.seen = &seen};
     int ends[2];
 
@@ -101,7 +101,7 @@ TEST_EACH_LOOP(fd_watch, never_tells_the_end_from_inside_the_call)
 
 TEST_EACH_LOOP(fd_watch, can_be_waited_for)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -117,7 +117,7 @@ TEST_EACH_LOOP(fd_watch, can_be_waited_for)
 
 TEST_EACH_LOOP(fd_watch, that_never_began_is_told_its_end)
 {
-    struct seen seen = {.reaction = LEAVE};
+    struct watch_record seen = {.reaction = LEAVE};
     struct gate gate = {0};
     weir_fd_watch *watch;
     int ends[2];
@@ -136,7 +136,7 @@ TEST_EACH_LOOP(fd_watch, that_never_began_is_told_its_end)
 
 TEST_EACH_LOOP(fd_watch, is_closed_with_its_last_reference)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -155,13 +155,13 @@ TEST_EACH_LOOP(fd_watch, is_closed_with_its_last_reference)
 
 TEST_EACH_LOOP(fd_watch, may_be_its_callbacks_alone)
 {
-    struct seen seen = {.reaction = END};
+    struct watch_record seen = {.reaction = END};
     int ends[2];
 
     pipe_open(ends);
-    assert_int_equal(
-        weir_fd_watch_create(host->loop, ends[0], WEIR_FD_WATCH_OPTIONS(SEEN_READING(&seen)), NULL),
-        0);
+    assert_int_equal(weir_fd_watch_create(host->loop, ends[0],
+                                          WEIR_FD_WATCH_OPTIONS(RECORD_READING(&seen)), NULL),
+                     0);
     host_turn(host, 3);
     pipe_feed(ends[1]);
     assert_true(call_counter_await(&seen.closed, 1));
@@ -183,7 +183,7 @@ static void close_soon(void *arg)
 
 TEST_EACH_LOOP(fd_watch, may_be_closed_by_any_thread_while_events_flow)
 {
-    struct seen seen = {.reaction = LEAVE};
+    struct watch_record seen = {.reaction = LEAVE};
     struct closing closing = {.seen = &seen};
     weir__thread threads[3];
     int ends[2];
@@ -206,12 +206,12 @@ static void open_and_close(void *arg)
     struct host *host = arg;
 
     for (int i = 0; i < 100; i++) {
-        struct seen seen = {.reaction = DRAIN};
+        struct watch_record seen = {.reaction = DRAIN};
         int descriptor = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
         weir_fd_watch *watch = NULL;
 
-        if (weir_fd_watch_create(host->loop, descriptor, WEIR_FD_WATCH_OPTIONS(SEEN_READING(&seen)),
-                                 &watch) < 0)
+        if (weir_fd_watch_create(host->loop, descriptor,
+                                 WEIR_FD_WATCH_OPTIONS(RECORD_READING(&seen)), &watch) < 0)
             break;
         if (i % 2 == 0)
             (void)call_counter_await(&seen.ready, 1);
@@ -236,7 +236,7 @@ TEST_EACH_LOOP(fd_watch, comes_and_goes_from_many_threads)
 
 TEST_EACH_LOOP(fd_watch, is_one_of_a_thousand)
 {
-    static struct seen seen[MANY];
+    static struct watch_record seen[MANY];
     static weir_fd_watch *watches[MANY];
     static int ends[MANY][2];
 
@@ -262,7 +262,7 @@ TEST_EACH_LOOP(fd_watch, is_one_of_a_thousand)
 /* In `closed`, on the loop: the descriptor goes, and the next has its number. */
 struct succession {
     weir_executor *loop;
-    struct seen next;
+    struct watch_record next;
     weir_fd_watch *next_watch;
     int next_ends[2];
     int err;
@@ -278,7 +278,7 @@ static void on_closed_follow(weir_fd_watch *watch, int err, void *user_data)
     succession->err = dup3(succession->next_ends[0], number, O_CLOEXEC) == number ? 0 : -errno;
     if (succession->err == 0)
         succession->err = weir_fd_watch_create(
-            succession->loop, number, WEIR_FD_WATCH_OPTIONS(SEEN_READING(&succession->next)),
+            succession->loop, number, WEIR_FD_WATCH_OPTIONS(RECORD_READING(&succession->next)),
             &succession->next_watch);
     call_counter_add(&succession->done);
 }
@@ -323,7 +323,7 @@ TEST_EACH_LOOP(fd_watch, leaves_its_number_to_the_next_at_once)
 static void shut_down_with_watches(struct host *host, int64_t quiet_ns, int64_t timeout_ns)
 {
     enum { WATCHES = 20 };
-    struct seen seen[WATCHES] = {{.reaction = LEAVE}};
+    struct watch_record seen[WATCHES] = {{.reaction = LEAVE}};
     weir_fd_watch *watches[WATCHES];
     int ends[2];
 
@@ -364,7 +364,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_is_quiet_first)
 /* D 37 */
 TEST_EACH_LOOP(fd_watch, keeps_its_loop_from_being_suspended)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -391,7 +391,7 @@ static void rebuild(void *arg)
 
 TEST_EACH_LOOP(fd_watch, goes_on_when_the_backend_begins_anew)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -422,7 +422,7 @@ static void fail_first_handle(void *arg)
 TEST_EACH_LOOP(fd_watch, comes_back_when_the_backend_has_lost_it)
 {
     struct failure failure = {.loop = host->loop, .err = WEIR_EREBUILT};
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -441,7 +441,7 @@ TEST_EACH_LOOP(fd_watch, comes_back_when_the_backend_has_lost_it)
 TEST_EACH_LOOP(fd_watch, ends_with_the_error_of_its_descriptor)
 {
     struct failure failure = {.loop = host->loop, .err = -EIO};
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
     int ends[2];
 
@@ -460,7 +460,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_the_error_of_its_descriptor)
 TEST(fd_watch, cannot_be_doubled_on_epoll)
 {
     struct host host;
-    struct seen first = {.reaction = DRAIN}, second = {.reaction = DRAIN};
+    struct watch_record first = {.reaction = DRAIN}, second = {.reaction = DRAIN};
     weir_fd_watch *watches[2];
     int ends[2];
 
@@ -483,7 +483,7 @@ TEST(fd_watch, cannot_be_doubled_on_epoll)
 
 struct attempt {
     struct host *host;
-    struct seen seen;
+    struct watch_record seen;
     weir_fd_watch *watch;
     int descriptor;
     int err;
@@ -493,9 +493,9 @@ static void try_here(void *arg)
 {
     struct attempt *attempt = arg;
 
-    attempt->err =
-        weir_fd_watch_create(attempt->host->loop, attempt->descriptor,
-                             WEIR_FD_WATCH_OPTIONS(SEEN_READING(&attempt->seen)), &attempt->watch);
+    attempt->err = weir_fd_watch_create(attempt->host->loop, attempt->descriptor,
+                                        WEIR_FD_WATCH_OPTIONS(RECORD_READING(&attempt->seen)),
+                                        &attempt->watch);
 }
 
 /* Elsewhere than on the loop the last of the memory is asked for when it has returned. */

@@ -42,7 +42,7 @@ static void settle(weir_executor *loop)
 
 TEST_EACH_LOOP(fd_watch, begins_with_its_owners_next_run)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watch;
     int ends[2];
@@ -63,7 +63,7 @@ TEST_EACH_LOOP(fd_watch, begins_with_its_owners_next_run)
 
 TEST_EACH_LOOP(fd_watch, is_not_told_after_its_owner_has_closed_it)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watch;
     int ends[2];
@@ -82,7 +82,7 @@ TEST_EACH_LOOP(fd_watch, is_not_told_after_its_owner_has_closed_it)
 
 TEST_EACH_LOOP(fd_watch, is_told_only_what_its_owner_wants_by_now)
 {
-    struct seen seen = {.reaction = PAUSE};
+    struct watch_record seen = {.reaction = PAUSE};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watch;
     int ends[2];
@@ -104,7 +104,7 @@ TEST_EACH_LOOP(fd_watch, is_told_only_what_its_owner_wants_by_now)
 
 TEST_EACH_LOOP(fd_watch, makes_its_loops_descriptor_readable)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     struct pollfd outer = {.events = POLLIN};
     weir_fd_watch *watch;
@@ -139,7 +139,7 @@ static void close_here(void *arg)
 
 TEST_EACH_LOOP(fd_watch, of_a_sleeping_owner_may_be_closed_elsewhere)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watch;
     int ends[2];
@@ -157,7 +157,7 @@ TEST_EACH_LOOP(fd_watch, of_a_sleeping_owner_may_be_closed_elsewhere)
 
 TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_is_released)
 {
-    struct seen begun = {.reaction = DRAIN}, waiting = {.reaction = DRAIN};
+    struct watch_record begun = {.reaction = DRAIN}, waiting = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watches[2];
     int ends[2];
@@ -175,7 +175,7 @@ TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_is_released)
 
 TEST_EACH_LOOP(fd_watch, that_was_closed_first_does_not_blame_the_loop)
 {
-    struct seen begun = {.reaction = DRAIN}, waiting = {.reaction = DRAIN};
+    struct watch_record begun = {.reaction = DRAIN}, waiting = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watches[2];
     int ends[2];
@@ -195,7 +195,7 @@ TEST_EACH_LOOP(fd_watch, that_was_closed_first_does_not_blame_the_loop)
 /* The kernel's set names a descriptor that is gone, and cannot be waited in: still all is told. */
 TEST_EACH_LOOP(fd_watch, of_a_descriptor_closed_behind_its_back_ends_with_its_loop)
 {
-    struct seen seen = {.reaction = DRAIN};
+    struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
     weir_fd_watch *watch;
     int ends[2];

@@ -23,7 +23,7 @@
 #define NOTES_MAX 64
 
 /* What was told, a letter for the handle and one for the word. */
-static char story[512];
+static char history[512];
 
 struct note {
     weir__io_handle handle;
@@ -36,11 +36,11 @@ struct note {
 static void hear(weir__io_handle *handle, char word)
 {
     struct note *note = WEIR_CONTAINER_OF(handle, struct note, handle);
-    size_t length = strlen(story);
+    size_t length = strlen(history);
 
-    if (length + 2 < sizeof(story)) {
-        story[length] = note->name;
-        story[length + 1] = word;
+    if (length + 2 < sizeof(history)) {
+        history[length] = note->name;
+        history[length + 1] = word;
     }
     if (note->react != NULL)
         note->react(note);
@@ -95,7 +95,7 @@ static void stage_open(struct stage *stage, size_t count)
 {
     char reason[64];
 
-    memset(story, 0, sizeof(story));
+    memset(history, 0, sizeof(history));
     *stage = (struct stage){.descriptors = descriptors_open()};
     assert_int_equal(backend_create(&scripted_level, &stage->io, reason, sizeof(reason)), 0);
     assert_int_equal(weir__io_begin(stage->io), 0);
@@ -139,7 +139,7 @@ TEST(io, what_is_due_is_told_before_the_batch_and_who_is_detached_after_it)
     weir__io_set_pending(&stage.notes[2].handle, WEIR__IO_PENDING_CONNECT);
     assert_true(weir__io_has_pending(stage.io));
     assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "CcBpAx");
+    assert_string_equal(history, "CcBpAx");
     assert_false(weir__io_has_pending(stage.io));
     stage_close(&stage);
 }
@@ -157,17 +157,17 @@ TEST(io, nobody_is_told_detached_while_a_batch_is_under_way)
     struct stage stage;
 
     stage_open(&stage, 3);
-    stage.script->piece = 1;
+    stage.script->max_events = 1;
     stage.notes[0].react = close_other;
     stage.notes[0].other = &stage.notes[2];
     for (size_t i = 0; i < 3; i++)
         want_polled(&stage.notes[i]);
     assert_true(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "Ap");
+    assert_string_equal(history, "Ap");
     assert_true(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "ApBp");
+    assert_string_equal(history, "ApBp");
     assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "ApBpCx");
+    assert_string_equal(history, "ApBpCx");
     stage_close(&stage);
 }
 
@@ -186,7 +186,7 @@ TEST(io, what_becomes_due_meanwhile_is_the_next_dispatchs)
     weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     for (size_t turns = 1; turns <= 3; turns++) {
         (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-        assert_int_equal(strlen(story), 2 * turns);
+        assert_int_equal(strlen(history), 2 * turns);
     }
     stage_close(&stage);
 }
@@ -207,9 +207,9 @@ TEST(io, a_handle_may_be_attached_and_closed_again_when_it_is_detached)
     stage.notes[0].other = &stage.notes[1];
     weir__io_detach(&stage.notes[0].handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "Ax");
+    assert_string_equal(history, "Ax");
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "AxAx");
+    assert_string_equal(history, "AxAx");
     stage_close(&stage);
 }
 
@@ -245,10 +245,10 @@ TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
         weir__io_set_pending(&stage.notes[i].handle, WEIR__IO_PENDING_CONNECT);
     assert_false(weir__io_dispatch(stage.io, 0));
     assert_true(weir__io_has_pending(stage.io));
-    assert_int_equal(strlen(story), 2 * (WEIR__IO_CLOCK_INTERVAL + 1));
-    assert_string_equal(story + strlen(story) - 2, "Ap");
+    assert_int_equal(strlen(history), 2 * (WEIR__IO_CLOCK_INTERVAL + 1));
+    assert_string_equal(history + strlen(history) - 2, "Ap");
     assert_false(weir__io_dispatch(stage.io, 0));
-    assert_int_equal(strlen(story), 2 * NOTES_MAX);
+    assert_int_equal(strlen(history), 2 * NOTES_MAX);
     stage_close(&stage);
 }
 
@@ -301,7 +301,7 @@ TEST(io, who_is_due_already_is_tried_again_with_the_rest)
     weir__io_park(&stage.notes[0].handle);
     weir__io_set_pending(&stage.notes[1].handle, WEIR__IO_PENDING_CONNECT);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "AcBc");
+    assert_string_equal(history, "AcBc");
     assert_int_equal(stage.notes[0].handle.pending, 0);
     stage_close(&stage);
 }
@@ -317,7 +317,7 @@ TEST(io, who_is_parked_may_be_due_fail_and_close)
     weir__io_fail(&stage.notes[1].handle, -EBADF);
     weir__io_close(&stage.notes[2].handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "AcBfCx");
+    assert_string_equal(history, "AcBfCx");
     assert_int_equal(stage.notes[0].handle.pending, 0);
     assert_int_equal(stage.notes[3].handle.pending, WEIR__IO_PENDING_READ);
     stage_close(&stage);
@@ -337,15 +337,15 @@ TEST(io, a_failure_is_the_last_word_but_one)
     weir__io_fail(&note->handle, -EBADF);
     assert_int_equal(weir__io_send(&note->handle, NULL, 0), WEIR_EREBUILT);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "Af");
+    assert_string_equal(history, "Af");
     assert_int_equal(note->err, WEIR_EREBUILT);
     weir__io_poll_start(&note->handle, POLLIN);
     scripted_event(&note->handle, POLLIN);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "Af");
+    assert_string_equal(history, "Af");
     weir__io_close(&note->handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "AfAx");
+    assert_string_equal(history, "AfAx");
     stage_close(&stage);
 }
 
@@ -361,18 +361,18 @@ TEST(io, a_descriptor_is_closed_when_the_backend_is_through_with_it)
     int descriptor;
 
     stage_open(&stage, 1);
-    stage.script->holds = true;
+    stage.script->defers_detach = true;
     descriptor = note->handle.descriptor;
     weir__io_close(&note->handle);
     weir__io_close(&note->handle);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "");
+    assert_string_equal(history, "");
     assert_true(is_open(descriptor));
     weir__io_detach_done(&note->handle);
     assert_false(is_open(descriptor));
-    assert_string_equal(story, "");
+    assert_string_equal(history, "");
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "Ax");
+    assert_string_equal(history, "Ax");
     stage_close(&stage);
 }
 
@@ -383,10 +383,10 @@ static void close_while_detaching(bool through)
     int descriptor;
 
     stage_open(&stage, 1);
-    stage.script->holds = !through;
+    stage.script->defers_detach = !through;
     descriptor = note->handle.descriptor;
     weir__io_detach(&note->handle);
-    stage.script->holds = true; /* a backend that is through is not asked again */
+    stage.script->defers_detach = true; /* a backend that is through is not asked again */
     weir__io_close(&note->handle);
     if (!through) {
         assert_true(is_open(descriptor));
@@ -395,7 +395,7 @@ static void close_while_detaching(bool through)
     assert_false(is_open(descriptor));
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
     (void)weir__io_dispatch(stage.io, WEIR_NEVER);
-    assert_string_equal(story, "Ax");
+    assert_string_equal(history, "Ax");
     stage_close(&stage);
 }
 
@@ -411,7 +411,7 @@ TEST(io, a_closed_handle_takes_no_orders)
     weir__io_handle *handle = &stage.notes[0].handle;
 
     stage_open(&stage, 1);
-    stage.script->holds = true;
+    stage.script->defers_detach = true;
     weir__io_close(handle);
     weir__io_accept_start(handle);
     weir__io_receive_start(handle, false);
@@ -450,13 +450,13 @@ TEST(io, a_broken_backend_still_sleeps_and_wakes_and_lets_handles_go)
     want_polled(&stage.notes[0]);
     weir__io_close(&stage.notes[1].handle);
     assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "Bx");
+    assert_string_equal(history, "Bx");
     stage.script->rebuild_error = 0;
     assert_int_equal(weir__io_rebuild(stage.io), 0);
     scripted_event(&stage.notes[0].handle, POLLIN);
     assert_int_equal(weir__io_wait(stage.io, WEIR_NEVER), 1);
     assert_false(weir__io_dispatch(stage.io, WEIR_NEVER));
-    assert_string_equal(story, "BxAp");
+    assert_string_equal(history, "BxAp");
     stage_close(&stage);
 }
 

@@ -17,7 +17,7 @@
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 
@@ -80,14 +80,14 @@ TEST_EACH_LOOP(loop, says_what_it_waits_in)
 
 TEST_EACH_LOOP(loop, hears_of_io)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     for (uint32_t i = 1; i <= 100; i++) {
-        bell_ring(&bell);
-        assert_true(call_counter_await(&bell.rung, i));
+        fd_event_trigger(&event);
+        assert_true(call_counter_await(&event.triggered, i));
     }
-    bell_take_down(&bell);
+    fd_event_close(&event);
 }
 
 /* D 12 */
@@ -112,55 +112,55 @@ static void on_timer(weir_timer *timer)
     call_order_write(&WEIR_CONTAINER_OF(timer, struct order, timer)->letters, 't');
 }
 
-static void start_all(struct bell *bell)
+static void start_all(struct fd_event *event)
 {
-    struct order *order = bell->user_data;
+    struct order *order = event->user_data;
 
     call_order_write(&order->letters, 'i');
-    (void)weir_execute(bell->loop, call_order_task, call_order_arg(&order->letters, 'a'));
-    (void)weir_execute_after_turn(bell->loop, call_order_task,
+    (void)weir_execute(event->loop, call_order_task, call_order_arg(&order->letters, 'a'));
+    (void)weir_execute_after_turn(event->loop, call_order_task,
                                   call_order_arg(&order->letters, 'z'));
-    (void)weir_timer_start(bell->loop, &order->timer, 0, on_timer);
+    (void)weir_timer_start(event->loop, &order->timer, 0, on_timer);
 }
 
 TEST_EACH_LOOP(loop, does_io_then_timers_then_tasks_then_the_tail)
 {
     struct order order = {0};
-    struct bell bell = {.on_ring = start_all, .user_data = &order};
+    struct fd_event event = {.on_event = start_all, .user_data = &order};
 
-    bell_hang(&bell, host->loop);
-    bell_ring(&bell);
+    fd_event_open(&event, host->loop);
+    fd_event_trigger(&event);
     assert_true(call_order_await(&order.letters, 4));
     assert_string_equal(order.letters.text, "itaz");
-    bell_take_down(&bell);
+    fd_event_close(&event);
 }
 
 /* ---- sleeping and waking ---- */
 
-static void stand_at_gate(struct bell *bell)
+static void stand_at_gate(struct fd_event *event)
 {
-    gate_task(bell->user_data, 0);
+    gate_task(event->user_data, 0);
 }
 
 /* Must hold 3: while it does I/O it is awake. */
 TEST_EACH_LOOP(loop, is_not_woken_for_a_thousand_tasks_while_it_does_io)
 {
     struct gate gate = {0};
-    struct bell bell = {.on_ring = stand_at_gate, .user_data = &gate};
+    struct fd_event event = {.on_event = stand_at_gate, .user_data = &gate};
     struct call_counter counter = {0};
     uint64_t before;
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     await_sleep(host->loop);
     before = wakeups_of(host->loop);
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     assert_true(gate_await_arrivals(&gate, 1));
     for (int i = 0; i < 1000; i++)
         assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
     gate_open(&gate);
     assert_true(call_counter_await(&counter, 1000));
     assert_int_equal(wakeups_of(host->loop), before);
-    bell_take_down(&bell);
+    fd_event_close(&event);
 }
 
 TEST_EACH_LOOP(loop, asleep_is_woken_once)
@@ -222,40 +222,40 @@ static void grind(void *arg, int status)
 TEST_EACH_LOOP(loop, hears_of_io_although_its_tasks_never_end)
 {
     struct mill mill = {.loop = host->loop};
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_execute(host->loop, grind, &mill), 0);
     for (uint32_t i = 1; i <= 20; i++) {
-        bell_ring(&bell);
-        assert_true(call_counter_await(&bell.rung, i));
+        fd_event_trigger(&event);
+        assert_true(call_counter_await(&event.triggered, i));
     }
     atomic_store(&mill.stopped, true);
     assert_true(call_counter_await(&mill.ground, 1));
-    bell_take_down(&bell);
+    fd_event_close(&event);
 }
 
 /* A ring that brings the next one, and so on. */
-static void ring_again(struct bell *bell)
+static void ring_again(struct fd_event *event)
 {
-    const struct mill *mill = bell->user_data;
+    const struct mill *mill = event->user_data;
 
     if (!atomic_load(&mill->stopped))
-        bell_ring(bell);
+        fd_event_trigger(event);
 }
 
 /* Must hold 5 */
 TEST_EACH_LOOP(loop, runs_tasks_although_its_io_never_ends)
 {
     struct mill mill = {.loop = host->loop};
-    struct bell bells[3] = {{.on_ring = ring_again, .user_data = &mill},
-                            {.on_ring = ring_again, .user_data = &mill},
-                            {.on_ring = ring_again, .user_data = &mill}};
+    struct fd_event events[3] = {{.on_event = ring_again, .user_data = &mill},
+                                 {.on_event = ring_again, .user_data = &mill},
+                                 {.on_event = ring_again, .user_data = &mill}};
     struct call_counter counter = {0};
 
     for (int i = 0; i < 3; i++) {
-        bell_hang(&bells[i], host->loop);
-        bell_ring(&bells[i]);
+        fd_event_open(&events[i], host->loop);
+        fd_event_trigger(&events[i]);
     }
     for (uint32_t i = 1; i <= 20; i++) {
         assert_int_equal(weir_execute(host->loop, call_counter_task, &counter), 0);
@@ -263,7 +263,7 @@ TEST_EACH_LOOP(loop, runs_tasks_although_its_io_never_ends)
     }
     atomic_store(&mill.stopped, true);
     for (int i = 0; i < 3; i++)
-        bell_take_down(&bells[i]);
+        fd_event_close(&events[i]);
 }
 
 /* ---- suspending ---- */
@@ -277,15 +277,15 @@ static void await_state(const weir_executor *loop, enum weir_executor_state stat
 /* D 1, D 37 */
 TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
     await_sleep(host->loop);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
-    bell_take_down(&bell);
+    fd_event_close(&event);
     await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
 }
 
@@ -322,7 +322,7 @@ TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
     int wake_descriptor = weir__loop_io(host->loop)->wake_descriptor;
 
     for (int i = 0; i < 5; i++) {
-        struct bell bell = {0};
+        struct fd_event event = {0};
 
         assert_int_equal(weir_executor_thread(host->loop, &before), 0);
         assert_int_equal(weir_executor_suspend(host->loop), 0);
@@ -330,10 +330,10 @@ TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
         assert_int_equal(weir_executor_thread(host->loop, &after), 0);
         assert_true(before.id != after.id);
         assert_int_equal(weir__loop_io(host->loop)->wake_descriptor, wake_descriptor);
-        bell_hang(&bell, host->loop);
-        bell_ring(&bell);
-        assert_true(call_counter_await(&bell.rung, 1));
-        bell_take_down(&bell);
+        fd_event_open(&event, host->loop);
+        fd_event_trigger(&event);
+        assert_true(call_counter_await(&event.triggered, 1));
+        fd_event_close(&event);
     }
 }
 

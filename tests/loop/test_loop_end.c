@@ -15,7 +15,7 @@
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 
@@ -50,100 +50,100 @@ TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
 /* D 22 */
 TEST_EACH_LOOP(loop_end, lets_go_of_what_is_open)
 {
-    struct bell bells[20] = {0};
+    struct fd_event events[20] = {0};
 
     for (int i = 0; i < 20; i++)
-        bell_hang(&bells[i], host->loop);
+        fd_event_open(&events[i], host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     await_end(host);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(atomic_load(&bells[i].down.calls), 1);
-        assert_int_equal(atomic_load(&bells[i].shut_down.calls), 1);
-        assert_int_equal(atomic_load(&bells[i].aborted.calls), 0);
-        bell_forget(&bells[i]);
+        assert_int_equal(atomic_load(&events[i].closed.calls), 1);
+        assert_int_equal(atomic_load(&events[i].shut_down.calls), 1);
+        assert_int_equal(atomic_load(&events[i].aborted.calls), 0);
+        fd_event_free(&events[i]);
     }
 }
 
 TEST_EACH_LOOP(loop_end, of_a_group_that_is_released_lets_go_of_what_is_open)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
     weir_group *group = NULL;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 2), &group),
         0);
-    bell_hang(&bell, weir_group_at(group, 1));
+    fd_event_open(&event, weir_group_at(group, 1));
     weir_group_release(group);
-    assert_int_equal(atomic_load(&bell.down.calls), 1);
-    bell_forget(&bell);
+    assert_int_equal(atomic_load(&event.closed.calls), 1);
+    fd_event_free(&event);
 }
 
-static void drop_bell(struct bell *bell)
+static void drop_bell(struct fd_event *event)
 {
-    bell_drop(bell);
+    fd_event_detach(event);
 }
 
 /* B 4: timers and tasks go on until what is open has said its last words. */
 TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
 {
-    struct bell bell = {.stubborn = true, .on_ring = drop_bell};
+    struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};
     struct call_counter timer = {0}, late = {0}, task = {0};
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_schedule(host->loop, weir_ms(5), call_counter_task, &timer, NULL), 0);
     assert_int_equal(weir_schedule(host->loop, weir_seconds(3600), call_counter_task, &late, NULL),
                      0);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
-    assert_true(call_counter_await(&bell.shut_down, 1));
+    assert_true(call_counter_await(&event.shut_down, 1));
     assert_true(call_counter_await(&timer, 1));
     assert_int_equal(weir_execute(host->loop, call_counter_task, &task), 0);
     assert_true(call_counter_await(&task, 1));
     assert_int_equal(atomic_load(&timer.run), 1);
     assert_int_equal(atomic_load(&late.calls), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SHUTTING_DOWN);
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     await_end(host);
     assert_int_equal(atomic_load(&late.cancelled), 1);
-    assert_int_equal(atomic_load(&bell.aborted.calls), 0);
-    bell_forget(&bell);
+    assert_int_equal(atomic_load(&event.aborted.calls), 0);
+    fd_event_free(&event);
 }
 
 /* At the deadline minus the quiet period. */
 TEST_EACH_LOOP(loop_end, aborts_who_takes_too_long)
 {
-    struct bell bell = {.stubborn = true};
+    struct fd_event event = {.waits_for_abort = true};
     int64_t start_ns = weir__monotonic_now(), took_ns;
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(5), weir_ms(25)), 0);
     await_end(host);
     took_ns = weir__monotonic_now() - start_ns;
-    assert_int_equal(atomic_load(&bell.aborted.calls), 1);
+    assert_int_equal(atomic_load(&event.aborted.calls), 1);
     assert_true(took_ns >= weir_ms(25)); /* 20 until the abort, and a quiet period */
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
-static void hang_another(struct bell *bell)
+static void hang_another(struct fd_event *event)
 {
-    struct bell *another = bell->user_data;
+    struct fd_event *another = event->user_data;
 
-    bell_hang(another, bell->loop);
-    bell_drop(bell);
+    fd_event_open(another, event->loop);
+    fd_event_detach(event);
 }
 
 TEST_EACH_LOOP(loop_end, tells_who_comes_late)
 {
-    struct bell late = {0};
-    struct bell bell = {.stubborn = true, .on_ring = hang_another, .user_data = &late};
+    struct fd_event late = {0};
+    struct fd_event event = {.waits_for_abort = true, .on_event = hang_another, .user_data = &late};
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
-    assert_true(call_counter_await(&bell.shut_down, 1));
-    bell_ring(&bell);
+    assert_true(call_counter_await(&event.shut_down, 1));
+    fd_event_trigger(&event);
     await_end(host);
     assert_int_equal(atomic_load(&late.shut_down.calls), 1);
-    bell_forget(&bell);
-    bell_forget(&late);
+    fd_event_free(&event);
+    fd_event_free(&late);
 }
 
 /* One that nobody answers for. */
@@ -154,52 +154,52 @@ static void part(void *arg)
 
 TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, host->loop);
-    run_on_executor(host->loop, part, &bell.member);
+    fd_event_open(&event, host->loop);
+    run_on_executor(host->loop, part, &event.member);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, weir_ms(10)), 0);
     (void)weir_executor_await_termination(host->loop, TEST_TIMEOUT_NS);
-    assert_int_equal(atomic_load(&bell.shut_down.calls), 0);
-    bell_forget(&bell);
+    assert_int_equal(atomic_load(&event.shut_down.calls), 0);
+    fd_event_free(&event);
 }
 
 static void on_hook(void *arg, int status)
 {
-    struct bell *bell = arg;
+    struct fd_event *event = arg;
 
-    call_order_write(bell->user_data,
-                     atomic_load(&bell->down.calls) == 1 && status == 0 ? 'h' : 'x');
+    call_order_write(event->user_data,
+                     atomic_load(&event->closed.calls) == 1 && status == 0 ? 'h' : 'x');
 }
 
 TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
 {
     struct call_order letters = {0};
-    struct bell bell = {.user_data = &letters};
+    struct fd_event event = {.user_data = &letters};
 
-    bell_hang(&bell, host->loop);
-    assert_int_equal(weir_executor_add_shutdown_hook(host->loop, on_hook, &bell), 0);
+    fd_event_open(&event, host->loop);
+    assert_int_equal(weir_executor_add_shutdown_hook(host->loop, on_hook, &event), 0);
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
     await_end(host);
     assert_string_equal(letters.text, "h");
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 /* D 19 */
 TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
 {
-    struct bell bell = {.stubborn = true, .on_ring = drop_bell};
+    struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};
     int64_t start_ns;
 
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     assert_int_equal(weir_executor_shutdown(host->loop, weir_ms(20), TEST_TIMEOUT_NS), 0);
-    assert_true(call_counter_await(&bell.shut_down, 1));
+    assert_true(call_counter_await(&event.shut_down, 1));
     weir__thread_sleep(weir_ms(25));
     start_ns = weir__monotonic_now();
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     await_end(host);
     assert_true(weir__monotonic_now() - start_ns >= weir_ms(20));
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 TEST_EACH_LOOP(loop_end, comes_to_a_suspended_loop)

@@ -17,7 +17,7 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/faults.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
 #include "support/test.h"
@@ -275,7 +275,7 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
 {
     weir_autoscale_options scale;
     weir_group *group;
-    struct bell bell = {0};
+    struct fd_event event = {0};
     struct call_counter counter = {0};
 
     scale = *WEIR_AUTOSCALE_OPTIONS();
@@ -285,16 +285,16 @@ TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
         make(WEIR_GROUP_OPTIONS(.io = weir_loop_io(host->loop), .threads = 3, .autoscale = &scale));
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(weir_execute(weir_group_at(group, i), call_counter_task, &counter), 0);
-    bell_hang(&bell, weir_group_at(group, 2)); /* the first that would go */
+    fd_event_open(&event, weir_group_at(group, 2)); /* the first that would go */
     assert_true(call_counter_await(&counter, 3));
     while (suspended_in(group) < 2) {
         weir__thread_sleep(weir_ms(2));
         weir__autoscale_step(weir__group_chooser_state(group));
     }
     assert_int_equal(weir_executor_state(weir_group_at(group, 2)), WEIR_EXECUTOR_STARTED);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
-    bell_take_down(&bell);
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
+    fd_event_close(&event);
     end_group(group);
 }
 

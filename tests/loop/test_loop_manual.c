@@ -18,7 +18,7 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/counted_memory.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/memory.h"
@@ -153,19 +153,19 @@ TEST_EACH_LOOP(manual_loop, is_run_by_its_owner_only)
 static void own_and_use(void *arg)
 {
     struct attempt *attempt = arg;
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     attempt->own = weir_loop_claim(attempt->loop);
     attempt->run = run_now(attempt->loop);
-    bell_hang(&bell, attempt->loop);
+    fd_event_open(&event, attempt->loop);
     (void)run_now(attempt->loop);
-    bell_ring(&bell);
-    while (atomic_load(&bell.rung.calls) == 0)
+    fd_event_trigger(&event);
+    while (atomic_load(&event.triggered.calls) == 0)
         (void)weir_loop_run_once(attempt->loop, weir_seconds(1));
-    bell_drop(&bell);
-    while (atomic_load(&bell.down.calls) == 0)
+    fd_event_detach(&event);
+    while (atomic_load(&event.closed.calls) == 0)
         (void)weir_loop_run_once(attempt->loop, weir_seconds(1));
-    bell_forget(&bell);
+    fd_event_free(&event);
     (void)weir_executor_shutdown(attempt->loop, 0, 0);
     while (run_now(attempt->loop) != WEIR_ETERMINATED) {
     }
@@ -277,7 +277,7 @@ TEST_EACH_LOOP(manual_loop, waits_no_longer_than_told)
 struct submission {
     weir_executor *loop;
     struct call_counter *counter;
-    struct bell *bell;
+    struct fd_event *event;
     weir__thread thread;
 };
 
@@ -288,8 +288,8 @@ static void submit_to_waiting(void *arg)
 
     while (atomic_load(&submission->loop->next_wakeup) == WEIR__AWAKE)
         weir__thread_yield();
-    if (submission->bell != NULL)
-        bell_ring(submission->bell);
+    if (submission->event != NULL)
+        fd_event_trigger(submission->event);
     else
         (void)weir_execute(submission->loop, call_counter_task, submission->counter);
 }
@@ -323,24 +323,24 @@ static void end_loop(weir_executor *loop)
 
 TEST_EACH_LOOP(manual_loop, waits_until_there_is_io_and_counts_it)
 {
-    struct bell bell = {0};
-    struct submission submission = {.loop = make_plain_loop(host), .bell = &bell};
+    struct fd_event event = {0};
+    struct submission submission = {.loop = make_plain_loop(host), .event = &event};
 
-    bell_hang(&bell, submission.loop);
+    fd_event_open(&event, submission.loop);
     assert_int_equal(run_now(submission.loop), 0);
     atomic_store(&submission.loop->next_wakeup, WEIR__AWAKE);
     assert_int_equal(
         weir__thread_start("ringer", submit_to_waiting, &submission, &submission.thread), 0);
     assert_int_equal(weir_loop_run_once(submission.loop, WEIR_NEVER), 1);
     weir__thread_join(&submission.thread);
-    assert_int_equal(atomic_load(&bell.rung.calls), 1);
+    assert_int_equal(atomic_load(&event.triggered.calls), 1);
     end_loop(submission.loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 struct listener {
     weir__io_handle handle;
-    struct supply supply;
+    struct counted_memory memory;
     size_t bytes;
 };
 
@@ -349,7 +349,7 @@ static void on_received(weir__io_handle *handle, const weir__io_block *block, si
     struct listener *listener = WEIR_CONTAINER_OF(handle, struct listener, handle);
 
     listener->bytes += length;
-    supply_give(&listener->supply, block);
+    counted_memory_free(&listener->memory, block);
 }
 
 static void on_nothing(weir__io_handle *handle)
@@ -367,8 +367,8 @@ static const weir__io_owner owner = {
 TEST_EACH_LOOP(manual_loop, does_not_wait_on_after_a_late_receive)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct listener listener = {.supply.refuse = 1};
-    weir__io_memory memory = supply_memory(&listener.supply);
+    struct listener listener = {.memory.refuse = 1};
+    weir__io_memory memory = counted_memory_functions(&listener.memory);
     int pair[2], done = 0;
 
     weir__io_set_memory(weir__loop_io(loop), &memory);
@@ -423,21 +423,21 @@ TEST_EACH_LOOP(manual_loop, says_of_how_many_descriptors_it_wants_to_hear)
 {
     weir_executor *loop = make_plain_loop(host);
     struct pollfd entry = {.fd = -1};
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     (void)run_now(loop);
     assert_int_equal(weir_loop_pollfds(loop, 0, NULL),
                      host->backend->type->descriptor != NULL ? 1 : 2);
     assert_int_equal(weir_loop_pollfds(loop, 1, &entry), weir_loop_pollfds(loop, 0, NULL));
     end_loop(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
 {
     struct call_counter counter = {0};
-    struct bell bell = {0};
+    struct fd_event event = {0};
     weir_executor *loop = make_plain_loop(host);
 
     for (int i = 0; i < 10; i++) {
@@ -449,16 +449,16 @@ TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
         assert_false(is_readable(loop));
         assert_true(weir_loop_timeout(loop) == WEIR_NEVER);
     }
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     (void)run_now(loop);
     assert_false(is_readable(loop));
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     assert_true(is_readable(loop));
     assert_int_equal(run_now(loop), 1);
     (void)run_now(loop);
     assert_false(is_readable(loop));
     end_loop(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 /* Its owner may ask for something at any time, not only from inside a run. */
@@ -466,7 +466,7 @@ TEST_EACH_LOOP(manual_loop, hears_of_what_its_owner_began_between_two_runs)
 {
     weir_executor *loop = make_plain_loop(host);
     struct listener listener = {0};
-    weir__io_memory memory = supply_memory(&listener.supply);
+    weir__io_memory memory = counted_memory_functions(&listener.memory);
     int pair[2];
 
     weir__io_set_memory(weir__loop_io(loop), &memory);
@@ -488,7 +488,7 @@ TEST_EACH_LOOP(manual_loop, hears_of_what_its_owner_began_between_two_runs)
 
 struct late {
     weir_executor *loop;
-    struct bell *bell;
+    struct fd_event *event;
     struct call_counter *counter;
 };
 
@@ -497,8 +497,8 @@ static void ring_late(void *arg)
     struct late *late = arg;
 
     weir__thread_sleep(weir_ms(50)); /* so that the other one is likely to be asleep */
-    if (late->bell != NULL)
-        bell_ring(late->bell);
+    if (late->event != NULL)
+        fd_event_trigger(late->event);
     else
         (void)weir_execute(late->loop, call_counter_task, late->counter);
 }
@@ -524,21 +524,21 @@ TEST_EACH_LOOP(manual_loop, wakes_who_sleeps_on_its_descriptors)
 {
     weir_executor *loop = make_plain_loop(host);
     struct call_counter counter = {0};
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     for (int i = 0; i < 3; i++) {
         while (run_now(loop) > 0)
             ;
         assert_int_equal(sleep_outside(loop, &(struct late){.loop = loop, .counter = &counter}), 1);
         while (run_now(loop) > 0)
             ;
-        assert_int_equal(sleep_outside(loop, &(struct late){.bell = &bell}), 1);
+        assert_int_equal(sleep_outside(loop, &(struct late){.event = &event}), 1);
     }
     (void)run_now(loop);
     assert_int_equal(counter.calls, 3);
     end_loop(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 /* More than the budget of a run allows: the descriptor says so, and so does the timeout. */
@@ -585,7 +585,7 @@ static void embed(weir_executor *loop, const struct call_counter *until, uint32_
 
 struct storm {
     weir_executor *loop;
-    struct bell *bell;
+    struct fd_event *event;
     struct call_counter counter;
     weir__thread thread;
 };
@@ -597,40 +597,40 @@ static void rage(void *arg)
     for (int i = 0; i < 300; i++) {
         (void)weir_execute(storm->loop, call_counter_task, &storm->counter);
         (void)weir_schedule(storm->loop, weir_us(i), call_counter_task, &storm->counter, NULL);
-        bell_ring(storm->bell);
+        fd_event_trigger(storm->event);
         if (i % 10 == 0)
             weir__thread_sleep(weir_us(100));
     }
 }
 
-static void count_ring(struct bell *bell)
+static void count_ring(struct fd_event *event)
 {
-    call_counter_add(bell->user_data);
+    call_counter_add(event->user_data);
 }
 
 TEST_EACH_LOOP(manual_loop, lives_inside_another_main_loop)
 {
     struct storm storm = {.loop = make_plain_loop(host)};
-    struct bell bell = {.on_ring = count_ring, .user_data = &storm.counter};
+    struct fd_event event = {.on_event = count_ring, .user_data = &storm.counter};
 
-    bell_hang(&bell, storm.loop);
+    fd_event_open(&event, storm.loop);
     (void)run_now(storm.loop);
-    storm.bell = &bell;
+    storm.event = &event;
     assert_int_equal(weir__thread_start("storm", rage, &storm, &storm.thread), 0);
     embed(storm.loop, &storm.counter, 900);
     weir__thread_join(&storm.thread);
     assert_int_equal(atomic_load(&storm.counter.calls), 900);
     end_loop(storm.loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 /* ---- what I/O and tasks get of a turn, by a clock that stands still ---- */
 
 static weir_manual_clock *hand;
 
-static void take_io_time(struct bell *bell)
+static void take_io_time(struct fd_event *event)
 {
-    (void)weir_manual_clock_advance(hand, *(const int64_t *)bell->user_data);
+    (void)weir_manual_clock_advance(hand, *(const int64_t *)event->user_data);
 }
 
 static void take_a_ms(void *arg, int status)
@@ -643,7 +643,7 @@ static void take_a_ms(void *arg, int status)
 static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t cap_ns)
 {
     const int64_t io_ns = weir_ms(100);
-    struct bell bell = {.on_ring = take_io_time, .user_data = (void *)(uintptr_t)&io_ns};
+    struct fd_event event = {.on_event = take_io_time, .user_data = (void *)(uintptr_t)&io_ns};
     struct call_counter counter = {0};
     weir_loop_options options = {.io_ratio = io_ratio, .task_cap_ns = cap_ns};
     weir_executor *loop;
@@ -652,16 +652,16 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &hand), 0);
     options.clock = weir_manual_clock_clock(hand);
     loop = make_loop(host, &options);
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     (void)run_now(loop);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(weir_execute(loop, take_a_ms, &counter), 0);
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     (void)run_now(loop);
     count = atomic_load(&counter.run);
-    assert_int_equal(atomic_load(&bell.rung.calls), 1);
+    assert_int_equal(atomic_load(&event.triggered.calls), 1);
     end_loop(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
     weir_manual_clock_release(hand);
     return count;
 }
@@ -694,38 +694,38 @@ TEST_EACH_LOOP(manual_loop, caps_the_share_of_tasks)
 TEST_EACH_LOOP(manual_loop, is_run_until_it_has_ended)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct bell bell = {0};
+    struct fd_event event = {0};
     struct call_counter timer = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     assert_int_equal(weir_schedule(loop, weir_seconds(3600), call_counter_task, &timer, NULL), 0);
     (void)run_now(loop);
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);
     assert_int_equal(weir_loop_timeout(loop), 0);
     while (weir_executor_state(loop) != WEIR_EXECUTOR_TERMINATED)
         assert_true(weir_loop_run_once(loop, weir_seconds(1)) >= 0);
-    assert_int_equal(atomic_load(&bell.down.calls), 1);
+    assert_int_equal(atomic_load(&event.closed.calls), 1);
     assert_int_equal(atomic_load(&timer.cancelled), 1);
     assert_int_equal(weir_loop_timeout(loop), 0);
     assert_int_equal(run_now(loop), WEIR_ETERMINATED);
     assert_true(weir_loop_timeout(loop) == WEIR_NEVER);
     weir_executor_release(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 TEST_EACH_LOOP(manual_loop, released_for_good_lets_go_of_all)
 {
     weir_executor *loop = make_plain_loop(host);
-    struct bell bell = {.stubborn = true};
+    struct fd_event event = {.waits_for_abort = true};
     struct call_counter task = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     (void)run_now(loop);
     assert_int_equal(weir_execute(loop, call_counter_task, &task), 0);
     weir_executor_release(loop);
     assert_int_equal(atomic_load(&task.cancelled), 1);
-    assert_int_equal(atomic_load(&bell.down.calls), 1);
-    bell_forget(&bell);
+    assert_int_equal(atomic_load(&event.closed.calls), 1);
+    fd_event_free(&event);
 }
 
 TEST_EACH_LOOP(manual_loop, cannot_be_suspended_and_has_no_thread_to_name)

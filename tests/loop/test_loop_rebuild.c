@@ -14,7 +14,7 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/faults.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 
@@ -56,53 +56,53 @@ static void run_one(struct host *host)
 }
 
 /* A 21 */
-TEST_EACH_LOOP(mend, a_wait_that_fails_is_followed_by_a_rebuild)
+TEST_EACH_LOOP(loop_rebuild, a_wait_that_fails_is_followed_by_a_rebuild)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     log_capture_start();
     faults_install();
-    bell_hang(&bell, host->loop);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
+    fd_event_open(&event, host->loop);
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
     faults_inject(wait_of(host), 1, 1, EINVAL);
     run_one(host); /* ends the wait that is under way: the next one fails */
     await_rebuilds(host, 1);
     assert_int_equal(faults_injected(), 1);
     for (uint32_t i = 2; i <= 10; i++) {
-        bell_ring(&bell);
-        assert_true(call_counter_await(&bell.rung, i));
+        fd_event_trigger(&event);
+        assert_true(call_counter_await(&event.triggered, i));
     }
-    assert_int_equal(atomic_load(&bell.failed.calls), 0);
+    assert_int_equal(atomic_load(&event.failed.calls), 0);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
-    bell_take_down(&bell);
+    fd_event_close(&event);
     host_end(host);
     faults_remove();
 }
 
 /* A handle of which something is in flight that does not end is lost: B 6. */
-static void ring_or_lose(struct bell *bell)
+static void ring_or_lose(struct fd_event *event)
 {
-    bell_ring(bell);
-    while (atomic_load(&bell->rung.calls) == 0 && atomic_load(&bell->failed.calls) == 0)
+    fd_event_trigger(event);
+    while (atomic_load(&event->triggered.calls) == 0 && atomic_load(&event->failed.calls) == 0)
         weir__thread_yield();
-    if (atomic_load(&bell->failed.calls) == 0)
-        bell_take_down(bell);
+    if (atomic_load(&event->failed.calls) == 0)
+        fd_event_close(event);
     else
-        bell_forget(bell);
+        fd_event_free(event);
 }
 
 /* Nobody hammers at a backend that does not come back, nor fills the log with it. */
-TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
+TEST_EACH_LOOP(loop_rebuild, goes_on_with_tasks_and_timers_while_waits_fail)
 {
     int64_t start_ns = weir__monotonic_now();
-    struct bell bell = {0};
+    struct fd_event event = {0};
     struct call_counter timers = {0};
     uint64_t passed_ms;
 
     log_capture_start();
     faults_install();
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     faults_inject(wait_of(host), 1, FOR_EVER, EINVAL);
     for (uint32_t i = 1; i <= 20; i++) {
         run_one(host);
@@ -114,7 +114,7 @@ TEST_EACH_LOOP(mend, goes_on_with_tasks_and_timers_while_waits_fail)
     assert_in_range(faults_injected(), 1, 400 + passed_ms); /* by poll(2) itself: one in a ms */
     assert_in_range(log_capture_count(WEIR_LOG_ERROR), 1, 10 + passed_ms / 1000);
     faults_end();
-    ring_or_lose(&bell);
+    ring_or_lose(&event);
     host_end(host);
     faults_remove();
 }
@@ -132,35 +132,35 @@ static void fail_the_wait(void *arg)
     weir__loop_of(host->loop)->health.err = -EIO;
 }
 
-TEST_EACH_LOOP(mend, goes_on_without_a_backend_until_there_is_one)
+TEST_EACH_LOOP(loop_rebuild, goes_on_without_a_backend_until_there_is_one)
 {
-    struct bell bell = {0}, meanwhile = {0};
+    struct fd_event event = {0}, meanwhile = {0};
 
     if (weir_loop_io(host->loop) == WEIR_IO_POLL)
         return; /* it has nothing that could be refused */
     log_capture_start();
     faults_install();
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     faults_inject(object_of(host), 1, FOR_EVER, EMFILE);
     run_on_executor(host->loop, fail_the_wait, host);
     while (faults_injected() == 0)
         run_one(host);
     for (int i = 0; i < 10; i++)
         run_one(host);
-    bell_hang(&meanwhile, host->loop); /* handles may come */
+    fd_event_open(&meanwhile, host->loop); /* handles may come */
     faults_end();
-    bell_ring(&meanwhile);
-    assert_true(call_counter_await(&meanwhile.rung, 1));
+    fd_event_trigger(&meanwhile);
+    assert_true(call_counter_await(&meanwhile.triggered, 1));
     assert_true(log_capture_last_contains("again"));
-    bell_take_down(&meanwhile);
-    ring_or_lose(&bell);
+    fd_event_close(&meanwhile);
+    ring_or_lose(&event);
     host_end(host);
     faults_remove();
 }
 
-TEST_EACH_LOOP(mend, comes_back_from_a_suspension_without_a_backend)
+TEST_EACH_LOOP(loop_rebuild, comes_back_from_a_suspension_without_a_backend)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     if (weir_loop_io(host->loop) == WEIR_IO_POLL)
         return;
@@ -173,12 +173,12 @@ TEST_EACH_LOOP(mend, comes_back_from_a_suspension_without_a_backend)
     faults_inject(object_of(host), 1, 3, EMFILE);
     for (int i = 0; i < 10; i++)
         run_one(host);
-    bell_hang(&bell, host->loop);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
+    fd_event_open(&event, host->loop);
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
     assert_int_equal(faults_injected(), 3);
     assert_int_equal(rebuilds_of(host), 1);
-    bell_take_down(&bell);
+    fd_event_close(&event);
     host_end(host);
     faults_remove();
 }
@@ -254,9 +254,9 @@ static bool has_calls_to_replace(const struct host *host)
 }
 
 /* A 21 */
-TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_are_followed_by_a_rebuild)
+TEST_EACH_LOOP(loop_rebuild, waits_that_end_for_no_reason_are_followed_by_a_rebuild)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     if (!has_calls_to_replace(host))
         return;
@@ -265,16 +265,16 @@ TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_are_followed_by_a_rebuild)
     await_rebuilds(host, 1);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
     assert_true(log_capture_last_contains("for no reason"));
-    bell_hang(&bell, host->loop);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
-    bell_take_down(&bell);
+    fd_event_open(&event, host->loop);
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
+    fd_event_close(&event);
     assert_int_equal(rebuilds_of(host), 1);
     host_end(host);
     weir__sys = real;
 }
 
-TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_now_and_then_are_none_to_worry_about)
+TEST_EACH_LOOP(loop_rebuild, waits_that_end_for_no_reason_now_and_then_are_none_to_worry_about)
 {
     if (!has_calls_to_replace(host))
         return;
@@ -292,7 +292,7 @@ TEST_EACH_LOOP(mend, waits_that_end_for_no_reason_now_and_then_are_none_to_worry
 }
 
 /* A manual loop's owner may have a profiler's timer, or children. */
-TEST_EACH_LOOP(mend, waits_that_signals_interrupt_are_none_to_worry_about)
+TEST_EACH_LOOP(loop_rebuild, waits_that_signals_interrupt_are_none_to_worry_about)
 {
     log_capture_start();
     faults_install();
@@ -309,7 +309,7 @@ TEST_EACH_LOOP(mend, waits_that_signals_interrupt_are_none_to_worry_about)
 }
 
 /* It is made anew, that does not help, and then it is left alone for a while. */
-TEST_EACH_LOOP(mend, waits_that_always_end_for_no_reason_do_not_take_all_the_time)
+TEST_EACH_LOOP(loop_rebuild, waits_that_always_end_for_no_reason_do_not_take_all_the_time)
 {
     int64_t start_ns;
 

@@ -12,7 +12,7 @@
 
 #include "support/executor/call_counter.h"
 #include "support/executor/run_on_thread.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static weir_loop_stats stats_of(const weir_executor *loop)
     return stats;
 }
 
-TEST(loop_figures, are_of_loops_only)
+TEST(loop_stats, are_of_loops_only)
 {
     weir_loop_stats stats;
 
@@ -32,7 +32,7 @@ TEST(loop_figures, are_of_loops_only)
     assert_int_equal(weir_loop_read_stats(NULL, &stats), -EINVAL);
 }
 
-TEST_EACH_LOOP(loop_figures, begin_at_zero)
+TEST_EACH_LOOP(loop_stats, begin_at_zero)
 {
     weir_loop_stats stats = stats_of(host->loop);
 
@@ -41,17 +41,17 @@ TEST_EACH_LOOP(loop_figures, begin_at_zero)
     assert_int_equal(stats.io_ns + stats.task_ns + stats.busy_poll_ns + stats.idle_ns, 0);
 }
 
-TEST_EACH_LOOP(loop_figures, count_events_handles_and_calls)
+TEST_EACH_LOOP(loop_stats, count_events_handles_and_calls)
 {
-    struct bell bells[3] = {0};
+    struct fd_event events[3] = {0};
     weir_loop_stats stats;
 
     for (int i = 0; i < 3; i++)
-        bell_hang(&bells[i], host->loop);
+        fd_event_open(&events[i], host->loop);
     assert_int_equal(stats_of(host->loop).handles, 3);
     for (uint32_t i = 1; i <= 10; i++) {
-        bell_ring(&bells[0]);
-        assert_true(call_counter_await(&bells[0].rung, i));
+        fd_event_trigger(&events[0]);
+        assert_true(call_counter_await(&events[0].triggered, i));
     }
     host_turn(host, 1);
     stats = stats_of(host->loop);
@@ -61,7 +61,7 @@ TEST_EACH_LOOP(loop_figures, count_events_handles_and_calls)
     assert_true(stats.io_ns > 0);
     assert_true(stats.task_ns > 0);
     for (int i = 0; i < 3; i++)
-        bell_take_down(&bells[i]);
+        fd_event_close(&events[i]);
     stats = stats_of(host->loop);
     assert_int_equal(stats.handles, 0);
     assert_int_equal(stats.closes, 3);
@@ -69,9 +69,9 @@ TEST_EACH_LOOP(loop_figures, count_events_handles_and_calls)
 
 static weir_manual_clock *hand;
 
-static void take_io_time(struct bell *bell)
+static void take_io_time(struct fd_event *event)
 {
-    (void)bell;
+    (void)event;
     (void)weir_manual_clock_advance(hand, weir_ms(30));
 }
 
@@ -82,9 +82,9 @@ static void take_task_time(void *arg, int status)
 }
 
 /* By a clock that stands still: every nanosecond is somewhere. */
-TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
+TEST_EACH_LOOP(loop_stats, say_where_the_time_went)
 {
-    struct bell bell = {.on_ring = take_io_time};
+    struct fd_event event = {.on_event = take_io_time};
     struct call_counter counter = {0};
     weir_loop_options options = {.size = sizeof(options), .io = weir_loop_io(host->loop)};
     weir_executor *loop;
@@ -93,14 +93,14 @@ TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
     assert_int_equal(weir_manual_clock_create(weir_seconds(1), &hand), 0);
     options.clock = weir_manual_clock_clock(hand);
     assert_int_equal(weir_loop_create(&options, &loop), 0);
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     assert_int_equal(weir_loop_run_once(loop, 0), 0);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(weir_manual_clock_advance(hand, weir_ms(100)), 0);
-        bell_ring(&bell);
+        fd_event_trigger(&event);
         assert_int_equal(weir_execute(loop, take_task_time, &counter), 0);
         while (atomic_load(&counter.calls) <= (uint32_t)i ||
-               atomic_load(&bell.rung.calls) <= (uint32_t)i)
+               atomic_load(&event.triggered.calls) <= (uint32_t)i)
             assert_true(weir_loop_run_once(loop, 0) >= 0);
     }
     stats = stats_of(loop);
@@ -116,7 +116,7 @@ TEST_EACH_LOOP(loop_figures, say_where_the_time_went)
     assert_int_equal(stats_of(loop).idle_ns, stats.idle_ns); /* it has ended */
     weir_executor_release(loop);
     weir_manual_clock_release(hand);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 static int64_t metric_of(const weir_executor *loop, const char *figure)
@@ -129,20 +129,20 @@ static int64_t metric_of(const weir_executor *loop, const char *figure)
     return weir_metric_read(name, &value) == 0 ? value.value : -1;
 }
 
-TEST_EACH_LOOP(loop_figures, are_in_the_metric_registry)
+TEST_EACH_LOOP(loop_stats, are_in_the_metric_registry)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, host->loop);
-    bell_ring(&bell);
-    assert_true(call_counter_await(&bell.rung, 1));
+    fd_event_open(&event, host->loop);
+    fd_event_trigger(&event);
+    assert_true(call_counter_await(&event.triggered, 1));
     host_turn(host, 1);
     assert_int_equal(metric_of(host->loop, "handles"), 1);
     assert_true(metric_of(host->loop, "events") >= 1);
     assert_true(metric_of(host->loop, "io_ns") > 0);
     assert_true(metric_of(host->loop, "waits") > 0);
     assert_int_equal(metric_of(host->loop, "rebuilds"), 0);
-    bell_take_down(&bell);
+    fd_event_close(&event);
     host_end(host);
     assert_int_equal(metric_of(host->loop, "handles"), -1);
 }

@@ -8,7 +8,7 @@
 #include "loop/loop.h"
 #include "os/random.h"
 #include "support/executor/run_on_thread.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 
 #define ALARMS 300
@@ -60,13 +60,13 @@ static void begin(weir_executor *loop)
 }
 
 /* Rings until all have fired, so that the loop wakes for other reasons, too. */
-static void await_all(struct bell *bell)
+static void await_all(struct fd_event *event)
 {
     uint32_t rung = 0;
 
     while (atomic_load(&set.fired.calls) < ALARMS) {
-        bell_ring(bell);
-        assert_true(call_counter_await(&bell->rung, ++rung));
+        fd_event_trigger(event);
+        assert_true(call_counter_await(&event->triggered, ++rung));
     }
     for (int i = 0; i < ALARMS; i++)
         assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
@@ -76,19 +76,19 @@ static void await_all(struct bell *bell)
 TEST_EACH_LOOP(loop_timers, of_other_threads_are_never_early)
 {
     weir__random random;
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     weir__random_init(&random, weir__random_process_seed());
     begin(host->loop);
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     for (int i = 0; i < ALARMS; i++) {
         int64_t delay_ns = draw_delay(&random);
 
         set.each[i].due_ns = weir__monotonic_now() + delay_ns;
         assert_int_equal(weir_schedule(host->loop, delay_ns, on_schedule, &set.each[i], NULL), 0);
     }
-    await_all(&bell);
-    bell_take_down(&bell);
+    await_all(&event);
+    fd_event_close(&event);
 }
 
 static void start_timers(void *arg)
@@ -105,16 +105,16 @@ static void start_timers(void *arg)
 /* D 12 */
 TEST_EACH_LOOP(loop_timers, of_its_own_thread_are_never_early)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
     begin(host->loop);
-    bell_hang(&bell, host->loop);
+    fd_event_open(&event, host->loop);
     run_on_executor(host->loop, start_timers, NULL);
-    await_all(&bell);
-    bell_take_down(&bell);
+    await_all(&event);
+    fd_event_close(&event);
 }
 
-/* Without the bell, so that each wait ends by its deadline. */
+/* Without the event, so that each wait ends by its deadline. */
 TEST_EACH_LOOP(loop_timers, alone_are_never_early)
 {
     begin(host->loop);

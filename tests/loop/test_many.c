@@ -84,16 +84,16 @@ TEST_EACH_BACKEND(many, handles_come_and_go)
             driver_turn(driver);
     }
     driver_until(driver, all_have(peers, 1000, MESSAGE));
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(atomic_load(&driver->io->stats.handles), 1000);
     free(peers);
 }
 
 /* ---- a dispatch that is told to stop ---- */
 
-static void read_it(struct peer *peer, enum told told)
+static void read_it(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_poll_stop(peer);
 }
 

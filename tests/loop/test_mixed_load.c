@@ -17,9 +17,9 @@
 #define STORMS 8
 #define STORM_TASKS 20000
 
-TEST_EACH_BACKEND(bustle, leaves_nothing_behind)
+TEST_EACH_BACKEND(mixed_load, leaves_nothing_behind)
 {
-    struct bustle bustle = {
+    struct mixed_load load = {
         .backend = driver->backend,
         .seed = weir__random_process_seed(),
         .duration_ns = BUSTLE_NS,
@@ -27,13 +27,12 @@ TEST_EACH_BACKEND(bustle, leaves_nothing_behind)
     const char *fault;
 
     log_capture_start();
-    fault = bustle_run(&bustle);
+    fault = mixed_load_run(&load);
     if (fault != NULL)
-        fail_msg("%s, seed %llu: %s", driver->backend->name, (unsigned long long)bustle.seed,
-                 fault);
+        fail_msg("%s, seed %llu: %s", driver->backend->name, (unsigned long long)load.seed, fault);
     global_executor_stop(); /* it may hold a loop that it was to watch over */
-    assert_true(bustle.rests > 0);
-    assert_true(bustle.tasks > 0);
+    assert_true(load.suspensions > 0);
+    assert_true(load.tasks > 0);
 }
 
 /* ---- storms ---- */

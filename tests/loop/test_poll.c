@@ -19,7 +19,7 @@
 #define figure(driver, name) atomic_load(&(driver)->io->stats.name)
 
 static void open_many(struct driver *driver, struct peer *peers[MANY],
-                      void (*react)(struct peer *, enum told))
+                      void (*react)(struct peer *, enum peer_event))
 {
     suite_open(driver, BACKEND_POLL);
     for (size_t i = 0; i < MANY; i++) {
@@ -32,12 +32,12 @@ static void open_many(struct driver *driver, struct peer *peers[MANY],
 }
 
 /* Closes another one, which has its event in the same batch or has had it, and opens a third. */
-static void close_another(struct peer *peer, enum told told)
+static void close_another(struct peer *peer, enum peer_event event)
 {
     struct peer **peers = peer->arg;
     size_t i = 0;
 
-    if (told != TOLD_RECEIVED || peer->receives > 1)
+    if (event != PEER_RECEIVED || peer->receives > 1)
         return;
     while (peers[i] != peer)
         i++;
@@ -51,25 +51,25 @@ TEST(poll, keeps_everybodys_slot_while_others_leave_and_come)
     struct driver driver;
 
     open_many(&driver, peers, close_another);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     for (size_t i = 0; i < MANY; i++) {
         assert_true(peers[i]->closed || peers[i]->bytes == i + 1);
         if (!peers[i]->closed)
             assert_int_equal(peer_remote_send(peers[i], 10), 10);
     }
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     for (size_t i = 0; i < MANY; i++)
         assert_true(peers[i]->closed || peers[i]->bytes == i + 11);
     suite_close(&driver);
 }
 
 /* A slot that moves into one that is still to be seen to brings its event along, once. */
-static void close_a_neighbour(struct peer *peer, enum told told)
+static void close_a_neighbour(struct peer *peer, enum peer_event event)
 {
     struct peer **peers = peer->arg;
     size_t i = 0;
 
-    if (told != TOLD_POLLED)
+    if (event != PEER_POLLED)
         return;
     while (peers[i] != peer)
         i++;
@@ -165,9 +165,9 @@ TEST(poll, is_quiet_about_a_hang_up_that_nobody_wants)
     peer_receive_start(peer, false);
     peer_receive_stop(peer);
     peer_remote_close(peer);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     events = figure(&driver, events);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     assert_int_equal(figure(&driver, events), events);
     peer_receive_start(peer, false);
     driver_until(&driver, peer->ends == 1);
@@ -185,7 +185,7 @@ TEST(poll, fails_what_is_no_descriptor)
     peer_poll_start(peer, POLLIN);
     driver_until(&driver, peer->fails == 1);
     assert_int_equal(peer->fail_error, -EBADF);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     suite_close(&driver);
 }
 
@@ -201,7 +201,7 @@ TEST(poll, rebuilt_fails_what_is_no_descriptor_and_keeps_the_others)
     peer_receive_start(other, false);
     (void)close(peer->descriptor);
     assert_int_equal(weir__io_rebuild(driver.io), 0);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     driver_turn(&driver);
     assert_int_equal(peer->fail_error, -EBADF);
     assert_int_equal(peer_remote_send(other, 10), 10);

@@ -51,7 +51,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_it_can_be_read)
     struct peer *peer = open_pipe(driver);
 
     peer_poll_start(peer, POLLIN);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->polls, 0);
     assert_int_equal(write(peer->remote, "x", 1), 1);
     driver_until(driver, peer->polls > 0);
@@ -79,9 +79,9 @@ TEST_EACH_BACKEND(poll_handle, tells_it_every_turn_until_it_is_read)
         add(peer->descriptor);
         driver_until(driver, peer->polls == before + 10);
         take(peer->descriptor);
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         before = peer->polls;
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         assert_int_equal(peer->polls, before);
     }
 }
@@ -90,7 +90,7 @@ TEST_EACH_BACKEND(poll_handle, tells_what_was_ready_before_it_started)
 {
     struct peer *peer = peer_open(driver, make_eventfd(1));
 
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_poll_start(peer, POLLIN | POLLOUT);
     driver_until(driver, peer->polls > 0);
     assert_int_equal(peer->poll_events, POLLIN | POLLOUT);
@@ -101,7 +101,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_the_other_end_hung_up)
     struct peer *peer = open_pipe(driver);
 
     peer_poll_start(peer, POLLIN);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_remote_close(peer);
     driver_until(driver, peer->polls > 0);
     assert_true((peer->poll_events & POLLHUP) != 0);
@@ -126,7 +126,7 @@ TEST_EACH_BACKEND(poll_handle, tells_a_half_close)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_poll_start(peer, POLLRDHUP);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->polls, 0);
     assert_int_equal(shutdown(peer->remote, SHUT_WR), 0);
     driver_until(driver, peer->polls > 0);
@@ -141,7 +141,7 @@ TEST_EACH_BACKEND(poll_handle, tells_nothing_else_than_was_asked_for)
     assert_int_equal(peer_remote_send(peer, 100), 100);
     assert_int_equal(shutdown(peer->remote, SHUT_WR), 0);
     peer_poll_start(peer, POLLPRI);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->polls, 0);
     driver_sleep(driver, weir_ms(50));
     peer_poll_start(peer, POLLIN);
@@ -154,7 +154,7 @@ TEST_EACH_BACKEND(poll_handle, tells_urgent_data)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_poll_start(peer, POLLPRI);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(send(peer->remote, "!", 1, MSG_OOB), 1);
     driver_until(driver, peer->polls > 0);
     assert_int_equal(peer->poll_events, POLLPRI);
@@ -175,7 +175,7 @@ TEST_EACH_BACKEND(poll_handle, follows_changes_of_its_events)
         assert_int_equal(peer->poll_events, events);
     }
     peer_poll_start(peer, POLLPRI);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
 }
 
 TEST_EACH_BACKEND(poll_handle, tells_nothing_after_it_is_stopped)
@@ -190,14 +190,14 @@ TEST_EACH_BACKEND(poll_handle, tells_nothing_after_it_is_stopped)
         peer_poll_stop(peer);
         driver_turn(driver);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_poll_start(peer, POLLIN);
     driver_until(driver, peer->polls > 0);
 }
 
-static void stop_polling(struct peer *peer, enum told told)
+static void stop_polling(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_poll_stop(peer);
 }
 
@@ -209,14 +209,14 @@ TEST_EACH_BACKEND(poll_handle, may_be_stopped_in_the_call_back)
     for (unsigned i = 1; i <= 10; i++) {
         peer_poll_start(peer, POLLIN);
         driver_until(driver, peer->polls == i);
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         assert_int_equal(peer->polls, i);
     }
 }
 
-static void poll_for_the_other(struct peer *peer, enum told told)
+static void poll_for_the_other(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_poll_start(peer, peer->poll_events == POLLIN ? POLLOUT : POLLIN);
 }
 
@@ -229,9 +229,9 @@ TEST_EACH_BACKEND(poll_handle, may_change_its_events_in_the_call_back)
     driver_until(driver, peer->polls == 20);
 }
 
-static void close_peer(struct peer *peer, enum told told)
+static void close_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_close(peer);
 }
 
@@ -242,12 +242,12 @@ TEST_EACH_BACKEND(poll_handle, may_be_closed_in_the_call_back)
     peer->react = close_peer;
     peer_poll_start(peer, POLLIN);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "px");
+    assert_string_equal(peer->history, "px");
 }
 
-static void detach_peer(struct peer *peer, enum told told)
+static void detach_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_detach(peer);
 }
 
@@ -259,7 +259,7 @@ TEST_EACH_BACKEND(poll_handle, may_be_detached_in_the_call_back)
     peer->react = detach_peer;
     peer_poll_start(peer, POLLIN);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "px");
+    assert_string_equal(peer->history, "px");
     take(peer->descriptor);
 }
 

@@ -61,22 +61,22 @@ static void fill_vector(struct iovec *vector, size_t count)
 
 /* ---- receiving: calls and memory ---- */
 
-TEST(ready, a_read_that_leaves_room_is_the_last)
+TEST(readiness, a_read_that_leaves_room_is_the_last)
 {
     struct driver driver;
     struct peer *peer;
 
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 99);
-    assert_int_equal(driver.supply.taken, 0);
+    assert_int_equal(driver.memory.taken, 0);
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     assert_int_equal(figure(&driver, receives), 1);
-    assert_int_equal(driver.supply.taken, 1);
+    assert_int_equal(driver.memory.taken, 1);
     suite_close(&driver);
 }
 
-TEST(ready, a_read_that_fills_its_block_is_followed_by_another)
+TEST(readiness, a_read_that_fills_its_block_is_followed_by_another)
 {
     struct driver driver;
     struct peer *peer;
@@ -84,22 +84,22 @@ TEST(ready, a_read_that_fills_its_block_is_followed_by_another)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 300);
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "rrr.");
+    assert_string_equal(peer->history, "rrr.");
     assert_int_equal(figure(&driver, receives), 4);
-    assert_int_equal(driver.supply.taken, 4);
-    assert_int_equal(driver.supply.live, 0);
+    assert_int_equal(driver.memory.taken, 4);
+    assert_int_equal(driver.memory.live, 0);
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "rrr.");
+    assert_string_equal(peer->history, "rrr.");
     suite_close(&driver);
 }
 
-static void widen(struct peer *peer, enum told told)
+static void widen(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer->handle->window = 1000;
 }
 
-TEST(ready, the_window_may_change_between_two_reads)
+TEST(readiness, the_window_may_change_between_two_reads)
 {
     struct driver driver;
     struct peer *peer;
@@ -108,12 +108,12 @@ TEST(ready, the_window_may_change_between_two_reads)
     peer = open_receiver(&driver, 10, 1000);
     peer->react = widen;
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "rr.");
+    assert_string_equal(peer->history, "rr.");
     assert_int_equal(peer->largest, 990);
     suite_close(&driver);
 }
 
-TEST(ready, reads_that_bring_little_are_counted)
+TEST(readiness, reads_that_bring_little_are_counted)
 {
     struct driver driver;
     struct peer *peer;
@@ -133,7 +133,7 @@ TEST(ready, reads_that_bring_little_are_counted)
 
 /* ---- edges ---- */
 
-TEST(ready, an_edge_is_read_over_as_many_turns_as_it_takes)
+TEST(readiness, an_edge_is_read_over_as_many_turns_as_it_takes)
 {
     struct driver driver;
     struct peer *peer;
@@ -144,12 +144,12 @@ TEST(ready, an_edge_is_read_over_as_many_turns_as_it_takes)
     assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
     assert_true(weir__io_has_pending(driver.io));
     driver_until(&driver, peer->bytes == 1000);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
 }
 
-TEST(ready, a_level_is_not_remembered)
+TEST(readiness, a_level_is_not_remembered)
 {
     struct driver driver;
     struct peer *peer;
@@ -163,7 +163,7 @@ TEST(ready, a_level_is_not_remembered)
 }
 
 /* While it waits for its turn, an event of the same turn adds nothing. */
-TEST(ready, an_edge_that_is_due_is_not_read_twice_in_a_turn)
+TEST(readiness, an_edge_that_is_due_is_not_read_twice_in_a_turn)
 {
     struct driver driver;
     struct peer *peer;
@@ -176,7 +176,7 @@ TEST(ready, an_edge_that_is_due_is_not_read_twice_in_a_turn)
     suite_close(&driver);
 }
 
-TEST(ready, an_edge_that_nobody_wants_is_remembered)
+TEST(readiness, an_edge_that_nobody_wants_is_remembered)
 {
     struct driver driver;
     struct peer *peer;
@@ -185,23 +185,23 @@ TEST(ready, an_edge_that_nobody_wants_is_remembered)
     peer = open_receiver(&driver, 1000, 100);
     peer_receive_stop(peer);
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     peer_receive_stop(peer);
     peer_receive_start(peer, false);
     assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
 }
 
-static void stop(struct peer *peer, enum told told)
+static void stop(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer);
 }
 
-TEST(ready, what_a_stop_leaves_of_an_edge_is_remembered)
+TEST(readiness, what_a_stop_leaves_of_an_edge_is_remembered)
 {
     struct driver driver;
     struct peer *peer;
@@ -210,7 +210,7 @@ TEST(ready, what_a_stop_leaves_of_an_edge_is_remembered)
     peer = open_receiver(&driver, 100, 250);
     peer->react = stop;
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     for (unsigned receives = 2; receives <= 3; receives++) {
         peer_receive_start(peer, false);
         driver_turn(&driver);
@@ -220,7 +220,7 @@ TEST(ready, what_a_stop_leaves_of_an_edge_is_remembered)
     suite_close(&driver);
 }
 
-TEST(ready, what_once_leaves_of_an_edge_is_remembered)
+TEST(readiness, what_once_leaves_of_an_edge_is_remembered)
 {
     struct driver driver;
     struct peer *peer;
@@ -240,7 +240,7 @@ TEST(ready, what_once_leaves_of_an_edge_is_remembered)
 }
 
 /* A short read says nothing of the end behind it: the edge does, once. */
-TEST(ready, an_edge_that_tells_of_the_end_is_read_up_to_it)
+TEST(readiness, an_edge_that_tells_of_the_end_is_read_up_to_it)
 {
     struct driver driver;
     struct peer *peer;
@@ -249,12 +249,12 @@ TEST(ready, an_edge_that_tells_of_the_end_is_read_up_to_it)
     peer = open_receiver(&driver, 1000, 100);
     peer_remote_close(peer);
     tell(peer, POLLIN | POLLRDHUP);
-    assert_string_equal(peer->story, "re.");
+    assert_string_equal(peer->history, "re.");
     assert_int_equal(peer->end_error, 0);
     suite_close(&driver);
 }
 
-TEST(ready, the_end_is_found_again_by_who_starts_again)
+TEST(readiness, the_end_is_found_again_by_who_starts_again)
 {
     struct driver driver;
     struct peer *peer;
@@ -265,13 +265,13 @@ TEST(ready, the_end_is_found_again_by_who_starts_again)
     tell(peer, POLLIN | POLLRDHUP);
     peer_receive_start(peer, false);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "e.e.");
+    assert_string_equal(peer->history, "e.e.");
     suite_close(&driver);
 }
 
-static void receive_again(struct peer *peer, enum told told)
+static void receive_again(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_ENDED)
+    if (event == PEER_ENDED)
         peer_receive_start(peer, false);
 }
 
@@ -289,11 +289,11 @@ static void tell_one_end(const struct backend *backend, enum pair_kind kind)
     faults_inject(FAULT_RECVMMSG, 1, UINT64_MAX / 2, ENETDOWN);
     tell(peer, POLLIN | POLLHUP);
     faults_remove();
-    assert_string_equal(peer->story, "e.");
+    assert_string_equal(peer->history, "e.");
     suite_close(&driver);
 }
 
-TEST(ready, the_end_is_told_once_a_turn_to_who_starts_again_inside)
+TEST(readiness, the_end_is_told_once_a_turn_to_who_starts_again_inside)
 {
     tell_one_end(&scripted_level, PAIR_UNIX);
     tell_one_end(&scripted_edge, PAIR_UNIX);
@@ -301,7 +301,7 @@ TEST(ready, the_end_is_told_once_a_turn_to_who_starts_again_inside)
     tell_one_end(&scripted_edge, PAIR_UNIX_DATAGRAM);
 }
 
-TEST(ready, connections_beyond_a_turn_are_remembered)
+TEST(readiness, connections_beyond_a_turn_are_remembered)
 {
     struct driver driver;
     struct address address;
@@ -325,7 +325,7 @@ TEST(ready, connections_beyond_a_turn_are_remembered)
 
 /* ---- what is watched for ---- */
 
-TEST(ready, a_stop_leaves_the_kernel_alone)
+TEST(readiness, a_stop_leaves_the_kernel_alone)
 {
     struct driver driver;
     struct peer *peer;
@@ -337,12 +337,12 @@ TEST(ready, a_stop_leaves_the_kernel_alone)
         peer_receive_start(peer, i % 2 == 0);
     }
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     assert_int_equal(scripted_of(driver.io)->arms, 1);
     suite_close(&driver);
 }
 
-TEST(ready, who_connects_is_not_read_from)
+TEST(readiness, who_connects_is_not_read_from)
 {
     struct driver driver;
     struct address address;
@@ -355,9 +355,9 @@ TEST(ready, who_connects_is_not_read_from)
     peer_connect(peer, &address);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     tell(peer, POLLOUT);
-    assert_string_equal(peer->story, "c");
+    assert_string_equal(peer->history, "c");
     assert_int_equal(peer->connect_result, 0);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLIN);
     assert_int_equal(peer->handle->armed, POLLIN);
@@ -365,18 +365,18 @@ TEST(ready, who_connects_is_not_read_from)
     suite_close(&driver);
 }
 
-static void send_to_full(struct peer *peer, enum told told)
+static void send_to_full(struct peer *peer, enum peer_event event)
 {
     struct iovec vector;
 
-    if (told != TOLD_CONNECTED)
+    if (event != PEER_CONNECTED)
         return;
     (void)socket_fill(peer->descriptor);
     fill_vector(&vector, 1);
     assert_int_equal(peer_send_vector(peer, &vector, 1), 0);
 }
 
-TEST(ready, the_room_of_a_new_connection_is_not_told_twice)
+TEST(readiness, the_room_of_a_new_connection_is_not_told_twice)
 {
     struct driver driver;
     struct address address;
@@ -388,21 +388,21 @@ TEST(ready, the_room_of_a_new_connection_is_not_told_twice)
     peer->react = send_to_full;
     peer_connect(peer, &address);
     tell(peer, POLLOUT);
-    assert_string_equal(peer->story, "c");
+    assert_string_equal(peer->history, "c");
     tell(peer, POLLOUT);
-    assert_string_equal(peer->story, "cs");
+    assert_string_equal(peer->history, "cs");
     (void)close(listener);
     suite_close(&driver);
 }
 
-TEST(ready, who_has_no_memory_watches_for_nothing)
+TEST(readiness, who_has_no_memory_watches_for_nothing)
 {
     struct driver driver;
     struct peer *peer;
 
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 10);
-    driver.supply.refuse = 2;
+    driver.memory.refuse = 2;
     tell(peer, POLLIN);
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     assert_int_equal(figure(&driver, receives), 1); /* the peek that has found data */
@@ -410,21 +410,21 @@ TEST(ready, who_has_no_memory_watches_for_nothing)
     driver_turn(&driver);
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     tell(peer, POLLIN); /* an old event does not ask for memory */
-    assert_int_equal(driver.supply.refused, 2);
+    assert_int_equal(driver.memory.refused, 2);
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLIN);
     suite_close(&driver);
 }
 
-static void run_out(struct peer *peer, enum told told)
+static void run_out(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED && peer->receives == 1)
-        peer->driver->supply.refuse = 1;
+    if (event == PEER_RECEIVED && peer->receives == 1)
+        peer->driver->memory.refuse = 1;
 }
 
-TEST(ready, memory_that_runs_out_in_the_middle_completes_what_was_read)
+TEST(readiness, memory_that_runs_out_in_the_middle_completes_what_was_read)
 {
     struct driver driver;
     struct peer *peer;
@@ -433,10 +433,10 @@ TEST(ready, memory_that_runs_out_in_the_middle_completes_what_was_read)
     peer = open_receiver(&driver, 100, 250);
     peer->react = run_out;
     tell(peer, POLLIN);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "r.rr.");
+    assert_string_equal(peer->history, "r.rr.");
     suite_close(&driver);
 }
 
@@ -456,7 +456,7 @@ static void send_datagrams(struct peer *peer, unsigned count)
         assert_int_equal(send(peer->remote, "x", 1, 0), 1);
 }
 
-TEST(ready, datagrams_take_as_many_blocks_as_are_likely_to_come)
+TEST(readiness, datagrams_take_as_many_blocks_as_are_likely_to_come)
 {
     struct driver driver;
     struct peer *peer;
@@ -466,7 +466,7 @@ TEST(ready, datagrams_take_as_many_blocks_as_are_likely_to_come)
     peer = open_datagrams(&driver);
     send_datagrams(peer, 1);
     tell(peer, POLLIN);
-    assert_int_equal(driver.supply.taken, 2);
+    assert_int_equal(driver.memory.taken, 2);
     assert_int_equal(figure(&driver, receives), 1);
     for (int i = 0; i < 3; i++) {
         send_datagrams(peer, 8);
@@ -479,17 +479,17 @@ TEST(ready, datagrams_take_as_many_blocks_as_are_likely_to_come)
     tell(peer, POLLIN);
     assert_int_equal(peer->handle->batch, 16);
     for (int i = 0; i < 4; i++) {
-        taken = driver.supply.taken;
+        taken = driver.memory.taken;
         send_datagrams(peer, 1);
         tell(peer, POLLIN);
         assert_int_equal(peer->handle->batch, i < 2 ? 8 >> i : 2);
         if (i > 0) /* what the first has taken in vain is used up before */
-            assert_int_equal(driver.supply.taken, taken);
+            assert_int_equal(driver.memory.taken, taken);
     }
     suite_close(&driver);
 }
 
-TEST(ready, datagrams_wait_for_their_batch_too)
+TEST(readiness, datagrams_wait_for_their_batch_too)
 {
     struct driver driver;
     struct peer *peer;
@@ -501,10 +501,10 @@ TEST(ready, datagrams_wait_for_their_batch_too)
     tell(peer, POLLIN);
     assert_true(test_memory_failed());
     test_memory_fail_at(0);
-    assert_int_equal(driver.supply.taken, 0);
+    assert_int_equal(driver.memory.taken, 0);
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "d.");
+    assert_string_equal(peer->history, "d.");
     suite_close(&driver);
 }
 
@@ -512,7 +512,7 @@ TEST(ready, datagrams_wait_for_their_batch_too)
  * With IP_RECVERR a refused datagram leaves a message in the error queue, and the socket in POLLERR
  * for ever. It must not keep the loop turning.
  */
-TEST(ready, an_error_queue_that_nobody_reads_is_emptied)
+TEST(readiness, an_error_queue_that_nobody_reads_is_emptied)
 {
     struct driver driver;
     struct address address;
@@ -531,16 +531,16 @@ TEST(ready, an_error_queue_that_nobody_reads_is_emptied)
     driver_until(&driver, peer->ends == 1);
     assert_int_equal(peer->end_error, -ECONNREFUSED);
     peer_receive_start(peer, false);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     events = figure(&driver, events);
-    driver_rest(&driver);
+    driver_run_until_idle(&driver);
     assert_int_equal(figure(&driver, events), events);
     suite_close(&driver);
 }
 
 /* ---- sending ---- */
 
-TEST(ready, a_long_vector_is_sent_in_pieces)
+TEST(readiness, a_long_vector_is_sent_in_pieces)
 {
     struct driver driver;
     struct peer *peer;
@@ -556,7 +556,7 @@ TEST(ready, a_long_vector_is_sent_in_pieces)
     suite_close(&driver);
 }
 
-TEST(ready, an_error_after_a_success_is_the_next_sends)
+TEST(readiness, an_error_after_a_success_is_the_next_sends)
 {
     struct driver driver;
     struct peer *peer;
@@ -570,13 +570,13 @@ TEST(ready, an_error_after_a_success_is_the_next_sends)
     assert_int_equal(peer_send_vector(peer, vector, IOV_MAX + 2), IOV_MAX);
     assert_int_equal(peer_send_vector(peer, vector, 1), -EALREADY);
     driver_turn(&driver);
-    assert_string_equal(peer->story, "s");
+    assert_string_equal(peer->history, "s");
     assert_int_equal(peer_send_vector(peer, vector + IOV_MAX, 2), -EPIPE);
     faults_remove();
     suite_close(&driver);
 }
 
-TEST(ready, room_is_told_once_and_after_it_was_waited_for)
+TEST(readiness, room_is_told_once_and_after_it_was_waited_for)
 {
     struct driver driver;
     struct peer *peer;
@@ -586,13 +586,13 @@ TEST(ready, room_is_told_once_and_after_it_was_waited_for)
     peer = peer_open_pair(&driver, PAIR_TCP);
     fill_vector(vector, 1);
     tell(peer, POLLOUT);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     (void)socket_fill(peer->descriptor);
     assert_int_equal(peer_send_vector(peer, vector, 1), 0);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
     tell(peer, POLLOUT);
     tell(peer, POLLOUT);
-    assert_string_equal(peer->story, "s");
+    assert_string_equal(peer->history, "s");
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     suite_close(&driver);
 }
@@ -607,7 +607,7 @@ static ssize_t sendfile_slowly(int descriptor, int file, off_t *offset, size_t c
     return 1;
 }
 
-TEST(ready, a_file_to_a_reader_that_keeps_up_is_put_off)
+TEST(readiness, a_file_to_a_reader_that_keeps_up_is_put_off)
 {
     struct driver driver;
     struct peer *peer;
@@ -620,6 +620,6 @@ TEST(ready, a_file_to_a_reader_that_keeps_up_is_put_off)
     assert_int_equal(peer_send_file(peer, 0, 0, 17), 16);
     weir__sys.sendfile = real;
     driver_turn(&driver);
-    assert_string_equal(peer->story, "s");
+    assert_string_equal(peer->history, "s");
     suite_close(&driver);
 }

@@ -25,7 +25,7 @@ TEST_EACH_BACKEND(receive, tells_what_has_come)
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     driver_until(driver, peer->bytes == 100);
-    assert_string_equal(peer->story, "r.");
+    assert_string_equal(peer->history, "r.");
 }
 
 TEST_EACH_BACKEND(receive, tells_what_came_before_it_started)
@@ -33,11 +33,11 @@ TEST_EACH_BACKEND(receive, tells_what_came_before_it_started)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     assert_int_equal(peer_remote_send(peer, 100), 100);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     peer_receive_start(peer, false);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     driver_until(driver, peer->bytes == 100);
 }
 
@@ -118,7 +118,7 @@ TEST_EACH_BACKEND(receive, does_not_stall_at_urgent_data)
         assert_int_equal(peer_remote_send(peer, 100), 100);
         driver_until(driver, peer->bytes == 200ull * i);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
 }
 
 TEST_EACH_BACKEND(receive, from_both_ends_of_a_pair_at_once)
@@ -164,7 +164,7 @@ TEST_EACH_BACKEND(receive, follows_the_window_as_it_changes)
         exchange(driver, peer, 1000);
         assert_true(peer->largest <= window);
         peer_receive_stop(peer);
-        driver_rest(driver);
+        driver_run_until_idle(driver);
     }
 }
 
@@ -172,7 +172,7 @@ TEST_EACH_BACKEND(receive, counts_on_no_more_of_a_block_than_it_asked_for)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.extra = 1000;
+    driver->memory.extra = 1000;
     peer->handle->window = 500;
     peer_receive_start(peer, false);
     exchange(driver, peer, 100000);
@@ -190,7 +190,7 @@ TEST_EACH_BACKEND(receive, once_tells_once_and_leaves_the_rest_in_the_socket)
     for (unsigned i = 1; i <= 10; i++) {
         peer_receive_start(peer, true);
         driver_until(driver, peer->receives == i);
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         assert_int_equal(peer->receives, i);
         assert_int_equal(peer->bytes + socket_waiting(peer->handle->descriptor), 10000);
     }
@@ -210,9 +210,9 @@ TEST_EACH_BACKEND(receive, once_waits_for_data)
     }
 }
 
-static void once_more(struct peer *peer, enum told told)
+static void once_more(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_start(peer, true);
 }
 
@@ -243,7 +243,7 @@ TEST_EACH_BACKEND(receive, for_good_while_once_is_still_waited_for)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, true);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_receive_start(peer, false);
     for (int i = 0; i < 5; i++)
         exchange(driver, peer, 1000);
@@ -255,12 +255,12 @@ TEST_EACH_BACKEND(receive, once_after_for_good)
 
     peer_receive_start(peer, false);
     exchange(driver, peer, 1000);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_receive_start(peer, true);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     driver_until(driver, peer->bytes == 1100);
     assert_int_equal(peer_remote_send(peer, 100), 100);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->bytes, 1100);
     peer_receive_start(peer, true);
     driver_until(driver, peer->bytes == 1200);
@@ -307,9 +307,9 @@ TEST_EACH_BACKEND(receive, may_be_stopped_and_started_at_any_time)
     driver_until(driver, peer->bytes == sent);
 }
 
-static void stop_receiving(struct peer *peer, enum told told)
+static void stop_receiving(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer);
 }
 
@@ -329,18 +329,18 @@ TEST_EACH_BACKEND(receive, stopped_in_the_call_back_tells_no_more_of_the_batch)
     }
 }
 
-static void stop_and_start(struct peer *peer, enum told told)
+static void stop_and_start(struct peer *peer, enum peer_event event)
 {
-    if (told != TOLD_RECEIVED)
+    if (event != PEER_RECEIVED)
         return;
     peer_receive_stop(peer);
     peer_receive_start(peer, peer->receives % 3 == 0);
 }
 
-static void start_when_complete(struct peer *peer, enum told told)
+static void start_when_complete(struct peer *peer, enum peer_event event)
 {
-    stop_and_start(peer, told);
-    if (told == TOLD_COMPLETE)
+    stop_and_start(peer, event);
+    if (event == PEER_COMPLETE)
         peer_receive_start(peer, false);
 }
 
@@ -354,9 +354,9 @@ TEST_EACH_BACKEND(receive, stopped_and_started_in_the_call_back_goes_on)
     exchange(driver, peer, 1 << 20);
 }
 
-static void stop_the_other(struct peer *peer, enum told told)
+static void stop_the_other(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer->arg);
 }
 
@@ -371,11 +371,11 @@ TEST_EACH_BACKEND(receive, stopped_by_another_handle_of_the_batch)
     }
     peers[0]->arg = peers[1];
     peers[1]->arg = peers[0];
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 2; i++)
         assert_int_equal(peer_remote_send(peers[i], 1000), 1000);
     driver_until(driver, peers[0]->bytes + peers[1]->bytes == 1000);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peers[0]->bytes + peers[1]->bytes, 1000);
 
     for (int i = 0; i < 2; i++) {
@@ -391,14 +391,14 @@ TEST_EACH_BACKEND(receive, waits_for_memory_and_loses_nothing)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
-    for (unsigned i = 0; i < 2000 && driver->supply.refused == 0; i++) {
+    for (unsigned i = 0; i < 2000 && driver->memory.refused == 0; i++) {
         (void)peer_remote_send(peer, 50);
         driver_turn(driver);
     }
-    assert_true(driver->supply.refused > 0);
-    driver->supply.refuse = 0;
+    assert_true(driver->memory.refused > 0);
+    driver->memory.refuse = 0;
     driver_until(driver, peer->bytes == peer->remote_out.position);
     exchange(driver, peer, 100000);
 }
@@ -407,13 +407,13 @@ TEST_EACH_BACKEND(receive, tries_again_as_soon_as_memory_has_returned)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     assert_int_equal(peer_remote_send(peer, 100), 100);
     peer_receive_start(peer, true);
-    for (unsigned i = 0; i < 2000 && driver->supply.refused == 0; i++)
+    for (unsigned i = 0; i < 2000 && driver->memory.refused == 0; i++)
         driver_turn(driver);
     assert_int_equal(peer->bytes, 0);
-    driver->supply.refuse = 0;
+    driver->memory.refuse = 0;
     weir__io_memory_returned(driver->io);
     (void)driver_step(driver, 0);
     (void)driver_step(driver, 0);
@@ -426,12 +426,12 @@ TEST_EACH_BACKEND(receive, tries_again_by_itself)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
     int64_t begin_ns = weir__monotonic_now();
 
-    driver->supply.refuse = 3;
+    driver->memory.refuse = 3;
     assert_int_equal(peer_remote_send(peer, 100), 100);
     peer_receive_start(peer, true);
     while (peer->bytes < 100)
         assert_true(driver_step(driver, weir_seconds(3600)));
-    assert_int_equal(driver->supply.refused, 3);
+    assert_int_equal(driver->memory.refused, 3);
     assert_true(weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS);
 }
 
@@ -440,12 +440,12 @@ TEST_EACH_BACKEND(receive, without_memory_does_not_spin)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     driver_sleep(driver, weir_ms(200));
     assert_int_equal(peer->bytes, 0);
-    driver->supply.refuse = 0;
+    driver->memory.refuse = 0;
     driver_until(driver, peer->bytes == 100);
 }
 
@@ -455,7 +455,7 @@ TEST_EACH_BACKEND(receive, now_and_then_without_memory)
 
     peer_receive_start(peer, false);
     for (int i = 0; i < 20; i++) {
-        driver->supply.refuse = 3;
+        driver->memory.refuse = 3;
         exchange(driver, peer, 50000);
     }
 }
@@ -464,32 +464,32 @@ TEST_EACH_BACKEND(receive, closed_while_it_waits_for_memory)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     for (unsigned i = 0; i < 10; i++)
         driver_turn(driver);
     peer_close(peer);
     driver_until(driver, peer->detaches == 1);
-    driver->supply.refuse = 0;
-    driver_rest(driver);
-    assert_string_equal(peer->story, "x");
+    driver->memory.refuse = 0;
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "x");
 }
 
 TEST_EACH_BACKEND(receive, stopped_while_it_waits_for_memory)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     for (unsigned i = 0; i < 3; i++)
         driver_turn(driver);
     peer_receive_stop(peer);
-    driver->supply.refuse = 0;
+    driver->memory.refuse = 0;
     for (unsigned i = 0; i < 5; i++)
         driver_turn(driver);
-    assert_string_equal(peer->story, "");
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     driver_until(driver, peer->bytes == 100);
 }
@@ -503,12 +503,12 @@ TEST_EACH_BACKEND(receive, an_idle_stream_holds_no_memory)
         peers[i] = peer_open_pair(driver, PAIR_TCP);
         peer_receive_start(peers[i], false);
     }
-    driver_rest(driver);
-    live = driver->supply.live; /* of a buffer ring, which is the loop's */
+    driver_run_until_idle(driver);
+    live = driver->memory.live; /* of a buffer ring, which is the loop's */
     if (!driver->backend->ring_receive)
         assert_int_equal(live, 0);
     for (int i = 0; i < 20; i++)
         exchange(driver, peers[i], 1000);
-    driver_rest(driver);
-    assert_int_equal(driver->supply.live, live);
+    driver_run_until_idle(driver);
+    assert_int_equal(driver->memory.live, live);
 }

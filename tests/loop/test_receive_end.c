@@ -9,7 +9,7 @@
 static void expect_end(struct driver *driver, struct peer *peer, uint64_t bytes, int err)
 {
     driver_until(driver, peer->ends == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->ends, 1);
     assert_int_equal(peer->end_error, err);
     assert_int_equal(peer->bytes, bytes);
@@ -66,15 +66,15 @@ TEST_EACH_BACKEND(receive_end, is_kept_while_receiving_is_stopped)
     peer_receive_stop(peer);
     assert_int_equal(peer_remote_send(peer, 1000), 1000);
     peer_remote_close(peer);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     expect_end(driver, peer, 1000, 0);
 }
 
-static void stop_receiving(struct peer *peer, enum told told)
+static void stop_receiving(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer);
 }
 
@@ -88,7 +88,7 @@ TEST_EACH_BACKEND(receive_end, is_kept_when_stopped_in_the_call_back_before_it)
     assert_int_equal(peer_remote_send(peer, 100), 100);
     peer_remote_close(peer);
     driver_until(driver, peer->bytes == 100);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->ends, 0);
     peer_receive_start(peer, false);
     expect_end(driver, peer, 100, 0);
@@ -102,7 +102,7 @@ TEST_EACH_BACKEND(receive_end, comes_to_who_reads_once)
     peer_remote_close(peer);
     peer_receive_start(peer, true);
     driver_until(driver, peer->receives == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->ends, 0);
     peer_receive_start(peer, true);
     expect_end(driver, peer, 100, 0);
@@ -118,7 +118,7 @@ TEST_EACH_BACKEND(receive_end, leaves_the_other_direction_open)
     expect_end(driver, peer, 100, 0);
     peer_send(peer, 1 << 20);
     driver_until(driver, (peer_remote_receive(peer), peer->remote_in.position) == 1 << 20);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->ends, 1);
 }
 
@@ -151,7 +151,7 @@ TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_before_it_started)
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_remote_reset(peer);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     peer_receive_start(peer, false);
     expect_end(driver, peer, 0, -ECONNRESET);
 }
@@ -165,8 +165,8 @@ TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_while_stopped)
     peer_receive_stop(peer);
     driver_turn(driver);
     peer_remote_reset(peer);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     expect_end(driver, peer, 0, -ECONNRESET);
 }
@@ -198,7 +198,7 @@ TEST_EACH_BACKEND(receive_end, of_a_stream_that_is_ended_and_then_reset)
     driver_until(driver, peer->ends == 1);
     assert_true(peer->end_error == 0 || peer->end_error == -ECONNRESET ||
                 peer->end_error == -EPIPE);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->ends, 1);
 }
 
@@ -221,7 +221,7 @@ TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_while_data_waits)
     assert_int_equal(peer_remote_send(peer, 30000), 30000);
     peer_close(peer);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "x");
+    assert_string_equal(peer->history, "x");
 }
 
 /* The wait has seen the event, but the dispatch has not. */
@@ -230,25 +230,25 @@ TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_between_wait_and_di
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 3000), 3000);
     assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
     peer_close(peer);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "x");
+    assert_string_equal(peer->history, "x");
 }
 
-static void close_peer(struct peer *peer, enum told told)
+static void close_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == *(enum told *)peer->arg)
+    if (event == *(enum peer_event *)peer->arg)
         peer_close(peer);
 }
 
-static struct peer *close_when(struct driver *driver, enum told *told)
+static struct peer *close_when(struct driver *driver, enum peer_event *event)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    peer->arg = told;
+    peer->arg = event;
     peer->react = close_peer;
     peer->handle->window = 1000;
     peer_receive_start(peer, false);
@@ -260,15 +260,15 @@ static struct peer *close_when(struct driver *driver, enum told *told)
 
 TEST_EACH_BACKEND(receive_end, by_a_close_in_received)
 {
-    enum told told = TOLD_RECEIVED;
+    enum peer_event event = PEER_RECEIVED;
 
-    assert_string_equal(close_when(driver, &told)->story, "rx");
+    assert_string_equal(close_when(driver, &event)->history, "rx");
 }
 
 TEST_EACH_BACKEND(receive_end, by_a_close_in_read_complete)
 {
-    enum told told = TOLD_COMPLETE;
-    struct peer *peer = close_when(driver, &told);
+    enum peer_event event = PEER_COMPLETE;
+    struct peer *peer = close_when(driver, &event);
 
     assert_int_equal(peer->completes, 1);
     assert_true(peer->receives <= WEIR__IO_READS_MAX);
@@ -276,9 +276,9 @@ TEST_EACH_BACKEND(receive_end, by_a_close_in_read_complete)
 
 TEST_EACH_BACKEND(receive_end, by_a_close_in_receive_ended)
 {
-    enum told told = TOLD_ENDED;
+    enum peer_event event = PEER_ENDED;
 
-    assert_int_equal(close_when(driver, &told)->bytes, 30000);
+    assert_int_equal(close_when(driver, &event)->bytes, 30000);
 }
 
 /* The kernel reports a stream that has ended for as long as it is open. */
@@ -292,7 +292,7 @@ TEST_EACH_BACKEND(receive_end, does_not_spin_afterwards)
     peer_remote_close(ended);
     peer_remote_reset(reset);
     driver_until(driver, ended->ends == 1 && reset->ends == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     driver_sleep(driver, weir_ms(50));
 }
 
@@ -303,7 +303,7 @@ static const enum pair_kind connected_kinds[] = {PAIR_TCP, PAIR_UNIX, PAIR_UNIX_
 
 TEST_EACH_BACKEND(receive_end, is_reported_without_memory)
 {
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     for (size_t i = 0; i < CONNECTED_KINDS; i++) {
         struct peer *peer = peer_open_pair(driver, connected_kinds[i]);
 
@@ -320,11 +320,11 @@ TEST_EACH_BACKEND(receive_end, is_reported_when_memory_runs_out_later)
     for (size_t i = 0; i < CONNECTED_KINDS; i++) {
         struct peer *peer = peer_open_pair(driver, connected_kinds[i]);
 
-        driver->supply.refuse = 0;
+        driver->memory.refuse = 0;
         peer_receive_start(peer, false);
         assert_int_equal(peer_remote_send(peer, 100), 100);
         driver_until(driver, peer->bytes == 100);
-        driver->supply.refuse = SIZE_MAX;
+        driver->memory.refuse = SIZE_MAX;
         peer_remote_close(peer);
         expect_end(driver, peer, 100, 0);
         peer_close(peer);
@@ -335,7 +335,7 @@ TEST_EACH_BACKEND(receive_end, a_reset_is_reported_without_memory)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     peer_receive_start(peer, false);
     driver_turn(driver);
     peer_remote_reset(peer);
@@ -346,7 +346,7 @@ TEST_EACH_BACKEND(receive_end, waits_behind_data_that_waits_for_memory)
 {
     struct peer *peers[CONNECTED_KINDS];
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     for (size_t i = 0; i < CONNECTED_KINDS; i++) {
         peers[i] = peer_open_pair(driver, connected_kinds[i]);
         peer_receive_start(peers[i], false);
@@ -354,10 +354,10 @@ TEST_EACH_BACKEND(receive_end, waits_behind_data_that_waits_for_memory)
         assert_int_equal(peer_remote_send(peers[i], 100), 100);
         peer_remote_close(peers[i]);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (size_t i = 0; i < CONNECTED_KINDS; i++)
-        assert_string_equal(peers[i]->story, "");
-    driver->supply.refuse = 0;
+        assert_string_equal(peers[i]->history, "");
+    driver->memory.refuse = 0;
     for (size_t i = 0; i < CONNECTED_KINDS; i++)
         expect_end(driver, peers[i], 100, 0);
 }
@@ -368,17 +368,17 @@ TEST_EACH_BACKEND(receive_end, many_that_wait_for_memory_are_not_tried_one_by_on
     struct peer *peers[50];
     size_t refused;
 
-    driver->supply.refuse = SIZE_MAX;
+    driver->memory.refuse = SIZE_MAX;
     for (size_t i = 0; i < 50; i++) {
         peers[i] = peer_open_pair(driver, PAIR_UNIX);
         peer_receive_start(peers[i], false);
         assert_int_equal(peer_remote_send(peers[i], 100), 100);
     }
-    driver_rest(driver);
-    refused = driver->supply.refused;
+    driver_run_until_idle(driver);
+    refused = driver->memory.refused;
     driver_sleep(driver, weir_ms(100));
-    assert_in_range(driver->supply.refused - refused, 0, 10);
-    driver->supply.refuse = 0;
+    assert_in_range(driver->memory.refused - refused, 0, 10);
+    driver->memory.refuse = 0;
     for (size_t i = 0; i < 50; i++)
         driver_until(driver, peers[i]->bytes == 100);
 }

@@ -58,8 +58,8 @@ TEST_EACH_BACKEND(send, takes_a_small_vector_whole)
     peer_send(peer, 1000);
     assert_int_equal(peer->bytes_sent, 1000);
     assert_int_equal(peer_remote_receive(peer), 1000);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "");
 }
 
 TEST_EACH_BACKEND(send, an_empty_vector_is_taken_whole)
@@ -69,8 +69,8 @@ TEST_EACH_BACKEND(send, an_empty_vector_is_taken_whole)
 
     assert_int_equal(peer_send_vector(peer, &nothing, 0), 0);
     assert_int_equal(peer_send_vector(peer, &nothing, 1), 0);
-    driver_rest(driver);
-    assert_string_equal(peer->story, "");
+    driver_run_until_idle(driver);
+    assert_string_equal(peer->history, "");
     peer_send(peer, 10);
     receive_all(driver, peer, 10);
 }
@@ -105,16 +105,16 @@ TEST_EACH_BACKEND(send, tells_room_only_when_there_is_some)
     size_t filled = socket_fill(peer->handle->descriptor);
 
     peer_send(peer, 1000);
-    assert_true(peer->awaits_room);
+    assert_true(peer->awaits_writable);
     assert_int_equal(peer->bytes_sent, 0);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->sents, 0);
 
     assert_int_equal(socket_drain(peer->remote), filled);
     receive_all(driver, peer, 1000);
     driver_until(driver, peer->bytes_sent == 1000);
-    driver_rest(driver);
-    assert_false(peer->awaits_room);
+    driver_run_until_idle(driver);
+    assert_false(peer->awaits_writable);
 }
 
 /* What was sent later must not overtake, and must not be sent at all by then. */
@@ -128,7 +128,7 @@ TEST_EACH_BACKEND(send, is_refused_while_one_is_under_way)
 
     message.msg_hdr.msg_iov = (struct iovec[]){{&byte, 1}};
     peer_send(peer, 1000);
-    assert_true(peer->awaits_room);
+    assert_true(peer->awaits_writable);
     assert_int_equal(weir__io_send(peer->handle, &vector, 1), -EALREADY);
     assert_int_equal(weir__io_send_datagrams(peer->handle, &message, 1), -EALREADY);
     assert_int_equal(weir__io_send_file(peer->handle, 0, 0, 1), -EALREADY);
@@ -137,7 +137,7 @@ TEST_EACH_BACKEND(send, is_refused_while_one_is_under_way)
 
     assert_int_equal(socket_drain(peer->remote), filled);
     receive_all(driver, peer, 1000);
-    driver_until(driver, !peer->awaits_room);
+    driver_until(driver, !peer->awaits_writable);
     peer_send(peer, 1000);
     receive_all(driver, peer, 2000);
 }
@@ -156,7 +156,7 @@ TEST_EACH_BACKEND(send, with_more_elements_than_the_kernel_takes)
 
         assert_true(taken >= 0);
         peer->last_sent = 0;
-        driver_until(driver, (peer_remote_receive(peer), !peer->awaits_room));
+        driver_until(driver, (peer_remote_receive(peer), !peer->awaits_writable));
         assert_true(peer->last_sent >= 0);
         taken += peer->last_sent;
         count = advance(vector, count, (size_t)taken);
@@ -193,9 +193,9 @@ TEST_EACH_BACKEND(send, and_receive_do_not_hinder_each_other)
     receive_all(driver, peer, LARGE);
 }
 
-static void stop_receiving(struct peer *peer, enum told told)
+static void stop_receiving(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_SENT)
+    if (event == PEER_SENT)
         peer_receive_stop(peer);
 }
 
@@ -207,12 +207,12 @@ TEST_EACH_BACKEND(send, call_back_may_stop_receiving)
     peer->react = stop_receiving;
     peer_receive_start(peer, false);
     peer_send(peer, 1000);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(socket_drain(peer->remote), filled);
     receive_all(driver, peer, 1000);
     driver_until(driver, peer->sents > 0);
     assert_int_equal(peer_remote_send(peer, 100), 100);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->bytes, 0);
 }
 
@@ -226,8 +226,8 @@ TEST_EACH_BACKEND(send, to_who_has_ended_its_own_stream_waits_for_room)
 
         peer_send(peer, 4 * LARGE);
         assert_int_equal(shutdown(peer->remote, SHUT_WR), 0);
-        driver_rest(driver);
-        assert_true(peer->awaits_room);
+        driver_run_until_idle(driver);
+        assert_true(peer->awaits_writable);
         driver_sleep(driver, weir_ms(50));
         receive_all(driver, peer, 4 * LARGE);
     }
@@ -282,15 +282,15 @@ static void lose_while_sending(struct driver *driver, enum pair_kind kind, bool 
     struct peer *peer = peer_open_pair(driver, kind);
 
     peer_send(peer, LARGE * 4);
-    driver_rest(driver);
-    assert_true(peer->awaits_room);
+    driver_run_until_idle(driver);
+    assert_true(peer->awaits_writable);
     if (reset)
         peer_remote_reset(peer);
     else
         peer_remote_close(peer);
     driver_until(driver, peer->send_error != 0);
     assert_true(is_gone(peer->send_error));
-    driver_rest(driver);
+    driver_run_until_idle(driver);
 }
 
 TEST_EACH_BACKEND(send, under_way_learns_that_the_peer_is_gone)
@@ -303,9 +303,9 @@ TEST_EACH_BACKEND(send, under_way_learns_that_the_peer_is_gone)
 /* ---- closing ---- */
 
 /* The lent memory is freed with the handle: a sanitizer sees who still reads it. */
-static void free_lent(struct peer *peer, enum told told)
+static void free_lent(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_DETACHED)
+    if (event == PEER_DETACHED)
         free(peer->arg);
 }
 
@@ -325,14 +325,14 @@ TEST_EACH_BACKEND(send, under_way_is_given_up_by_close)
             driver_turn(driver);
         peer_close(peer);
         driver_until(driver, peer->detaches == 1);
-        assert_string_equal(peer->story, "x");
+        assert_string_equal(peer->history, "x");
         (void)peer_remote_receive(peer); /* a beginning of the stream, or a reset */
     }
 }
 
-static void close_peer(struct peer *peer, enum told told)
+static void close_peer(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_SENT)
+    if (event == PEER_SENT)
         peer_close(peer);
 }
 
@@ -343,7 +343,7 @@ TEST_EACH_BACKEND(send, call_back_may_close)
     peer->react = close_peer;
     peer_receive_start(peer, false);
     peer_send(peer, LARGE);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     driver_until(driver, (peer_remote_receive(peer), peer->detaches) == 1);
 }

@@ -39,7 +39,7 @@ static int send_range(struct driver *driver, struct peer *peer, int file, off_t 
             return (int)taken;
         offset += taken;
         count -= (size_t)taken;
-        driver_until(driver, (peer_remote_receive(peer), !peer->awaits_room));
+        driver_until(driver, (peer_remote_receive(peer), !peer->awaits_writable));
         if (peer->send_error != 0)
             return peer->send_error;
     }
@@ -84,7 +84,7 @@ TEST_EACH_BACKEND(send_file, waits_for_room)
 
     assert_int_equal(peer_send_file(peer, file, 0, 1000), 0);
     assert_int_equal(peer_send_file(peer, file, 0, 1000), -EALREADY);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->sents, 0);
     assert_int_equal(socket_drain(peer->remote), filled);
     driver_until(driver, peer->sents == 1);
@@ -114,7 +114,7 @@ TEST_EACH_BACKEND(send_file, that_is_cut_while_it_waits_is_truncated)
 
     assert_true(taken > 0 && taken < (ssize_t)FILE_SIZE);
     assert_int_equal(ftruncate(file, taken + 100), 0);
-    driver_until(driver, (peer_remote_receive(peer), !peer->awaits_room));
+    driver_until(driver, (peer_remote_receive(peer), !peer->awaits_writable));
     assert_int_equal(send_range(driver, peer, file, taken, FILE_SIZE - (size_t)taken),
                      WEIR_ETRUNCATED);
     (void)peer_remote_receive(peer);
@@ -154,7 +154,7 @@ TEST_EACH_BACKEND(send_file, to_who_is_gone_is_an_error_and_no_signal)
 
         peer_remote_close(peer);
         while ((err = (int)peer_send_file(peer, file, 0, 1000)) >= 0)
-            driver_until(driver, !peer->awaits_room);
+            driver_until(driver, !peer->awaits_writable);
         assert_true(err == -EPIPE || err == -ECONNRESET);
     }
     assert_int_equal(signals_counted(), 0);
@@ -167,12 +167,12 @@ TEST_EACH_BACKEND(send_file, closed_while_it_waits_tells_nothing)
     int file = make_file();
 
     (void)peer_send_file(peer, file, 0, FILE_SIZE);
-    assert_true(peer->awaits_room);
+    assert_true(peer->awaits_writable);
     driver_turn(driver);
     peer_close(peer);
     (void)close(file);
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "x");
+    assert_string_equal(peer->history, "x");
 }
 
 TEST_EACH_BACKEND(send_file, from_what_cannot_be_read_is_an_error)

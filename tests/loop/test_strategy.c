@@ -11,7 +11,7 @@
 
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
-#include "support/loop/fd_bell.h"
+#include "support/loop/fd_event.h"
 #include "support/loop/host.h"
 #include "support/test.h"
 
@@ -173,18 +173,18 @@ static weir_loop_stats stats_of(const weir_executor *loop)
 static void exercise(weir_executor *loop)
 {
     struct call_counter counter = {0};
-    struct bell bell = {0};
+    struct fd_event event = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     for (uint32_t i = 1; i <= 50; i++) {
-        bell_ring(&bell);
-        assert_true(call_counter_await(&bell.rung, i));
+        fd_event_trigger(&event);
+        assert_true(call_counter_await(&event.triggered, i));
         assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, 2 * i - 1));
         assert_int_equal(weir_schedule(loop, weir_us(20), call_counter_task, &counter, NULL), 0);
         assert_true(call_counter_await(&counter, 2 * i));
     }
-    bell_take_down(&bell);
+    fd_event_close(&event);
 }
 
 TEST_EACH_LOOP(strategy, busy_wait_never_sleeps)
@@ -291,27 +291,27 @@ TEST_EACH_LOOP(strategy, of_ones_own_may_leave_out_io)
     weir_group_options options = {.strategy_fn = own_strategy, .strategy_data = &own};
     weir_group *group = make_loops(host, &options);
     weir_executor *loop = weir_group_at(group, 0);
-    struct bell bell = {0};
+    struct fd_event event = {0};
     struct call_counter counter = {0};
 
-    bell_hang(&bell, loop);
+    fd_event_open(&event, loop);
     atomic_store(&own.answer, WEIR_WAIT_CONTINUE);
     for (uint32_t i = 1; i <= 3; i++) { /* the turn that goes on looks for the last time */
         assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, i));
     }
-    bell_ring(&bell);
+    fd_event_trigger(&event);
     for (uint32_t i = 4; i <= 100; i++) {
         assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, i));
     }
-    assert_int_equal(atomic_load(&bell.rung.calls), 0);
+    assert_int_equal(atomic_load(&event.triggered.calls), 0);
     atomic_store(&own.answer, WEIR_WAIT_SELECT);
-    assert_true(call_counter_await(&bell.rung, 1));
+    assert_true(call_counter_await(&event.triggered, 1));
     atomic_store(&own.answer, WEIR_WAIT_CONTINUE); /* which a shutdown does not heed */
     assert_int_equal(weir_executor_shutdown(loop, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_await_termination(loop, TEST_TIMEOUT_NS), 0);
-    bell_forget(&bell);
+    fd_event_free(&event);
     weir_group_release(group);
 }
 
@@ -328,26 +328,26 @@ TEST_EACH_LOOP(strategy, that_puts_work_first_comes_to_io_in_the_end)
     weir_group_options options = {.strategy_fn = work_first};
     weir_group *group = make_loops(host, &options);
 
-    exercise(weir_group_at(group, 0)); /* taking the bell down makes something due */
+    exercise(weir_group_at(group, 0)); /* taking the event down makes something due */
     end_group(group);
 }
 
 TEST_EACH_LOOP(strategy, that_puts_work_first_does_io_in_a_run_that_does_not_wait)
 {
-    struct bell bell = {0};
+    struct fd_event event = {0};
     weir_executor *loop = NULL;
 
     assert_int_equal(
         weir_loop_create(
             WEIR_LOOP_OPTIONS(.io = weir_loop_io(host->loop), .strategy_fn = work_first), &loop),
         0);
-    bell_hang(&bell, loop);
-    bell_ring(&bell);
-    for (int i = 0; i < 1000 && atomic_load(&bell.rung.calls) == 0; i++)
+    fd_event_open(&event, loop);
+    fd_event_trigger(&event);
+    for (int i = 0; i < 1000 && atomic_load(&event.triggered.calls) == 0; i++)
         (void)weir_loop_run_once(loop, 0);
-    assert_int_equal(atomic_load(&bell.rung.calls), 1);
+    assert_int_equal(atomic_load(&event.triggered.calls), 1);
     weir_executor_release(loop);
-    bell_forget(&bell);
+    fd_event_free(&event);
 }
 
 TEST(strategy, that_is_none_is_refused)

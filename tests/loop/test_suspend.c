@@ -28,7 +28,7 @@ static void live_for_a_while(void *arg)
     for (int i = 0; i < 10000 && peers[0]->bytes + peers[1]->bytes < 1000000; i++)
         (void)driver_step(driver, weir_ms(10));
     if (peers[0]->bytes + peers[1]->bytes != 1000000)
-        driver_complain(driver, "not all has come");
+        driver_fail(driver, "not all has come");
     for (int i = 0; i < 2; i++)
         peer_close(peers[i]);
     for (int i = 0; i < 1000 && (peers[0]->handle != NULL || peers[1]->handle != NULL); i++)
@@ -41,7 +41,7 @@ static void begin_and_live(void *arg)
     int err = weir__io_begin(driver->io);
 
     if (err < 0)
-        driver_complain(driver, "begin fails with %d", err);
+        driver_fail(driver, "begin fails with %d", err);
     else
         live_for_a_while(driver);
 }
@@ -55,7 +55,7 @@ TEST_EACH_BACKEND(suspend, holds_nothing_and_begins_again)
         live_for_a_while(driver);
         descriptors = descriptors_open();
         weir__io_suspend(driver->io);
-        assert_int_equal(driver->supply.live, 0);
+        assert_int_equal(driver->memory.live, 0);
         assert_int_equal(descriptors_open(), descriptors - given_back);
         assert_int_equal(weir__io_begin(driver->io), 0);
     }
@@ -67,7 +67,7 @@ TEST_EACH_BACKEND(suspend, another_thread_may_take_over)
     for (int i = 0; i < 5; i++) {
         weir__io_suspend(driver->io);
         run_on_other_thread(begin_and_live, driver);
-        assert_string_equal(driver->complaint, "");
+        assert_string_equal(driver->failure, "");
     }
     weir__io_suspend(driver->io);
     begin_and_live(driver);
@@ -214,9 +214,9 @@ TEST_EACH_BACKEND(io_descriptor, is_another_one_after_a_rebuild)
     if (descriptor_of(driver) < 0)
         return;
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(weir__io_rebuild(driver->io), 0);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     assert_true(becomes_readable(driver, 10000));
     driver_until(driver, peer->bytes == 100);
@@ -232,7 +232,7 @@ TEST_EACH_BACKEND(io_peek, sees_what_a_wait_would_find)
     if (type->peek == NULL)
         return; /* a wait is as cheap */
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (unsigned i = 1; i <= 20; i++) {
         int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 

@@ -40,7 +40,7 @@ static bool do_step(void *state, const struct property_step *step)
     PROPERTY(run->open);
     fine = traffic_step(&run->traffic, (enum traffic_kind)step->kind, step->numbers);
     if (!fine)
-        print_error("%s: %s\n", under_test->name, run->driver.complaint);
+        print_error("%s: %s\n", under_test->name, run->driver.failure);
     PROPERTY(fine);
     return true;
 }
@@ -54,7 +54,7 @@ static void describe_step(const struct property_step *step, char *text, size_t s
 static void end_run(void *state)
 {
     struct run *run = state;
-    bool was_fine = run->driver.complaint[0] == '\0';
+    bool was_fine = run->driver.failure[0] == '\0';
     const char *complaint = run->open ? driver_close(&run->driver) : NULL;
 
     if (complaint != NULL && was_fine)
@@ -95,7 +95,7 @@ TEST_EACH_BACKEND(traffic, in_large_amounts_loses_no_byte)
         number = number * 1664525 + 1013904223;
         assert_true(i < 1000000);
         if (!traffic_step(&traffic, kinds[(number >> 16) % 9], numbers))
-            fail_msg("%s: %s", driver->backend->name, driver->complaint);
+            fail_msg("%s: %s", driver->backend->name, driver->failure);
     }
     assert_true(traffic_settle(&traffic));
     assert_true(traffic_close(&traffic));

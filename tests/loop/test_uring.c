@@ -36,9 +36,9 @@ static void tick(int descriptor)
     assert_int_equal(write(descriptor, &one, sizeof(one)), sizeof(one));
 }
 
-static void stop_polling(struct peer *peer, enum told told)
+static void stop_polling(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_POLLED)
+    if (event == PEER_POLLED)
         peer_poll_stop(peer);
 }
 
@@ -84,7 +84,7 @@ static void crowd_of_streams(struct driver *driver)
         peers[i] = peer_open_pair(driver, PAIR_UNIX);
         peer_receive_start(peers[i], false);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (uint64_t round = 1; round <= 5; round++) {
         for (int i = 0; i < CROWD; i++)
             assert_int_equal(peer_remote_send(peers[i], 1000), 1000);
@@ -126,7 +126,7 @@ static void catch_up(struct driver *driver)
     listener = peer_open(driver, socket_listen(AF_INET, 8, &address));
     for (int i = 0; i < 300; i++)
         peers[i] = peer_open_pair(driver, PAIR_UNIX);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     busy_calls = 200;
     for (int i = 0; i < 300; i++)
         peer_receive_start(peers[i], false);
@@ -162,7 +162,7 @@ static void look(struct driver *driver)
     uint64_t before;
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     before = enters(driver);
     for (int i = 0; i < 100; i++) {
         assert_false(driver->io->type->peek(driver->io));
@@ -216,7 +216,7 @@ static void keep_busy(struct driver *driver)
         peer_connect(peer_open(driver, socket_new(AF_UNIX, SOCK_STREAM)), &full);
     }
     driver_until(driver, listener->accepts == 16);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(threads(), before);
     (void)close(full_listener);
 }
@@ -310,7 +310,7 @@ static void rebuild_around_a_stuck_one(struct driver *driver)
 
     peer_receive_start(stuck, false);
     peer_receive_start(good, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     silenced = stuck->handle; /* its last completion is never heard of */
     begin_ns = weir__monotonic_now();
     assert_int_equal(weir__io_rebuild(driver->io), 0);
@@ -321,10 +321,10 @@ static void rebuild_around_a_stuck_one(struct driver *driver)
     assert_int_equal(peer_remote_send(good, 100), 100);
     driver_until(driver, good->bytes == 100);
     peer_receive_start(leaving, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     silenced = leaving->handle; /* the same for one that is closed */
     peer_close(leaving);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(leaving->detaches, 0);
     assert_int_equal(weir__io_rebuild(driver->io), 0);
     silenced = NULL;
@@ -351,14 +351,14 @@ static void accept_many(struct driver *driver)
     int clients[100];
 
     peer_accept_start(listener);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 100; i++)
         clients[i] = socket_connect(&address);
     driver_until(driver, listener->accepts >= 16);
     assert_true(listener->accepts < 100);
     peer_accept_stop(listener);
     assert_non_null(listener->handle->undelivered);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_true(listener->accepts < 100);
     peer_accept_start(listener);
     driver_until(driver, listener->accepts == 100);
@@ -375,7 +375,7 @@ static void close_with_connections_kept(struct driver *driver)
     int clients[100];
 
     peer_accept_start(listener);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 100; i++)
         clients[i] = socket_connect(&address);
     driver_until(driver, listener->accepts >= 16);
@@ -433,7 +433,7 @@ static void accept_on_datagrams(struct driver *driver)
     peer_accept_start(peer);
     driver_until(driver, peer->accept_error != 0);
     assert_int_equal(peer->accept_error, -EOPNOTSUPP);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
 }
 
 TEST(uring, says_that_a_socket_cannot_accept)

@@ -111,9 +111,9 @@ TEST(uring_receive, by_poll_if_the_kernel_has_no_buffer_rings)
 
 /* ---- what is kept ---- */
 
-static void stop_at_once(struct peer *peer, enum told told)
+static void stop_at_once(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer);
 }
 
@@ -123,11 +123,11 @@ static struct peer *open_stopped(struct driver *driver)
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, TOTAL), TOTAL);
     peer->react = stop_at_once;
     driver_until(driver, peer->receives == 1);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->bytes, BUFFER_SIZE);
     assert_non_null(peer->handle->undelivered);
     return peer;
@@ -138,12 +138,12 @@ static void stop_and_start(struct driver *driver)
     struct peer *peer = open_stopped(driver);
 
     peer_remote_close(peer);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (unsigned i = 2; peer->bytes < TOTAL; i++) {
         assert_int_equal(peer->ends, 0);
         peer_receive_start(peer, i % 2 == 0); /* once is enough, too */
         driver_until(driver, peer->receives == i);
-        driver_rest(driver);
+        driver_run_until_idle(driver);
         assert_int_equal(peer->receives, i);
     }
     assert_null(peer->handle->undelivered);
@@ -179,7 +179,7 @@ static void rebuild_stopped(struct driver *driver)
     struct peer *peer = open_stopped(driver);
 
     assert_int_equal(weir__io_rebuild(driver->io), 0);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->bytes, BUFFER_SIZE);
     peer->react = NULL;
     peer_receive_start(peer, false);
@@ -222,9 +222,9 @@ TEST(uring_receive, hands_over_what_is_kept_also_without_a_ring)
     uring_seam_restore();
 }
 
-static void detach_lost(struct peer *peer, enum told told)
+static void detach_lost(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_FAILED)
+    if (event == PEER_FAILED)
         peer_detach(peer);
 }
 
@@ -234,13 +234,13 @@ static void detach_failed(struct driver *driver)
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer_remote_send(peer, 100), 100);
     assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 0);
     weir__uring_fail(peer->handle, -EIO);
     peer->react = detach_lost;
     driver_until(driver, peer->detaches == 1);
-    assert_string_equal(peer->story, "fx");
+    assert_string_equal(peer->history, "fx");
 }
 
 TEST(uring_receive, tells_nothing_more_of_a_handle_that_failed_and_is_detached)
@@ -257,7 +257,7 @@ static void rebuild_within_batch(struct driver *driver)
     int clients[60];
 
     peer_accept_start(listener);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 60; i++)
         clients[i] = socket_connect(&address);
     assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 40);
@@ -292,17 +292,17 @@ static void exhaust(struct driver *driver)
         peers[i] = peer_open_pair(driver, PAIR_UNIX);
         peer_receive_start(peers[i], false);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (uint64_t round = 1; round <= 5; round++) {
         for (int i = 0; i < 2 * BUFFER_COUNT; i++)
             assert_int_equal(peer_remote_send(peers[i], 50), 50);
         for (int i = 0; i < 2 * BUFFER_COUNT; i++)
             driver_until(driver, peers[i]->bytes == 50 * round);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     for (int i = 0; i < 2 * BUFFER_COUNT; i++)
         assert_true(by_ring(peers[i]));
-    assert_int_equal(driver->supply.live, BUFFER_COUNT);
+    assert_int_equal(driver->memory.live, BUFFER_COUNT);
 }
 
 TEST(uring_receive, is_not_stopped_by_too_few_buffers)
@@ -314,13 +314,13 @@ static void take_memory_late(struct driver *driver)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
-    driver_rest(driver);
-    assert_int_equal(driver->supply.taken, 0); /* nobody receives yet */
+    driver_run_until_idle(driver);
+    assert_int_equal(driver->memory.taken, 0); /* nobody receives yet */
     peer_receive_start(peer, false);
     exchange(driver, peer, 10);
-    driver_rest(driver);
-    assert_int_equal(driver->supply.live, BUFFER_COUNT); /* a fresh block for the one that went */
-    assert_int_equal(driver->supply.taken, BUFFER_COUNT + 1);
+    driver_run_until_idle(driver);
+    assert_int_equal(driver->memory.live, BUFFER_COUNT); /* a fresh block for the one that went */
+    assert_int_equal(driver->memory.taken, BUFFER_COUNT + 1);
 }
 
 TEST(uring_receive, takes_memory_when_somebody_receives)
@@ -334,17 +334,17 @@ static void run_out_of_memory(struct driver *driver)
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
     peer_receive_start(peer, false);
-    driver_rest(driver);
-    driver->supply.refuse = SIZE_MAX;
+    driver_run_until_idle(driver);
+    driver->memory.refuse = SIZE_MAX;
     for (int i = 0; i < 3 * BUFFER_COUNT; i++) {
         if (peer_remote_send(peer, 10) < 10)
             break;
         driver_turn(driver);
     }
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_int_equal(peer->receives, BUFFER_COUNT);
-    assert_int_equal(driver->supply.live, 0);
-    driver->supply.refuse = 0;
+    assert_int_equal(driver->memory.live, 0);
+    driver->memory.refuse = 0;
     driver_until(driver, peer->bytes == peer->remote_out.position);
     exchange(driver, peer, 100);
 }
@@ -359,9 +359,9 @@ TEST(uring_receive, waits_for_memory)
 static struct peer *paused;
 static unsigned completions_of_paused;
 
-static void pause_at_once(struct peer *peer, enum told told)
+static void pause_at_once(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED && peer->receives == 1)
+    if (event == PEER_RECEIVED && peer->receives == 1)
         peer_receive_stop(peer);
 }
 
@@ -382,7 +382,7 @@ static void receive_while_some_is_kept(struct driver *driver)
     paused->react = pause_at_once;
     completions_of_paused = 0;
     peer_receive_start(paused, false);
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     weir__uring_fault = go_on_at_the_third;
     assert_int_equal(peer_remote_send(paused, TOTAL), TOTAL);
     driver_until(driver, paused->bytes == TOTAL);

@@ -41,7 +41,7 @@ static void open_crowd(struct driver *driver, struct peer **peers, unsigned coun
         peers[i]->handle->unix_socket = true;
         peer_receive_start(peers[i], false);
     }
-    driver_rest(driver); /* what tells of edges is there */
+    driver_run_until_idle(driver); /* what tells of edges is there */
 }
 
 static void send_hidden(struct peer **peers, unsigned count)
@@ -61,7 +61,7 @@ static bool all_have(struct peer **peers, unsigned count, uint64_t bytes)
     return true;
 }
 
-TEST_EACH_BACKEND(doubts, one_reader_does_not_stall)
+TEST_EACH_BACKEND(uring_recheck, one_reader_does_not_stall)
 {
     struct peer *peer;
 
@@ -72,7 +72,7 @@ TEST_EACH_BACKEND(doubts, one_reader_does_not_stall)
     }
 }
 
-TEST_EACH_BACKEND(doubts, many_readers_do_not_stall)
+TEST_EACH_BACKEND(uring_recheck, many_readers_do_not_stall)
 {
     static const unsigned counts[] = {3, 4, 5, 20, CROWD};
     struct peer *peers[CROWD];
@@ -93,7 +93,7 @@ TEST_EACH_BACKEND(doubts, many_readers_do_not_stall)
 }
 
 /* Several reads of one turn may be cut. */
-TEST_EACH_BACKEND(doubts, what_is_hidden_may_hide_more)
+TEST_EACH_BACKEND(uring_recheck, what_is_hidden_may_hide_more)
 {
     struct peer *peers[8];
 
@@ -103,25 +103,25 @@ TEST_EACH_BACKEND(doubts, what_is_hidden_may_hide_more)
     driver_until(driver, all_have(peers, 8, 5 * 200));
 }
 
-static void close_when_told(struct peer *peer, enum told told)
+static void close_when_told(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_close(peer);
 }
 
-static void detach_when_told(struct peer *peer, enum told told)
+static void detach_when_told(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_detach(peer);
 }
 
-static void stop_when_told(struct peer *peer, enum told told)
+static void stop_when_told(struct peer *peer, enum peer_event event)
 {
-    if (told == TOLD_RECEIVED)
+    if (event == PEER_RECEIVED)
         peer_receive_stop(peer);
 }
 
-TEST_EACH_BACKEND(doubts, end_with_the_handle)
+TEST_EACH_BACKEND(uring_recheck, end_with_the_handle)
 {
     struct peer *peers[9];
 
@@ -137,7 +137,7 @@ TEST_EACH_BACKEND(doubts, end_with_the_handle)
 }
 
 /* One that is attached again, here or elsewhere, misses nothing. */
-TEST_EACH_BACKEND(doubts, do_not_keep_what_is_left_from_another_loop)
+TEST_EACH_BACKEND(uring_recheck, do_not_keep_what_is_left_from_another_loop)
 {
     struct peer *peers[8];
 
@@ -155,7 +155,7 @@ TEST_EACH_BACKEND(doubts, do_not_keep_what_is_left_from_another_loop)
     driver_until(driver, all_have(peers, 8, 200));
 }
 
-TEST_EACH_BACKEND(doubts, of_one_that_has_stopped_are_remembered)
+TEST_EACH_BACKEND(uring_recheck, of_one_that_has_stopped_are_remembered)
 {
     struct peer *peers[8];
 
@@ -164,7 +164,7 @@ TEST_EACH_BACKEND(doubts, of_one_that_has_stopped_are_remembered)
         peers[i]->react = stop_when_told;
     send_hidden(peers, 8);
     driver_until(driver, all_have(peers, 8, 100));
-    driver_rest(driver);
+    driver_run_until_idle(driver);
     assert_true(all_have(peers, 8, 100));
     for (int i = 0; i < 8; i++) {
         peers[i]->react = NULL;
@@ -173,7 +173,7 @@ TEST_EACH_BACKEND(doubts, of_one_that_has_stopped_are_remembered)
     driver_until(driver, all_have(peers, 8, 200));
 }
 
-TEST_EACH_BACKEND(doubts, remain_until_the_system_answers)
+TEST_EACH_BACKEND(uring_recheck, remain_until_the_system_answers)
 {
     struct peer *peers[8];
 
@@ -189,9 +189,9 @@ TEST_EACH_BACKEND(doubts, remain_until_the_system_answers)
 
 static struct peer *busy; /* the test's own thread */
 
-static void send_to_busy(struct peer *peer, enum told told)
+static void send_to_busy(struct peer *peer, enum peer_event event)
 {
-    if (told != TOLD_RECEIVED)
+    if (event != PEER_RECEIVED)
         return;
     peer->react = NULL;
     assert_int_equal(peer_remote_send(busy, 100), 100);
@@ -202,7 +202,7 @@ static void send_to_busy(struct peer *peer, enum told told)
  * A ring is woken for what was read meanwhile, and finds nothing to tell of: that it was to be
  * woken does not mean that it will not sleep.
  */
-TEST_EACH_BACKEND(doubts, do_not_sleep)
+TEST_EACH_BACKEND(uring_recheck, do_not_sleep)
 {
     int64_t until_ns = weir__monotonic_now() + SLEEP_NS;
     struct peer *peers[8];

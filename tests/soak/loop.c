@@ -111,35 +111,34 @@ static const char *run_traffic(const struct backend *backend, uint64_t bytes, ui
 
 /* ---- bustle ---- */
 
-static void report_rest(const struct bustle *bustle)
+static void report_rest(const struct mixed_load *load)
 {
     static int64_t reported_ns;
-    const struct footprint *now = bustle->late.resident > 0 ? &bustle->late : &bustle->early;
+    const struct footprint *now = load->late.resident > 0 ? &load->late : &load->early;
 
     if (weir__monotonic_now() - reported_ns < REPORT_NS)
         return;
     reported_ns = weir__monotonic_now();
     report("%s: %" PRIu64 " workloads, %" PRIu64 " timers, %" PRIu64 " tasks, %" PRIu64
            " failures, %" PRIu64 " suspensions; %zu MiB, %zu blocks, %zu descriptors",
-           bustle->backend->name, bustle->workloads, bustle->timers, bustle->tasks,
-           bustle->failures, bustle->rests, now->resident >> 20, now->blocks, now->descriptors);
+           load->backend->name, load->workloads, load->timers, load->tasks, load->failures,
+           load->suspensions, now->resident >> 20, now->blocks, now->descriptors);
 }
 
 static const char *run_bustle(const struct backend *backend, int64_t duration_ns, uint64_t seed)
 {
-    struct bustle bustle = {
+    struct mixed_load load = {
         .backend = backend,
         .seed = seed,
         .duration_ns = duration_ns,
         .report = report_rest,
     };
-    const char *fault = bustle_run(&bustle);
+    const char *fault = mixed_load_run(&load);
 
     report("%s: %" PRIu64 " workloads, %" PRIu64 " timers, %" PRIu64 " tasks, %" PRIu64
            " failures, %" PRIu64 " suspensions; %zu, then %zu MiB: %s\n",
-           backend->name, bustle.workloads, bustle.timers, bustle.tasks, bustle.failures,
-           bustle.rests, bustle.early.resident >> 20, bustle.late.resident >> 20,
-           fault != NULL ? fault : "fine");
+           backend->name, load.workloads, load.timers, load.tasks, load.failures, load.suspensions,
+           load.early.resident >> 20, load.late.resident >> 20, fault != NULL ? fault : "fine");
     return fault;
 }
 

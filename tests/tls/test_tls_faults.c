@@ -98,8 +98,7 @@ static void close_server(struct tls_site *self)
 {
     site_close(&self->site);
     if (atomic_load(&self->site.opened.calls) != atomic_load(&self->shaken.calls))
-        sweep_complain(self->site.sweep,
-                       "not of all connections was told once how the handshake went");
+        sweep_fail(self->site.sweep, "not of all connections was told once how the handshake went");
 }
 
 /* ---- a client ---- */
@@ -244,13 +243,13 @@ static void serve(struct site *site, SSL_CTX *ctx)
         enum outcome outcome = visit(site, ctx);
 
         if (outcome == LEFT_WAITING)
-            sweep_complain(site->sweep, "a client is left waiting");
+            sweep_fail(site->sweep, "a client is left waiting");
         if (outcome == TURNED_AWAY && !is_broken(site))
-            sweep_complain(site->sweep, "a client is turned away for no reason");
+            sweep_fail(site->sweep, "a client is turned away for no reason");
     }
-    sweep_end_trouble(site->sweep);
+    sweep_stop_faults(site->sweep);
     if (!weir_channel_is_open(site->channel) || !serves_again(site, ctx))
-        sweep_complain(site->sweep, "the server is not as it was");
+        sweep_fail(site->sweep, "the server is not as it was");
 }
 
 /*
@@ -284,14 +283,14 @@ static int play(struct sweep *sweep)
     err = open_server(&self, sweep);
     if (err == 0)
         serve(&self.site, self.parties->ctx);
-    sweep_end_trouble(sweep);
+    sweep_stop_faults(sweep);
     close_server(&self);
     global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
-        sweep_complain(sweep, "memory is left");
+        sweep_fail(sweep, "memory is left");
     if (!await_descriptors(descriptors))
-        sweep_complain(sweep, "descriptors are left");
+        sweep_fail(sweep, "descriptors are left");
     return err;
 }
 
@@ -307,7 +306,7 @@ static void fail_calls(const struct backend *backend)
                          &parties.tls),
                      0);
     sweep_calls(&(struct sweep){.backend = backend,
-                                .play = play,
+                                .scenario = play,
                                 .arg = &parties,
                                 .places = PLACES,
                                 .stride = STRIDE,

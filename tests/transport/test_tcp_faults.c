@@ -269,16 +269,16 @@ static void serve(struct site *site)
     for (int i = 0; i < CLIENTS; i++) {
         outcomes[i] = visit(site);
         if (outcomes[i] == LEFT_WAITING)
-            sweep_complain(site->sweep, "a client is left waiting");
+            sweep_fail(site->sweep, "a client is left waiting");
         served = served && outcomes[i] == SERVED;
     }
     if (!served && !is_broken(site))
-        sweep_complain(site->sweep, "a client is turned away for no reason");
+        sweep_fail(site->sweep, "a client is turned away for no reason");
     if (!served && !call_counter_await(&site->errors, 1))
-        sweep_complain(site->sweep, "a client is turned away, and no handler has heard of it");
-    sweep_end_trouble(site->sweep);
+        sweep_fail(site->sweep, "a client is turned away, and no handler has heard of it");
+    sweep_stop_faults(site->sweep);
     if (!weir_channel_is_open(site->channel) || visit(site) != SERVED)
-        sweep_complain(site->sweep, "the server is not as it was");
+        sweep_fail(site->sweep, "the server is not as it was");
 }
 
 static const struct site_play play = {.open = open_listener, .serve = serve};
@@ -288,12 +288,12 @@ static const struct site_play play = {.open = open_listener, .serve = serve};
 static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
     struct sweep sweep = {.backend = backend,
-                          .play = site_play,
+                          .scenario = site_play,
                           .arg = &play,
                           .places = PLACES,
                           .stride = SWEEP_STRIDE,
                           .ring_fails_once = true,
-                          .pardoned = is_unix() ? -EADDRINUSE : 0};
+                          .allowed_error = is_unix() ? -EADDRINUSE : 0};
 
     make_folder();
     sweep_it(&sweep);

@@ -164,13 +164,13 @@ static void serve(struct site *site)
 {
     if (!is_served(site)) {
         if (weir_channel_is_open(site->channel))
-            sweep_complain(site->sweep, "a client is not answered");
+            sweep_fail(site->sweep, "a client is not answered");
         if (!call_counter_await(&site->errors, 1))
-            sweep_complain(site->sweep, "the server is closed, and no handler has heard why");
+            sweep_fail(site->sweep, "the server is closed, and no handler has heard why");
     }
-    sweep_end_trouble(site->sweep);
+    sweep_stop_faults(site->sweep);
     if (weir_channel_is_open(site->channel) && !is_served(site))
-        sweep_complain(site->sweep, "the server is not as it was");
+        sweep_fail(site->sweep, "the server is not as it was");
 }
 
 static const struct site_play play = {.open = open_channel, .serve = serve};
@@ -178,7 +178,7 @@ static const struct site_play play = {.open = open_channel, .serve = serve};
 static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
     sweep_it(&(struct sweep){.backend = backend,
-                             .play = site_play,
+                             .scenario = site_play,
                              .arg = &play,
                              .places = PLACES,
                              .stride = SWEEP_STRIDE});

@@ -11,50 +11,50 @@
 #define OUT 0x6f757421u
 
 struct header {
-    struct supply *supply;
+    struct counted_memory *memory;
     unsigned state;
 };
 
 static int take(void *arg, size_t size, weir__io_block *ret_block)
 {
-    struct supply *supply = arg;
+    struct counted_memory *memory = arg;
     struct header *header;
 
-    if (supply->refuse > 0) {
-        supply->refuse -= supply->refuse < SIZE_MAX;
-        supply->refused++;
+    if (memory->refuse > 0) {
+        memory->refuse -= memory->refuse < SIZE_MAX;
+        memory->refused++;
         return -ENOMEM;
     }
-    header = malloc(sizeof(*header) + size + supply->extra);
+    header = malloc(sizeof(*header) + size + memory->extra);
     if (header == NULL)
         return -ENOMEM;
-    *header = (struct header){supply, OUT};
-    supply->live++;
-    supply->taken++;
-    *ret_block = (weir__io_block){header + 1, size + supply->extra, header};
+    *header = (struct header){memory, OUT};
+    memory->live++;
+    memory->taken++;
+    *ret_block = (weir__io_block){header + 1, size + memory->extra, header};
     return 0;
 }
 
 static void give(void *arg, const weir__io_block *block)
 {
-    struct supply *supply = arg;
+    struct counted_memory *memory = arg;
     struct header *header = block->cookie;
 
-    if (header + 1 != block->base || header->supply != supply || header->state != OUT) {
-        fprintf(stderr, "supply: %p is no block that is out\n", block->base);
+    if (header + 1 != block->base || header->memory != memory || header->state != OUT) {
+        fprintf(stderr, "memory: %p is no block that is out\n", block->base);
         abort();
     }
     header->state = 0;
-    supply->live--;
+    memory->live--;
     free(header);
 }
 
-weir__io_memory supply_memory(struct supply *supply)
+weir__io_memory counted_memory_functions(struct counted_memory *memory)
 {
-    return (weir__io_memory){.alloc = take, .free = give, .arg = supply};
+    return (weir__io_memory){.alloc = take, .free = give, .arg = memory};
 }
 
-void supply_give(struct supply *supply, const weir__io_block *block)
+void counted_memory_free(struct counted_memory *memory, const weir__io_block *block)
 {
-    give(supply, block);
+    give(memory, block);
 }

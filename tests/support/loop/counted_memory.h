@@ -8,7 +8,7 @@
 
 #include "loop/io.h"
 
-struct supply {
+struct counted_memory {
     size_t live;    /* blocks that are out */
     size_t taken;   /* ever */
     size_t refused; /* ever */
@@ -17,10 +17,10 @@ struct supply {
 };
 
 /* What to give to weir__io_set_memory. */
-weir__io_memory supply_memory(struct supply *supply);
+weir__io_memory counted_memory_functions(struct counted_memory *memory);
 
 /* For owners: what they do with a block that they have read. A block that is not out ends the
  * program. */
-void supply_give(struct supply *supply, const weir__io_block *block);
+void counted_memory_free(struct counted_memory *memory, const weir__io_block *block);
 
 #endif

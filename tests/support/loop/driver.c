@@ -23,11 +23,11 @@ int driver_open(struct driver *driver, const struct backend *backend, char *reas
 
     *driver = (struct driver){.backend = backend};
     weir__list_init(&driver->peers);
-    weir__list_init(&driver->heard);
+    weir__list_init(&driver->notified);
     err = backend_create(backend, &driver->io, reason, size);
     if (err < 0)
         return err;
-    memory = supply_memory(&driver->supply);
+    memory = counted_memory_functions(&driver->memory);
     weir__io_set_memory(driver->io, &memory);
     err = weir__io_begin(driver->io);
     if (err < 0) {
@@ -56,27 +56,27 @@ const char *driver_close(struct driver *driver)
     while (any_attached(driver) && weir__monotonic_now() < give_up_ns)
         (void)driver_step(driver, TURN_NS);
     if (any_attached(driver)) {
-        driver_complain(driver, "a closed handle was never detached");
-        return driver->complaint;
+        driver_fail(driver, "a closed handle was never detached");
+        return driver->failure;
     }
     if (atomic_load(&driver->io->stats.handles) != 0)
-        driver_complain(driver, "handles are counted that are not there");
+        driver_fail(driver, "handles are counted that are not there");
     while (!weir__list_is_empty(&driver->peers))
         peer_free(WEIR_CONTAINER_OF(driver->peers.next, struct peer, link));
     weir__io_destroy(driver->io);
-    if (driver->supply.live != 0)
-        driver_complain(driver, "%zu blocks were not given back", driver->supply.live);
-    return driver->complaint[0] != '\0' ? driver->complaint : NULL;
+    if (driver->memory.live != 0)
+        driver_fail(driver, "%zu blocks were not given back", driver->memory.live);
+    return driver->failure[0] != '\0' ? driver->failure : NULL;
 }
 
-void driver_complain(struct driver *driver, const char *format, ...)
+void driver_fail(struct driver *driver, const char *format, ...)
 {
     va_list args;
 
-    if (driver->complaint[0] != '\0')
+    if (driver->failure[0] != '\0')
         return;
     va_start(args, format);
-    (void)vsnprintf(driver->complaint, sizeof(driver->complaint), format, args);
+    (void)vsnprintf(driver->failure, sizeof(driver->failure), format, args);
     va_end(args);
 }
 
@@ -87,21 +87,21 @@ bool driver_step(struct driver *driver, int64_t wait_ns)
     weir__list *link;
 
     if (events < 0)
-        driver_complain(driver, "the wait fails with %d", events);
+        driver_fail(driver, "the wait fails with %d", events);
     driver->turn++;
-    driver->told = 0;
+    driver->callbacks = 0;
     driver->dispatching = true;
     driver->more = weir__io_dispatch(driver->io, WEIR_NEVER);
     driver->dispatching = false;
-    while ((link = weir__list_pop(&driver->heard)) != NULL)
-        peer_end_turn(WEIR_CONTAINER_OF(link, struct peer, heard_link));
-    return driver->complaint[0] == '\0';
+    while ((link = weir__list_pop(&driver->notified)) != NULL)
+        peer_end_turn(WEIR_CONTAINER_OF(link, struct peer, notified_link));
+    return driver->failure[0] == '\0';
 }
 
 static void step_or_fail(struct driver *driver, int64_t wait_ns)
 {
     if (!driver_step(driver, wait_ns))
-        fail_msg("%s: %s", driver->backend->name, driver->complaint);
+        fail_msg("%s: %s", driver->backend->name, driver->failure);
 }
 
 void driver_turn(struct driver *driver)
@@ -109,11 +109,11 @@ void driver_turn(struct driver *driver)
     step_or_fail(driver, TURN_NS);
 }
 
-void driver_rest(struct driver *driver)
+void driver_run_until_idle(struct driver *driver)
 {
     int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
-    for (int quiet = 0; quiet < REST_TURNS; quiet = driver->told == 0 ? quiet + 1 : 0) {
+    for (int quiet = 0; quiet < REST_TURNS; quiet = driver->callbacks == 0 ? quiet + 1 : 0) {
         if (weir__monotonic_now() > give_up_ns)
             fail_msg("%s never comes to rest", driver->backend->name);
         step_or_fail(driver, REST_NS);
@@ -131,8 +131,8 @@ void driver_sleep(struct driver *driver, int64_t duration_ns)
     }
 }
 
-void driver_turn_toward(struct driver *driver, int64_t give_up_ns, const char *condition,
-                        const char *file, int line)
+void driver_turn_until(struct driver *driver, int64_t give_up_ns, const char *condition,
+                       const char *file, int line)
 {
     if (weir__monotonic_now() > give_up_ns) {
         print_error("%s: never: %s\n", driver->backend->name, condition);

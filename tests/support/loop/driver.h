@@ -15,14 +15,14 @@
 struct driver {
     const struct backend *backend;
     weir__io *io;
-    struct supply supply;
-    weir__list peers; /* the driver frees them at its end */
-    weir__list heard; /* those that were told something this turn */
+    struct counted_memory memory;
+    weir__list peers;    /* the driver frees them at its end */
+    weir__list notified; /* those that were told something this turn */
     uint64_t turn;
     bool dispatching;
-    bool more;   /* the last dispatch left something */
-    size_t told; /* call-backs of this turn */
-    char complaint[200];
+    bool more;        /* the last dispatch left something */
+    size_t callbacks; /* call-backs of this turn */
+    char failure[200];
 };
 
 /* An error leaves a sentence in `reason`. The driver must not move. */
@@ -33,7 +33,7 @@ int driver_open(struct driver *driver, const struct backend *backend, char *reas
 const char *driver_close(struct driver *driver);
 
 /* Keeps the first. */
-void driver_complain(struct driver *driver, const char *format, ...) WEIR_PRINTF(2, 3);
+void driver_fail(struct driver *driver, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /* One turn that waits so long at most; returns whether there was nothing to complain about. Asserts
  * nothing, for properties and soaks. */
@@ -43,7 +43,7 @@ bool driver_step(struct driver *driver, int64_t wait_ns);
 void driver_turn(struct driver *driver);
 
 /* Turns until nothing happens any more: for what must not come. */
-void driver_rest(struct driver *driver);
+void driver_run_until_idle(struct driver *driver);
 
 /*
  * Lets it sleep for so long, and fails the test if it does not: a few turns are interrupted waits,
@@ -52,15 +52,15 @@ void driver_rest(struct driver *driver);
 void driver_sleep(struct driver *driver, int64_t duration_ns);
 
 /* Turns until the condition holds; fails the test if that takes too long. */
-#define driver_until(driver, condition)                                               \
-    do {                                                                              \
-        int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;                 \
-                                                                                      \
-        while (!(condition))                                                          \
-            driver_turn_toward((driver), give_up_ns, #condition, __FILE__, __LINE__); \
+#define driver_until(driver, condition)                                              \
+    do {                                                                             \
+        int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;                \
+                                                                                     \
+        while (!(condition))                                                         \
+            driver_turn_until((driver), give_up_ns, #condition, __FILE__, __LINE__); \
     } while (0)
 
-void driver_turn_toward(struct driver *driver, int64_t give_up_ns, const char *condition,
-                        const char *file, int line);
+void driver_turn_until(struct driver *driver, int64_t give_up_ns, const char *condition,
+                       const char *file, int line);
 
 #endif

@@ -13,9 +13,9 @@
 
 #define A_FEW 3
 
-void sweep_complain(const struct sweep *sweep, const char *about)
+void sweep_fail(const struct sweep *sweep, const char *about)
 {
-    fail_msg("%s: %s: %s", sweep->backend->name, sweep->plight, about);
+    fail_msg("%s: %s: %s", sweep->backend->name, sweep->fault, about);
 }
 
 bool sweep_has_failed(const struct sweep *sweep)
@@ -23,7 +23,7 @@ bool sweep_has_failed(const struct sweep *sweep)
     return sweep->memory_failed || test_memory_failed() || faults_injected() > 0;
 }
 
-void sweep_end_trouble(struct sweep *sweep)
+void sweep_stop_faults(struct sweep *sweep)
 {
     faults_end();
     sweep->memory_failed = sweep->memory_failed || test_memory_failed();
@@ -35,16 +35,16 @@ static void put_on(struct sweep *sweep, int excuse)
     int err;
 
     sweep->memory_failed = false;
-    err = sweep->play(sweep);
-    if (err != 0 && err != excuse && err != sweep->pardoned)
-        fail_msg("%s: %s: it does not begin: %d", sweep->backend->name, sweep->plight, err);
+    err = sweep->scenario(sweep);
+    if (err != 0 && err != excuse && err != sweep->allowed_error)
+        fail_msg("%s: %s: it does not begin: %d", sweep->backend->name, sweep->fault, err);
 }
 
 /* ---- system calls ---- */
 
 static void try(struct sweep *sweep, enum fault_call call, uint64_t n, uint64_t count, int err)
 {
-    (void)snprintf(sweep->plight, sizeof(sweep->plight),
+    (void)snprintf(sweep->fault, sizeof(sweep->fault),
                    "%s fails with %d, from the %u. on, %u times", faults_name(call), err,
                    (unsigned)n, (unsigned)count);
     faults_inject(call, n, count, err);
@@ -73,8 +73,8 @@ void sweep_calls(struct sweep *sweep)
     uint64_t made[FAULT_COUNT];
 
     faults_install();
-    (void)snprintf(sweep->plight, sizeof(sweep->plight), "nothing fails");
-    assert_int_equal(sweep->play(sweep), 0);
+    (void)snprintf(sweep->fault, sizeof(sweep->fault), "nothing fails");
+    assert_int_equal(sweep->scenario(sweep), 0);
     for (int call = 0; call < FAULT_COUNT; call++)
         made[call] = faults_calls(call);
     for (int call = 0; call < FAULT_COUNT; call++)
@@ -90,7 +90,7 @@ void sweep_allocations(struct sweep *sweep)
     unsigned n = 1;
 
     do {
-        (void)snprintf(sweep->plight, sizeof(sweep->plight), "allocation %u fails", n);
+        (void)snprintf(sweep->fault, sizeof(sweep->fault), "allocation %u fails", n);
         test_memory_fail_at(n);
         put_on(sweep, -ENOMEM);
         n += 1 + n / 32 * sweep->stride;

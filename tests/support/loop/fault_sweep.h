@@ -3,7 +3,7 @@
  * A play that is put on again and again, and each time something else fails in it: a system call
  * (support/loop/faults.h) or an allocation.
  *
- *     struct sweep sweep = {.backend = backend, .play = play, .places = 40, .stride =
+ *     struct sweep sweep = {.backend = backend, .scenario = play, .places = 40, .stride =
  * SWEEP_STRIDE};
  *
  *     sweep_calls(&sweep);
@@ -29,15 +29,15 @@
 
 struct sweep {
     const struct backend *backend;
-    int (*play)(struct sweep *sweep); /* returns the error that kept it from beginning */
-    const void *arg;                  /* the play's */
-    unsigned places;                  /* calls of one kind to fail, at the most, or a little more */
+    int (*scenario)(struct sweep *sweep); /* returns the error that kept it from beginning */
+    const void *arg;                      /* the play's */
+    unsigned places; /* calls of one kind to fail, at the most, or a little more */
     unsigned stride;
     bool takes_turns;     /* at each place a call fails once or a few times, instead of both */
     bool ring_fails_once; /* its enter never a few times in a row */
-    int pardoned;         /* an error that may keep a play from beginning whatever has failed */
+    int allowed_error;    /* an error that may keep a play from beginning whatever has failed */
 
-    char plight[128]; /* what fails now, for the report */
+    char fault[128]; /* what fails now, for the report */
     bool memory_failed;
 };
 
@@ -48,12 +48,12 @@ void sweep_calls(struct sweep *sweep);
 void sweep_allocations(struct sweep *sweep);
 
 /* From now on nothing fails. */
-void sweep_end_trouble(struct sweep *sweep);
+void sweep_stop_faults(struct sweep *sweep);
 
 /* Whether something was made to fail in this play. */
 bool sweep_has_failed(const struct sweep *sweep);
 
 /* Fails the test. */
-void sweep_complain(const struct sweep *sweep, const char *about);
+void sweep_fail(const struct sweep *sweep, const char *about);
 
 #endif

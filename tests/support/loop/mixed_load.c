@@ -201,7 +201,7 @@ static const char *end_acts(void)
     return fault;
 }
 
-static const char *play_scene(struct bustle *bustle)
+static const char *play_scene(struct mixed_load *load)
 {
     const char *fault;
 
@@ -220,9 +220,9 @@ static const char *play_scene(struct bustle *bustle)
         fault = await_end_of_scene();
     if (fault == NULL)
         fault = end_acts();
-    bustle->workloads += WORKLOADS;
-    bustle->timers += ALARMS;
-    bustle->failures += town.has_failed;
+    load->workloads += WORKLOADS;
+    load->timers += ALARMS;
+    load->failures += town.has_failed;
     return fault;
 }
 
@@ -268,9 +268,9 @@ static bool suspend(weir_executor *loop)
     return true;
 }
 
-static const char *take_a_rest(struct bustle *bustle, bool late)
+static const char *take_a_rest(struct mixed_load *load, bool late)
 {
-    struct footprint *footprint = late && bustle->rests > 0 ? &bustle->late : &bustle->early;
+    struct footprint *footprint = late && load->suspensions > 0 ? &load->late : &load->early;
     bool suspended = true;
 
     atomic_store(&town.quiet, true);
@@ -281,17 +281,17 @@ static const char *take_a_rest(struct bustle *bustle, bool late)
     if (!suspended)
         return "a loop that has nothing is not suspended";
     note_footprint(footprint);
-    bustle->rests++;
-    bustle->tasks = atomic_load(&town.tasks);
-    if (bustle->report != NULL)
-        bustle->report(bustle);
+    load->suspensions++;
+    load->tasks = atomic_load(&town.tasks);
+    if (load->report != NULL)
+        load->report(load);
     atomic_store(&town.quiet, false);
     return NULL;
 }
 
-static const char *compare_footprints(const struct bustle *bustle)
+static const char *compare_footprints(const struct mixed_load *load)
 {
-    const struct footprint *early = &bustle->early, *late = &bustle->late;
+    const struct footprint *early = &load->early, *late = &load->late;
 
     if (late->descriptors > early->descriptors)
         return "there are more and more descriptors";
@@ -306,28 +306,28 @@ static const char *compare_footprints(const struct bustle *bustle)
 
 /* ---- the whole ---- */
 
-static const char *begin(const struct bustle *bustle)
+static const char *begin(const struct mixed_load *load)
 {
-    weir__random_init(&town.random, bustle->seed);
+    weir__random_init(&town.random, load->seed);
     atomic_store(&town.tasks, 0);
     atomic_store(&town.quiet, false);
     atomic_store(&town.ended, false);
-    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = LOOPS, .io = bustle->backend->io,
-                                             .uring_receive = bustle->backend->ring_receive),
+    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = LOOPS, .io = load->backend->io,
+                                             .uring_receive = load->backend->ring_receive),
                           &town.group) < 0)
         return "the group cannot be made";
     for (int i = 0; i < SUBMITTERS; i++) {
         struct submitter *submitter = &town.submitters[i];
 
         *submitter = (struct submitter){0};
-        weir__random_init(&submitter->random, bustle->seed + 1 + (uint64_t)i);
+        weir__random_init(&submitter->random, load->seed + 1 + (uint64_t)i);
         if (weir__thread_start("submitter", submit_bursts, submitter, &submitter->thread) < 0)
             return "a thread cannot be started";
     }
     return NULL;
 }
 
-static const char *play(struct bustle *bustle)
+static const char *play(struct mixed_load *load)
 {
     int64_t begin_ns = weir__monotonic_now(), played_ns;
     const char *fault = NULL;
@@ -335,14 +335,14 @@ static const char *play(struct bustle *bustle)
 
     do {
         played_ns = weir__monotonic_now() - begin_ns;
-        fault = play_scene(bustle);
+        fault = play_scene(load);
         if (fault == NULL && ++scene % REST_EVERY == 0)
-            fault = take_a_rest(bustle, played_ns > bustle->duration_ns / 2);
-    } while (fault == NULL && (played_ns < bustle->duration_ns || bustle->rests < RESTS_MIN));
+            fault = take_a_rest(load, played_ns > load->duration_ns / 2);
+    } while (fault == NULL && (played_ns < load->duration_ns || load->suspensions < RESTS_MIN));
     return fault;
 }
 
-static const char *end(struct bustle *bustle)
+static const char *end(struct mixed_load *load)
 {
     uint64_t submitted = 0;
     bool refused = false;
@@ -357,20 +357,20 @@ static const char *end(struct bustle *bustle)
         weir_group_await_termination(town.group, TEST_TIMEOUT_NS) < 0)
         return "the loops do not end";
     weir_group_release(town.group);
-    bustle->tasks = atomic_load(&town.tasks);
-    return refused || bustle->tasks != submitted ? "a task was refused or lost" : NULL;
+    load->tasks = atomic_load(&town.tasks);
+    return refused || load->tasks != submitted ? "a task was refused or lost" : NULL;
 }
 
 /* After a fault everything is left as it is: the program ends with it. */
-const char *bustle_run(struct bustle *bustle)
+const char *mixed_load_run(struct mixed_load *load)
 {
-    const char *fault = begin(bustle);
+    const char *fault = begin(load);
 
     if (fault == NULL)
-        fault = play(bustle);
+        fault = play(load);
     if (fault == NULL)
-        fault = end(bustle);
+        fault = end(load);
     if (fault == NULL)
-        fault = compare_footprints(bustle);
+        fault = compare_footprints(load);
     return fault;
 }

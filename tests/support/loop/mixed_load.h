@@ -17,22 +17,22 @@ struct footprint {
     size_t blocks; /* of memory, as far as support/memory.h counts it */
 };
 
-struct bustle {
+struct mixed_load {
     const struct backend *backend;
     uint64_t seed;
     int64_t duration_ns;
-    void (*report)(const struct bustle *bustle); /* when all is quiet; NULL = to nobody */
+    void (*report)(const struct mixed_load *load); /* when all is quiet; NULL = to nobody */
 
     /* What there was so far. */
     uint64_t workloads;
     uint64_t timers;
     uint64_t tasks;
     uint64_t failures;            /* of backends */
-    uint64_t rests;               /* suspensions of both loops */
+    uint64_t suspensions;         /* suspensions of both loops */
     struct footprint early, late; /* the largest of the first half, and of the second */
 };
 
 /* Returns what went wrong, NULL if nothing did. One at a time. */
-const char *bustle_run(struct bustle *bustle);
+const char *mixed_load_run(struct mixed_load *load);
 
 #endif

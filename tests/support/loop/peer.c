@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer is told is checked against what it asked for before it is noted.
+ * A callback is checked against what the peer asked for before it is recorded.
  */
 #include "support/loop/peer.h"
 
@@ -22,57 +22,57 @@ struct seat {
     struct peer *peer;
 };
 
-/* ---- what it is told ---- */
+/* ---- callbacks ---- */
 
-static struct peer *hear(weir__io_handle *handle, enum told told)
+static struct peer *record(weir__io_handle *handle, enum peer_event event)
 {
     struct peer *peer = WEIR_CONTAINER_OF(handle, struct seat, handle)->peer;
     struct driver *driver = peer->driver;
-    size_t length = strlen(peer->story);
+    size_t length = strlen(peer->history);
 
-    if (length < PEER_STORY_MAX)
-        peer->story[length] = (char)told;
+    if (length < PEER_HISTORY_MAX)
+        peer->history[length] = (char)event;
     if (!driver->dispatching)
-        driver_complain(driver, "'%c' from inside a call", told);
-    if ((peer->closed || peer->fails > 0) && told != TOLD_DETACHED)
-        driver_complain(driver, "'%c' after the end (%s)", told, peer->story);
+        driver_fail(driver, "'%c' from inside a call", event);
+    if ((peer->closed || peer->fails > 0) && event != PEER_DETACHED)
+        driver_fail(driver, "'%c' after the end (%s)", event, peer->history);
     if (peer->turn != driver->turn) {
         peer->turn = driver->turn;
         peer->turn_reads = peer->turn_ends = peer->turn_completes = peer->turn_polls = 0;
-        weir__list_remove(&peer->heard_link); /* of a turn that was not the driver's own */
-        weir__list_append(&driver->heard, &peer->heard_link);
+        weir__list_remove(&peer->notified_link); /* of a turn that was not the driver's own */
+        weir__list_append(&driver->notified, &peer->notified_link);
     }
-    driver->told++;
+    driver->callbacks++;
     return peer;
 }
 
-static void answer(struct peer *peer, enum told told)
+static void react(struct peer *peer, enum peer_event event)
 {
     if (peer->react != NULL)
-        peer->react(peer, told);
+        peer->react(peer, event);
 }
 
-/* What the kernel had done already is told of a handle that detaches, wanted or not. */
-static void expect(struct peer *peer, bool asked_for, enum told told)
+/* A detaching handle still delivers what the kernel had completed, wanted or not. */
+static void expect(struct peer *peer, bool asked_for, enum peer_event event)
 {
     if (!asked_for && !peer->detaching)
-        driver_complain(peer->driver, "'%c' was not asked for (%s)", told, peer->story);
+        driver_fail(peer->driver, "'%c' was not asked for (%s)", event, peer->history);
 }
 
 static void count_reads(struct peer *peer, unsigned count)
 {
     peer->turn_reads += count;
     if (peer->turn_reads > WEIR__IO_READS_MAX && !peer->detaching)
-        driver_complain(peer->driver, "%u reads in a turn", peer->turn_reads);
+        driver_fail(peer->driver, "%u reads in a turn", peer->turn_reads);
     if (peer->turn_completes > 0)
-        driver_complain(peer->driver, "a read after read_complete (%s)", peer->story);
+        driver_fail(peer->driver, "a read after read_complete (%s)", peer->history);
 }
 
 static void keep_descriptor(struct peer *peer, int descriptor)
 {
     if ((fcntl(descriptor, F_GETFL) & O_NONBLOCK) == 0 ||
         (fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0)
-        driver_complain(peer->driver, "an accepted descriptor without its flags");
+        driver_fail(peer->driver, "an accepted descriptor without its flags");
     if (peer->accepts < PEER_DESCRIPTORS_MAX)
         peer->descriptors[peer->accepts] = descriptor;
     else
@@ -83,11 +83,11 @@ static void keep_descriptor(struct peer *peer, int descriptor)
 static void on_accepted(weir__io_handle *handle, int descriptor, const struct sockaddr *address,
                         socklen_t address_length)
 {
-    struct peer *peer = hear(handle, TOLD_ACCEPTED);
+    struct peer *peer = record(handle, PEER_ACCEPTED);
 
-    expect(peer, peer->accepting, TOLD_ACCEPTED);
+    expect(peer, peer->accepting, PEER_ACCEPTED);
     if ((address == NULL) != (address_length == 0) && descriptor >= 0)
-        driver_complain(peer->driver, "an address and its length disagree");
+        driver_fail(peer->driver, "an address and its length disagree");
     if (descriptor < 0) {
         peer->accept_error = descriptor;
         peer->accepting = false;
@@ -96,128 +96,128 @@ static void on_accepted(weir__io_handle *handle, int descriptor, const struct so
         count_reads(peer, 1);
         keep_descriptor(peer, descriptor);
     }
-    answer(peer, TOLD_ACCEPTED);
+    react(peer, PEER_ACCEPTED);
 }
 
 static void on_connected(weir__io_handle *handle, int err)
 {
-    struct peer *peer = hear(handle, TOLD_CONNECTED);
+    struct peer *peer = record(handle, PEER_CONNECTED);
 
-    expect(peer, peer->connecting, TOLD_CONNECTED);
+    expect(peer, peer->connecting, PEER_CONNECTED);
     peer->connecting = false;
     peer->connects++;
     peer->connect_result = err;
-    answer(peer, TOLD_CONNECTED);
+    react(peer, PEER_CONNECTED);
 }
 
 static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
 {
-    struct peer *peer = hear(handle, TOLD_RECEIVED);
+    struct peer *peer = record(handle, PEER_RECEIVED);
 
-    expect(peer, peer->receiving, TOLD_RECEIVED);
+    expect(peer, peer->receiving, PEER_RECEIVED);
     count_reads(peer, 1);
     if (length == 0 || length > block->capacity)
-        driver_complain(peer->driver, "%zu bytes in a block of %zu", length, block->capacity);
+        driver_fail(peer->driver, "%zu bytes in a block of %zu", length, block->capacity);
     else if (!stream_check(&peer->in, block->base, length))
-        driver_complain(peer->driver, "garbled within %zu bytes after %llu", length,
-                        (unsigned long long)peer->bytes);
+        driver_fail(peer->driver, "garbled within %zu bytes after %llu", length,
+                    (unsigned long long)peer->bytes);
     peer->receives++;
     peer->bytes += length;
     peer->largest = length > peer->largest ? length : peer->largest;
     if (peer->once)
         peer->receiving = false;
-    supply_give(&peer->driver->supply, block);
-    answer(peer, TOLD_RECEIVED);
+    counted_memory_free(&peer->driver->memory, block);
+    react(peer, PEER_RECEIVED);
 }
 
 static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagram *datagrams,
                                   size_t count)
 {
-    struct peer *peer = hear(handle, TOLD_DATAGRAMS);
+    struct peer *peer = record(handle, PEER_DATAGRAMS);
 
-    expect(peer, peer->receiving, TOLD_DATAGRAMS);
+    expect(peer, peer->receiving, PEER_DATAGRAMS);
     count_reads(peer, (unsigned)count);
     if (count == 0 || (peer->once && count > WEIR__IO_READS_MAX))
-        driver_complain(peer->driver, "%zu datagrams at a time", count);
+        driver_fail(peer->driver, "%zu datagrams at a time", count);
     for (size_t i = 0; i < count; i++) {
         peer->datagrams++;
         peer->bytes += datagrams[i].length;
         if (datagrams[i].length > datagrams[i].block.capacity)
-            driver_complain(peer->driver, "a datagram beyond its block");
+            driver_fail(peer->driver, "a datagram beyond its block");
         if (peer->on_datagram != NULL)
             peer->on_datagram(peer, &datagrams[i]);
-        supply_give(&peer->driver->supply, &datagrams[i].block);
+        counted_memory_free(&peer->driver->memory, &datagrams[i].block);
     }
     if (peer->once)
         peer->receiving = false;
-    answer(peer, TOLD_DATAGRAMS);
+    react(peer, PEER_DATAGRAMS);
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)
 {
-    struct peer *peer = hear(handle, TOLD_ENDED);
+    struct peer *peer = record(handle, PEER_ENDED);
 
-    expect(peer, peer->receiving, TOLD_ENDED);
+    expect(peer, peer->receiving, PEER_ENDED);
     peer->turn_ends++;
     peer->ends++;
     peer->end_error = err;
     peer->receiving = false;
-    answer(peer, TOLD_ENDED);
+    react(peer, PEER_ENDED);
 }
 
 static void on_read_complete(weir__io_handle *handle)
 {
-    struct peer *peer = hear(handle, TOLD_COMPLETE);
+    struct peer *peer = record(handle, PEER_COMPLETE);
 
     peer->completes++;
     peer->turn_completes++;
     if (peer->turn_completes > 1)
-        driver_complain(peer->driver, "read_complete twice in a turn (%s)", peer->story);
+        driver_fail(peer->driver, "read_complete twice in a turn (%s)", peer->history);
     if (peer->turn_reads + peer->turn_ends == 0)
-        driver_complain(peer->driver, "read_complete without a read (%s)", peer->story);
-    answer(peer, TOLD_COMPLETE);
+        driver_fail(peer->driver, "read_complete without a read (%s)", peer->history);
+    react(peer, PEER_COMPLETE);
 }
 
 static void on_polled(weir__io_handle *handle, unsigned events)
 {
-    struct peer *peer = hear(handle, TOLD_POLLED);
+    struct peer *peer = record(handle, PEER_POLLED);
 
-    expect(peer, peer->polling != 0, TOLD_POLLED);
+    expect(peer, peer->polling != 0, PEER_POLLED);
     if (events == 0 || (events & ~(peer->polling | POLLERR | POLLHUP)) != 0)
-        driver_complain(peer->driver, "polled 0x%x, asked for 0x%x", events, peer->polling);
+        driver_fail(peer->driver, "polled 0x%x, asked for 0x%x", events, peer->polling);
     if (++peer->turn_polls > 1)
-        driver_complain(peer->driver, "polled twice in a turn");
+        driver_fail(peer->driver, "polled twice in a turn");
     peer->polls++;
     peer->poll_events = events;
-    answer(peer, TOLD_POLLED);
+    react(peer, PEER_POLLED);
 }
 
 static void on_failed(weir__io_handle *handle, int err)
 {
-    struct peer *peer = hear(handle, TOLD_FAILED);
+    struct peer *peer = record(handle, PEER_FAILED);
 
     peer->fails++;
     peer->fail_error = err;
     if (err >= 0)
-        driver_complain(peer->driver, "failed with %d", err);
-    answer(peer, TOLD_FAILED);
+        driver_fail(peer->driver, "failed with %d", err);
+    react(peer, PEER_FAILED);
 }
 
 static void on_detached(weir__io_handle *handle)
 {
-    struct peer *peer = hear(handle, TOLD_DETACHED);
+    struct peer *peer = record(handle, PEER_DETACHED);
 
     if (!peer->closed && !peer->detaching)
-        driver_complain(peer->driver, "detached, but nobody asked for it");
+        driver_fail(peer->driver, "detached, but nobody asked for it");
     if (handle->io != NULL)
-        driver_complain(peer->driver, "detached, but still attached to a backend");
+        driver_fail(peer->driver, "detached, but still attached to a backend");
     peer->detaches++;
     peer->handle = NULL;
-    peer->accepting = peer->connecting = peer->receiving = peer->awaits_room = false;
+    peer->accepting = peer->connecting = peer->receiving = peer->awaits_writable = false;
     peer->polling = 0;
     peer->lent = 0;
     free(WEIR_CONTAINER_OF(handle, struct seat, handle));
-    answer(peer, TOLD_DETACHED);
+    react(peer, PEER_DETACHED);
 }
 
 /* ---- sending ---- */
@@ -226,12 +226,12 @@ static void pump(struct peer *peer);
 
 static void on_sent(weir__io_handle *handle, ssize_t count)
 {
-    struct peer *peer = hear(handle, TOLD_SENT);
+    struct peer *peer = record(handle, PEER_SENT);
 
-    expect(peer, peer->awaits_room, TOLD_SENT);
+    expect(peer, peer->awaits_writable, PEER_SENT);
     if (count > 0 && (size_t)count > peer->lent)
-        driver_complain(peer->driver, "%zd bytes sent of %zu lent", count, peer->lent);
-    peer->awaits_room = false;
+        driver_fail(peer->driver, "%zd bytes sent of %zu lent", count, peer->lent);
+    peer->awaits_writable = false;
     peer->lent = 0;
     peer->sents++;
     peer->last_sent = count;
@@ -243,7 +243,7 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
     }
     if (count >= 0 && !peer->detaching)
         pump(peer);
-    answer(peer, TOLD_SENT);
+    react(peer, PEER_SENT);
 }
 
 static size_t total_of(const struct iovec *vector, size_t count)
@@ -262,9 +262,9 @@ static void note_sent(struct peer *peer, ssize_t taken, size_t total, bool lends
     if (taken < 0)
         peer->send_error = (int)taken;
     if (taken > (ssize_t)total)
-        driver_complain(peer->driver, "%zd taken of %zu", taken, total);
+        driver_fail(peer->driver, "%zd taken of %zu", taken, total);
     if (taken >= 0 && taken < (ssize_t)total) {
-        peer->awaits_room = true;
+        peer->awaits_writable = true;
         peer->lent = lends ? total - (size_t)taken : 0;
     }
 }
@@ -329,7 +329,7 @@ static void pump(struct peer *peer)
     struct iovec vector[ELEMENTS_MAX];
     ssize_t taken;
 
-    while (!peer->awaits_room && peer->send_error == 0 && refill(peer)) {
+    while (!peer->awaits_writable && peer->send_error == 0 && refill(peer)) {
         taken = peer_send_vector(peer, vector, split(peer, vector));
         if (taken < 0)
             break;
@@ -369,7 +369,7 @@ static struct peer *make_peer(struct driver *driver, int descriptor)
     peer->remote = -1;
     peer->elements = 1;
     weir__list_append(&driver->peers, &peer->link);
-    weir__list_init(&peer->heard_link);
+    weir__list_init(&peer->notified_link);
     return peer;
 }
 
@@ -427,7 +427,7 @@ int peer_attach(struct peer *peer, struct driver *driver)
     peer->driver = driver;
     peer->turn = 0; /* of the other driver */
     peer->detaching = false;
-    weir__list_remove(&peer->heard_link);
+    weir__list_remove(&peer->notified_link);
     weir__list_remove(&peer->link);
     weir__list_append(&driver->peers, &peer->link);
     return take_seat(peer, driver, false);
@@ -453,14 +453,14 @@ void peer_end_turn(struct peer *peer)
     if (peer->closed || peer->detaching || peer->fails > 0)
         return;
     if (peer->turn_reads > 0 && peer->turn_completes != 1)
-        driver_complain(peer->driver, "reads without read_complete (%s)", peer->story);
+        driver_fail(peer->driver, "reads without read_complete (%s)", peer->history);
 }
 
 void peer_free(struct peer *peer)
 {
     unsigned kept = peer->accepts < PEER_DESCRIPTORS_MAX ? peer->accepts : PEER_DESCRIPTORS_MAX;
 
-    weir__list_remove(&peer->heard_link);
+    weir__list_remove(&peer->notified_link);
     weir__list_remove(&peer->link);
     for (unsigned i = 0; i < kept; i++)
         (void)close(peer->descriptors[i]);
@@ -546,8 +546,8 @@ size_t peer_remote_receive(struct peer *peer)
 
     while ((count = recv(peer->remote, memory, sizeof(memory), 0)) > 0) {
         if (!stream_check(&peer->remote_in, memory, (size_t)count))
-            driver_complain(peer->driver, "garbled at the other end, before %llu",
-                            (unsigned long long)peer->remote_in.position);
+            driver_fail(peer->driver, "garbled at the other end, before %llu",
+                        (unsigned long long)peer->remote_in.position);
         total += (size_t)count;
     }
     return total;

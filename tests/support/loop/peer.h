@@ -17,36 +17,36 @@
 #include "support/loop/sockets.h"
 #include "support/loop/stream.h"
 
-#define PEER_STORY_MAX 63
+#define PEER_HISTORY_MAX 63
 #define PEER_DESCRIPTORS_MAX 128
 
 /* What a peer is told, as the letters of its story. */
-enum told {
-    TOLD_ACCEPTED = 'a',
-    TOLD_CONNECTED = 'c',
-    TOLD_RECEIVED = 'r',
-    TOLD_DATAGRAMS = 'd',
-    TOLD_ENDED = 'e',
-    TOLD_COMPLETE = '.',
-    TOLD_SENT = 's',
-    TOLD_POLLED = 'p',
-    TOLD_FAILED = 'f',
-    TOLD_DETACHED = 'x',
+enum peer_event {
+    PEER_ACCEPTED = 'a',
+    PEER_CONNECTED = 'c',
+    PEER_RECEIVED = 'r',
+    PEER_DATAGRAMS = 'd',
+    PEER_ENDED = 'e',
+    PEER_COMPLETE = '.',
+    PEER_SENT = 's',
+    PEER_POLLED = 'p',
+    PEER_FAILED = 'f',
+    PEER_DETACHED = 'x',
 };
 
 struct peer {
     struct driver *driver;
     weir__list link;
-    weir__list heard_link;
+    weir__list notified_link;
     weir__io_handle *handle; /* NULL = not attached */
     int descriptor;          /* -1 = given to the backend to be closed */
     int remote;              /* -1 = there is none; closed at the end */
-    void (*react)(struct peer *peer, enum told told);
+    void (*react)(struct peer *peer, enum peer_event event);
     void (*on_datagram)(struct peer *peer, const weir__io_datagram *datagram);
     void *arg; /* the test's */
 
     /* What it was told. */
-    char story[PEER_STORY_MAX + 1]; /* the beginning of it */
+    char history[PEER_HISTORY_MAX + 1]; /* the beginning of it */
     unsigned accepts;
     unsigned connects;
     unsigned receives;
@@ -78,7 +78,7 @@ struct peer {
     bool closed;
     unsigned polling;
     size_t lent; /* of a send that was not taken whole */
-    bool awaits_room;
+    bool awaits_writable;
 
     /* Of this turn. */
     uint64_t turn;

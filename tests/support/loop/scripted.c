@@ -52,11 +52,11 @@ static int scripted_wait(weir__io *io, int64_t deadline_ns)
 static bool scripted_dispatch(weir__io *io, int64_t until_ns)
 {
     struct scripted *self = scripted_of(io);
-    unsigned left = self->piece;
+    unsigned left = self->max_events;
 
     (void)until_ns;
     self->dispatches++;
-    while (self->cursor < self->count && (self->piece == 0 || left-- > 0)) {
+    while (self->cursor < self->count && (self->max_events == 0 || left-- > 0)) {
         struct scripted_event event = self->batch[self->cursor++];
 
         if (weir__io_is_attached(event.handle))
@@ -78,7 +78,7 @@ static int scripted_rebuild(weir__io *io)
 
 static bool scripted_detach(weir__io_handle *handle)
 {
-    return !scripted_of(handle->io)->holds;
+    return !scripted_of(handle->io)->defers_detach;
 }
 
 static void scripted_arm(weir__io_handle *handle)

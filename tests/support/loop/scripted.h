@@ -19,12 +19,12 @@ struct scripted {
     } batch[SCRIPTED_EVENTS_MAX]; /* of the next dispatch */
     unsigned count;
     unsigned cursor;
-    unsigned piece;      /* events that one dispatch does at most; 0 = all */
+    unsigned max_events; /* events that one dispatch does at most; 0 = all */
     unsigned arms;       /* how often a handle's interest was changed */
     unsigned dispatches; /* calls */
     int64_t deadline_ns; /* of the last wait */
     int rebuild_error;
-    bool holds; /* detach is not through before weir__io_detach_done */
+    bool defers_detach; /* detach is not through before weir__io_detach_done */
 };
 
 extern const struct backend scripted_level;

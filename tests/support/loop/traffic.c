@@ -12,7 +12,7 @@
 
 static bool is_fine(const struct traffic *traffic)
 {
-    return traffic->driver->complaint[0] == '\0';
+    return traffic->driver->failure[0] == '\0';
 }
 
 /* Small ones are as frequent as large ones; 256 KiB at most. */
@@ -23,18 +23,18 @@ static uint32_t scaled(const uint32_t numbers[3])
 
 /* ---- the ends ---- */
 
-static void on_told(struct peer *peer, enum told told)
+static void on_told(struct peer *peer, enum peer_event event)
 {
     struct traffic_end *end = peer->arg;
-    enum traffic_mood mood = end->mood;
+    enum traffic_action action = end->action;
 
-    if (told != TOLD_RECEIVED || mood == MOOD_NONE)
+    if (event != PEER_RECEIVED || action == ACTION_NONE)
         return;
-    end->mood = MOOD_NONE;
-    if (mood != MOOD_ONCE)
+    end->action = ACTION_NONE;
+    if (action != ACTION_ONCE)
         peer_receive_stop(peer);
-    if (mood != MOOD_STOP)
-        peer_receive_start(peer, mood == MOOD_ONCE);
+    if (action != ACTION_STOP)
+        peer_receive_start(peer, action == ACTION_ONCE);
 }
 
 static void open_pair(struct traffic *traffic)
@@ -64,7 +64,7 @@ static bool await_detached(struct traffic *traffic, const struct peer *peer)
 
     while (peer->handle != NULL && is_fine(traffic)) {
         if (weir__monotonic_now() > give_up_ns)
-            driver_complain(traffic->driver, "traffic: never detached");
+            driver_fail(traffic->driver, "traffic: never detached");
         (void)driver_step(traffic->driver, TURN_NS);
     }
     return is_fine(traffic);
@@ -106,7 +106,7 @@ static bool move(struct traffic *traffic, struct peer *peer)
         return false;
     err = peer_attach(peer, traffic->driver);
     if (err < 0) {
-        driver_complain(traffic->driver, "traffic: attach fails with %d", err);
+        driver_fail(traffic->driver, "traffic: attach fails with %d", err);
         return false;
     }
     peer->handle->window = window;
@@ -121,7 +121,7 @@ static bool rebuild(struct traffic *traffic)
     int err = weir__io_rebuild(traffic->driver->io);
 
     if (err < 0)
-        driver_complain(traffic->driver, "traffic: rebuild fails with %d", err);
+        driver_fail(traffic->driver, "traffic: rebuild fails with %d", err);
     return is_fine(traffic);
 }
 
@@ -155,15 +155,15 @@ static void complain_of_loss(const struct traffic *traffic, const char *what)
 {
     const struct traffic_end *ends = traffic->ends;
 
-    driver_complain(traffic->driver, "traffic %s: %llu of %llu and %llu of %llu arrived", what,
-                    (unsigned long long)ends[1].peer->bytes, (unsigned long long)ends[0].asked,
-                    (unsigned long long)ends[0].peer->bytes, (unsigned long long)ends[1].asked);
+    driver_fail(traffic->driver, "traffic %s: %llu of %llu and %llu of %llu arrived", what,
+                (unsigned long long)ends[1].peer->bytes, (unsigned long long)ends[0].asked,
+                (unsigned long long)ends[0].peer->bytes, (unsigned long long)ends[1].asked);
 }
 
 static void receive_all(struct traffic *traffic)
 {
     for (int i = 0; i < 2; i++) {
-        traffic->ends[i].mood = MOOD_NONE;
+        traffic->ends[i].action = ACTION_NONE;
         if (!traffic->ends[i].peer->receiving)
             peer_receive_start(traffic->ends[i].peer, false);
     }
@@ -174,7 +174,7 @@ bool traffic_settle(struct traffic *traffic)
     int64_t give_up_ns = weir__monotonic_now() + STALL_NS;
     uint64_t delivered = traffic_delivered(traffic);
 
-    traffic->driver->supply.refuse = 0;
+    traffic->driver->memory.refuse = 0;
     while (is_fine(traffic) && !is_settled(traffic)) {
         if (is_lost(traffic))
             complain_of_loss(traffic, "lost");
@@ -206,7 +206,7 @@ bool traffic_step(struct traffic *traffic, enum traffic_kind kind, const uint32_
         peer_receive_stop(end->peer);
         break;
     case TRAFFIC_STOP_INSIDE:
-        end->mood = (enum traffic_mood)(MOOD_STOP + numbers[1] % 3);
+        end->action = (enum traffic_action)(ACTION_STOP + numbers[1] % 3);
         break;
     case TRAFFIC_TURN:
         return turn(traffic, numbers[1] % 4);
@@ -214,7 +214,7 @@ bool traffic_step(struct traffic *traffic, enum traffic_kind kind, const uint32_
         end->peer->handle->window = 1 + scaled(numbers);
         break;
     case TRAFFIC_STARVE:
-        traffic->driver->supply.refuse = numbers[1] % 4;
+        traffic->driver->memory.refuse = numbers[1] % 4;
         break;
     case TRAFFIC_MOVE:
         return move(traffic, end->peer);

@@ -34,11 +34,11 @@ enum traffic_kind {
 };
 
 /* What an end does the next time that something is received. */
-enum traffic_mood {
-    MOOD_NONE,
-    MOOD_STOP,
-    MOOD_STOP_AND_START,
-    MOOD_ONCE,
+enum traffic_action {
+    ACTION_NONE,
+    ACTION_STOP,
+    ACTION_STOP_AND_START,
+    ACTION_ONCE,
 };
 
 struct traffic {
@@ -46,7 +46,7 @@ struct traffic {
     struct traffic_end {
         struct peer *peer;
         uint64_t asked; /* bytes that it was told to send */
-        enum traffic_mood mood;
+        enum traffic_action action;
     } ends[2];
     uint64_t delivered; /* by pairs that are gone */
     unsigned pairs;

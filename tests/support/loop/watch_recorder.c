@@ -17,7 +17,7 @@ static void drain(int descriptor)
     }
 }
 
-static void react(struct seen *seen, weir_fd_watch *watch)
+static void react(struct watch_record *seen, weir_fd_watch *watch)
 {
     switch (seen->reaction) {
     case LEAVE:
@@ -39,9 +39,9 @@ static void react(struct seen *seen, weir_fd_watch *watch)
         weir_fd_watch_close(seen->also_closes);
 }
 
-void seen_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
+void watch_record_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
 {
-    struct seen *seen = user_data;
+    struct watch_record *seen = user_data;
 
     if (atomic_load(&seen->closed.calls) > 0)
         atomic_store(&seen->late, true);
@@ -50,34 +50,35 @@ void seen_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
     call_counter_add(&seen->ready);
 }
 
-void seen_closed(weir_fd_watch *watch, int err, void *user_data)
+void watch_record_closed(weir_fd_watch *watch, int err, void *user_data)
 {
-    struct seen *seen = user_data;
+    struct watch_record *seen = user_data;
 
     (void)watch;
     atomic_store(&seen->err, err);
     call_counter_add(&seen->closed);
 }
 
-weir_fd_watch *watch_with(weir_executor *loop, int descriptor, uint32_t events, struct seen *seen)
+weir_fd_watch *watch_with(weir_executor *loop, int descriptor, uint32_t events,
+                          struct watch_record *seen)
 {
     weir_fd_watch *watch = NULL;
 
-    assert_int_equal(
-        weir_fd_watch_create(loop, descriptor,
-                             WEIR_FD_WATCH_OPTIONS(.events = events, .ready = seen_ready,
-                                                   .closed = seen_closed, .user_data = seen),
-                             &watch),
-        0);
+    assert_int_equal(weir_fd_watch_create(
+                         loop, descriptor,
+                         WEIR_FD_WATCH_OPTIONS(.events = events, .ready = watch_record_ready,
+                                               .closed = watch_record_closed, .user_data = seen),
+                         &watch),
+                     0);
     return watch;
 }
 
-weir_fd_watch *watch_reading(weir_executor *loop, int descriptor, struct seen *seen)
+weir_fd_watch *watch_reading(weir_executor *loop, int descriptor, struct watch_record *seen)
 {
     return watch_with(loop, descriptor, WEIR_FD_READABLE, seen);
 }
 
-void watch_end(weir_fd_watch *watch, struct seen *seen, int err)
+void watch_end(weir_fd_watch *watch, struct watch_record *seen, int err)
 {
     weir_fd_watch_close(watch);
     assert_true(call_counter_await(&seen->closed, 1));

@@ -133,7 +133,7 @@ void site_close(struct site *site)
     weir_channel_release(site->channel);
     if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
         fail_msg("%s: %s: %u channels were opened, %u closed", site->sweep->backend->name,
-                 site->sweep->plight, atomic_load(&site->opened.calls),
+                 site->sweep->fault, atomic_load(&site->opened.calls),
                  atomic_load(&site->closed.calls));
 }
 
@@ -152,13 +152,13 @@ int site_play(struct sweep *sweep)
         err = play->open(&site);
     if (err == 0)
         play->serve(&site);
-    sweep_end_trouble(sweep);
+    sweep_stop_faults(sweep);
     site_close(&site);
     global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
-        sweep_complain(sweep, "memory is left");
+        sweep_fail(sweep, "memory is left");
     if (descriptors_open() != descriptors)
-        sweep_complain(sweep, "descriptors are left");
+        sweep_fail(sweep, "descriptors are left");
     return err;
 }

@@ -7,7 +7,7 @@
  *     site_add(&site, site.channel, &handler);
  *     site_bind(&site, &address);
  *     ...
- *     sweep_end_trouble(sweep);
+ *     sweep_stop_faults(sweep);
  *     site_close(&site);
  *
  * Whatever has failed, connections that were opened are closed at the end.
