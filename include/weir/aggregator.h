@@ -96,7 +96,7 @@ WEIR_API void weir_aggregator_set_limit(weir_aggregator_state *state, int64_t li
     .state_size = sizeof(state), .removed = weir_aggregator_removed,                \
     .inactive = weir_aggregator_inactive, .read = weir_aggregator_read,             \
     .read_complete = weir_aggregator_read_complete, .event = weir_aggregator_event, \
-    .request_read = weir_aggregator_request_read, .keeps_reads = true
+    .request_read = weir_aggregator_request_read, .buffers_reads = true
 
 /*
  * These slots. An aggregator with slots of its own in their place calls them.

@@ -155,7 +155,7 @@ WEIR_API bool weir_channel_has_peer_ended(const weir_channel *channel);
  * the end of its stream: nothing can come that would make the system reset the connection.
  * Thread: any.
  */
-WEIR_API void weir_channel_set_no_linger(weir_channel *channel);
+WEIR_API void weir_channel_skip_linger(weir_channel *channel);
 
 /*
  * Its own address and its peer's. Who wants to know them when it is closed, such as in `inactive`,

@@ -157,7 +157,7 @@ WEIR_API int weir_decoder_leave(weir_ctx *ctx);
     .state_size = sizeof(state), .removed = weir_decoder_removed,             \
     .inactive = weir_decoder_inactive, .read = weir_decoder_read,             \
     .read_complete = weir_decoder_read_complete, .event = weir_decoder_event, \
-    .request_read = weir_decoder_request_read, .keeps_reads = true
+    .request_read = weir_decoder_request_read, .buffers_reads = true
 
 /*
  * These slots. A decoder with slots of its own in their place calls them.
@@ -272,7 +272,7 @@ WEIR_API int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
     .state_size = sizeof(state), .removed = weir_msg_decoder_removed,                 \
     .inactive = weir_msg_decoder_inactive, .read = weir_msg_decoder_read,             \
     .read_complete = weir_msg_decoder_read_complete, .event = weir_msg_decoder_event, \
-    .request_read = weir_msg_decoder_request_read, .keeps_reads = true
+    .request_read = weir_msg_decoder_request_read, .buffers_reads = true
 
 /*
  * These slots. A decoder with slots of its own in their place calls them.

@@ -68,7 +68,7 @@ typedef struct weir_handler {
 
     /* The state begins with a weir_demand (weir/handler.h), and request_read lets what waits there
      * go on: it is not called after each read_complete of a channel with auto-read. */
-    bool keeps_reads;
+    bool buffers_reads;
 
     void *reserved[6]; /* NULL */
 } weir_handler;
@@ -124,16 +124,16 @@ typedef struct weir_msg_queue {
     struct weir__msg_item **end; /* the link that ends it; undefined while it is empty */
 } weir_msg_queue;
 
-/* The first member of the state of a handler with `keeps_reads`. Private. */
+/* The first member of the state of a handler with `buffers_reads`. Private. */
 typedef struct weir_demand {
-    weir_msg_queue kept;
-    bool is_asked;      /* a message was requested and not passed on */
-    bool is_answering;  /* the message that was requested is being passed on */
-    bool is_running;    /* a call further out on the stack passes messages on */
-    bool has_passed;    /* a message, since the last read_complete */
-    bool owes_complete; /* read_complete, after the messages that may pass */
-    bool owes_request;  /* a request, if nothing is left to pass on */
-    uint8_t kept_end;   /* events of the end that wait behind the messages */
+    weir_msg_queue buffered;
+    bool is_requested;   /* a message was requested and not passed on */
+    bool is_answering;   /* the message that was requested is being passed on */
+    bool is_running;     /* a call further out on the stack passes messages on */
+    bool has_passed;     /* a message, since the last read_complete */
+    bool needs_complete; /* read_complete, after the messages that may pass */
+    bool needs_request;  /* a request, if nothing is left to pass on */
+    uint8_t pending_end; /* events of the end that wait behind the messages */
 } weir_demand;
 
 /* --- ctx -------------------------------------------------------------------------------------- */

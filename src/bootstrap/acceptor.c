@@ -60,11 +60,11 @@ static void hand_over(weir_ctx *ctx, weir__server *server, weir_channel *child)
 static void log_failure(weir_channel *child, int err)
 {
     static weir__log_limit limit;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("server", weir__channel_name(child, name),
+        weir__warn("server", weir__channel_log_name(child, name),
                    "a connection is closed, since it cannot be set up: %s%s", weir_error_text(err),
                    note.text);
 }
@@ -93,7 +93,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     const weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
     static weir__log_limit limit;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (server->kind == WEIR_KIND_DATAGRAM) {
@@ -101,7 +101,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
         return;
     }
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("server", weir__channel_name(weir_ctx_channel(ctx), name),
+        weir__warn("server", weir__channel_log_name(weir_ctx_channel(ctx), name),
                    "an error of the listener, which goes on: %s%s%s%s",
                    detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err),
                    note.text);

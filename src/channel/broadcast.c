@@ -4,14 +4,14 @@
  *
  *      walk, match           -> receivers, sorted into runs of one loop each
  *      other loops' runs     -> one task for each, which asks its receivers there
- *      this loop's run       -> at once, when the tasks are under way
+ *      this loop's batch       -> at once, when the tasks are under way
  *
  * Asking is the channel's own function, wherever it is called: a channel that has moved meanwhile
  * gets it forwarded, and a loop that takes no task leaves each of its channels to say what becomes
  * of that. So nothing can fail here but for want of memory before the first is asked.
  *
  * A message on its way to another loop counts against each receiver's marks from the start, as that
- * of a single write does. Each run has a share of it, of which its loop makes further ones.
+ * of a single write does. Each batch has a share of it, of which its loop makes further ones.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,10 +25,10 @@
 #include "channel/channel_group.h"
 
 /* What is asked, of whom, and who hears of it. */
-struct order {
+struct operation {
     void (*send)(weir_channel *channel, weir_msg *msg, weir_promise *done); /* one of the two */
     void (*act)(weir_channel *channel, weir_promise *done);
-    bool wakes_nobody;
+    bool is_lazy;
     weir_msg *msg;      /* taken */
     weir_promise *done; /* may be NULL */
     weir_match_fn *match;
@@ -42,8 +42,8 @@ struct receiver {
 };
 
 struct broadcast {
-    weir__refs refs;    /* the caller's, each task's, each promise's */
-    struct order order; /* `done` is kept */
+    weir__refs refs;            /* the caller's, each task's, each promise's */
+    struct operation operation; /* `done` is kept */
     int64_t cost;
 
     /* Counted if somebody waits. Who makes `waiting` zero completes `done`: it is acquire-release,
@@ -58,7 +58,7 @@ struct broadcast {
 };
 
 /* Receivers of one loop. */
-struct run {
+struct batch {
     struct broadcast *broadcast;
     struct receiver *receivers;
     size_t count;
@@ -66,9 +66,9 @@ struct run {
 };
 
 /* One that is on its way there: all of it is kept. */
-struct parcel {
+struct batch_task {
     weir_task task;
-    struct run run;
+    struct batch batch;
 };
 
 /* ---- the end ---- */
@@ -77,14 +77,14 @@ static void release(struct broadcast *broadcast)
 {
     if (!weir__refs_release(&broadcast->refs))
         return;
-    weir_msg_release(broadcast->order.msg);
-    weir_promise_release(broadcast->order.done);
+    weir_msg_release(broadcast->operation.msg);
+    weir_promise_release(broadcast->operation.done);
     weir__free(broadcast);
 }
 
 static void complete(struct broadcast *broadcast)
 {
-    weir_promise *done = broadcast->order.done;
+    weir_promise *done = broadcast->operation.done;
     size_t failed = atomic_load_explicit(&broadcast->failed, memory_order_relaxed);
     char sentence[sizeof(broadcast->reason) + 64];
 
@@ -100,7 +100,7 @@ static void complete(struct broadcast *broadcast)
 
 static void count_down(struct broadcast *broadcast)
 {
-    if (broadcast->order.done != NULL &&
+    if (broadcast->operation.done != NULL &&
         atomic_fetch_sub_explicit(&broadcast->waiting, 1, memory_order_acq_rel) == 1)
         complete(broadcast);
 }
@@ -143,10 +143,10 @@ static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
 }
 
 /* It will not be asked. */
-static void leave_out(struct broadcast *broadcast, weir_channel *channel, int err)
+static void skip(struct broadcast *broadcast, weir_channel *channel, int err)
 {
-    if (broadcast->order.done == NULL) {
-        weir__channel_lose(channel, NULL, err);
+    if (broadcast->operation.done == NULL) {
+        weir__channel_fail_posted(channel, NULL, err);
         return;
     }
     note_failure(broadcast, err, weir_error_text(err));
@@ -154,18 +154,18 @@ static void leave_out(struct broadcast *broadcast, weir_channel *channel, int er
 }
 
 /* What the channel is given: a share of the message, and a promise if somebody waits. */
-static int prepare(const struct run *run, weir_msg **ret_msg, weir_promise **ret_promise)
+static int prepare(const struct batch *batch, weir_msg **ret_msg, weir_promise **ret_promise)
 {
-    const weir_promise *done = run->broadcast->order.done;
+    const weir_promise *done = batch->broadcast->operation.done;
     weir_msg *msg = NULL;
     int err = 0;
 
     if (done != NULL && weir_promise_is_cancelled(done))
         return WEIR_ECANCELED;
-    if (run->msg != NULL)
-        err = weir_msg_share(run->msg, &msg);
+    if (batch->msg != NULL)
+        err = weir_msg_share(batch->msg, &msg);
     if (err == 0 && done != NULL)
-        err = make_promise(run->broadcast, ret_promise);
+        err = make_promise(batch->broadcast, ret_promise);
     if (err < 0)
         weir_msg_release(msg);
     else
@@ -173,111 +173,112 @@ static int prepare(const struct run *run, weir_msg **ret_msg, weir_promise **ret
     return err;
 }
 
-static void ask(const struct run *run, weir_channel *channel)
+static void apply(const struct batch *batch, weir_channel *channel)
 {
-    const struct order *order = &run->broadcast->order;
+    const struct operation *operation = &batch->broadcast->operation;
     weir_promise *promise = NULL;
     weir_msg *msg;
-    int err = prepare(run, &msg, &promise);
+    int err = prepare(batch, &msg, &promise);
 
     if (err < 0)
-        leave_out(run->broadcast, channel, err);
-    else if (order->send != NULL)
-        order->send(channel, msg, promise);
+        skip(batch->broadcast, channel, err);
+    else if (operation->send != NULL)
+        operation->send(channel, msg, promise);
     else
-        order->act(channel, promise);
+        operation->act(channel, promise);
     weir_promise_release(promise);
 }
 
 /* The message has come to the channel's loop, which counts it anew; or to where that was. */
-static void ask_counted(const struct run *run, weir_channel *channel)
+static void apply_counted(const struct batch *batch, weir_channel *channel)
 {
-    if (weir__channel_is_here(channel)) {
-        weir__outbound_arrive(channel, run->broadcast->cost);
-        ask(run, channel);
-        weir__outbound_look(channel);
+    if (weir__channel_in_loop(channel)) {
+        weir__outbound_unreserve(channel, batch->broadcast->cost);
+        apply(batch, channel);
+        weir__outbound_check_marks(channel);
     } else {
-        weir__outbound_turn_back(channel, run->broadcast->cost);
-        ask(run, channel);
+        weir__outbound_cancel_reserve(channel, batch->broadcast->cost);
+        apply(batch, channel);
     }
 }
 
 /* ---- the receivers of one loop ---- */
 
-static void ask_all(const struct run *run)
+static void apply_batch(const struct batch *batch)
 {
-    for (size_t i = 0; i < run->count; i++) {
-        const struct receiver *receiver = &run->receivers[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct receiver *receiver = &batch->receivers[i];
 
         if (receiver->is_counted)
-            ask_counted(run, receiver->channel);
+            apply_counted(batch, receiver->channel);
         else
-            ask(run, receiver->channel);
+            apply(batch, receiver->channel);
         weir_channel_release(receiver->channel);
     }
 }
 
-static void destroy_parcel(struct parcel *parcel)
+static void destroy_batch_task(struct batch_task *batch_task)
 {
-    weir_msg_release(parcel->run.msg);
-    release(parcel->run.broadcast);
-    weir__free(parcel);
+    weir_msg_release(batch_task->batch.msg);
+    release(batch_task->batch.broadcast);
+    weir__free(batch_task);
 }
 
 /* Cancelled or not: the channels know what to do without a loop. */
-static void on_parcel(void *arg, int status)
+static void on_batch_task(void *arg, int status)
 {
-    struct parcel *parcel = arg;
+    struct batch_task *batch_task = arg;
 
     (void)status;
-    ask_all(&parcel->run);
-    destroy_parcel(parcel);
+    apply_batch(&batch_task->batch);
+    destroy_batch_task(batch_task);
 }
 
-static struct parcel *make_parcel(const struct run *run)
+static struct batch_task *make_batch_task(const struct batch *batch)
 {
-    struct parcel *parcel = weir__zalloc(sizeof(*parcel));
+    struct batch_task *batch_task = weir__zalloc(sizeof(*batch_task));
 
-    if (parcel == NULL)
+    if (batch_task == NULL)
         return NULL;
-    if (run->msg != NULL && weir_msg_share(run->msg, &parcel->run.msg) < 0) {
-        weir__free(parcel);
+    if (batch->msg != NULL && weir_msg_share(batch->msg, &batch_task->batch.msg) < 0) {
+        weir__free(batch_task);
         return NULL;
     }
-    weir__refs_retain(&run->broadcast->refs);
-    parcel->run.broadcast = run->broadcast;
-    parcel->run.receivers = run->receivers;
-    parcel->run.count = run->count;
-    weir_task_init(&parcel->task, on_parcel, parcel);
-    return parcel;
+    weir__refs_retain(&batch->broadcast->refs);
+    batch_task->batch.broadcast = batch->broadcast;
+    batch_task->batch.receivers = batch->receivers;
+    batch_task->batch.count = batch->count;
+    weir_task_init(&batch_task->task, on_batch_task, batch_task);
+    return batch_task;
 }
 
-static void count_message(const struct run *run)
+static void reserve_bytes(const struct batch *batch)
 {
-    for (size_t i = 0; i < run->count; i++) {
-        struct receiver *receiver = &run->receivers[i];
+    for (size_t i = 0; i < batch->count; i++) {
+        struct receiver *receiver = &batch->receivers[i];
 
-        receiver->is_counted = weir__outbound_depart(receiver->channel, run->broadcast->cost) == 0;
+        receiver->is_counted =
+            weir__outbound_reserve(receiver->channel, batch->broadcast->cost) == 0;
     }
 }
 
-/* Posts the run to its loop; false if that has to be asked channel by channel. */
-static bool send_parcel(const struct run *run)
+/* Posts the batch to its loop; false if that has to be asked channel by channel. */
+static bool post_batch(const struct batch *batch)
 {
-    weir_executor *executor = run->receivers->executor;
-    struct parcel *parcel = make_parcel(run);
+    weir_executor *executor = batch->receivers->executor;
+    struct batch_task *batch_task = make_batch_task(batch);
     int err;
 
-    if (parcel == NULL)
+    if (batch_task == NULL)
         return false;
-    if (run->msg != NULL)
-        count_message(run);
+    if (batch->msg != NULL)
+        reserve_bytes(batch);
     weir__executor_weak_retain(executor); /* its channels may be through before us, and gone */
-    err = run->broadcast->order.wakes_nobody ? weir_execute_task_lazy(executor, &parcel->task)
-                                             : weir_execute_task(executor, &parcel->task);
+    err = batch->broadcast->operation.is_lazy ? weir_execute_task_lazy(executor, &batch_task->task)
+                                              : weir_execute_task(executor, &batch_task->task);
     weir__executor_weak_release(executor);
     if (err < 0)
-        destroy_parcel(parcel);
+        destroy_batch_task(batch_task);
     return err == 0;
 }
 
@@ -292,7 +293,7 @@ static void swap(struct receiver *a, struct receiver *b)
 }
 
 /* Brings those of the first one's loop to the front; returns how many. There are few loops. */
-static size_t gather_run(struct receiver *receivers, size_t count)
+static size_t gather_batch(struct receiver *receivers, size_t count)
 {
     const weir_executor *executor = receivers->executor;
     size_t length = 1;
@@ -306,29 +307,29 @@ static size_t gather_run(struct receiver *receivers, size_t count)
 
 static void dispatch(struct broadcast *broadcast)
 {
-    struct run here = {.broadcast = broadcast}, run = {.broadcast = broadcast};
+    struct batch here = {.broadcast = broadcast}, batch = {.broadcast = broadcast};
 
-    run.msg = here.msg = broadcast->order.msg;
-    for (size_t first = 0; first < broadcast->count; first += run.count) {
-        run.receivers = &broadcast->receivers[first];
-        run.count = gather_run(run.receivers, broadcast->count - first);
-        if (weir__in_executor(run.receivers->executor))
-            here = run;
-        else if (!send_parcel(&run))
-            ask_all(&run);
+    batch.msg = here.msg = broadcast->operation.msg;
+    for (size_t first = 0; first < broadcast->count; first += batch.count) {
+        batch.receivers = &broadcast->receivers[first];
+        batch.count = gather_batch(batch.receivers, broadcast->count - first);
+        if (weir__in_executor(batch.receivers->executor))
+            here = batch;
+        else if (!post_batch(&batch))
+            apply_batch(&batch);
     }
-    ask_all(&here);
+    apply_batch(&here);
 }
 
 /* The members that match, each kept: matching runs the user's code, so it is done without a lock.
  */
 static void collect(struct broadcast *broadcast, weir__member_walk *walk)
 {
-    const struct order *order = &broadcast->order;
+    const struct operation *operation = &broadcast->operation;
     weir_channel *channel;
 
     while ((channel = weir__member_walk_next(walk)) != NULL) {
-        if (order->match != NULL && !order->match(channel, order->user_data)) {
+        if (operation->match != NULL && !operation->match(channel, operation->user_data)) {
             weir_channel_release(channel);
             continue;
         }
@@ -337,7 +338,7 @@ static void collect(struct broadcast *broadcast, weir__member_walk *walk)
     }
 }
 
-static struct broadcast *make_broadcast(const struct order *order, size_t receivers)
+static struct broadcast *make_broadcast(const struct operation *operation, size_t receivers)
 {
     struct broadcast *broadcast =
         weir__alloc(sizeof(*broadcast) + receivers * sizeof(broadcast->receivers[0]));
@@ -345,30 +346,31 @@ static struct broadcast *make_broadcast(const struct order *order, size_t receiv
     if (broadcast == NULL)
         return NULL;
     weir__refs_init(&broadcast->refs);
-    broadcast->order = *order;
-    if (order->done != NULL)
-        weir_promise_retain(order->done);
-    broadcast->cost = order->msg != NULL ? weir__outbound_cost(order->msg) : 0;
+    broadcast->operation = *operation;
+    if (operation->done != NULL)
+        weir_promise_retain(operation->done);
+    broadcast->cost = operation->msg != NULL ? weir__outbound_cost(operation->msg) : 0;
     broadcast->count = 0;
     atomic_init(&broadcast->failed, 0);
     atomic_init(&broadcast->err, 0);
     return broadcast;
 }
 
-/* There is no memory to ask them. Where nobody hears of that, they do. */
-static void give_up(weir__member_walk *walk, const struct order *order)
+/* There is no memory to apply them. Where nobody hears of that, they do. */
+static void give_up(weir__member_walk *walk, const struct operation *operation)
 {
     weir_channel *channel;
 
     while ((channel = weir__member_walk_next(walk)) != NULL) {
-        if (order->done == NULL &&
-            (order->match == NULL || order->match(channel, order->user_data)))
-            weir__channel_lose(channel, NULL, -ENOMEM);
+        if (operation->done == NULL &&
+            (operation->match == NULL || operation->match(channel, operation->user_data)))
+            weir__channel_fail_posted(channel, NULL, -ENOMEM);
         weir_channel_release(channel);
     }
-    weir_msg_release(order->msg);
-    if (order->done != NULL)
-        (void)weir_promise_fail(order->done, -ENOMEM, "no memory to ask the members: none was");
+    weir_msg_release(operation->msg);
+    if (operation->done != NULL)
+        (void)weir_promise_fail(operation->done, -ENOMEM,
+                                "no memory to apply the members: none was");
 }
 
 static bool may_begin(const weir_channel_group *group, const weir_promise *done)
@@ -381,19 +383,19 @@ static bool may_begin(const weir_channel_group *group, const weir_promise *done)
     return false;
 }
 
-static void carry_out(weir_channel_group *group, const struct order *order)
+static void broadcast_to(weir_channel_group *group, const struct operation *operation)
 {
     weir__member_walk walk;
     struct broadcast *broadcast;
 
-    if (!may_begin(group, order->done)) {
-        weir_msg_release(order->msg);
+    if (!may_begin(group, operation->done)) {
+        weir_msg_release(operation->msg);
         return;
     }
     weir__member_walk_begin(&walk, group);
-    broadcast = make_broadcast(order, walk.count);
+    broadcast = make_broadcast(operation, walk.count);
     if (broadcast == NULL) {
-        give_up(&walk, order);
+        give_up(&walk, operation);
         return;
     }
     collect(broadcast, &walk);
@@ -408,22 +410,22 @@ static void carry_out(weir_channel_group *group, const struct order *order)
 void weir_channel_group_write(weir_channel_group *group, weir_msg *msg, weir_promise *done,
                               weir_match_fn *match, void *user_data)
 {
-    carry_out(group, &(const struct order){.send = weir_channel_write,
-                                           .wakes_nobody = true,
-                                           .msg = msg,
-                                           .done = done,
-                                           .match = match,
-                                           .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.send = weir_channel_write,
+                                                  .is_lazy = true,
+                                                  .msg = msg,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }
 
 void weir_channel_group_write_and_flush(weir_channel_group *group, weir_msg *msg,
                                         weir_promise *done, weir_match_fn *match, void *user_data)
 {
-    carry_out(group, &(const struct order){.send = weir_channel_write_and_flush,
-                                           .msg = msg,
-                                           .done = done,
-                                           .match = match,
-                                           .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.send = weir_channel_write_and_flush,
+                                                  .msg = msg,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }
 
 /* Nobody waits for a flush. */
@@ -435,41 +437,44 @@ static void flush(weir_channel *channel, weir_promise *done)
 
 void weir_channel_group_flush(weir_channel_group *group, weir_match_fn *match, void *user_data)
 {
-    carry_out(group, &(const struct order){.act = flush, .match = match, .user_data = user_data});
+    broadcast_to(group,
+                 &(const struct operation){.act = flush, .match = match, .user_data = user_data});
 }
 
 void weir_channel_group_close(weir_channel_group *group, weir_promise *done, weir_match_fn *match,
                               void *user_data)
 {
     weir__channel_group_shut(group);
-    carry_out(group,
-              &(const struct order){
-                  .act = weir_channel_close, .done = done, .match = match, .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.act = weir_channel_close,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }
 
 void weir_channel_group_abort(weir_channel_group *group, weir_promise *done, weir_match_fn *match,
                               void *user_data)
 {
     weir__channel_group_shut(group);
-    carry_out(group,
-              &(const struct order){
-                  .act = weir_channel_abort, .done = done, .match = match, .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.act = weir_channel_abort,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }
 
 void weir_channel_group_disconnect(weir_channel_group *group, weir_promise *done,
                                    weir_match_fn *match, void *user_data)
 {
-    carry_out(group, &(const struct order){.act = weir_channel_disconnect,
-                                           .done = done,
-                                           .match = match,
-                                           .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.act = weir_channel_disconnect,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }
 
 void weir_channel_group_deregister(weir_channel_group *group, weir_promise *done,
                                    weir_match_fn *match, void *user_data)
 {
-    carry_out(group, &(const struct order){.act = weir_channel_deregister,
-                                           .done = done,
-                                           .match = match,
-                                           .user_data = user_data});
+    broadcast_to(group, &(const struct operation){.act = weir_channel_deregister,
+                                                  .done = done,
+                                                  .match = match,
+                                                  .user_data = user_data});
 }

@@ -86,13 +86,13 @@ weir_channel *weir_channel_of(weir_msg *msg)
  * Released for good while it was open, and out of its loop. If its handlers were told that they are
  * there they are told that they are not: on the loop, which gets one more reference to do it with.
  */
-static void end_unowned(weir_channel *channel)
+static void close_unowned(weir_channel *channel)
 {
     weir_msg_init(&channel->msg, &channel_type);
-    if (weir__channel_has(channel, WEIR__BEGUN))
+    if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     else
-        weir__channel_end(channel, WEIR_ECLOSED);
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
     weir_channel_release(channel);
 }
 
@@ -104,7 +104,7 @@ static void destroy(weir_msg *msg)
     WEIR__ASSERT_HELD(!weir__channel_has(channel, WEIR__MEMBER),
                       "weir_channel_release: the reference of the channel's loop was released");
     if (weir__channel_phase(channel) != WEIR__CLOSED) {
-        end_unowned(channel);
+        close_unowned(channel);
         return;
     }
     executor = weir__channel_executor(channel);
@@ -161,9 +161,9 @@ bool weir_channel_has_peer_ended(const weir_channel *channel)
 }
 
 /* Relaxed: whoever sets it asks for the close later, and that is passed on with an order. */
-void weir_channel_set_no_linger(weir_channel *channel)
+void weir_channel_skip_linger(weir_channel *channel)
 {
-    atomic_store_explicit(&channel->no_linger, true, memory_order_relaxed);
+    atomic_store_explicit(&channel->skip_linger, true, memory_order_relaxed);
 }
 
 bool weir_channel_is_active(const weir_channel *channel)
@@ -225,14 +225,14 @@ static void remember(_Atomic(weir_address *) *place, const weir_address *address
 static int find_address(weir_channel *channel, address_fn *ask, bool remote,
                         weir_address *ret_address)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
     _Atomic(weir_address *) *place;
     const weir_address *known;
     int err;
 
-    if (rare == NULL || channel->transport->connectionless)
+    if (extra == NULL || channel->transport->connectionless)
         return ask_transport(channel, ask, ret_address);
-    place = remote ? &rare->addresses.remote : &rare->addresses.local;
+    place = remote ? &extra->addresses.remote : &extra->addresses.local;
     known = atomic_load_explicit(place, memory_order_acquire);
     if (known != NULL) {
         *ret_address = *known;
@@ -278,7 +278,7 @@ static const char *address_text(weir_channel *channel, bool remote,
     return err == 0 ? weir_address_format(&address, buffer, WEIR_ADDRESS_TEXT_SIZE) : "?";
 }
 
-const char *weir__channel_name(weir_channel *channel, char buffer[WEIR__CHANNEL_NAME_SIZE])
+const char *weir__channel_log_name(weir_channel *channel, char buffer[WEIR__CHANNEL_LOG_NAME_SIZE])
 {
     char local_text[WEIR_ADDRESS_TEXT_SIZE], remote_text[WEIR_ADDRESS_TEXT_SIZE];
     const char *local = address_text(channel, false, local_text);
@@ -287,12 +287,12 @@ const char *weir__channel_name(weir_channel *channel, char buffer[WEIR__CHANNEL_
     unsigned long long id = channel->id;
 
     if (*remote != '?')
-        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE, "%llu (%s -> %s)", id,
+        (void)snprintf(buffer, WEIR__CHANNEL_LOG_NAME_SIZE, "%llu (%s -> %s)", id,
                        is_accepted ? remote : local, is_accepted ? local : remote);
     else if (*local == '?')
-        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE, "%llu", id);
+        (void)snprintf(buffer, WEIR__CHANNEL_LOG_NAME_SIZE, "%llu", id);
     else
-        (void)snprintf(buffer, WEIR__CHANNEL_NAME_SIZE,
+        (void)snprintf(buffer, WEIR__CHANNEL_LOG_NAME_SIZE,
                        is_accepted ? "%llu (? -> %s)" : "%llu (%s)", id, local);
     return buffer;
 }
@@ -339,23 +339,23 @@ void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_o
 static int change_config(weir_channel *channel, weir__config *config)
 {
     weir__config *before = weir__channel_config(channel);
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
-    weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
+    weir__retired *retired = extra != NULL ? weir__zalloc(sizeof(*retired)) : NULL;
 
-    if (kept == NULL)
+    if (retired == NULL)
         return -ENOMEM;
-    if (!rare->has_own_config) {
-        kept->config = before;
+    if (!extra->has_own_config) {
+        retired->config = before;
         atomic_store_explicit(&channel->config, config, memory_order_release);
-        rare->has_own_config = true;
+        extra->has_own_config = true;
     } else if (weir__config_exchange(before, config)) {
-        kept->config = config;
+        retired->config = config;
     } else {
         weir__config_release(config);
-        weir__free(kept);
+        weir__free(retired);
         return 0;
     }
-    weir__channel_extra_keep(rare, kept);
+    weir__channel_extra_retire(extra, retired);
     return 0;
 }
 
@@ -371,9 +371,9 @@ static int apply_config(weir_channel *channel, weir__config *config)
     }
     if (on_demand != weir__channel_options(channel)->read_on_demand)
         weir_channel_set_auto_read(channel, on_demand);
-    weir__outbound_look(channel);
+    weir__outbound_check_marks(channel);
     if (weir__channel_executor(channel) != NULL) /* otherwise the registration does */
-        weir__channel_look_at_auto_read(channel);
+        weir__channel_update_auto_read(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 
@@ -395,7 +395,7 @@ int weir_channel_set_options(weir_channel *channel, const weir_channel_options *
 
     if (err < 0)
         return err;
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         return apply_config(channel, config);
     err = weir__posted_call_post(
         channel, &(const weir__posted_call){.fn = on_options, .arg = config}, false);
@@ -420,8 +420,8 @@ void weir_channel_set_auto_read(weir_channel *channel, bool on)
     atomic_store_explicit(&channel->auto_read, on, memory_order_seq_cst);
     if (atomic_load_explicit(&channel->executor, memory_order_seq_cst) == NULL)
         return;
-    if (weir__channel_is_here(channel))
-        weir__channel_look_at_auto_read(channel);
+    if (weir__channel_in_loop(channel))
+        weir__channel_update_auto_read(channel);
     else
         weir__channel_defer(channel, WEIR__DEFERRED_READING);
 }
@@ -455,7 +455,7 @@ int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool 
 {
     if (reason < 1 || reason > 31)
         return -EINVAL;
-    weir__outbound_object(channel, 1u << reason, !writable);
+    weir__outbound_set_unwritable(channel, 1u << reason, !writable);
     return 0;
 }
 
@@ -464,9 +464,9 @@ int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool 
 /* Apart: every operation passes the function below, and the name would need a stack of its own. */
 static __attribute__((noinline, cold)) void log_complete_promise(weir_channel *channel)
 {
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
 
-    weir__error("channel", weir__channel_name(channel, name),
+    weir__error("channel", weir__channel_log_name(channel, name),
                 "was asked to do something with a promise that is complete");
 }
 
@@ -480,11 +480,11 @@ bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
 }
 
 /* Nobody would hear of it, knows of it already, or expects anything else. */
-static bool is_no_news(const weir_channel *channel, int err)
+static bool is_unreported(const weir_channel *channel, int err)
 {
     return err == 0 || err == WEIR_ECLOSED || weir__channel_phase(channel) != WEIR__OPEN ||
            !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
-           weir__channel_has(channel, WEIR__TOLD_FAILURE);
+           weir__channel_has(channel, WEIR__FIRED_FAILURE);
 }
 
 void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail)
@@ -493,28 +493,28 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
         (void)weir_promise_fail(done, err, detail);
     } else if (done != NULL) {
         (void)weir_promise_succeed(done, NULL);
-    } else if (!is_no_news(channel, err)) {
-        channel->flags |= WEIR__TOLD_FAILURE;
+    } else if (!is_unreported(channel, err)) {
+        channel->flags |= WEIR__FIRED_FAILURE;
         weir_fire_error(weir__channel_head_tail(channel), err, detail);
     }
 }
 
-void weir__channel_lose(weir_channel *channel, weir_promise *done, int err)
+void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err)
 {
-    weir__channel_extra *rare;
+    weir__channel_extra *extra;
 
     if (done != NULL || weir__channel_phase(channel) == WEIR__CLOSED) {
         weir__posted_call_fail(channel, done, err);
         return;
     }
-    rare = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
-    if (rare == NULL) {
+    extra = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
+    if (extra == NULL) {
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
         return;
     }
     /* Relaxed: the bit that is set next publishes it. */
-    atomic_store_explicit(&rare->lost, err, memory_order_relaxed);
-    weir__channel_defer(channel, WEIR__DEFERRED_LOST);
+    atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
+    weir__channel_defer(channel, WEIR__DEFERRED_REPORT);
 }
 
 /* ---- the end, as a promise ---- */
@@ -526,17 +526,17 @@ void weir__channel_lose(weir_channel *channel, weir_promise *done, int err)
  */
 static weir_promise *find_closed(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
     weir_promise *promise, *before = NULL;
 
-    if (rare == NULL)
+    if (extra == NULL)
         return NULL;
-    promise = atomic_load_explicit(&rare->closed, memory_order_acquire);
+    promise = atomic_load_explicit(&extra->closed, memory_order_acquire);
     if (promise != NULL)
         return promise;
     if (weir_promise_create(weir__channel_executor(channel), &promise) < 0)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(&rare->closed, &before, promise,
+    if (atomic_compare_exchange_strong_explicit(&extra->closed, &before, promise,
                                                 memory_order_seq_cst, memory_order_acquire))
         return promise;
     weir_promise_release(promise);

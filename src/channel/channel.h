@@ -46,30 +46,31 @@ enum {
 
 /* Bits of `flags`: the loop's own. */
 enum {
-    WEIR__BEGUN = 1 << 0,        /* it was registered once: handlers are told when they are added */
-    WEIR__TOLD_ACTIVE = 1 << 1,  /* `active` was fired, and `inactive` not yet */
+    WEIR__WAS_REGISTERED =
+        1 << 0,                  /* it was registered once: handlers are told when they are added */
+    WEIR__FIRED_ACTIVE = 1 << 1, /* `active` was fired, and `inactive` not yet */
     WEIR__AUTO_READING = 1 << 2, /* what `auto_read` was when the loop last looked */
-    WEIR__READ_REQUESTED = 1 << 3, /* reading was asked for: once, or for good with auto_read */
-    WEIR__READING = 1 << 4,        /* the transport reads, */
-    WEIR__READING_ONCE = 1 << 5,   /* one message */
-    WEIR__INPUT_PAUSED = 1 << 6,   /* too much is under way to handlers elsewhere */
-    WEIR__INPUT_SHUT = 1 << 7,     /* nothing more will come */
-    WEIR__OUTPUT_CLOSED = 1 << 8,  /* writes are refused: shut_output waits for what was written */
-    WEIR__OUTPUT_SHUT = 1 << 9,    /* the peer has been told so */
-    WEIR__OUTPUT_FULL = 1 << 10,   /* the transport will tell weir__channel_writable */
-    WEIR__OUTPUT_OVER = 1 << 11,   /* the outbound queue has nothing for the transport any more */
-    WEIR__FLUSHING = 1 << 12,      /* the transport's flush is on the stack */
-    WEIR__TOLD_FAILURE = 1 << 13,  /* a failure that nobody waited for has been fired */
-    WEIR__TOLD_DRAINING = 1 << 14, /* `draining` was fired */
-    WEIR__DETACHING = 1 << 15,     /* on the way out of its loop */
-    WEIR__ENDING = 1 << 16,        /* closed, all have heard: handlers are being removed */
-    WEIR__MEMBER = 1 << 17,        /* the loop holds a reference */
-    WEIR__WARNED = 1 << 18,        /* of an error that reached the tail */
-    WEIR__WATCHED = 1 << 19,       /* somebody asks when something was sent: progress.h */
-    WEIR__INPUT_HELD = 1 << 20,    /* a handler does not want to be read for now */
-    WEIR__ADMITTED = 1 << 21,      /* the next write is within the cap already */
-    WEIR__RESETS = 1 << 22,        /* its end is a reset: data is lost */
-    WEIR__ANSWERING = 1 << 23,     /* the message that was requested is being passed on */
+    WEIR__READ_REQUESTED = 1 << 3,  /* reading was asked for: once, or for good with auto_read */
+    WEIR__READING = 1 << 4,         /* the transport reads, */
+    WEIR__READING_ONCE = 1 << 5,    /* one message */
+    WEIR__INPUT_THROTTLED = 1 << 6, /* too much is under way to handlers elsewhere */
+    WEIR__INPUT_SHUT = 1 << 7,      /* nothing more will come */
+    WEIR__OUTPUT_CLOSED = 1 << 8,   /* writes are refused: shut_output waits for what was written */
+    WEIR__OUTPUT_SHUT = 1 << 9,     /* the peer has been told so */
+    WEIR__OUTPUT_FULL = 1 << 10,    /* the transport will tell weir__channel_writable */
+    WEIR__OUTPUT_STOPPED = 1 << 11, /* the outbound queue has nothing for the transport any more */
+    WEIR__FLUSHING = 1 << 12,       /* the transport's flush is on the stack */
+    WEIR__FIRED_FAILURE = 1 << 13,  /* a failure that nobody waited for has been fired */
+    WEIR__FIRED_DRAINING = 1 << 14, /* `draining` was fired */
+    WEIR__DETACHING = 1 << 15,      /* on the way out of its loop */
+    WEIR__REMOVING_HANDLERS = 1 << 16, /* closed, all have heard: handlers are being removed */
+    WEIR__MEMBER = 1 << 17,            /* the loop holds a reference */
+    WEIR__WARNED = 1 << 18,            /* of an error that reached the tail */
+    WEIR__WATCHED = 1 << 19,           /* somebody asks when something was sent: progress.h */
+    WEIR__INPUT_PAUSED = 1 << 20,      /* a handler does not want to be read for now */
+    WEIR__ADMITTED = 1 << 21,          /* the next write is within the cap already */
+    WEIR__RESETS = 1 << 22,            /* its end is a reset: data is lost */
+    WEIR__ANSWERING = 1 << 23,         /* the message that was requested is being passed on */
 };
 
 /* Bits of `due`: what the channel's task has to do, in this order. */
@@ -83,9 +84,9 @@ enum {
     WEIR__DEFERRED_INACTIVE = 1 << 6,   /* disconnected */
     WEIR__DEFERRED_DEREGISTER = 1 << 7, /* asked for */
     WEIR__DEFERRED_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
-    WEIR__DEFERRED_END = 1 << 9,        /* closed: inactive, unregistered, all handlers go */
+    WEIR__DEFERRED_CLOSED = 1 << 9,     /* closed: inactive, unregistered, all handlers go */
     WEIR__DEFERRED_SWEEP = 1 << 10,     /* handlers were removed */
-    WEIR__DEFERRED_LOST = 1 << 11,      /* something that another thread asked for */
+    WEIR__DEFERRED_REPORT = 1 << 11,    /* something that another thread asked for */
     WEIR__DEFERRED_WATCH = 1 << 12,     /* asked for by another thread */
     WEIR__DEFERRED_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
     WEIR__DEFERRED_GIVE_UP = 1 << 14,   /* a handler elsewhere has held data for too long */
@@ -101,14 +102,14 @@ struct weir_channel {
     weir__member member;               /* of the executor that it is registered on */
     uint64_t id;
     weir_channel *parent;
-    weir_task due_task;
+    weir_task deferred_task;
     weir_timer *timers; /* of its handlers that run on the loop */
     _Atomic(weir__attribute *) attributes;
-    _Atomic(weir__channel_extra *) rare;
-    _Atomic uint32_t due; /* who sets the first bit posts due_task */
+    _Atomic(weir__channel_extra *) extra;
+    _Atomic uint32_t deferred; /* who sets the first bit posts deferred_task */
     _Atomic bool auto_read;
-    _Atomic bool no_linger; /* set once */
-    uint16_t stats;         /* of the transport: where its figures begin in an account */
+    _Atomic bool skip_linger; /* set once */
+    uint16_t stats;           /* of the transport: where its figures begin in an account */
 
     const weir__transport *transport;
     _Atomic(weir__config *) config; /* the loop's to change */
@@ -159,7 +160,7 @@ static inline const weir_channel_options *weir__channel_options(const weir_chann
 }
 
 /* Whether this thread may touch everything: it is the loop's, or there is no loop yet. */
-static inline bool weir__channel_is_here(const weir_channel *channel)
+static inline bool weir__channel_in_loop(const weir_channel *channel)
 {
     weir_executor *executor = weir__channel_executor(channel);
 
@@ -168,22 +169,22 @@ static inline bool weir__channel_is_here(const weir_channel *channel)
 
 static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
 {
-    return &channel->pipeline.ends;
+    return &channel->pipeline.head_tail;
 }
 
-/* ---- what few channels need (rare.c) ---- */
+/* ---- what few channels need (extra.c) ---- */
 
 /* Promises that wait for one thing, in the order they came. */
-typedef struct weir__waiting {
-    struct weir__waiter *first;
-} weir__waiting;
+typedef struct weir__promise_list {
+    struct weir__promise_node *first;
+} weir__promise_list;
 
 /* Something that other threads may still be looking at: kept until the channel's memory goes. */
-typedef struct weir__kept {
-    struct weir__kept *next;
+typedef struct weir__retired {
+    struct weir__retired *next;
     weir_executor *executor; /* one of the two */
     weir__config *config;
-} weir__kept;
+} weir__retired;
 
 /* What a channel's addresses were, when somebody asked. */
 typedef struct weir__addresses {
@@ -196,65 +197,65 @@ struct weir__channel_extra {
 
     /* The loop's. */
     weir_timer timer;          /* of connecting, then of closing */
-    weir_promise *connecting;  /* kept; may be NULL all the same, */
+    weir_promise *connecting;  /* retired; may be NULL all the same, */
     bool is_connecting;        /* if nobody waits */
     weir_address *destination; /* of the attempt; lent to the transport */
-    weir__waiting closers;
-    weir__waiting deregisterers;
-    weir__waiting output_closers;
-    struct weir__holder *holders; /* ctx.c: handlers that hold back bytes */
-    bool has_own_config;          /* nobody shares it */
-    unsigned input_holds;         /* handlers that hold the input */
-    int64_t moved_at;             /* closing.c: when the peer last took something */
-    int64_t unacknowledged;       /* bytes, at the last sample */
-    int close_err;                /* why the close gave up; 0 = it did not */
-    char *loss;                   /* the same in words; may be NULL all the same */
+    weir__promise_list close_waiters;
+    weir__promise_list deregister_waiters;
+    weir__promise_list shutdown_waiters;
+    struct weir__pending_bytes *pending_bytes; /* ctx.c: handlers that hold back bytes */
+    bool has_own_config;                       /* nobody shares it */
+    unsigned input_pauses;                     /* handlers that hold the input */
+    int64_t progress_at;                       /* closing.c: when the peer last took something */
+    int64_t unacknowledged;                    /* bytes, at the last sample */
+    int close_err;                             /* why the close gave up; 0 = it did not */
+    char *close_reason;                        /* the same in words; may be NULL all the same */
 
     /* Any thread's. */
     _Atomic(weir_promise *) closed; /* made when somebody asks for it */
-    _Atomic(weir__kept *) kept;
+    _Atomic(weir__retired *) retired;
     weir__addresses addresses;
     _Atomic(struct weir__move *) moves; /* operation.c: pending, the last one first */
     _Atomic(struct weir__pin *) pins;   /* hop.c: which executor of a group handlers run on */
     _Atomic int64_t under_way;          /* bytes on their way to and from handlers elsewhere */
     weir__list memberships;             /* channel_group.c: under the channel's lock */
-    _Atomic int lost;                   /* why something that nobody waits for was not done */
+    _Atomic int posted_err;             /* why something that nobody waits for was not done */
     _Atomic int64_t bytes_sent_at;      /* progress.c */
     _Atomic int64_t message_sent_at;
 };
 
 /* Any thread: makes it if need be; NULL if there is no memory. */
 weir__channel_extra *weir__channel_extra_get(weir_channel *channel);
-void weir__channel_extra_destroy(weir__channel_extra *rare); /* NULL is fine */
+void weir__channel_extra_destroy(weir__channel_extra *extra); /* NULL is fine */
 
 static inline weir__channel_extra *weir__channel_extra_if_any(const weir_channel *channel)
 {
     /* Sequentially consistent for weir_channel_closed, too. */
-    return atomic_load_explicit(&channel->rare, memory_order_seq_cst);
+    return atomic_load_explicit(&channel->extra, memory_order_seq_cst);
 }
 
 /* channel_group.c: it is closed, and a member of nothing from here on. */
-void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *rare);
+void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *extra);
 
 /* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
-void weir__channel_extra_keep(weir__channel_extra *rare, weir__kept *kept);
+void weir__channel_extra_retire(weir__channel_extra *extra, weir__retired *retired);
 
 /* Adds a promise, which is kept; NULL is not added. Fails with -ENOMEM. */
-int weir__waiting_add(weir__waiting *waiting, weir_promise *promise);
+int weir__promise_list_add(weir__promise_list *waiting, weir_promise *promise);
 
 /* Completes all of them. */
-void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail);
+void weir__promise_list_complete(weir__promise_list *waiting, int err, const char *detail);
 
 /* ---- reports ---- */
 
-#define WEIR__CHANNEL_NAME_SIZE (2 * WEIR_ADDRESS_TEXT_SIZE + 32)
+#define WEIR__CHANNEL_LOG_NAME_SIZE (2 * WEIR_ADDRESS_TEXT_SIZE + 32)
 
 /*
  * Any thread: the channel as the object of a log message, "97 (127.0.0.1:51234 -> 127.0.0.1:8007)":
  * its id, the end that has connected and the one that was connected to. An address that cannot be
  * found is "?". May make two system calls: only for messages that are really logged.
  */
-const char *weir__channel_name(weir_channel *channel, char buffer[WEIR__CHANNEL_NAME_SIZE]);
+const char *weir__channel_log_name(weir_channel *channel, char buffer[WEIR__CHANNEL_LOG_NAME_SIZE]);
 
 /*
  * The end of an operation. Where nobody waits the first failure of a channel is fired as `error`,
@@ -266,7 +267,7 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
  * Any thread: what was asked for will not come to the loop. Where nobody waits for it the loop
  * reports that; if the reason is want of memory it aborts the channel.
  */
-void weir__channel_lose(weir_channel *channel, weir_promise *done, int err);
+void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err);
 
 /*
  * Whether an operation may begin with this promise: NULL, or one that is pending. One that was
@@ -290,7 +291,7 @@ void weir__channel_resume_deferred(weir_channel *channel);
 void weir__channel_do_active(weir_channel *channel);
 void weir__channel_do_inactive(weir_channel *channel);
 void weir__channel_do_detach(weir_channel *channel);
-void weir__channel_do_end(weir_channel *channel);
+void weir__channel_fire_closed(weir_channel *channel);
 void weir__channel_do_moves(weir_channel *channel);
 
 /* ---- the head's side of the operations; on the loop ---- */
@@ -298,7 +299,7 @@ void weir__channel_do_moves(weir_channel *channel);
 /* life.c */
 int weir__channel_check_registration(const weir_channel *channel);
 void weir__channel_do_register(weir_channel *channel, weir_promise *done);
-void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err);
+void weir__channel_reject_registration(weir_channel *channel, weir_promise *done, int err);
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done);
 void weir__channel_do_close(weir_channel *channel, weir_promise *done);
 void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err);
@@ -323,35 +324,35 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear);
 
 /* auto_read, or what reading depends on, has changed. */
-void weir__channel_look_at_auto_read(weir_channel *channel);
-void weir__channel_look_at_reading(weir_channel *channel);
+void weir__channel_update_auto_read(weir_channel *channel);
+void weir__channel_update_reading(weir_channel *channel);
 
 /* It comes to its first loop: auto_read is what it was switched to before. */
-void weir__channel_take_auto_read(weir_channel *channel);
+void weir__channel_init_auto_read(weir_channel *channel);
 
 /* A handler wants nothing to be read for a while, whatever is asked for; and no longer. Holding
  * fails with -ENOMEM. */
 int weir__channel_pause_input(weir_channel *channel);
-void weir__channel_release_input(weir_channel *channel);
+void weir__channel_resume_input(weir_channel *channel);
 
 /* It is active now, or on a loop again: reads if it is to read by itself. */
-void weir__channel_begin_reading(weir_channel *channel);
+void weir__channel_start_reading(weir_channel *channel);
 
 /* What was flushed goes to the transport, as far as it does not wait for room. */
-void weir__channel_go_on_sending(weir_channel *channel);
+void weir__channel_resume_sending(weir_channel *channel);
 
 /* All that was written before a close has been sent. */
 void weir__channel_sent_all(weir_channel *channel);
 
 /* Ends the channel: the transport goes, and what is not sent fails with `err`. */
-void weir__channel_end(weir_channel *channel, int err);
+void weir__channel_begin_closing(weir_channel *channel, int err);
 
 /* A connection attempt is given up: its promise fails, its timer stops. */
 void weir__channel_stop_connecting(weir_channel *channel, int err);
 bool weir__channel_is_connecting(const weir_channel *channel);
 
 /* All handlers are gone: the loop lets go of the channel. */
-void weir__channel_ended(weir_channel *channel);
+void weir__channel_leave_loop(weir_channel *channel);
 
 /* The group shuts down: listeners close; others hear `draining`, and close if nobody listens. */
 void weir__channel_drain(weir_channel *channel);

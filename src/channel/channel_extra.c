@@ -9,8 +9,8 @@
 #include "channel/node_pool.h"
 #include "channel/remote_handler.h"
 
-struct weir__waiter {
-    struct weir__waiter *next;
+struct weir__promise_node {
+    struct weir__promise_node *next;
     weir_promise *promise;
 };
 
@@ -19,62 +19,62 @@ struct weir__waiter {
 /* Whoever is first publishes its own; release and acquire carry what is in it. */
 weir__channel_extra *weir__channel_extra_get(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel), *before = NULL;
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel), *before = NULL;
 
-    if (rare != NULL)
-        return rare;
-    rare = weir__zalloc(sizeof(*rare));
-    if (rare == NULL)
+    if (extra != NULL)
+        return extra;
+    extra = weir__zalloc(sizeof(*extra));
+    if (extra == NULL)
         return NULL;
-    rare->channel = channel;
-    weir__list_init(&rare->memberships);
-    if (atomic_compare_exchange_strong_explicit(&channel->rare, &before, rare, memory_order_seq_cst,
-                                                memory_order_acquire))
-        return rare;
-    weir__free(rare);
+    extra->channel = channel;
+    weir__list_init(&extra->memberships);
+    if (atomic_compare_exchange_strong_explicit(&channel->extra, &before, extra,
+                                                memory_order_seq_cst, memory_order_acquire))
+        return extra;
+    weir__free(extra);
     return before;
 }
 
-void weir__channel_extra_keep(weir__channel_extra *rare, weir__kept *kept)
+void weir__channel_extra_retire(weir__channel_extra *extra, weir__retired *retired)
 {
-    kept->next = atomic_load_explicit(&rare->kept, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&rare->kept, &kept->next, kept,
+    retired->next = atomic_load_explicit(&extra->retired, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&extra->retired, &retired->next, retired,
                                                   memory_order_release, memory_order_relaxed))
         ;
 }
 
-static void free_kept(weir__kept *kept)
+static void free_retired(weir__retired *retired)
 {
-    weir__kept *next;
+    weir__retired *next;
 
-    for (; kept != NULL; kept = next) {
-        next = kept->next;
-        if (kept->executor != NULL)
-            weir__executor_weak_release(kept->executor);
-        weir__config_release(kept->config);
-        weir__free(kept);
+    for (; retired != NULL; retired = next) {
+        next = retired->next;
+        if (retired->executor != NULL)
+            weir__executor_weak_release(retired->executor);
+        weir__config_release(retired->config);
+        weir__free(retired);
     }
 }
 
-void weir__channel_extra_destroy(weir__channel_extra *rare)
+void weir__channel_extra_destroy(weir__channel_extra *extra)
 {
-    if (rare == NULL)
+    if (extra == NULL)
         return;
-    weir_promise_release(atomic_load_explicit(&rare->closed, memory_order_acquire));
-    free_kept(atomic_load_explicit(&rare->kept, memory_order_acquire));
-    weir__free(atomic_load_explicit(&rare->addresses.local, memory_order_acquire));
-    weir__free(atomic_load_explicit(&rare->addresses.remote, memory_order_acquire));
-    weir__remote_forget(rare);
-    weir__free(rare->destination);
-    weir__free(rare->loss);
-    weir__free(rare);
+    weir_promise_release(atomic_load_explicit(&extra->closed, memory_order_acquire));
+    free_retired(atomic_load_explicit(&extra->retired, memory_order_acquire));
+    weir__free(atomic_load_explicit(&extra->addresses.local, memory_order_acquire));
+    weir__free(atomic_load_explicit(&extra->addresses.remote, memory_order_acquire));
+    weir__remote_forget(extra);
+    weir__free(extra->destination);
+    weir__free(extra->close_reason);
+    weir__free(extra);
 }
 
 /* ---- waiting ---- */
 
-int weir__waiting_add(weir__waiting *waiting, weir_promise *promise)
+int weir__promise_list_add(weir__promise_list *waiting, weir_promise *promise)
 {
-    struct weir__waiter **link = &waiting->first, *waiter;
+    struct weir__promise_node **link = &waiting->first, *waiter;
 
     if (promise == NULL)
         return 0;
@@ -90,9 +90,9 @@ int weir__waiting_add(weir__waiting *waiting, weir_promise *promise)
 }
 
 /* A listener may add another: it is completed, too. */
-void weir__waiting_complete(weir__waiting *waiting, int err, const char *detail)
+void weir__promise_list_complete(weir__promise_list *waiting, int err, const char *detail)
 {
-    struct weir__waiter *waiter;
+    struct weir__promise_node *waiter;
     weir_promise *promise;
 
     while ((waiter = waiting->first) != NULL) {

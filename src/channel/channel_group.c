@@ -2,9 +2,9 @@
 /*
  * Who is in a channel group.
  *
- * A member has a record, which the group finds by the channel's id, and the channel, when it
+ * A member has a member, which the group finds by the channel's id, and the channel, when it
  * closes, in a list of its own: that one is under the channel's lock, which is taken inside the
- * group's. Whoever takes a record out of the channel's list frees it; the other of the two, who may
+ * group's. Whoever takes a member out of the channel's list frees it; the other of the two, who may
  * come first, has only made it nobody's (`channel` is NULL).
  *
  * Nothing is called, and no channel released, with a lock held.
@@ -26,16 +26,16 @@ struct weir_channel_group {
     char *name;
     bool stays_closed;
     weir__refs users;
-    weir__refs refs;  /* of its memory: the users' together, and each record's */
+    weir__refs refs;  /* of its memory: the users' together, and each member's */
     weir__mutex lock; /* guards the rest */
     bool is_shut;
-    weir__table records; /* by channel id */
-    weir__list places;   /* of members, in the order in which they joined, and of cursors */
+    weir__table members; /* by channel id */
+    weir__list order;    /* of members, in the order in which they joined, and of cursors */
     size_t count;        /* of members */
     uint64_t last_number;
 };
 
-struct record {
+struct member {
     weir__table_item item;
     weir__member_place place;
     weir__list membership;     /* in the channel's list */
@@ -66,8 +66,8 @@ int weir_channel_group_create(const weir_channel_group_options *given,
     weir__refs_init(&group->refs);
     group->stays_closed = options.stay_closed;
     weir__mutex_init(&group->lock);
-    weir__table_init(&group->records);
-    weir__list_init(&group->places);
+    weir__table_init(&group->members);
+    weir__list_init(&group->order);
     *ret_group = group;
     return 0;
 }
@@ -78,67 +78,67 @@ weir_channel_group *weir_channel_group_retain(weir_channel_group *group)
     return group;
 }
 
-static void drop(weir_channel_group *group)
+static void release_memory(weir_channel_group *group)
 {
     if (!weir__refs_release(&group->refs))
         return;
-    weir__table_deinit(&group->records);
+    weir__table_deinit(&group->members);
     weir__mutex_deinit(&group->lock);
     weir__free(group->name);
     weir__free(group);
 }
 
-static void free_record(struct record *record)
+static void free_member(struct member *member)
 {
-    if (record == NULL)
+    if (member == NULL)
         return;
-    drop(record->group);
-    weir__free(record);
+    release_memory(member->group);
+    weir__free(member);
 }
 
 /* What a member has left behind, when it was found under the lock. */
-struct leaver {
+struct departed {
     weir_channel *channel;
-    struct record *record; /* NULL = it is in the hands of who closes the channel */
+    struct member *member; /* NULL = it is in the hands of who closes the channel */
 };
 
-static void let_go(const struct leaver *leaver)
+static void release_departed(const struct departed *departed)
 {
-    free_record(leaver->record);
-    weir_channel_release(leaver->channel);
+    free_member(departed->member);
+    weir_channel_release(departed->channel);
 }
 
 /* Locked. */
-static struct leaver leave(struct record *record)
+static struct departed leave(struct member *member)
 {
-    struct leaver leaver = {.channel = record->channel};
+    struct departed departed = {.channel = member->channel};
 
-    weir__list_remove(&record->place.link);
-    weir__table_remove(&record->group->records, &record->item);
-    record->group->count--;
-    record->channel = NULL;
-    weir__channel_lock(leaver.channel);
-    if (!weir__list_is_empty(&record->membership))
-        leaver.record = record;
-    weir__list_remove(&record->membership);
-    weir__channel_unlock(leaver.channel);
-    return leaver;
+    weir__list_remove(&member->place.link);
+    weir__table_remove(&member->group->members, &member->item);
+    member->group->count--;
+    member->channel = NULL;
+    weir__channel_lock(departed.channel);
+    if (!weir__list_is_empty(&member->membership))
+        departed.member = member;
+    weir__list_remove(&member->membership);
+    weir__channel_unlock(departed.channel);
+    return departed;
 }
 
-static struct leaver pop_member(weir_channel_group *group)
+static struct departed pop_member(weir_channel_group *group)
 {
-    struct leaver leaver = {.channel = NULL};
+    struct departed departed = {.channel = NULL};
 
     weir__mutex_lock(&group->lock);
-    if (!weir__list_is_empty(&group->places)) /* no user is left, and so no cursor */
-        leaver = leave(WEIR_CONTAINER_OF(group->places.next, struct record, place.link));
+    if (!weir__list_is_empty(&group->order)) /* no user is left, and so no cursor */
+        departed = leave(WEIR_CONTAINER_OF(group->order.next, struct member, place.link));
     weir__mutex_unlock(&group->lock);
-    return leaver;
+    return departed;
 }
 
 void weir_channel_group_release(weir_channel_group *group)
 {
-    struct leaver leaver;
+    struct departed departed;
 
     if (group == NULL)
         return;
@@ -147,9 +147,9 @@ void weir_channel_group_release(weir_channel_group *group)
         "weir_channel_group_release: the group was released more often than retained");
     if (!weir__refs_release(&group->users))
         return;
-    while ((leaver = pop_member(group)).channel != NULL)
-        let_go(&leaver);
-    drop(group);
+    while ((departed = pop_member(group)).channel != NULL)
+        release_departed(&departed);
+    release_memory(group);
 }
 
 const char *weir_channel_group_name(const weir_channel_group *group)
@@ -159,37 +159,37 @@ const char *weir_channel_group_name(const weir_channel_group *group)
 
 /* ---- members ---- */
 
-static struct record *find_record(const weir_channel_group *group, uint64_t id)
+static struct member *find_member(const weir_channel_group *group, uint64_t id)
 {
-    weir__table_item *item = weir__table_find(&group->records, id);
+    weir__table_item *item = weir__table_find(&group->members, id);
 
-    return item != NULL ? WEIR_CONTAINER_OF(item, struct record, item) : NULL;
+    return item != NULL ? WEIR_CONTAINER_OF(item, struct member, item) : NULL;
 }
 
-static struct record *take_membership(weir_channel *channel, weir__channel_extra *rare)
+static struct member *take_membership(weir_channel *channel, weir__channel_extra *extra)
 {
     weir__list *link;
 
     weir__channel_lock(channel);
-    link = weir__list_pop(&rare->memberships);
+    link = weir__list_pop(&extra->memberships);
     weir__channel_unlock(channel);
-    return link != NULL ? WEIR_CONTAINER_OF(link, struct record, membership) : NULL;
+    return link != NULL ? WEIR_CONTAINER_OF(link, struct member, membership) : NULL;
 }
 
-void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *rare)
+void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *extra)
 {
-    struct record *record;
+    struct member *member;
 
-    while ((record = take_membership(channel, rare)) != NULL) {
-        weir_channel_group *group = record->group;
-        struct leaver leaver = {.channel = NULL};
+    while ((member = take_membership(channel, extra)) != NULL) {
+        weir_channel_group *group = member->group;
+        struct departed departed = {.channel = NULL};
 
         weir__mutex_lock(&group->lock);
-        if (record->channel != NULL)
-            leaver = leave(record);
+        if (member->channel != NULL)
+            departed = leave(member);
         weir__mutex_unlock(&group->lock);
-        leaver.record = record;
-        let_go(&leaver);
+        departed.member = member;
+        release_departed(&departed);
     }
 }
 
@@ -198,7 +198,7 @@ void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *rare
  * changed the state; both are sequentially consistent. Where the list was there before, the lock
  * does the same.
  */
-static int add_membership(weir_channel *channel, weir__channel_extra *rare, struct record *record)
+static int add_membership(weir_channel *channel, weir__channel_extra *extra, struct member *member)
 {
     bool is_closed;
 
@@ -206,54 +206,54 @@ static int add_membership(weir_channel *channel, weir__channel_extra *rare, stru
     is_closed =
         (atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__PHASE) == WEIR__CLOSED;
     if (!is_closed)
-        weir__list_append(&rare->memberships, &record->membership);
+        weir__list_append(&extra->memberships, &member->membership);
     weir__channel_unlock(channel);
     return is_closed ? WEIR_ECLOSED : 0;
 }
 
-/* Locked. On an error the record is still the caller's. As soon as the channel has it, who closes
+/* Locked. On an error the member is still the caller's. As soon as the channel has it, who closes
  * that may take it, and waits for our lock: it has to know the group by then. */
-static int join(weir_channel_group *group, weir_channel *channel, weir__channel_extra *rare,
-                struct record *record)
+static int join(weir_channel_group *group, weir_channel *channel, weir__channel_extra *extra,
+                struct member *member)
 {
     int err = 0;
 
     if (group->is_shut)
         err = WEIR_ECLOSED;
-    else if (find_record(group, channel->id) != NULL)
+    else if (find_member(group, channel->id) != NULL)
         err = -EEXIST;
-    record->group = group;
+    member->group = group;
     if (err == 0)
-        err = add_membership(channel, rare, record);
+        err = add_membership(channel, extra, member);
     if (err < 0)
         return err;
     weir__refs_retain(&group->refs);
-    record->channel = weir_channel_retain(channel);
-    record->item.key = channel->id;
-    weir__table_add(&group->records, &record->item);
-    record->place.number = ++group->last_number;
-    weir__list_append(&group->places, &record->place.link);
+    member->channel = weir_channel_retain(channel);
+    member->item.key = channel->id;
+    weir__table_add(&group->members, &member->item);
+    member->place.number = ++group->last_number;
+    weir__list_append(&group->order, &member->place.link);
     group->count++;
     return 0;
 }
 
 int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
 {
-    weir__channel_extra *rare;
-    struct record *record;
+    weir__channel_extra *extra;
+    struct member *member;
     int err;
 
     if (weir__channel_executor(channel) == NULL)
         return -EINVAL;
-    rare = weir__channel_extra_get(channel);
-    record = rare != NULL ? weir__zalloc(sizeof(*record)) : NULL;
-    if (record == NULL)
+    extra = weir__channel_extra_get(channel);
+    member = extra != NULL ? weir__zalloc(sizeof(*member)) : NULL;
+    if (member == NULL)
         return -ENOMEM;
     weir__mutex_lock(&group->lock);
-    err = join(group, channel, rare, record);
+    err = join(group, channel, extra, member);
     weir__mutex_unlock(&group->lock);
     if (err < 0)
-        weir__free(record);
+        weir__free(member);
     if (err == WEIR_ECLOSED)
         weir_channel_close(channel, NULL); /* which does nothing if that is why */
     return err;
@@ -261,17 +261,17 @@ int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
 
 int weir_channel_group_remove(weir_channel_group *group, weir_channel *channel)
 {
-    struct leaver leaver = {.channel = NULL};
-    struct record *record;
+    struct departed departed = {.channel = NULL};
+    struct member *member;
 
     weir__mutex_lock(&group->lock);
-    record = find_record(group, channel->id);
-    if (record != NULL)
-        leaver = leave(record);
+    member = find_member(group, channel->id);
+    if (member != NULL)
+        departed = leave(member);
     weir__mutex_unlock(&group->lock);
-    if (record == NULL)
+    if (member == NULL)
         return -ENOENT;
-    let_go(&leaver);
+    release_departed(&departed);
     return 0;
 }
 
@@ -280,7 +280,7 @@ bool weir_channel_group_contains(weir_channel_group *group, const weir_channel *
     bool is_member;
 
     weir__mutex_lock(&group->lock);
-    is_member = find_record(group, channel->id) != NULL;
+    is_member = find_member(group, channel->id) != NULL;
     weir__mutex_unlock(&group->lock);
     return is_member;
 }
@@ -297,12 +297,12 @@ size_t weir_channel_group_size(weir_channel_group *group)
 
 weir_channel *weir_channel_group_find(weir_channel_group *group, uint64_t id)
 {
-    struct record *record;
+    struct member *member;
     weir_channel *channel;
 
     weir__mutex_lock(&group->lock);
-    record = find_record(group, id);
-    channel = record != NULL ? weir_channel_retain(record->channel) : NULL;
+    member = find_member(group, id);
+    channel = member != NULL ? weir_channel_retain(member->channel) : NULL;
     weir__mutex_unlock(&group->lock);
     return channel;
 }
@@ -323,7 +323,7 @@ void weir__member_walk_begin(weir__member_walk *walk, weir_channel_group *group)
     weir__mutex_lock(&group->lock);
     walk->last = group->last_number;
     walk->count = group->count;
-    weir__list_append(group->places.next, &walk->cursor.link); /* before the first */
+    weir__list_append(group->order.next, &walk->cursor.link); /* before the first */
     weir__mutex_unlock(&group->lock);
 }
 
@@ -333,7 +333,7 @@ static weir__member_place *next_place(const weir__member_walk *walk)
     weir__list *link = walk->cursor.link.next;
     weir__member_place *place;
 
-    for (; link != &walk->group->places; link = link->next) {
+    for (; link != &walk->group->order; link = link->next) {
         place = WEIR_CONTAINER_OF(link, weir__member_place, link);
         if (place->number > 0)
             return place->number <= walk->last ? place : NULL;
@@ -351,7 +351,7 @@ weir_channel *weir__member_walk_next(weir__member_walk *walk)
     weir__list_remove(&walk->cursor.link);
     if (place != NULL) {
         weir__list_append(place->link.next, &walk->cursor.link);
-        channel = weir_channel_retain(WEIR_CONTAINER_OF(place, struct record, place)->channel);
+        channel = weir_channel_retain(WEIR_CONTAINER_OF(place, struct member, place)->channel);
     }
     weir__mutex_unlock(&walk->group->lock);
     if (channel == NULL)

@@ -23,14 +23,14 @@
 
 /* ---- counting ---- */
 
-static weir__counter_shard *account_here(void)
+static weir__counter_shard *current_shard(void)
 {
     return weir__current != NULL ? &weir__current->shard : NULL;
 }
 
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n)
 {
-    weir__counter_shard_add(account_here(), channel->stats + stat, n);
+    weir__counter_shard_add(current_shard(), channel->stats + stat, n);
 }
 
 void weir__stats_message(const weir_channel *channel, enum weir__stat messages, uint64_t bytes)
@@ -106,7 +106,7 @@ void weir__stats_created(const weir_channel *channel)
 
 /* ---- reading ---- */
 
-#define WEIR__STAT_NOTHING WEIR__STAT_COUNT
+#define WEIR__STAT_NONE WEIR__STAT_COUNT
 
 /* XX(field of weir_channel_stats, kind of metric, figure, what is taken away from it) */
 #define ROWS(XX)                                                            \
@@ -114,38 +114,38 @@ void weir__stats_created(const weir_channel *channel)
     XX(active, GAUGE, ACTIVATED, DEACTIVATED)                               \
     XX(listeners, GAUGE, LISTENERS_CREATED, LISTENERS_CLOSED)               \
     XX(listeners_active, GAUGE, LISTENERS_ACTIVATED, LISTENERS_DEACTIVATED) \
-    XX(created, COUNTER, CREATED, NOTHING)                                  \
-    XX(closed, COUNTER, CLOSED, NOTHING)                                    \
-    XX(accepted, COUNTER, ACCEPTED, NOTHING)                                \
-    XX(connected, COUNTER, CONNECTED, NOTHING)                              \
-    XX(connects_failed, COUNTER, CONNECTS_FAILED, NOTHING)                  \
-    XX(accepts_failed, COUNTER, ACCEPTS_FAILED, NOTHING)                    \
-    XX(turned_away, COUNTER, TURNED_AWAY, NOTHING)                          \
-    XX(messages_received, COUNTER, MESSAGES_RECEIVED, NOTHING)              \
-    XX(bytes_received, COUNTER, BYTES_RECEIVED, NOTHING)                    \
-    XX(messages_sent, COUNTER, MESSAGES_SENT, NOTHING)                      \
-    XX(bytes_sent, COUNTER, BYTES_SENT, NOTHING)                            \
-    XX(writes_failed, COUNTER, WRITES_FAILED, NOTHING)                      \
-    XX(unwritable, COUNTER, UNWRITABLE, NOTHING)                            \
-    XX(errors.refused, COUNTER, REFUSED, NOTHING)                           \
-    XX(errors.reset, COUNTER, RESET, NOTHING)                               \
-    XX(errors.pipe, COUNTER, PIPE, NOTHING)                                 \
-    XX(errors.timed_out, COUNTER, TIMED_OUT, NOTHING)                       \
-    XX(errors.unreachable, COUNTER, UNREACHABLE, NOTHING)                   \
-    XX(errors.address, COUNTER, ADDRESS, NOTHING)                           \
-    XX(errors.descriptors, COUNTER, DESCRIPTORS, NOTHING)                   \
-    XX(errors.memory, COUNTER, MEMORY, NOTHING)                             \
-    XX(errors.too_long, COUNTER, TOO_LONG, NOTHING)                         \
-    XX(errors.rejected, COUNTER, REJECTED, NOTHING)                         \
-    XX(errors.other, COUNTER, OTHER, NOTHING)
+    XX(created, COUNTER, CREATED, NONE)                                     \
+    XX(closed, COUNTER, CLOSED, NONE)                                       \
+    XX(accepted, COUNTER, ACCEPTED, NONE)                                   \
+    XX(connected, COUNTER, CONNECTED, NONE)                                 \
+    XX(connects_failed, COUNTER, CONNECTS_FAILED, NONE)                     \
+    XX(accepts_failed, COUNTER, ACCEPTS_FAILED, NONE)                       \
+    XX(turned_away, COUNTER, TURNED_AWAY, NONE)                             \
+    XX(messages_received, COUNTER, MESSAGES_RECEIVED, NONE)                 \
+    XX(bytes_received, COUNTER, BYTES_RECEIVED, NONE)                       \
+    XX(messages_sent, COUNTER, MESSAGES_SENT, NONE)                         \
+    XX(bytes_sent, COUNTER, BYTES_SENT, NONE)                               \
+    XX(writes_failed, COUNTER, WRITES_FAILED, NONE)                         \
+    XX(unwritable, COUNTER, UNWRITABLE, NONE)                               \
+    XX(errors.refused, COUNTER, REFUSED, NONE)                              \
+    XX(errors.reset, COUNTER, RESET, NONE)                                  \
+    XX(errors.pipe, COUNTER, PIPE, NONE)                                    \
+    XX(errors.timed_out, COUNTER, TIMED_OUT, NONE)                          \
+    XX(errors.unreachable, COUNTER, UNREACHABLE, NONE)                      \
+    XX(errors.address, COUNTER, ADDRESS, NONE)                              \
+    XX(errors.descriptors, COUNTER, DESCRIPTORS, NONE)                      \
+    XX(errors.memory, COUNTER, MEMORY, NONE)                                \
+    XX(errors.too_long, COUNTER, TOO_LONG, NONE)                            \
+    XX(errors.rejected, COUNTER, REJECTED, NONE)                            \
+    XX(errors.other, COUNTER, OTHER, NONE)
 
 static const struct {
     size_t offset;
     enum weir__stat stat;
-    enum weir__stat less;
+    enum weir__stat minus;
 } rows[] = {
-#define ROW(field, kind, stat, less) \
-    {offsetof(weir_channel_stats, field), WEIR__STAT_##stat, WEIR__STAT_##less},
+#define ROW(field, kind, stat, minus) \
+    {offsetof(weir_channel_stats, field), WEIR__STAT_##stat, WEIR__STAT_##minus},
     ROWS(ROW)
 #undef ROW
 };
@@ -163,7 +163,7 @@ static const struct {
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
-_Static_assert(KIND_COUNT *WEIR__STATS_ROOM <= WEIR__SHARD_COUNTERS, "all kinds have room");
+_Static_assert(KIND_COUNT *WEIR__STATS_SIZE <= WEIR__SHARD_COUNTERS, "all kinds have room");
 
 static uint64_t sum_of_kinds(enum weir__stat stat)
 {
@@ -179,12 +179,12 @@ static void fill(const uint64_t *sums, weir_channel_stats *ret_stats)
     memset(ret_stats, 0, sizeof(*ret_stats));
     for (size_t i = 0; i < ROW_COUNT; i++)
         *(uint64_t *)(void *)((char *)ret_stats + rows[i].offset) =
-            sums[rows[i].stat] - sums[rows[i].less];
+            sums[rows[i].stat] - sums[rows[i].minus];
 }
 
 void weir_channel_read_stats(weir_channel_stats *ret_stats)
 {
-    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NOTHING] = 0};
+    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NONE] = 0};
 
     for (unsigned i = 0; i < WEIR__STAT_COUNT; i++)
         sums[i] = sum_of_kinds(i);
@@ -193,7 +193,7 @@ void weir_channel_read_stats(weir_channel_stats *ret_stats)
 
 int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
 {
-    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NOTHING] = 0};
+    uint64_t sums[WEIR__STAT_COUNT + 1] = {[WEIR__STAT_NONE] = 0};
     size_t k = 0;
 
     while (k < KIND_COUNT && (kind == NULL || strcmp(kinds[k].name, kind) != 0))
@@ -209,16 +209,16 @@ int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
 /* ---- the metric registry ---- */
 
 static const weir__metric_row metric_rows[] = {
-#define ROW(field, kind, stat, less) {"channels." #field, WEIR_METRIC_##kind},
+#define ROW(field, kind, stat, minus) {"channels." #field, WEIR_METRIC_##kind},
     ROWS(ROW)
 #undef ROW
 };
 
 static int64_t read_row(unsigned row)
 {
-    uint64_t less = rows[row].less != WEIR__STAT_NOTHING ? sum_of_kinds(rows[row].less) : 0;
+    uint64_t minus = rows[row].minus != WEIR__STAT_NONE ? sum_of_kinds(rows[row].minus) : 0;
 
-    return (int64_t)(sum_of_kinds(rows[row].stat) - less);
+    return (int64_t)(sum_of_kinds(rows[row].stat) - minus);
 }
 
 static weir__metric_table table = {.rows = metric_rows, .count = ROW_COUNT, .read = read_row};

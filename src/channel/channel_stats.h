@@ -50,7 +50,7 @@ enum weir__stat {
     WEIR__STAT_COUNT,
 };
 
-_Static_assert(WEIR__STAT_COUNT <= WEIR__STATS_ROOM, "the figures of a kind have room");
+_Static_assert(WEIR__STAT_COUNT <= WEIR__STATS_SIZE, "the figures of a kind have room");
 
 /* Any thread. */
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n);

@@ -3,7 +3,7 @@
  * Progress is data that the transport takes from the queue (progress.c), or data that the peer
  * acknowledges: a socket that is full takes nothing more before a third of it is free, which a slow
  * reader may need minutes for. What is not acknowledged yet has to be asked for, so it is sampled,
- * LOOKS times within a timeout. A close gives up late by up to one sample, and never early.
+ * SAMPLES times within a timeout. A close gives up late by up to one sample, and never early.
  */
 #include "channel/closing.h"
 
@@ -19,14 +19,14 @@
 #include "channel/channel_stats.h"
 #include "channel/last_sent.h"
 
-#define LOOKS 8
+#define SAMPLES 8
 
 static int64_t now_of(const weir_channel *channel)
 {
     return weir__executor_now(weir__channel_executor(channel));
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+static int64_t min_ns(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -41,42 +41,42 @@ static int64_t unacknowledged(const weir_channel *channel)
 
 void weir__closing_watch(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     (void)weir__last_sent_watch(channel); /* without memory nothing counts as progress */
-    if (rare != NULL && weir__channel_is_here(channel))
-        rare->unacknowledged = unacknowledged(channel);
+    if (extra != NULL && weir__channel_in_loop(channel))
+        extra->unacknowledged = unacknowledged(channel);
 }
 
-int64_t weir__closing_moved_at(weir_channel *channel)
+int64_t weir__closing_progress_at(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int64_t sent_at = weir__last_sent_of_bytes(channel), left;
 
-    if (rare == NULL || !weir__channel_is_here(channel))
+    if (extra == NULL || !weir__channel_in_loop(channel))
         return sent_at;
     left = unacknowledged(channel);
-    if (left < rare->unacknowledged)
-        rare->moved_at = now_of(channel);
-    rare->unacknowledged = left;
-    return sent_at > rare->moved_at ? sent_at : rare->moved_at;
+    if (left < extra->unacknowledged)
+        extra->progress_at = now_of(channel);
+    extra->unacknowledged = left;
+    return sent_at > extra->progress_at ? sent_at : extra->progress_at;
 }
 
-int64_t weir__closing_look_ns(const weir_channel *channel, int64_t timeout_ns)
+int64_t weir__closing_poll_ns(const weir_channel *channel, int64_t timeout_ns)
 {
     bool samples = channel->transport->unacknowledged != NULL && timeout_ns != WEIR_NEVER;
 
-    return samples ? timeout_ns / LOOKS + 1 : timeout_ns;
+    return samples ? timeout_ns / SAMPLES + 1 : timeout_ns;
 }
 
 /* ---- giving up ---- */
 
-int weir__closing_loss(const weir_channel *channel, const char **ret_reason)
+int weir__closing_error(const weir_channel *channel, const char **ret_reason)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    *ret_reason = rare != NULL ? rare->loss : NULL;
-    return rare != NULL ? rare->close_err : 0;
+    *ret_reason = extra != NULL ? extra->close_reason : NULL;
+    return extra != NULL ? extra->close_err : 0;
 }
 
 void weir__closing_describe(const weir_channel *channel, const char *what, char *text, size_t size)
@@ -92,60 +92,61 @@ void weir__closing_describe(const weir_channel *channel, const char *what, char 
 static void log_giving_up(weir_channel *channel, const char *reason)
 {
     static weir__log_limit limit;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("channel", weir__channel_name(channel, name), "%s: %s%s", reason,
+        weir__warn("channel", weir__channel_log_name(channel, name), "%s: %s%s", reason,
                    channel->transport->reset != NULL ? "the connection is reset" : "it is closed",
                    note.text);
 }
 
 void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
     log_giving_up(channel, reason);
     weir__stats_error(channel, err);
-    if (rare != NULL) {
-        rare->close_err = err;
-        rare->loss = weir__strdup(reason); /* without memory the error's own text will do */
+    if (extra != NULL) {
+        extra->close_err = err;
+        extra->close_reason =
+            weir__strdup(reason); /* without memory the error's own text will do */
     }
     channel->flags |= WEIR__RESETS;
-    weir__channel_end(channel, err);
+    weir__channel_begin_closing(channel, err);
 }
 
 /* ---- the timer ---- */
 
 static void on_close_timer(weir_timer *timer);
 
-static bool start(weir_channel *channel, int64_t timeout_ns)
+static bool start_timer(weir_channel *channel, int64_t timeout_ns)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER)
         return true;
-    return rare != NULL && weir_timer_start(weir__channel_executor(channel), &rare->timer,
-                                            timeout_ns, on_close_timer) == 0;
+    return extra != NULL && weir_timer_start(weir__channel_executor(channel), &extra->timer,
+                                             timeout_ns, on_close_timer) == 0;
 }
 
-static void start_or_end(weir_channel *channel, int64_t timeout_ns)
+static void start_timer_or_close(weir_channel *channel, int64_t timeout_ns)
 {
-    if (!start(channel, timeout_ns))
-        weir__channel_end(channel, WEIR_ECLOSED);
+    if (!start_timer(channel, timeout_ns))
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
 }
 
-static void look_at_progress(weir_channel *channel)
+static void check_progress(weir_channel *channel)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
-    int64_t deadline_ns = weir__deadline(weir__closing_moved_at(channel), timeout_ns);
+    int64_t deadline_ns = weir__deadline(weir__closing_progress_at(channel), timeout_ns);
     int64_t left_ns = deadline_ns - now_of(channel);
-    char what[WEIR__LOSS_SIZE / 2], reason[WEIR__LOSS_SIZE];
+    char what[WEIR__CLOSE_REASON_SIZE / 2], reason[WEIR__CLOSE_REASON_SIZE];
 
     if (left_ns > 0) {
-        start_or_end(channel, smaller(left_ns, weir__closing_look_ns(channel, timeout_ns)));
+        start_timer_or_close(channel, min_ns(left_ns, weir__closing_poll_ns(channel, timeout_ns)));
         return;
     }
     (void)snprintf(what, sizeof(what), "the peer took none of the last %" PRId64 " bytes",
@@ -156,58 +157,58 @@ static void look_at_progress(weir_channel *channel)
 
 /* The peer has everything. If it has only now got the last of it, its time to end its stream begins
  * now. */
-static void look_at_end(weir_channel *channel, weir__channel_extra *rare)
+static void check_peer_end(weir_channel *channel, weir__channel_extra *extra)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_timeout_ns;
 
-    if (rare->unacknowledged == 0 && timeout_ns != WEIR_NEVER) {
-        weir__channel_end(channel, WEIR_ECLOSED);
+    if (extra->unacknowledged == 0 && timeout_ns != WEIR_NEVER) {
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
         return;
     }
-    rare->unacknowledged = 0;
-    start_or_end(channel, timeout_ns);
+    extra->unacknowledged = 0;
+    start_timer_or_close(channel, timeout_ns);
 }
 
 static void on_close_timer(weir_timer *timer)
 {
-    weir__channel_extra *rare = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer);
-    weir_channel *channel = rare->channel;
+    weir__channel_extra *extra = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer);
+    weir_channel *channel = extra->channel;
 
     if (weir__channel_phase(channel) == WEIR__LINGERING && unacknowledged(channel) == 0)
-        look_at_end(channel, rare);
+        check_peer_end(channel, extra);
     else
-        look_at_progress(channel);
+        check_progress(channel);
 }
 
-bool weir__closing_limit_sending(weir_channel *channel)
+bool weir__closing_start_send_timeout(weir_channel *channel)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER)
         return true;
-    if (rare == NULL || weir__last_sent_watch(channel) < 0)
+    if (extra == NULL || weir__last_sent_watch(channel) < 0)
         return false;
-    rare->moved_at = now_of(channel);
+    extra->progress_at = now_of(channel);
     /* The first sample counts as progress: nothing is known of the time before it. */
-    rare->unacknowledged = channel->transport->unacknowledged != NULL ? INT64_MAX : 0;
-    return start(channel, weir__closing_look_ns(channel, timeout_ns));
+    extra->unacknowledged = channel->transport->unacknowledged != NULL ? INT64_MAX : 0;
+    return start_timer(channel, weir__closing_poll_ns(channel, timeout_ns));
 }
 
 /* Without a timeout for the end of the peer's stream there may be one for what it has to take. */
-bool weir__closing_limit_lingering(weir_channel *channel)
+bool weir__closing_start_linger_timeout(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
     int64_t timeout_ns = options->close_timeout_ns;
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (timeout_ns == WEIR_NEVER && channel->transport->unacknowledged != NULL)
-        timeout_ns = weir__closing_look_ns(channel, options->close_send_timeout_ns);
+        timeout_ns = weir__closing_poll_ns(channel, options->close_send_timeout_ns);
     if (timeout_ns == WEIR_NEVER)
         return true;
-    if (rare == NULL)
+    if (extra == NULL)
         return false;
-    rare->moved_at = now_of(channel);
-    rare->unacknowledged = 0;
-    return start(channel, timeout_ns);
+    extra->progress_at = now_of(channel);
+    extra->unacknowledged = 0;
+    return start_timer(channel, timeout_ns);
 }

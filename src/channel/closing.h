@@ -16,8 +16,8 @@
 #include "channel/channel.h"
 
 /* Both on the loop, when the phase begins. False: there is no memory for the timeout. */
-bool weir__closing_limit_sending(weir_channel *channel);
-bool weir__closing_limit_lingering(weir_channel *channel);
+bool weir__closing_start_send_timeout(weir_channel *channel);
+bool weir__closing_start_linger_timeout(weir_channel *channel);
 
 /*
  * For handlers that hold data at a close. Starts to watch for progress; returns when the peer last
@@ -25,8 +25,8 @@ bool weir__closing_limit_lingering(weir_channel *channel);
  * `timeout_ns`. On another executor than the loop only data that the kernel takes is progress.
  */
 void weir__closing_watch(weir_channel *channel);
-int64_t weir__closing_moved_at(weir_channel *channel);
-int64_t weir__closing_look_ns(const weir_channel *channel, int64_t timeout_ns);
+int64_t weir__closing_progress_at(weir_channel *channel);
+int64_t weir__closing_poll_ns(const weir_channel *channel, int64_t timeout_ns);
 
 /*
  * The loop: ends the channel, which resets the connection. What is not sent fails with `err` and
@@ -36,9 +36,9 @@ void weir__channel_give_up(weir_channel *channel, int err, const char *reason);
 
 /* Why the channel gave up: the error and the text; 0 if it did not. The text is lent for as long as
  * the channel is. */
-int weir__closing_loss(const weir_channel *channel, const char **ret_reason);
+int weir__closing_error(const weir_channel *channel, const char **ret_reason);
 
-#define WEIR__LOSS_SIZE 128
+#define WEIR__CLOSE_REASON_SIZE 128
 
 /* Writes "WHAT for 30 s after the close". */
 void weir__closing_describe(const weir_channel *channel, const char *what, char *text, size_t size);

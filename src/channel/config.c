@@ -42,7 +42,7 @@ static bool has_negatives(const weir_channel_options *options)
 }
 
 /* What is wrong with options as they were given, or NULL. */
-static const char *nonsense_in(const weir_channel_options *options)
+static const char *find_invalid(const weir_channel_options *options)
 {
     if (has_negatives(options))
         return "a count, a size, a mark or the user timeout is negative";
@@ -58,7 +58,7 @@ static const char *nonsense_in(const weir_channel_options *options)
 }
 
 /* What is wrong with those that were filled in, or NULL. */
-static const char *disorder_in(const weir_channel_options *options)
+static const char *find_inconsistent(const weir_channel_options *options)
 {
     if (options->low_mark > options->high_mark)
         return "the low mark is above the high one";
@@ -91,7 +91,7 @@ static int at_least(int value, int limit)
 }
 
 /* The low mark is half the high one, whichever was given. */
-static void fill_in_marks(weir_channel_options *options)
+static void set_mark_defaults(weir_channel_options *options)
 {
     if (options->high_mark == 0 && options->low_mark > HIGH_MARK / 2)
         options->high_mark =
@@ -102,7 +102,7 @@ static void fill_in_marks(weir_channel_options *options)
 }
 
 /* A border that was given moves the defaults of the others. */
-static void fill_in_receive(weir_channel_options *options)
+static void set_receive_defaults(weir_channel_options *options)
 {
     int min = options->receive_min, initial = options->receive_initial, max = options->receive_max;
 
@@ -114,7 +114,7 @@ static void fill_in_receive(weir_channel_options *options)
     options->receive_max = max;
 }
 
-static void fill_in(weir_channel_options *options)
+static void set_defaults(weir_channel_options *options)
 {
     options->connect_timeout_ns = number_or(options->connect_timeout_ns, CONNECT_TIMEOUT_NS);
     options->close_timeout_ns = number_or(options->close_timeout_ns, CLOSE_TIMEOUT_NS);
@@ -125,8 +125,8 @@ static void fill_in(weir_channel_options *options)
     options->backlog = int_or(options->backlog, BACKLOG);
     options->datagram_size = options->gro ? at_least(options->datagram_size, DATAGRAM_SIZE_JOINED)
                                           : int_or(options->datagram_size, DATAGRAM_SIZE);
-    fill_in_marks(options);
-    fill_in_receive(options);
+    set_mark_defaults(options);
+    set_receive_defaults(options);
 }
 
 /* ---- life ---- */
@@ -168,10 +168,10 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
 
     if (err < 0)
         return err;
-    reason = nonsense_in(&given);
+    reason = find_invalid(&given);
     if (reason == NULL) {
-        fill_in(&given);
-        reason = disorder_in(&given);
+        set_defaults(&given);
+        reason = find_inconsistent(&given);
     }
     if (reason != NULL)
         return weir__options_reject("channel", NULL, "%s", reason);

@@ -14,88 +14,89 @@
 #include "base/memory.h"
 #include "channel/channel_stats.h"
 
-struct watch {
+struct cancel_watch {
     weir_listener listener;
     weir_channel *channel; /* kept */
 };
 
 bool weir__channel_is_connecting(const weir_channel *channel)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    return rare != NULL && rare->is_connecting;
+    return extra != NULL && extra->is_connecting;
 }
 
 /* ---- an attempt ---- */
 
 static void on_promise(weir_promise *promise, void *arg)
 {
-    struct watch *watch = arg;
+    struct cancel_watch *cancel_watch = arg;
 
     if (weir_promise_is_cancelled(promise))
-        weir__channel_defer(watch->channel, WEIR__DEFERRED_ABORT);
-    weir_channel_release(watch->channel);
-    weir__free(watch);
+        weir__channel_defer(cancel_watch->channel, WEIR__DEFERRED_ABORT);
+    weir_channel_release(cancel_watch->channel);
+    weir__free(cancel_watch);
 }
 
-static int listen_to(weir_channel *channel, weir_promise *done)
+static int watch_cancel(weir_channel *channel, weir_promise *done)
 {
-    struct watch *watch = weir__zalloc(sizeof(*watch));
+    struct cancel_watch *cancel_watch = weir__zalloc(sizeof(*cancel_watch));
 
-    if (watch == NULL)
+    if (cancel_watch == NULL)
         return -ENOMEM;
-    watch->channel = weir_channel_retain(channel);
-    watch->listener = (weir_listener){.fn = on_promise, .user_data = watch};
-    weir_promise_listen(done, &watch->listener);
+    cancel_watch->channel = weir_channel_retain(channel);
+    cancel_watch->listener = (weir_listener){.fn = on_promise, .user_data = cancel_watch};
+    weir_promise_listen(done, &cancel_watch->listener);
     return 0;
 }
 
-/* Backends read the address until they are through, which is after the end of the attempt. */
-static bool set_destination(weir__channel_extra *rare, const weir_address *remote)
+/* Backends read the address until they are through, which is after the finish_attempt of the
+ * attempt. */
+static bool set_destination(weir__channel_extra *extra, const weir_address *remote)
 {
-    if (rare->destination == NULL)
-        rare->destination = weir__alloc(sizeof(*remote));
-    if (rare->destination == NULL)
+    if (extra->destination == NULL)
+        extra->destination = weir__alloc(sizeof(*remote));
+    if (extra->destination == NULL)
         return false;
-    *rare->destination = *remote;
+    *extra->destination = *remote;
     return true;
 }
 
-static int begin(weir_channel *channel, const weir_address *remote, weir_promise *done)
+static int begin_attempt(weir_channel *channel, const weir_address *remote, weir_promise *done)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
-    if (rare == NULL || !set_destination(rare, remote) ||
-        (done != NULL && listen_to(channel, done) < 0))
+    if (extra == NULL || !set_destination(extra, remote) ||
+        (done != NULL && watch_cancel(channel, done) < 0))
         return -ENOMEM;
-    rare->is_connecting = true;
-    rare->connecting = done != NULL ? weir_promise_retain(done) : NULL;
+    extra->is_connecting = true;
+    extra->connecting = done != NULL ? weir_promise_retain(done) : NULL;
     return 0;
 }
 
 /* The attempt is over. Gives its promise, or NULL. */
-static weir_promise *end(weir_channel *channel)
+static weir_promise *finish_attempt(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
-    weir_promise *done = rare->connecting;
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    weir_promise *done = extra->connecting;
 
-    rare->is_connecting = false;
-    rare->connecting = NULL;
-    (void)weir_timer_stop(&rare->timer);
+    extra->is_connecting = false;
+    extra->connecting = NULL;
+    (void)weir_timer_stop(&extra->timer);
     return done;
 }
 
 static void forget_destination(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    weir__free(rare->destination);
-    rare->destination = NULL;
+    weir__free(extra->destination);
+    extra->destination = NULL;
 }
 
-static void fail(weir_channel *channel, int err, const char *detail)
+static void fail_attempt(weir_channel *channel, int err, const char *detail)
 {
-    weir_promise *done = end(channel);
+    weir_promise *done = finish_attempt(channel);
 
     weir__stats_count(channel, WEIR__STAT_CONNECTS_FAILED, 1);
     weir__stats_error(channel, err);
@@ -106,15 +107,15 @@ static void fail(weir_channel *channel, int err, const char *detail)
 void weir__channel_stop_connecting(weir_channel *channel, int err)
 {
     if (weir__channel_is_connecting(channel))
-        fail(channel, err, NULL);
+        fail_attempt(channel, err, NULL);
 }
 
 static void on_timeout(weir_timer *timer)
 {
     weir_channel *channel = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer)->channel;
 
-    fail(channel, -ETIMEDOUT, "the connection was not made in time");
-    weir__channel_end(channel, -ETIMEDOUT);
+    fail_attempt(channel, -ETIMEDOUT, "the connection was not made in time");
+    weir__channel_begin_closing(channel, -ETIMEDOUT);
 }
 
 static int start_timer(weir_channel *channel)
@@ -127,7 +128,7 @@ static int start_timer(weir_channel *channel)
                             &weir__channel_extra_if_any(channel)->timer, timeout_ns, on_timeout);
 }
 
-static int check(const weir_channel *channel)
+static int check_state(const weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN)
         return WEIR_ECLOSED;
@@ -138,7 +139,7 @@ static int check(const weir_channel *channel)
 
 static int check_connect(const weir_channel *channel, const weir_address *remote)
 {
-    int err = check(channel);
+    int err = check_state(channel);
 
     if (err < 0)
         return err;
@@ -158,7 +159,7 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
     int err = check_connect(channel, remote);
 
     if (err == 0)
-        err = begin(channel, remote, done);
+        err = begin_attempt(channel, remote, done);
     if (err < 0) {
         weir__channel_report(channel, done, err, NULL);
         return;
@@ -169,8 +170,8 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
                                           local);
     if (err == 0)
         return;
-    fail(channel, err, NULL);
-    weir__channel_end(channel, err);
+    fail_attempt(channel, err, NULL);
+    weir__channel_begin_closing(channel, err);
 }
 
 /*
@@ -184,14 +185,14 @@ void weir__channel_connected(weir_channel *channel, int err)
     if (!weir__channel_is_connecting(channel))
         return;
     if (err < 0) {
-        fail(channel, err, NULL);
-        weir__channel_end(channel, err);
+        fail_attempt(channel, err, NULL);
+        weir__channel_begin_closing(channel, err);
         return;
     }
     weir__channel_do_inactive(channel); /* of a disconnect whose task has not come yet */
     if (!weir__channel_is_connecting(channel))
         return; /* whoever heard of that has closed it */
-    done = end(channel);
+    done = finish_attempt(channel);
     forget_destination(channel);
     weir__stats_count(channel, WEIR__STAT_CONNECTED, 1);
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
@@ -210,7 +211,7 @@ static bool is_active_when_bound(const weir_channel *channel)
 /* The handlers of what is active once it is bound hear of that in a task of its own. */
 void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
 {
-    int err = check(channel);
+    int err = check_state(channel);
 
     if (err == 0 && local == NULL)
         err = -EINVAL;
@@ -228,7 +229,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
     if (err < 0) {
         weir__stats_error(channel, err);
         weir__channel_report(channel, done, err, NULL);
-        weir__channel_end(channel, err);
+        weir__channel_begin_closing(channel, err);
         return;
     }
     if (is_active_when_bound(channel)) {
@@ -240,7 +241,7 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
 
 void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
 {
-    int err = check(channel);
+    int err = check_state(channel);
 
     if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
         return;
@@ -249,7 +250,7 @@ void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
     if (err == 0 && weir__channel_is(channel, WEIR__IS_ACTIVE) &&
         !channel->transport->is_active(channel)) {
         weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
-        weir__channel_look_at_reading(channel);
+        weir__channel_update_reading(channel);
         weir__channel_defer(channel, WEIR__DEFERRED_INACTIVE);
     }
     weir__channel_report(channel, done, err, NULL);

@@ -17,8 +17,8 @@
 #include "executor/timer.h"
 
 /* A handler that holds back bytes. */
-struct weir__holder {
-    struct weir__holder *next;
+struct weir__pending_bytes {
+    struct weir__pending_bytes *next;
     weir_ctx *ctx;
     int64_t bytes;
 };
@@ -31,30 +31,30 @@ static size_t name_offset(const weir_handler *handler)
                                    : sizeof(weir_ctx);
 }
 
-static void *memory_of(weir_ctx *ctx)
+static void *allocation_of(weir_ctx *ctx)
 {
     return weir__ctx_is_remote(ctx) ? (void *)weir__remote_of(ctx) : ctx;
 }
 
-static weir_ctx *allocate(const weir_handler *handler, size_t name_room, bool elsewhere)
+static weir_ctx *allocate(const weir_handler *handler, size_t name_size, bool is_remote)
 {
-    size_t in_front = elsewhere ? sizeof(weir__remote) : 0;
-    char *memory = weir__zalloc(in_front + name_offset(handler) + name_room);
+    size_t prefix = is_remote ? sizeof(weir__remote) : 0;
+    char *memory = weir__zalloc(prefix + name_offset(handler) + name_size);
 
-    return memory != NULL ? (weir_ctx *)(void *)(memory + in_front) : NULL;
+    return memory != NULL ? (weir_ctx *)(void *)(memory + prefix) : NULL;
 }
 
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
-                     size_t name_room, weir_group *group, weir_ctx **ret_ctx)
+                     size_t name_size, weir_group *group, weir_ctx **ret_ctx)
 {
-    weir_ctx *ctx = allocate(handler, name_room, group != NULL);
+    weir_ctx *ctx = allocate(handler, name_size, group != NULL);
     int err = 0;
 
     if (ctx == NULL)
         return -ENOMEM;
     ctx->channel = channel;
     ctx->handler = handler;
-    ctx->mask = name_room > 0 ? WEIR__CTX_ROOM : 0;
+    ctx->mask = name_size > 0 ? WEIR__CTX_NAME_SPACE : 0;
     if (group != NULL) {
         ctx->mask |= WEIR__CTX_REMOTE;
         err = weir__remote_init(ctx, group);
@@ -69,7 +69,7 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
     if (group != NULL)
         weir__remote_deinit(ctx);
 fail:
-    weir__free(memory_of(ctx));
+    weir__free(allocation_of(ctx));
     return err;
 }
 
@@ -79,14 +79,14 @@ void weir__ctx_destroy(weir_ctx *ctx)
         ctx->handler->deinit(weir__ctx_state(ctx));
     if (weir__ctx_is_remote(ctx))
         weir__remote_deinit(ctx);
-    weir__free(memory_of(ctx));
+    weir__free(allocation_of(ctx));
 }
 
 void weir__ctx_set_name(weir_ctx *ctx, const char *name)
 {
     char *place = (char *)ctx + name_offset(ctx->handler);
 
-    assert((ctx->mask & WEIR__CTX_ROOM) != 0);
+    assert((ctx->mask & WEIR__CTX_NAME_SPACE) != 0);
     memcpy(place, name, strlen(name) + 1);
     ctx->mask |= WEIR__CTX_NAMED;
 }
@@ -94,7 +94,7 @@ void weir__ctx_set_name(weir_ctx *ctx, const char *name)
 /* ---- where it is ---- */
 
 /* Where the executor has ended another takes its place: due.c, hop.c. */
-bool weir__ctx_is_here(const weir_ctx *ctx)
+bool weir__ctx_in_executor(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);
 
@@ -145,11 +145,11 @@ bool weir_ctx_is_removed(const weir_ctx *ctx)
 
 void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail)
 {
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (done != NULL || !weir__ctx_is_remote(ctx))
         weir__channel_report(ctx->channel, done, err, detail);
     else if (err < 0)
-        weir__channel_lose(ctx->channel, NULL, err);
+        weir__channel_fail_posted(ctx->channel, NULL, err);
 }
 
 /* ---- flow ---- */
@@ -164,9 +164,9 @@ void weir_ctx_set_auto_read(weir_ctx *ctx, bool on)
     weir_channel_set_auto_read(ctx->channel, on);
 }
 
-static struct weir__holder **find_holder(weir__channel_extra *rare, const weir_ctx *ctx)
+static struct weir__pending_bytes **find_pending(weir__channel_extra *extra, const weir_ctx *ctx)
 {
-    struct weir__holder **link = &rare->holders;
+    struct weir__pending_bytes **link = &extra->pending_bytes;
 
     while (*link != NULL && (*link)->ctx != ctx)
         link = &(*link)->next;
@@ -175,36 +175,36 @@ static struct weir__holder **find_holder(weir__channel_extra *rare, const weir_c
 
 /* What a handler on the loop holds; NULL if it holds nothing, and takes nothing, or if there is no
  * memory to know it. */
-static int64_t *held_by(weir_ctx *ctx, bool takes)
+static int64_t *pending_of(weir_ctx *ctx, bool takes)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(ctx->channel);
-    struct weir__holder **link, *holder;
+    weir__channel_extra *extra = weir__channel_extra_get(ctx->channel);
+    struct weir__pending_bytes **link, *entry;
 
-    if (rare == NULL)
+    if (extra == NULL)
         return NULL;
-    link = find_holder(rare, ctx);
+    link = find_pending(extra, ctx);
     if (*link == NULL && !takes)
         return NULL;
     if (*link == NULL) {
-        holder = weir__node_alloc();
-        if (holder == NULL)
+        entry = weir__node_alloc();
+        if (entry == NULL)
             return NULL;
-        *holder = (struct weir__holder){.ctx = ctx};
-        *link = holder;
+        *entry = (struct weir__pending_bytes){.ctx = ctx};
+        *link = entry;
     }
     return &(*link)->bytes;
 }
 
 /* Notes that a handler holds so many bytes more, or fewer: returns what counts of that. What is not
  * known cannot be taken off again. */
-static int64_t note_held(weir_ctx *ctx, int64_t bytes)
+static int64_t count_pending(weir_ctx *ctx, int64_t bytes)
 {
     int64_t *held;
 
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (bytes == 0)
         return 0;
-    held = weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->held : held_by(ctx, bytes > 0);
+    held = weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->held : pending_of(ctx, bytes > 0);
     if (held == NULL)
         return 0;
     if (bytes < -*held)
@@ -215,9 +215,9 @@ static int64_t note_held(weir_ctx *ctx, int64_t bytes)
 
 void weir_ctx_add_pending_bytes(weir_ctx *ctx, int64_t bytes)
 {
-    bytes = note_held(ctx, bytes);
+    bytes = count_pending(ctx, bytes);
     if (bytes != 0)
-        weir__outbound_hold(ctx->channel, bytes);
+        weir__outbound_add_pending(ctx->channel, bytes);
 }
 
 /* It has been within the cap, and so it still is, though it may be a few bytes longer now. */
@@ -226,47 +226,47 @@ void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_
     weir_channel *channel = ctx->channel;
     bool is_here = !weir__ctx_is_remote(ctx);
 
-    weir__outbound_exchange(channel, note_held(ctx, -bytes));
+    weir__outbound_count(channel, count_pending(ctx, -bytes));
     if (is_here)
         channel->flags |= WEIR__ADMITTED;
     weir_write(ctx, msg, done);
     if (is_here)
         channel->flags &= ~(uint32_t)WEIR__ADMITTED;
-    weir__outbound_hold(channel, 0); /* the marks, if the message was not queued */
+    weir__outbound_add_pending(channel, 0); /* the marks, if the message was not queued */
 }
 
 int weir_ctx_pause_input(weir_ctx *ctx)
 {
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     return weir__ctx_is_remote(ctx) ? -ENOTSUP : weir__channel_pause_input(ctx->channel);
 }
 
 void weir_ctx_resume_input(weir_ctx *ctx)
 {
-    assert(weir__ctx_is_here(ctx));
-    weir__channel_release_input(ctx->channel);
+    assert(weir__ctx_in_executor(ctx));
+    weir__channel_resume_input(ctx->channel);
 }
 
-void weir__ctx_let_go(weir_ctx *ctx)
+void weir__ctx_clear_pending_bytes(weir_ctx *ctx)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(ctx->channel);
-    struct weir__holder **link, *holder;
+    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
+    struct weir__pending_bytes **link, *entry;
     int64_t bytes = 0;
 
     if (weir__ctx_is_remote(ctx)) {
         bytes = weir__remote_of(ctx)->held;
         weir__remote_of(ctx)->held = 0;
-    } else if (rare != NULL) {
-        link = find_holder(rare, ctx);
-        holder = *link;
-        if (holder == NULL)
+    } else if (extra != NULL) {
+        link = find_pending(extra, ctx);
+        entry = *link;
+        if (entry == NULL)
             return;
-        bytes = holder->bytes;
-        *link = holder->next;
-        weir__node_free(holder);
+        bytes = entry->bytes;
+        *link = entry->next;
+        weir__node_free(entry);
     }
     if (bytes != 0)
-        weir__outbound_hold(ctx->channel, -bytes);
+        weir__outbound_add_pending(ctx->channel, -bytes);
 }
 
 /* ---- timers ---- */
@@ -288,7 +288,7 @@ int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
 {
     weir_timer **timers = timers_of(ctx);
 
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (fn == NULL || (timer->ctx != NULL && timer->ctx != ctx))
         return -EINVAL;
     if (weir_ctx_is_removed(ctx) || !has_executor(ctx))

@@ -40,14 +40,14 @@ enum {
     WEIR__SLOTS = (1 << 19) - 1,
 
     /* Of a pipeline's ends, besides: some handler keeps messages while auto-read is off. */
-    WEIR__KEEPS_READS = 1 << 19,
+    WEIR__BUFFERS_READS = 1 << 19,
 
     /* Marks. */
-    WEIR__CTX_REMOTE = 1 << 24,  /* runs on another executor: hop.h */
-    WEIR__CTX_ROOM = 1 << 28,    /* for a name of its own, behind the state */
-    WEIR__CTX_NAMED = 1 << 25,   /* has one */
-    WEIR__CTX_ADDED = 1 << 26,   /* `added` has been called, or is being */
-    WEIR__CTX_ASIDE = 1 << 29,   /* replaced: the way back goes past it */
+    WEIR__CTX_REMOTE = 1 << 24,     /* runs on another executor: hop.h */
+    WEIR__CTX_NAME_SPACE = 1 << 28, /* for a name of its own, behind the state */
+    WEIR__CTX_NAMED = 1 << 25,      /* has one */
+    WEIR__CTX_ADDED = 1 << 26,      /* `added` has been called, or is being */
+    WEIR__CTX_REPLACED = 1 << 29,   /* replaced: the way back goes past it */
     WEIR__CTX_REMOVED = 1 << 27, /* out of the pipeline; unlinked when nothing uses it any more */
 };
 
@@ -72,7 +72,7 @@ uint32_t weir__handler_mask(const weir_handler *handler);
  * does.
  */
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
-                     size_t name_room, weir_group *group, weir_ctx **ret_ctx);
+                     size_t name_size, weir_group *group, weir_ctx **ret_ctx);
 
 /* Gives it a name of its own, for which it was made with room. */
 void weir__ctx_set_name(weir_ctx *ctx, const char *name);
@@ -85,7 +85,7 @@ void weir__ctx_stop_timers(weir_ctx *ctx);
 void weir__channel_stop_timers(weir_channel *channel);
 
 /* What it holds back is not counted any more. */
-void weir__ctx_let_go(weir_ctx *ctx);
+void weir__ctx_clear_pending_bytes(weir_ctx *ctx);
 
 /*
  * A state of 16 bytes, or a multiple, may hold what must lie on a boundary of 16; others can not,
@@ -117,6 +117,6 @@ static inline bool weir__ctx_is_removed(const weir_ctx *ctx)
 }
 
 /* Whether this thread is the one that the context's slots run on. */
-bool weir__ctx_is_here(const weir_ctx *ctx);
+bool weir__ctx_in_executor(const weir_ctx *ctx);
 
 #endif

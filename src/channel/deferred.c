@@ -31,32 +31,33 @@ static void post_again(weir_channel *channel, uint32_t bits)
     weir_channel_release(channel);
 }
 
-static void report_lost(weir_channel *channel)
+static void report_posted_err(weir_channel *channel)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    weir__channel_report(channel, NULL, atomic_load_explicit(&rare->lost, memory_order_relaxed),
+    weir__channel_report(channel, NULL,
+                         atomic_load_explicit(&extra->posted_err, memory_order_relaxed),
                          "what another thread asked for did not come to the loop");
 }
 
-static void do_due(weir_channel *channel, uint32_t bits)
+static void run_deferred(weir_channel *channel, uint32_t bits)
 {
     if (bits & WEIR__DEFERRED_ACTIVE)
         weir__channel_do_active(channel);
     if (bits & WEIR__DEFERRED_WATCH)
         (void)weir__last_sent_watch(channel);
     if (bits & WEIR__DEFERRED_MARKS)
-        weir__outbound_look(channel);
-    if (bits & WEIR__DEFERRED_LOST)
-        report_lost(channel);
+        weir__outbound_check_marks(channel);
+    if (bits & WEIR__DEFERRED_REPORT)
+        report_posted_err(channel);
     if (bits & WEIR__DEFERRED_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_head_tail(channel));
     if (bits & WEIR__DEFERRED_FLUSH)
-        weir__channel_go_on_sending(channel);
+        weir__channel_resume_sending(channel);
     if (bits & WEIR__DEFERRED_READING)
-        weir__channel_look_at_auto_read(channel);
+        weir__channel_update_auto_read(channel);
     if (bits & WEIR__DEFERRED_TRANSPORT)
-        channel->transport->due(channel);
+        channel->transport->deferred(channel);
     if (bits & WEIR__DEFERRED_INACTIVE)
         weir__channel_do_inactive(channel);
     if (bits & WEIR__DEFERRED_DEREGISTER)
@@ -65,8 +66,8 @@ static void do_due(weir_channel *channel, uint32_t bits)
         weir__channel_give_up(channel, -ETIMEDOUT, "a handler has held data for too long");
     if (bits & WEIR__DEFERRED_ABORT)
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
-    if (bits & WEIR__DEFERRED_END)
-        weir__channel_do_end(channel);
+    if (bits & WEIR__DEFERRED_CLOSED)
+        weir__channel_fire_closed(channel);
     if (bits & WEIR__DEFERRED_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
     if (bits & WEIR__DEFERRED_MOVE) /* last: after it the channel may be another loop's */
@@ -87,13 +88,13 @@ static bool forward(weir_channel *channel)
     int err;
 
     weir_channel_retain(channel); /* it may be through before us */
-    err = weir__executor_post(weir__channel_executor(channel), &channel->due_task, WEIR__NOW);
+    err = weir__executor_post(weir__channel_executor(channel), &channel->deferred_task, WEIR__NOW);
     weir_channel_release(channel);
     return err == 0;
 }
 
 /* Cancelled or not: it is done on the executor's thread in either case, and must be done. */
-static void on_due(void *arg, int status)
+static void on_deferred_task(void *arg, int status)
 {
     weir_channel *channel = arg;
 
@@ -101,7 +102,7 @@ static void on_due(void *arg, int status)
     if (has_moved(channel) && forward(channel))
         return;
     /* Acquire: what the setters did before they set their bits. */
-    do_due(channel, atomic_exchange_explicit(&channel->due, BUSY, memory_order_acquire));
+    run_deferred(channel, atomic_exchange_explicit(&channel->deferred, BUSY, memory_order_acquire));
     weir__channel_resume_deferred(channel);
 }
 
@@ -110,7 +111,7 @@ void weir__channel_resume_deferred(weir_channel *channel)
     uint32_t bits = BUSY;
 
     /* Release: who runs the task next comes after what was done to the channel. */
-    if (atomic_compare_exchange_strong_explicit(&channel->due, &bits, 0, memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&channel->deferred, &bits, 0, memory_order_acq_rel,
                                                 memory_order_relaxed))
         weir_channel_release(channel);
     else
@@ -127,22 +128,22 @@ static void post(weir_channel *channel, bool after_turn)
 {
     weir_executor *executor = weir__channel_executor(channel);
 
-    weir_task_init(&channel->due_task, on_due, channel);
-    if (after_turn && is_posted_after_turn(executor, &channel->due_task))
+    weir_task_init(&channel->deferred_task, on_deferred_task, channel);
+    if (after_turn && is_posted_after_turn(executor, &channel->deferred_task))
         return;
-    if (executor != NULL && weir__executor_post(executor, &channel->due_task, WEIR__NOW) == 0)
+    if (executor != NULL && weir__executor_post(executor, &channel->deferred_task, WEIR__NOW) == 0)
         return;
-    if (weir__executor_post(weir_executor_global(), &channel->due_task, WEIR__NOW) == 0)
+    if (weir__executor_post(weir_executor_global(), &channel->deferred_task, WEIR__NOW) == 0)
         return;
     weir__error("channel", "-", "no executor takes its task; it runs where it was asked for");
-    on_due(channel, 0);
+    on_deferred_task(channel, 0);
 }
 
 void weir__channel_defer(weir_channel *channel, uint32_t bits)
 {
     if (weir__channel_executor(channel) == NULL)
         return; /* before the first registration there is nobody to tell, and nothing to sweep */
-    if (atomic_fetch_or_explicit(&channel->due, bits, memory_order_acq_rel) != 0)
+    if (atomic_fetch_or_explicit(&channel->deferred, bits, memory_order_acq_rel) != 0)
         return;
     weir_channel_retain(channel);
     post(channel, false);
@@ -152,8 +153,8 @@ bool weir__channel_pause_deferred(weir_channel *channel)
 {
     uint32_t none = 0;
 
-    if (!atomic_compare_exchange_strong_explicit(&channel->due, &none, BUSY, memory_order_acq_rel,
-                                                 memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&channel->deferred, &none, BUSY,
+                                                 memory_order_acq_rel, memory_order_relaxed))
         return false;
     weir_channel_retain(channel);
     return true;

@@ -7,7 +7,7 @@
 
 #include "channel/remote_handler.h"
 
-/* Bits of kept_end, in the order in which the events are fired. */
+/* Bits of pending_end, in the order in which the events are fired. */
 enum {
     INPUT_CLOSED = 1 << 0,
     INPUT_DRAINED = 1 << 1,
@@ -18,15 +18,15 @@ enum {
 /* `is_answering` is for weir__demand_begin, and matters only without auto-read. */
 static void pass(weir_ctx *ctx, weir_demand *demand, weir_msg *msg)
 {
-    bool is_asked = demand->is_asked;
+    bool is_requested = demand->is_requested;
 
     demand->has_passed = true;
-    if (is_asked) {
-        demand->is_asked = false;
+    if (is_requested) {
+        demand->is_requested = false;
         demand->is_answering = true;
     }
     weir_fire_read(ctx, msg);
-    if (is_asked)
+    if (is_requested)
         demand->is_answering = false;
 }
 
@@ -34,50 +34,50 @@ void weir__demand_pass(weir_ctx *ctx, weir_msg *msg)
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    if (weir__msg_queue_is_empty(&demand->kept) &&
-        (weir__demand_has_auto_read(ctx) || demand->is_asked)) {
+    if (weir__msg_queue_is_empty(&demand->buffered) &&
+        (weir__demand_has_auto_read(ctx) || demand->is_requested)) {
         pass(ctx, demand, msg);
-    } else if (!weir__msg_queue_push(&demand->kept, msg)) {
+    } else if (!weir__msg_queue_push(&demand->buffered, msg)) {
         weir_msg_release(msg);
         weir_fire_error(ctx, -ENOMEM, "no memory to keep a message that was not requested");
     }
 }
 
-static void pass_kept(weir_ctx *ctx)
+static void pass_buffered(weir_ctx *ctx)
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    while (!weir__msg_queue_is_empty(&demand->kept) && weir__demand_is_open(ctx) &&
+    while (!weir__msg_queue_is_empty(&demand->buffered) && weir__demand_is_open(ctx) &&
            !weir__ctx_is_removed(ctx))
-        pass(ctx, demand, weir__msg_queue_pop(&demand->kept));
+        pass(ctx, demand, weir__msg_queue_pop(&demand->buffered));
 }
 
 static void fire_end(weir_ctx *ctx)
 {
     weir_demand *demand = weir__demand_of(ctx);
-    uint8_t end = demand->kept_end;
+    uint8_t end = demand->pending_end;
 
-    demand->kept_end = 0;
+    demand->pending_end = 0;
     if ((end & INPUT_CLOSED) != 0)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
     if ((end & INPUT_DRAINED) != 0)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
-static bool goes_on(weir_ctx *ctx, const weir__demand_source *source)
+static bool has_work(weir_ctx *ctx, const weir__demand_source *source)
 {
     const weir_demand *demand = weir__demand_of(ctx);
 
     if (weir__ctx_is_removed(ctx))
         return false;
-    return demand->owes_complete || (weir__demand_is_open(ctx) && source->has_more(ctx)) ||
-           (demand->kept_end != 0 && !source->has_more(ctx));
+    return demand->needs_complete || (weir__demand_is_open(ctx) && source->has_more(ctx)) ||
+           (demand->pending_end != 0 && !source->has_more(ctx));
 }
 
 /* True if all has been passed on, and nothing else is owed: the usual case, with auto-read. */
-static bool is_through(const weir_ctx *ctx, const weir_demand *demand, bool resumes)
+static bool is_done(const weir_ctx *ctx, const weir_demand *demand, bool resumes)
 {
-    return weir__demand_has_auto_read(ctx) && !demand->owes_complete && demand->kept_end == 0 &&
+    return weir__demand_has_auto_read(ctx) && !demand->needs_complete && demand->pending_end == 0 &&
            !(resumes && demand->has_passed);
 }
 
@@ -85,21 +85,21 @@ static bool is_through(const weir_ctx *ctx, const weir_demand *demand, bool resu
 static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *source, bool resumes)
 {
     do {
-        if (!weir__msg_queue_is_empty(&demand->kept))
-            pass_kept(ctx);
-        if (source->produce != NULL && weir__msg_queue_is_empty(&demand->kept))
+        if (!weir__msg_queue_is_empty(&demand->buffered))
+            pass_buffered(ctx);
+        if (source->produce != NULL && weir__msg_queue_is_empty(&demand->buffered))
             source->produce(ctx);
-        if (is_through(ctx, demand, resumes))
+        if (is_done(ctx, demand, resumes))
             return;
-        if (demand->owes_complete || (resumes && demand->has_passed)) {
-            demand->owes_complete = false;
+        if (demand->needs_complete || (resumes && demand->has_passed)) {
+            demand->needs_complete = false;
             demand->has_passed = false;
             resumes = true;
             weir_fire_read_complete(ctx);
         }
-        if (demand->kept_end != 0 && !source->has_more(ctx) && !weir__ctx_is_removed(ctx))
+        if (demand->pending_end != 0 && !source->has_more(ctx) && !weir__ctx_is_removed(ctx))
             fire_end(ctx);
-    } while (goes_on(ctx, source));
+    } while (has_work(ctx, source));
 }
 
 /*
@@ -108,7 +108,7 @@ static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *s
  */
 static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
 {
-    weir__demand_of(ctx)->owes_request = false;
+    weir__demand_of(ctx)->needs_request = false;
     return weir__demand_is_open(ctx) && (weir__ctx_is_removed(ctx) || !source->has_more(ctx));
 }
 
@@ -122,7 +122,7 @@ void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool res
     run(ctx, demand, source, resumes);
     demand->is_running = false;
     source->settle(ctx);
-    if (demand->owes_request && takes_request(ctx, source))
+    if (demand->needs_request && takes_request(ctx, source))
         weir_request_read(ctx);
 }
 
@@ -133,12 +133,12 @@ void weir__demand_request_read(weir_ctx *ctx, const weir__demand_source *source)
     weir_demand *demand = weir__demand_of(ctx);
 
     if (!weir__demand_has_auto_read(ctx))
-        demand->is_asked = true;
-    demand->owes_request = true;
+        demand->is_requested = true;
+    demand->needs_request = true;
     weir__demand_run(ctx, source, true);
 }
 
-/* Nothing is kept while auto-read is on, so most calls need no run. */
+/* Nothing is buffered while auto-read is on, so most calls need no run. */
 void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source)
 {
     weir_demand *demand = weir__demand_of(ctx);
@@ -148,10 +148,10 @@ void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source
         weir_fire_read_complete(ctx);
         return;
     }
-    if (demand->is_asked)
-        demand->owes_request = true;
-    if (demand->is_asked || demand->has_passed || weir__demand_has_auto_read(ctx))
-        demand->owes_complete = true;
+    if (demand->is_requested)
+        demand->needs_request = true;
+    if (demand->is_requested || demand->has_passed || weir__demand_has_auto_read(ctx))
+        demand->needs_complete = true;
     weir__demand_run(ctx, source, false);
 }
 
@@ -169,7 +169,7 @@ void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_sourc
         return;
     }
     weir_msg_release(event);
-    demand->kept_end |= end;
+    demand->pending_end |= end;
     weir__demand_run(ctx, source, true);
 }
 
@@ -187,47 +187,47 @@ static bool has_request(const weir_channel *channel)
  * is none, the channel does. Handlers on other executors may not be looked at from here, nor may
  * they look: they take it that a message was requested, which lets one too many pass at the worst.
  */
-static bool is_asked_below(weir_ctx *ctx)
+static bool is_requested_below(weir_ctx *ctx)
 {
     for (weir_ctx *below = ctx->prev; below != weir__channel_head_tail(ctx->channel);
          below = below->prev) {
-        if (!below->handler->keeps_reads)
+        if (!below->handler->buffers_reads)
             continue;
         if (weir__ctx_is_remote(below))
             return true;
         if (!weir__ctx_is_removed(below))
-            return weir__demand_of(below)->is_asked || weir__demand_of(below)->is_answering;
+            return weir__demand_of(below)->is_requested || weir__demand_of(below)->is_answering;
     }
     return has_request(ctx->channel);
 }
 
 void weir__demand_begin(weir_ctx *ctx)
 {
-    weir__demand_of(ctx)->is_asked =
-        weir__ctx_is_remote(ctx) ? weir_channel_is_active(ctx->channel) : is_asked_below(ctx);
+    weir__demand_of(ctx)->is_requested =
+        weir__ctx_is_remote(ctx) ? weir_channel_is_active(ctx->channel) : is_requested_below(ctx);
 }
 
 void weir__demand_clear(weir_ctx *ctx)
 {
     weir_demand *demand = weir__demand_of(ctx);
 
-    weir__msg_queue_clear(&demand->kept);
-    demand->kept_end = 0;
+    weir__msg_queue_clear(&demand->buffered);
+    demand->pending_end = 0;
 }
 
-void weir__demand_hand_on(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
+void weir__demand_flush(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
 {
     weir_demand *demand = weir__demand_of(ctx);
     bool has_passed = false;
 
-    while (!weir__msg_queue_is_empty(&demand->kept)) {
-        weir_fire_read(ctx, weir__msg_queue_pop(&demand->kept));
+    while (!weir__msg_queue_is_empty(&demand->buffered)) {
+        weir_fire_read(ctx, weir__msg_queue_pop(&demand->buffered));
         has_passed = true;
     }
     if (more != NULL && more(ctx))
         has_passed = true;
     if (has_passed) {
-        demand->is_asked = false;
+        demand->is_requested = false;
         weir_fire_read_complete(ctx);
     }
     fire_end(ctx);
@@ -235,18 +235,18 @@ void weir__demand_hand_on(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
 
 /* ---- handlers that keep nothing but messages ---- */
 
-static bool has_kept(weir_ctx *ctx)
+static bool has_buffered(weir_ctx *ctx)
 {
-    return !weir__msg_queue_is_empty(&weir__demand_of(ctx)->kept);
+    return !weir__msg_queue_is_empty(&weir__demand_of(ctx)->buffered);
 }
 
 static void settle(weir_ctx *ctx)
 {
     if (weir__ctx_is_removed(ctx))
-        weir__demand_hand_on(ctx, NULL);
+        weir__demand_flush(ctx, NULL);
 }
 
-const weir__demand_source weir__demand_kept = {.has_more = has_kept, .settle = settle};
+const weir__demand_source weir__demand_buffered = {.has_more = has_buffered, .settle = settle};
 
 /* A request from inside is not passed on before the last of them has had its turn. */
 void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count)
@@ -260,12 +260,12 @@ void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count)
     if (!is_outermost)
         return;
     demand->is_running = false;
-    weir__demand_run(ctx, &weir__demand_kept, false);
+    weir__demand_run(ctx, &weir__demand_buffered, false);
 }
 
 void weir__demand_inactive(weir_ctx *ctx)
 {
-    weir__demand_run(ctx, &weir__demand_kept, true);
+    weir__demand_run(ctx, &weir__demand_buffered, true);
     weir__demand_clear(ctx);
     weir_fire_inactive(ctx);
 }
@@ -273,5 +273,5 @@ void weir__demand_inactive(weir_ctx *ctx)
 void weir__demand_removed(weir_ctx *ctx)
 {
     if (!weir__demand_of(ctx)->is_running)
-        weir__demand_hand_on(ctx, NULL);
+        weir__demand_flush(ctx, NULL);
 }

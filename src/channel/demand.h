@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Demand: which messages a handler may pass on. Used by every handler that can make several
- * messages of one read; its table has `keeps_reads`, and its state begins with a weir_demand.
+ * messages of one read; its table has `buffers_reads`, and its state begins with a weir_demand.
  *
  *      open      auto-read is on, or a message was requested and not passed on yet
- *      closed    messages are kept, nothing is requested below, and the end of the input waits
+ *      closed    messages are buffered, nothing is requested below, and the end of the input waits
  *
  * A request from behind opens the demand for one message. If nothing is left for it, the request
  * goes on towards the head. The answer to it may be less than a message; then read_complete repeats
@@ -26,10 +26,10 @@
 /* Where further messages come from. */
 typedef struct weir__demand_source {
     /* Makes messages and passes them on by weir__demand_pass, while the demand is open. Called with
-     * no message kept. NULL: the kept messages are all. */
+     * no message buffered. NULL: the buffered messages are all. */
     void (*produce)(weir_ctx *ctx);
 
-    /* True if something is kept, as messages or in a form that `produce` understands. */
+    /* True if something is buffered, as messages or in a form that `produce` understands. */
     bool (*has_more)(weir_ctx *ctx);
 
     /* The outermost call is about to return: the handler may have been removed meanwhile. */
@@ -37,7 +37,7 @@ typedef struct weir__demand_source {
 } weir__demand_source;
 
 /* The source of handlers that keep nothing but messages. */
-extern const weir__demand_source weir__demand_kept;
+extern const weir__demand_source weir__demand_buffered;
 
 static inline weir_demand *weir__demand_of(weir_ctx *ctx)
 {
@@ -52,7 +52,7 @@ static inline bool weir__demand_has_auto_read(const weir_ctx *ctx)
 
 static inline bool weir__demand_is_open(weir_ctx *ctx)
 {
-    return weir__demand_has_auto_read(ctx) || weir__demand_of(ctx)->is_asked;
+    return weir__demand_has_auto_read(ctx) || weir__demand_of(ctx)->is_requested;
 }
 
 /* The context has been added: requests that were made before and not answered count. */
@@ -61,18 +61,19 @@ void weir__demand_begin(weir_ctx *ctx);
 /* Passes a message on, or keeps it if the demand is closed. Takes: msg. */
 void weir__demand_pass(weir_ctx *ctx, weir_msg *msg);
 
-/* Does so with several messages of weir__demand_kept, in this order. Takes: the messages. */
+/* Does so with several messages of weir__demand_buffered, in this order. Takes: the messages. */
 void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count);
 
 /* Passes on what may pass. `resumes`: no read_complete follows from below, so this fires it. */
 void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes);
 
-/* Releases what is kept, for a channel that has ended. */
+/* Releases what is buffered, for a channel that has ended. */
 void weir__demand_clear(weir_ctx *ctx);
 
-/* Passes on all that is kept, requested or not, for a handler that was removed. `more` is called
- * for the rest, behind the messages, and returns whether it has passed anything on; or NULL. */
-void weir__demand_hand_on(weir_ctx *ctx, bool (*more)(weir_ctx *ctx));
+/* Passes on all that is buffered, requested or not, for a handler that was removed. `more` is
+ * called for the rest, behind the messages, and returns whether it has passed anything on; or NULL.
+ */
+void weir__demand_flush(weir_ctx *ctx, bool (*more)(weir_ctx *ctx));
 
 /* ---- slots ---- */
 
@@ -80,7 +81,7 @@ void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source
 void weir__demand_request_read(weir_ctx *ctx, const weir__demand_source *source);
 void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_source *source);
 
-/* Those of weir__demand_kept. */
+/* Those of weir__demand_buffered. */
 void weir__demand_inactive(weir_ctx *ctx);
 void weir__demand_removed(weir_ctx *ctx);
 

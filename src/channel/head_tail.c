@@ -23,9 +23,9 @@ static void ignore(weir_ctx *ctx)
 static __attribute__((noinline, cold)) void log_unhandled(weir_channel *channel,
                                                           const weir_msg *msg)
 {
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
 
-    weir__debug("channel", weir__channel_name(channel, name),
+    weir__debug("channel", weir__channel_log_name(channel, name),
                 "a %s reached the tail of the pipeline and was released", msg->type->name);
 }
 
@@ -50,14 +50,14 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 }
 
 /* What a peer does to us is its business, and no news. */
-static bool is_everyday(const weir_channel *channel, int err)
+static bool is_routine(const weir_channel *channel, int err)
 {
     return err == -ECONNRESET || err == -EPIPE || err == -ETIMEDOUT ||
            (err == -ECONNREFUSED && channel->transport->connectionless);
 }
 
 /* Errors that a peer can cause by what it sends. */
-static bool is_mistake_of_peer(int err)
+static bool is_peer_error(int err)
 {
     switch (err) {
     case WEIR_ETLS:
@@ -87,40 +87,40 @@ static enum weir_log_level level_of(weir_channel *channel, int err)
 {
     bool has_warned = weir__channel_has(channel, WEIR__WARNED);
 
-    if (is_everyday(channel, err) || (has_warned && channel->transport->connectionless))
+    if (is_routine(channel, err) || (has_warned && channel->transport->connectionless))
         return WEIR_LOG_DEBUG;
-    if (channel->parent != NULL && is_mistake_of_peer(err))
+    if (channel->parent != NULL && is_peer_error(err))
         return WEIR_LOG_INFO;
     channel->flags |= WEIR__WARNED;
     return WEIR_LOG_WARN;
 }
 
-#define ERRNO_KINDS 140 /* Linux has 133 */
-#define OUR_FIRST 10001
-#define OUR_KINDS 64
+#define ERRNO_MAX 140 /* Linux has 133 */
+#define WEIR_ERRORS_FIRST 10001
+#define WEIR_ERRORS_MAX 64
 
 /* Messages of one level and one error are of a kind; errors that have no number here share one. */
 static weir__log_limit *limit_of(enum weir_log_level level, int err)
 {
-    static weir__log_limit limits[2][ERRNO_KINDS + OUR_KINDS];
+    static weir__log_limit limits[2][ERRNO_MAX + WEIR_ERRORS_MAX];
     unsigned number = 0u - (unsigned)err, kind = 0;
 
-    if (number < ERRNO_KINDS)
+    if (number < ERRNO_MAX)
         kind = number;
-    else if (number >= OUR_FIRST && number < OUR_FIRST + OUR_KINDS)
-        kind = ERRNO_KINDS + number - OUR_FIRST;
+    else if (number >= WEIR_ERRORS_FIRST && number < WEIR_ERRORS_FIRST + WEIR_ERRORS_MAX)
+        kind = ERRNO_MAX + number - WEIR_ERRORS_FIRST;
     return &limits[level == WEIR_LOG_WARN][kind];
 }
 
 static void log_error(weir_channel *channel, int err, const char *detail)
 {
     enum weir_log_level level = level_of(channel, err);
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (!weir__log_admit(limit_of(level, err), level, &note))
         return;
-    weir_log_write(level, "channel", weir__channel_name(channel, name),
+    weir_log_write(level, "channel", weir__channel_log_name(channel, name),
                    "an error reached the tail of the pipeline: %s%s%s",
                    detail != NULL ? detail : weir_error_text(err),
                    channel->transport->connectionless ? " (further ones are logged for debugging)"
@@ -197,7 +197,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 }
 
 const weir_handler weir__head_tail = {
-    .name = "ends",
+    .name = "head_tail",
     .registered = ignore,
     .unregistered = ignore,
     .active = ignore,

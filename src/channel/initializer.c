@@ -20,10 +20,11 @@ struct initializer {
 /* The one that runs on this thread now. */
 static _Thread_local weir_ctx *running __attribute__((tls_model("initial-exec")));
 
-weir_ctx *weir__initializer_place(weir_pipeline *pipeline)
+weir_ctx *weir__initializer_anchor(weir_pipeline *pipeline)
 {
-    return running != NULL && running->channel == pipeline->ends.channel ? running
-                                                                         : &pipeline->ends;
+    return running != NULL && running->channel == pipeline->head_tail.channel
+               ? running
+               : &pipeline->head_tail;
 }
 
 static int init(void *state, const void *options)
@@ -35,11 +36,11 @@ static int init(void *state, const void *options)
 static void log_failure(weir_channel *channel, int err)
 {
     static weir__log_limit limit;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("channel", weir__channel_name(channel, name),
+        weir__warn("channel", weir__channel_log_name(channel, name),
                    "is closed, since it could not be given its handlers: %s%s",
                    weir_error_text(err), note.text);
 }

@@ -36,7 +36,7 @@ static inline weir_ctx *prev_with(const weir_ctx *ctx, uint32_t slot)
     return prev;
 }
 
-static inline bool is_elsewhere(const weir_ctx *ctx)
+static inline bool is_remote(const weir_ctx *ctx)
 {
     return UNLIKELY((ctx->mask & WEIR__CTX_REMOTE) != 0);
 }
@@ -127,7 +127,7 @@ void weir__pass(weir_ctx *ctx, const weir__event *event)
     weir_ctx *target =
         event->slot < WEIR__BIND ? next_with(ctx, event->slot) : prev_with(ctx, event->slot);
 
-    if (is_elsewhere(target))
+    if (is_remote(target))
         weir__remote_enter(target, event);
     else
         weir__invoke(target, event);
@@ -135,8 +135,8 @@ void weir__pass(weir_ctx *ctx, const weir__event *event)
 
 static COLD void fire(weir_ctx *ctx, const weir__event *event)
 {
-    assert(weir__ctx_is_here(ctx));
-    if (is_elsewhere(ctx))
+    assert(weir__ctx_in_executor(ctx));
+    if (is_remote(ctx))
         weir__remote_leave(ctx, event);
     else
         weir__pass(ctx, event);
@@ -184,7 +184,7 @@ void weir_fire_error(weir_ctx *ctx, int err, const char *detail)
     fire(ctx, &(const weir__event){.slot = WEIR__ERROR, .err = err, .detail = detail});
 }
 
-static COLD void fire_read_elsewhere(weir_ctx *ctx, weir_msg *msg)
+static COLD void fire_read_remote(weir_ctx *ctx, weir_msg *msg)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__READ, .msg = msg});
 }
@@ -193,18 +193,18 @@ void weir_fire_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_ctx *next;
 
-    assert(weir__ctx_is_here(ctx));
-    if (!is_elsewhere(ctx)) {
+    assert(weir__ctx_in_executor(ctx));
+    if (!is_remote(ctx)) {
         next = next_with(ctx, WEIR__READ);
-        if (!is_elsewhere(next)) {
+        if (!is_remote(next)) {
             next->handler->read(next, msg);
             return;
         }
     }
-    fire_read_elsewhere(ctx, msg);
+    fire_read_remote(ctx, msg);
 }
 
-static COLD void fire_read_complete_elsewhere(weir_ctx *ctx)
+static COLD void fire_read_complete_remote(weir_ctx *ctx)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__READ_COMPLETE});
 }
@@ -213,15 +213,15 @@ void weir_fire_read_complete(weir_ctx *ctx)
 {
     weir_ctx *next;
 
-    assert(weir__ctx_is_here(ctx));
-    if (!is_elsewhere(ctx)) {
+    assert(weir__ctx_in_executor(ctx));
+    if (!is_remote(ctx)) {
         next = next_with(ctx, WEIR__READ_COMPLETE);
-        if (!is_elsewhere(next)) {
+        if (!is_remote(next)) {
             next->handler->read_complete(next);
             return;
         }
     }
-    fire_read_complete_elsewhere(ctx);
+    fire_read_complete_remote(ctx);
 }
 
 /* ---- out ---- */
@@ -231,7 +231,7 @@ static bool may_begin(weir_ctx *ctx, weir_promise *done)
     return done == NULL || weir__channel_may_begin(ctx->channel, done);
 }
 
-static COLD void write_elsewhere(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static COLD void write_remote(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
 }
@@ -240,14 +240,14 @@ static inline void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir_ctx *prev;
 
-    if (!is_elsewhere(ctx)) {
+    if (!is_remote(ctx)) {
         prev = prev_with(ctx, WEIR__WRITE);
-        if (!is_elsewhere(prev)) {
+        if (!is_remote(prev)) {
             prev->handler->write(prev, msg, done);
             return;
         }
     }
-    write_elsewhere(ctx, msg, done);
+    write_remote(ctx, msg, done);
 }
 
 static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg *msg,
@@ -262,14 +262,14 @@ static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg
 /* Most writes have no promise: then no register has to be saved. */
 void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (done == NULL)
         pass_write(ctx, msg, NULL);
     else
         write_with_promise(ctx, msg, done);
 }
 
-static COLD void flush_elsewhere(weir_ctx *ctx)
+static COLD void flush_remote(weir_ctx *ctx)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__FLUSH});
 }
@@ -278,15 +278,15 @@ void weir_flush(weir_ctx *ctx)
 {
     weir_ctx *prev;
 
-    assert(weir__ctx_is_here(ctx));
-    if (!is_elsewhere(ctx)) {
+    assert(weir__ctx_in_executor(ctx));
+    if (!is_remote(ctx)) {
         prev = prev_with(ctx, WEIR__FLUSH);
-        if (!is_elsewhere(prev)) {
+        if (!is_remote(prev)) {
             prev->handler->flush(prev);
             return;
         }
     }
-    flush_elsewhere(ctx);
+    flush_remote(ctx);
 }
 
 void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
@@ -300,7 +300,7 @@ void weir_request_read(weir_ctx *ctx)
     fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ});
 }
 
-void weir__request_read_by_itself(weir_ctx *ctx)
+void weir__auto_request_read(weir_ctx *ctx)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ, .is_auto = true});
 }
@@ -349,20 +349,20 @@ void weir_deregister(weir_ctx *ctx, weir_promise *done)
 
 void weir_pipeline_fire_read(weir_pipeline *pipeline, weir_msg *msg)
 {
-    weir_fire_read(&pipeline->ends, msg);
+    weir_fire_read(&pipeline->head_tail, msg);
 }
 
 void weir_pipeline_fire_read_complete(weir_pipeline *pipeline)
 {
-    weir_fire_read_complete(&pipeline->ends);
+    weir_fire_read_complete(&pipeline->head_tail);
 }
 
 void weir_pipeline_fire_event(weir_pipeline *pipeline, weir_msg *event)
 {
-    weir_fire_event(&pipeline->ends, event);
+    weir_fire_event(&pipeline->head_tail, event);
 }
 
 void weir_pipeline_fire_error(weir_pipeline *pipeline, int err, const char *detail)
 {
-    weir_fire_error(&pipeline->ends, err, detail);
+    weir_fire_error(&pipeline->head_tail, err, detail);
 }

@@ -30,6 +30,6 @@ void weir__invoke(weir_ctx *ctx, const weir__event *event);
 void weir__pass(weir_ctx *ctx, const weir__event *event);
 
 /* weir_request_read, by auto-read: messages that wait go on, but none was requested. */
-void weir__request_read_by_itself(weir_ctx *ctx);
+void weir__auto_request_read(weir_ctx *ctx);
 
 #endif

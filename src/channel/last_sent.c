@@ -7,7 +7,7 @@ int weir__last_sent_watch(weir_channel *channel)
 {
     if (weir__channel_extra_get(channel) == NULL)
         return -ENOMEM;
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         channel->flags |= WEIR__WATCHED;
     else
         weir__channel_defer(channel, WEIR__DEFERRED_WATCH);
@@ -17,15 +17,15 @@ int weir__last_sent_watch(weir_channel *channel)
 /* Relaxed, as all of it: a time says nothing of other memory. */
 int64_t weir__last_sent_of_bytes(const weir_channel *channel)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    return rare != NULL ? atomic_load_explicit(&rare->bytes_sent_at, memory_order_relaxed) : 0;
+    return extra != NULL ? atomic_load_explicit(&extra->bytes_sent_at, memory_order_relaxed) : 0;
 }
 
 int64_t weir_channel_sent_at(weir_channel *channel)
 {
     (void)weir__last_sent_watch(channel);
-    if (weir__channel_is(channel, WEIR__IS_REGISTERED) && weir__channel_is_here(channel) &&
+    if (weir__channel_is(channel, WEIR__IS_REGISTERED) && weir__channel_in_loop(channel) &&
         !weir__outbound_has_flushed(&channel->outbound))
         return weir__executor_now(weir__channel_executor(channel));
     return weir__last_sent_of_bytes(channel);
@@ -33,17 +33,17 @@ int64_t weir_channel_sent_at(weir_channel *channel)
 
 int64_t weir__last_sent_of_messages(const weir_channel *channel)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    return rare != NULL ? atomic_load_explicit(&rare->message_sent_at, memory_order_relaxed) : 0;
+    return extra != NULL ? atomic_load_explicit(&extra->message_sent_at, memory_order_relaxed) : 0;
 }
 
 void weir__last_sent_write_down(weir_channel *channel, bool whole)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int64_t now_ns = weir__executor_now(weir__channel_executor(channel));
 
-    atomic_store_explicit(&rare->bytes_sent_at, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&extra->bytes_sent_at, now_ns, memory_order_relaxed);
     if (whole)
-        atomic_store_explicit(&rare->message_sent_at, now_ns, memory_order_relaxed);
+        atomic_store_explicit(&extra->message_sent_at, now_ns, memory_order_relaxed);
 }

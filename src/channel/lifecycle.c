@@ -8,17 +8,14 @@
  *                                                                      something to send or to hear
  *      SENDING                    LINGERING   weir__channel_sent_all   the peer has not ended its
  *                                                                      stream
- *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_end        close of what is not active,
- *                                                                      abort, an error, all sent
- *                                                                      and the peer's end seen, or
- *                                                                      a timeout (closing.c)
- *      CLOSING                    CLOSED      become_closed            the transport is through
+ *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_begin_closing        close of what is
+ * not active, abort, an error, all sent and the peer's end seen, or a timeout (closing.c) CLOSING
+ * CLOSED      finish_closing            the transport is through
  *
  *      registered from   to    by
  *      no                yes   weir__channel_do_register    attach
- *      yes               no    leave_loop                   deregister: detach is through, and it
- *                                                           is still OPEN
- *      yes               no    weir__channel_do_end         closed
+ *      yes               no    finish_deregister                   deregister: detach is through,
+ * and it is still OPEN yes               no    weir__channel_fire_closed         closed
  *
  * Invariants:
  *   - Writes are taken in OPEN only. From SENDING on what is received is discarded.
@@ -86,7 +83,7 @@ static void on_shut_down(weir__member *member)
 static void on_abort(weir__member *member)
 {
     weir_channel *channel = WEIR_CONTAINER_OF(member, weir_channel, member);
-    char reason[WEIR__LOSS_SIZE];
+    char reason[WEIR__CLOSE_REASON_SIZE];
 
     if (weir__outbound_is_empty(&channel->outbound)) {
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
@@ -102,7 +99,7 @@ static const weir__member_type member_type = {.shut_down = on_shut_down, .abort 
 static const weir__member_type listener_type = {
     .is_first = true, .shut_down = on_shut_down, .abort = on_abort};
 
-static void join(weir_channel *channel)
+static void join_loop(weir_channel *channel)
 {
     weir_executor *executor = weir__channel_executor(channel);
 
@@ -114,20 +111,20 @@ static void join(weir_channel *channel)
 }
 
 /* Leaves the loop's reference to the caller. */
-static void part(weir_channel *channel)
+static void part_from_loop(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__MEMBER;
     weir__member_leave(&channel->member);
 }
 
 /* Accepting and connecting make it active later; a channel that comes again is active already. */
-static void go_on(weir_channel *channel)
+static void resume(weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN || !channel->transport->is_active(channel))
         return;
-    if (weir__channel_has(channel, WEIR__TOLD_ACTIVE)) {
-        weir__channel_begin_reading(channel);
-        weir__channel_go_on_sending(channel);
+    if (weir__channel_has(channel, WEIR__FIRED_ACTIVE)) {
+        weir__channel_start_reading(channel);
+        weir__channel_resume_sending(channel);
         return;
     }
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
@@ -135,18 +132,18 @@ static void go_on(weir_channel *channel)
 }
 
 /* Where nobody waits for the registration nobody else would say why the channel is gone. */
-void weir__channel_refuse(weir_channel *channel, weir_promise *done, int err)
+void weir__channel_reject_registration(weir_channel *channel, weir_promise *done, int err)
 {
     static weir__log_limit limit;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (done == NULL && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("channel", weir__channel_name(channel, name),
+        weir__warn("channel", weir__channel_log_name(channel, name),
                    "is closed, since its loop did not take it: %s%s", weir_error_text(err),
                    note.text);
     weir__stats_error(channel, err);
-    weir__channel_end(channel, err);
+    weir__channel_begin_closing(channel, err);
     if (done != NULL)
         (void)weir_promise_fail(done, err, "the loop did not take the channel");
 }
@@ -163,45 +160,45 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         return;
     err = attach(channel);
     if (err < 0) {
-        weir__channel_refuse(channel, done, err);
+        weir__channel_reject_registration(channel, done, err);
         return;
     }
-    join(channel);
-    if (!weir__channel_has(channel, WEIR__BEGUN))
-        weir__channel_take_auto_read(channel);
+    join_loop(channel);
+    if (!weir__channel_has(channel, WEIR__WAS_REGISTERED))
+        weir__channel_init_auto_read(channel);
     weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
-    weir__pipeline_begin(&channel->pipeline);
+    weir__pipeline_call_added(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
     weir_fire_registered(weir__channel_head_tail(channel));
-    go_on(channel);
+    resume(channel);
 }
 
 /* ---- leaving it ---- */
 
-static void leave_loop(weir_channel *channel)
+static void finish_deregister(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
-    part(channel);
+    part_from_loop(channel);
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
     weir_fire_unregistered(weir__channel_head_tail(channel));
-    if (rare != NULL)
-        weir__waiting_complete(&rare->deregisterers, 0, NULL);
+    if (extra != NULL)
+        weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
     channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on it may be another loop's */
     weir_channel_release(channel);                /* the loop's */
 }
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
     if (weir__channel_executor(channel) == NULL)
         weir__channel_report(channel, done, 0, NULL); /* it never had a loop */
-    else if (rare == NULL || weir__waiting_add(&rare->deregisterers, done) < 0)
+    else if (extra == NULL || weir__promise_list_add(&extra->deregister_waiters, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, NULL);
     else
         weir__channel_defer(channel, WEIR__DEFERRED_DEREGISTER);
@@ -216,21 +213,21 @@ static bool may_leave(const weir_channel *channel)
 /* Whoever closes it meanwhile completes what waits for this. */
 void weir__channel_do_detach(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     if (weir__channel_is_connecting(channel)) {
-        weir__waiting_complete(&rare->deregisterers, -EBUSY, "it is connecting");
+        weir__promise_list_complete(&extra->deregister_waiters, -EBUSY, "it is connecting");
         return;
     }
     if (!weir__channel_is(channel, WEIR__IS_REGISTERED) ||
         weir__channel_phase(channel) == WEIR__CLOSED) {
-        weir__waiting_complete(&rare->deregisterers, 0, NULL);
+        weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
         return;
     }
     if (!may_leave(channel))
         return;
     channel->flags |= WEIR__DETACHING;
-    weir__channel_look_at_reading(channel);
+    weir__channel_update_reading(channel);
     if (channel->transport->detach(channel))
         weir__channel_detached(channel);
 }
@@ -239,51 +236,51 @@ void weir__channel_do_detach(weir_channel *channel)
  * Closed on its way out, it still has to send, or to hear of the peer's end: its loop takes it
  * again.
  */
-static void stay_to_send(weir_channel *channel)
+static void reattach_to_send(weir_channel *channel)
 {
     int err;
 
     channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL);
     err = attach(channel);
     if (err < 0) {
-        weir__channel_end(channel, err);
+        weir__channel_begin_closing(channel, err);
         return;
     }
-    weir__channel_look_at_reading(channel);
-    weir__channel_go_on_sending(channel);
+    weir__channel_update_reading(channel);
+    weir__channel_resume_sending(channel);
 }
 
 /* ---- closing ---- */
 
 static void stop_timer(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    if (rare != NULL)
-        (void)weir_timer_stop(&rare->timer);
+    if (extra != NULL)
+        (void)weir_timer_stop(&extra->timer);
 }
 
-static void complete_waiting(weir_channel *channel)
+static void complete_waiters(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     weir_promise *closed;
     const char *reason;
-    int err = weir__closing_loss(channel, &reason);
+    int err = weir__closing_error(channel, &reason);
 
-    if (rare == NULL)
+    if (extra == NULL)
         return;
-    weir__channel_leave_groups(channel, rare); /* whoever hears of the end finds it gone */
-    closed = atomic_load_explicit(&rare->closed, memory_order_seq_cst);
+    weir__channel_leave_groups(channel, extra); /* whoever hears of the end finds it gone */
+    closed = atomic_load_explicit(&extra->closed, memory_order_seq_cst);
     if (closed != NULL)
         (void)weir_promise_succeed(closed, NULL);
-    weir__waiting_complete(&rare->closers, err, reason);
-    weir__waiting_complete(&rare->deregisterers, 0, NULL);
-    weir__waiting_complete(&rare->output_closers, err < 0 ? err : WEIR_ECLOSED, reason);
+    weir__promise_list_complete(&extra->close_waiters, err, reason);
+    weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
+    weir__promise_list_complete(&extra->shutdown_waiters, err < 0 ? err : WEIR_ECLOSED, reason);
 }
 
 /* A loop at its very end closes what is left, but runs no task: the rest is done elsewhere, where
  * its members must not be touched. */
-static void part_if_loop_ends(weir_channel *channel)
+static void part_from_ending_loop(weir_channel *channel)
 {
     const weir_executor *executor = weir__channel_executor(channel);
 
@@ -291,22 +288,22 @@ static void part_if_loop_ends(weir_channel *channel)
         weir__member_leave(&channel->member);
 }
 
-static void become_closed(weir_channel *channel)
+static void finish_closing(weir_channel *channel)
 {
     const char *reason;
 
     weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
-    complete_waiting(channel);
-    (void)weir__closing_loss(channel, &reason);
+    complete_waiters(channel);
+    (void)weir__closing_error(channel, &reason);
     weir__outbound_fail_all(channel, channel->outbound.cause, reason);
-    part_if_loop_ends(channel);
-    if (weir__channel_has(channel, WEIR__BEGUN))
-        weir__channel_defer(channel, WEIR__DEFERRED_END);
+    part_from_ending_loop(channel);
+    if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
+        weir__channel_defer(channel, WEIR__DEFERRED_CLOSED);
 }
 
 /*
- * A peer that has only a part of what was written must not take it for the whole. Until a close
- * comes to the transport handlers may hold some of it; after that all of it is in the queue.
+ * A peer that has only a part_from_loop of what was written must not take it for the whole. Until a
+ * close comes to the transport handlers may hold some of it; after that all of it is in the queue.
  */
 static bool loses_data(const weir_channel *channel)
 {
@@ -317,7 +314,7 @@ static bool loses_data(const weir_channel *channel)
     return !weir__outbound_is_empty(&channel->outbound);
 }
 
-void weir__channel_end(weir_channel *channel, int err)
+void weir__channel_begin_closing(weir_channel *channel, int err)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
@@ -327,15 +324,15 @@ void weir__channel_end(weir_channel *channel, int err)
     weir__channel_lock(channel);
     weir__channel_set_state(channel, WEIR__CLOSING, WEIR__PHASE);
     weir__channel_unlock(channel);
-    channel->flags |= WEIR__OUTPUT_OVER;
+    channel->flags |= WEIR__OUTPUT_STOPPED;
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
     stop_timer(channel);
     weir__channel_stop_connecting(channel, err);
     if (channel->transport->close(channel))
-        become_closed(channel);
+        finish_closing(channel);
 }
 
-static bool has_time(const weir_channel *channel)
+static bool may_linger(const weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
 
@@ -343,17 +340,17 @@ static bool has_time(const weir_channel *channel)
 }
 
 /* Whether the peer has to be waited for, so that what was sent is not lost to a reset. */
-static bool has_to_linger(const weir_channel *channel)
+static bool must_linger(const weir_channel *channel)
 {
-    return has_time(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
-           !atomic_load_explicit(&channel->no_linger, memory_order_relaxed) &&
+    return may_linger(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           !atomic_load_explicit(&channel->skip_linger, memory_order_relaxed) &&
            channel->transport->shut_output != NULL;
 }
 
 /* A half closure has waited for what is sent now. The end that follows tells the peer no more. */
 static void finish_half_closure(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err;
 
     if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
@@ -362,32 +359,32 @@ static void finish_half_closure(weir_channel *channel)
         return;
     err = channel->transport->shut_output(channel);
     channel->flags |= WEIR__OUTPUT_SHUT;
-    if (rare != NULL)
-        weir__waiting_complete(&rare->output_closers, err, NULL);
+    if (extra != NULL)
+        weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
 }
 
 void weir__channel_sent_all(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err = 0;
 
-    if (!has_to_linger(channel)) {
+    if (!must_linger(channel)) {
         finish_half_closure(channel);
-        weir__channel_end(channel, WEIR_ECLOSED);
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
         return;
     }
     weir__channel_set_state(channel, WEIR__LINGERING, WEIR__PHASE);
-    err = weir__closing_limit_lingering(channel) ? 0 : WEIR_ECLOSED;
+    err = weir__closing_start_linger_timeout(channel) ? 0 : WEIR_ECLOSED;
     if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
     channel->flags |= WEIR__OUTPUT_SHUT;
     if (err < 0) {
-        weir__channel_end(channel, err);
+        weir__channel_begin_closing(channel, err);
         return;
     }
-    weir__channel_look_at_reading(channel);
-    if (rare != NULL) /* who waits for that need not wait for the peer */
-        weir__waiting_complete(&rare->output_closers, 0, NULL);
+    weir__channel_update_reading(channel);
+    if (extra != NULL) /* who waits for that need not wait for the peer */
+        weir__promise_list_complete(&extra->shutdown_waiters, 0, NULL);
 }
 
 /* What was written is sent; and what comes is discarded, so that the peer can go on sending. */
@@ -395,22 +392,22 @@ static void send_rest(weir_channel *channel)
 {
     weir__channel_set_state(channel, WEIR__SENDING, WEIR__PHASE);
     weir__outbound_flush(channel);
-    if (weir__outbound_is_empty(&channel->outbound) && !has_to_linger(channel)) {
-        weir__channel_end(channel, WEIR_ECLOSED);
+    if (weir__outbound_is_empty(&channel->outbound) && !must_linger(channel)) {
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
         return;
     }
-    if (!weir__closing_limit_sending(channel)) {
-        weir__channel_end(channel, WEIR_ECLOSED);
+    if (!weir__closing_start_send_timeout(channel)) {
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
         return;
     }
-    weir__channel_look_at_reading(channel);
+    weir__channel_update_reading(channel);
     weir__channel_do_flush(channel);
 }
 
 /* False: it is closed already, or the promise was cancelled. */
-static bool wait_for_close(weir_channel *channel, weir_promise *done)
+static bool add_close_waiter(weir_channel *channel, weir_promise *done)
 {
-    weir__channel_extra *rare;
+    weir__channel_extra *extra;
     const char *reason;
     int err;
 
@@ -419,43 +416,43 @@ static bool wait_for_close(weir_channel *channel, weir_promise *done)
     if (!weir_promise_set_uncancellable(done))
         return false;
     if (weir__channel_phase(channel) == WEIR__CLOSED) {
-        err = weir__closing_loss(channel, &reason);
+        err = weir__closing_error(channel, &reason);
         weir__channel_report(channel, done, err, reason);
         return false;
     }
-    rare = weir__channel_extra_get(channel);
-    if (rare == NULL || weir__waiting_add(&rare->closers, done) < 0)
+    extra = weir__channel_extra_get(channel);
+    if (extra == NULL || weir__promise_list_add(&extra->close_waiters, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, "it closes all the same");
     return true;
 }
 
 void weir__channel_do_close(weir_channel *channel, weir_promise *done)
 {
-    if (!wait_for_close(channel, done) || weir__channel_phase(channel) != WEIR__OPEN)
+    if (!add_close_waiter(channel, done) || weir__channel_phase(channel) != WEIR__OPEN)
         return;
     if (weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) &&
         !channel->transport->accepts)
         send_rest(channel);
     else
-        weir__channel_end(channel, WEIR_ECLOSED);
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
 }
 
 void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err)
 {
-    if (wait_for_close(channel, done))
-        weir__channel_end(channel, err);
+    if (add_close_waiter(channel, done))
+        weir__channel_begin_closing(channel, err);
 }
 
 void weir__channel_detached(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__CLOSING)
-        become_closed(channel);
+        finish_closing(channel);
     else if (!weir__channel_has(channel, WEIR__DETACHING))
         return;
     else if (weir__channel_phase(channel) == WEIR__OPEN)
-        leave_loop(channel);
+        finish_deregister(channel);
     else
-        stay_to_send(channel);
+        reattach_to_send(channel);
 }
 
 void weir__channel_failed(weir_channel *channel, int err, const char *detail)
@@ -463,10 +460,10 @@ void weir__channel_failed(weir_channel *channel, int err, const char *detail)
     weir__stats_error(channel, err);
     if (weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_error(weir__channel_head_tail(channel), err, detail);
-    weir__channel_end(channel, err);
+    weir__channel_begin_closing(channel, err);
 }
 
-void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
+void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *detail)
 {
     weir__stats_error(channel, err);
     if (channel->transport->accepts)
@@ -479,14 +476,14 @@ void weir__channel_troubled(weir_channel *channel, int err, const char *detail)
 
 void weir__channel_do_inactive(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__TOLD_ACTIVE) ||
+    if (!weir__channel_has(channel, WEIR__FIRED_ACTIVE) ||
         weir__channel_is(channel, WEIR__IS_ACTIVE))
         return;
-    channel->flags &= ~(uint32_t)WEIR__TOLD_ACTIVE;
+    channel->flags &= ~(uint32_t)WEIR__FIRED_ACTIVE;
     weir_fire_inactive(weir__channel_head_tail(channel));
 }
 
-void weir__channel_do_end(weir_channel *channel)
+void weir__channel_fire_closed(weir_channel *channel)
 {
     weir__channel_do_inactive(channel);
     weir__channel_stop_timers(channel);
@@ -494,14 +491,14 @@ void weir__channel_do_end(weir_channel *channel)
         weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
         weir_fire_unregistered(weir__channel_head_tail(channel));
     }
-    weir__pipeline_end(&channel->pipeline);
+    weir__pipeline_teardown(&channel->pipeline);
 }
 
-void weir__channel_ended(weir_channel *channel)
+void weir__channel_leave_loop(weir_channel *channel)
 {
     if (!weir__channel_has(channel, WEIR__MEMBER))
         return;
-    part(channel);
+    part_from_loop(channel);
     weir_channel_release(channel); /* the loop's; the task that we are in has one of its own */
 }
 
@@ -509,16 +506,16 @@ void weir__channel_ended(weir_channel *channel)
 
 void weir__channel_drain(weir_channel *channel)
 {
-    weir_ctx *ends = weir__channel_head_tail(channel);
-    bool waits = (channel->pipeline.ends.slots & WEIR__DRAINING) != 0 ||
+    weir_ctx *head_tail = weir__channel_head_tail(channel);
+    bool waits = (channel->pipeline.head_tail.slots & WEIR__DRAINING) != 0 ||
                  weir__channel_options(channel)->drain_waits;
 
     if (weir__channel_phase(channel) != WEIR__OPEN ||
-        weir__channel_has(channel, WEIR__TOLD_DRAINING))
+        weir__channel_has(channel, WEIR__FIRED_DRAINING))
         return;
-    channel->flags |= WEIR__TOLD_DRAINING;
+    channel->flags |= WEIR__FIRED_DRAINING;
     if (channel->transport->accepts || !waits)
-        weir_close(ends, NULL);
+        weir_close(head_tail, NULL);
     else
-        weir_fire_draining(ends);
+        weir_fire_draining(head_tail);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's spare nodes: a stack, of KEPT_MAX at the most. Nodes that are taken on one thread and
+ * A thread's spare nodes: a stack, of POOL_MAX at the most. Nodes that are taken on one thread and
  * given back on another pile up there until it has enough, and from then on are freed.
  */
 #include "channel/node_pool.h"
@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-#define KEPT_MAX 256
+#define POOL_MAX 256
 
 struct spare {
     struct spare *next;
@@ -46,9 +46,9 @@ static void on_thread_end(void *arg)
     }
 }
 
-static bool may_keep(void)
+static bool may_pool(void)
 {
-    if (spares.count >= KEPT_MAX)
+    if (spares.count >= POOL_MAX)
         return false;
     if (!spares.ends_with_thread)
         spares.ends_with_thread = weir_thread_on_exit(on_thread_end, NULL) == 0;
@@ -59,7 +59,7 @@ void weir__node_free(void *node)
 {
     struct spare *spare = node;
 
-    if (!may_keep()) {
+    if (!may_pool()) {
         weir__free(node);
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that a handler does elsewhere. It holds the channel, and the handler's context stays in
+ * Work that a handler does executor. It holds the channel, and the handler's context stays in
  * memory until it is back: removed or not, its executor can then look.
  */
 #include <errno.h>
@@ -15,8 +15,8 @@
 struct offload {
     weir_task task;
     weir_ctx *ctx;
-    weir_channel *channel;    /* kept */
-    weir_executor *elsewhere; /* the handler's own, if it is not the channel's loop */
+    weir_channel *channel;   /* kept */
+    weir_executor *executor; /* the handler's own, if it is not the channel's loop */
     weir_offload_work_fn *work;
     weir_offload_done_fn *done;
     void *arg;
@@ -24,7 +24,7 @@ struct offload {
     int err;
 };
 
-static weir_task_fn on_work, on_return;
+static weir_task_fn on_work, on_back;
 
 static void finish(struct offload *offload, weir_ctx *ctx)
 {
@@ -37,13 +37,13 @@ static void finish(struct offload *offload, weir_ctx *ctx)
 
 /* An executor that has ended is stood for by the global one, as in due.c and hop.c. If nobody runs
  * the context any more it is gone for all that matters, and is freed with the channel. */
-static void go_back(struct offload *offload)
+static void post_back(struct offload *offload)
 {
     weir_executor *executor =
-        offload->elsewhere != NULL ? offload->elsewhere : weir__channel_executor(offload->channel);
+        offload->executor != NULL ? offload->executor : weir__channel_executor(offload->channel);
 
     weir__executor_weak_retain(executor); /* it may be through before us, and gone */
-    weir_task_init(&offload->task, on_return, offload);
+    weir_task_init(&offload->task, on_back, offload);
     if (weir__executor_post(executor, &offload->task, WEIR__NOW) < 0 &&
         weir__executor_post(weir_executor_global(), &offload->task, WEIR__NOW) < 0)
         finish(offload, NULL);
@@ -58,16 +58,16 @@ static void on_work(void *arg, int status)
         offload->result = offload->work(offload->arg);
     else
         offload->err = WEIR_ECANCELED;
-    go_back(offload);
+    post_back(offload);
 }
 
-static void on_return(void *arg, int status)
+static void on_back(void *arg, int status)
 {
     struct offload *offload = arg;
     weir_ctx *ctx = offload->ctx;
 
-    if (status == 0 && !weir__ctx_is_here(ctx)) {
-        go_back(offload); /* the channel has moved */
+    if (status == 0 && !weir__ctx_in_executor(ctx)) {
+        post_back(offload); /* the channel has moved */
         return;
     }
     ctx->offloads--;
@@ -88,7 +88,7 @@ int weir_ctx_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *wor
     struct offload *offload;
     int err;
 
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (group == NULL || work == NULL || done == NULL)
         return -EINVAL;
     if (weir__group_grows(group))
@@ -99,7 +99,7 @@ int weir_ctx_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *wor
     offload->ctx = ctx;
     offload->channel = weir_channel_retain(ctx->channel);
     if (weir__ctx_is_remote(ctx))
-        offload->elsewhere = weir__remote_of(ctx)->executor;
+        offload->executor = weir__remote_of(ctx)->executor;
     offload->work = work;
     offload->done = done;
     offload->arg = arg;

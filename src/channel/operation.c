@@ -26,12 +26,12 @@ static void post(weir_channel *channel, weir__posted_call_fn *fn, weir_promise *
     err =
         weir__posted_call_post(channel, &(const weir__posted_call){.fn = fn, .done = done}, false);
     if (err < 0)
-        weir__channel_lose(channel, done, err);
+        weir__channel_fail_posted(channel, done, err);
 }
 
 /* ---- registration ---- */
 
-static void keep_executor(weir_channel *channel, weir_executor *loop)
+static void set_executor(weir_channel *channel, weir_executor *loop)
 {
     weir__executor_weak_retain(loop);
     /* Release: what was done to the channel comes before what the new loop does to it. */
@@ -52,7 +52,7 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 }
 
 /*
- * The loop is held (executor/leases.h) from the moment that it is asked for, so that nobody else
+ * The loop is paused (executor/leases.h) from the moment that it is asked for, so that nobody else
  * gets it meanwhile; from here on the channel holds it by being a member, or does not want it. Its
  * memory is the channel's, which keeps each loop that it was given.
  */
@@ -61,16 +61,17 @@ static void on_register(weir_channel *channel, weir__posted_call *call, int stat
     if (status == 0)
         weir__channel_do_register(channel, call->done);
     else
-        weir__channel_refuse(channel, call->done, status); /* no loop has it: we end it */
+        weir__channel_reject_registration(channel, call->done,
+                                          status); /* no loop has it: we end it */
     weir__executor_unlease(call->arg);
 }
 
-static void register_there(weir_channel *channel, weir_executor *loop, weir_promise *done)
+static void register_on(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     weir__posted_call call = {.fn = on_register, .done = done, .arg = loop};
     int err = 0;
 
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         on_register(channel, &call, 0);
     else
         err = weir__posted_call_post(channel, &call, false);
@@ -82,16 +83,16 @@ static void register_there(weir_channel *channel, weir_executor *loop, weir_prom
  * The loop that the channel was on hands it over: from here on it is the other's. What other
  * threads have posted to this one is passed on; they may be posting right now, so it is kept.
  */
-static int hand_over(weir_channel *channel, weir_executor *loop)
+static int change_executor(weir_channel *channel, weir_executor *loop)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
-    weir__kept *kept = rare != NULL ? weir__zalloc(sizeof(*kept)) : NULL;
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
+    weir__retired *retired = extra != NULL ? weir__zalloc(sizeof(*retired)) : NULL;
 
-    if (kept == NULL)
+    if (retired == NULL)
         return -ENOMEM;
-    kept->executor = weir__channel_executor(channel);
-    weir__channel_extra_keep(rare, kept);
-    keep_executor(channel, loop);
+    retired->executor = weir__channel_executor(channel);
+    weir__channel_extra_retire(extra, retired);
+    set_executor(channel, loop);
     return 0;
 }
 
@@ -101,48 +102,48 @@ static int hand_over(weir_channel *channel, weir_executor *loop)
  * has ended takes no task. So it waits until that is settled; if it was under way, then to the loop
  * that we are on.
  */
-static bool hold_due(weir_channel *channel, const weir_executor *loop)
+static bool pause_deferred(weir_channel *channel, const weir_executor *loop)
 {
     return !weir__in_executor(loop) && weir__channel_pause_deferred(channel);
 }
 
-static void let_due_go(weir_channel *channel, bool held)
+static void resume_deferred(weir_channel *channel, bool paused)
 {
-    if (held)
+    if (paused)
         weir__channel_resume_deferred(channel);
 }
 
 static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
-    bool held;
+    bool paused;
 
     if (err < 0) {
         weir__posted_call_fail(channel, done, err);
         weir__executor_unlease(loop);
         return;
     }
-    held = hold_due(channel, loop);
+    paused = pause_deferred(channel, loop);
     if (loop != weir__channel_executor(channel))
-        err = hand_over(channel, loop);
+        err = change_executor(channel, loop);
     if (err == 0) {
-        register_there(channel, loop, done);
+        register_on(channel, loop, done);
     } else {
-        weir__channel_end(channel, err);
+        weir__channel_begin_closing(channel, err);
         weir__channel_report(channel, done, err, NULL);
         weir__executor_unlease(loop);
     }
-    let_due_go(channel, held);
+    resume_deferred(channel, paused);
 }
 
 /* The channel's first loop. False if it has one, or had. */
 static bool register_first(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    bool held = hold_due(channel, loop), is_first = claim(channel, loop);
+    bool paused = pause_deferred(channel, loop), is_first = claim(channel, loop);
 
     if (is_first)
-        register_there(channel, loop, done);
-    let_due_go(channel, held);
+        register_on(channel, loop, done);
+    resume_deferred(channel, paused);
     return is_first;
 }
 
@@ -158,8 +159,8 @@ static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *
 /* A move that the channel's own task makes, since the loop that the channel left has ended. */
 struct weir__move {
     struct weir__move *next;
-    weir_executor *loop; /* kept, and held */
-    weir_promise *done;  /* kept; may be NULL */
+    weir_executor *loop; /* retired, and paused */
+    weir_promise *done;  /* retired; may be NULL */
 };
 
 static bool has_ended(const weir_executor *executor)
@@ -169,17 +170,17 @@ static bool has_ended(const weir_executor *executor)
 
 static int defer_move(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
-    struct weir__move *move = rare != NULL ? weir__node_alloc() : NULL;
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
+    struct weir__move *move = extra != NULL ? weir__node_alloc() : NULL;
 
     if (move == NULL)
         return -ENOMEM;
     weir__executor_weak_retain(loop);
     move->loop = loop;
     move->done = done != NULL ? weir_promise_retain(done) : NULL;
-    move->next = atomic_load_explicit(&rare->moves, memory_order_relaxed);
+    move->next = atomic_load_explicit(&extra->moves, memory_order_relaxed);
     /* Release: the task that takes the move finds all of it. */
-    while (!atomic_compare_exchange_weak_explicit(&rare->moves, &move->next, move,
+    while (!atomic_compare_exchange_weak_explicit(&extra->moves, &move->next, move,
                                                   memory_order_release, memory_order_relaxed))
         ;
     weir__channel_defer(channel, WEIR__DEFERRED_MOVE);
@@ -213,9 +214,9 @@ static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *
 }
 
 /* Takes all pending moves; the first one first. */
-static struct weir__move *take_moves(weir__channel_extra *rare)
+static struct weir__move *take_moves(weir__channel_extra *extra)
 {
-    struct weir__move *move = atomic_exchange_explicit(&rare->moves, NULL, memory_order_acquire),
+    struct weir__move *move = atomic_exchange_explicit(&extra->moves, NULL, memory_order_acquire),
                       *next, *first = NULL;
 
     for (; move != NULL; move = next) {
@@ -248,7 +249,7 @@ void weir__channel_do_moves(weir_channel *channel)
 /* Who hears that the channel leaves its loop may move it: when all of them have heard. */
 static bool can_move_now(const weir_channel *channel)
 {
-    return weir__channel_is_here(channel) && !weir__channel_has(channel, WEIR__DETACHING);
+    return weir__channel_in_loop(channel) && !weir__channel_has(channel, WEIR__DETACHING);
 }
 
 static bool suits(const weir_channel *channel, const weir_executor *loop)
@@ -257,27 +258,27 @@ static bool suits(const weir_channel *channel, const weir_executor *loop)
 }
 
 /* A connection that is one too many is the client's affair. */
-static void log_refusal(weir_channel *channel, int err, const char *detail)
+static void log_rejection(weir_channel *channel, int err, const char *detail)
 {
     static weir__log_limit limits[2];
     enum weir_log_level level = err == WEIR_ETOOMANY ? WEIR_LOG_INFO : WEIR_LOG_WARN;
-    char name[WEIR__CHANNEL_NAME_SIZE];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
 
     if (weir__log_admit(&limits[err == WEIR_ETOOMANY], level, &note))
-        weir_log_write(level, "channel", weir__channel_name(channel, name), "is closed: %s: %s%s",
-                       detail, weir_error_text(err), note.text);
+        weir_log_write(level, "channel", weir__channel_log_name(channel, name),
+                       "is closed: %s: %s%s", detail, weir_error_text(err), note.text);
 }
 
 /* It does not even get as far as to a loop. One that has a loop stays there. */
-static void refuse(weir_channel *channel, weir_promise *done, int err, const char *detail)
+static void reject(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
     if (weir_channel_is_registered(channel)) {
         weir__posted_call_fail(channel, done, -EALREADY);
         return;
     }
     if (done == NULL)
-        log_refusal(channel, err, detail);
+        log_rejection(channel, err, detail);
     weir__stats_error(channel, err);
     weir_channel_abort(channel, NULL);
     if (done != NULL)
@@ -293,7 +294,7 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
         return;
     }
     if (!suits(channel, loop)) {
-        refuse(channel, done, -EINVAL, "the executor does not suit the channel");
+        reject(channel, done, -EINVAL, "the executor does not suit the channel");
         return;
     }
     weir__executor_lease(loop);
@@ -312,7 +313,7 @@ void weir_group_register(weir_group *group, weir_channel *channel, weir_promise 
 
     if (err < 0) {
         if (weir__channel_may_begin(channel, done))
-            refuse(channel, done, err, "the group has no executor for it");
+            reject(channel, done, err, "the group has no executor for it");
         return;
     }
     weir_channel_register(channel, loop, done);
@@ -332,7 +333,7 @@ static void on_deregister(weir_channel *channel, weir__posted_call *call, int st
 
 void weir_channel_deregister(weir_channel *channel, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_deregister(weir__channel_head_tail(channel), done);
     else
         post(channel, on_deregister, done);
@@ -348,7 +349,7 @@ static void on_disconnect(weir_channel *channel, weir__posted_call *call, int st
 
 void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_disconnect(weir__channel_head_tail(channel), done);
     else
         post(channel, on_disconnect, done);
@@ -379,7 +380,7 @@ static void on_close(weir_channel *channel, weir__posted_call *call, int status)
 
 void weir_channel_close(weir_channel *channel, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_close(weir__channel_head_tail(channel), done);
     else
         post(channel, on_close, done);
@@ -398,7 +399,7 @@ void weir_channel_abort(weir_channel *channel, weir_promise *done)
 {
     if (!weir__channel_may_begin(channel, done))
         return;
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir__channel_do_abort(channel, done, WEIR_ECLOSED);
     else if (done == NULL)
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
@@ -416,7 +417,7 @@ static void on_shutdown_output(weir_channel *channel, weir__posted_call *call, i
 
 void weir_channel_shutdown_output(weir_channel *channel, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_shutdown_output(weir__channel_head_tail(channel), done);
     else
         post(channel, on_shutdown_output, done);
@@ -432,7 +433,7 @@ static void on_shut_input(weir_channel *channel, weir__posted_call *call, int st
 
 void weir_channel_shutdown_input(weir_channel *channel, weir_promise *done)
 {
-    if (!weir__channel_is_here(channel))
+    if (!weir__channel_in_loop(channel))
         post(channel, on_shut_input, done);
     else if (weir__channel_may_begin(channel, done))
         weir__channel_do_shut_input(channel, done);
@@ -444,12 +445,12 @@ static void on_flush(weir_channel *channel, weir__posted_call *call, int status)
     if (status == 0)
         weir_flush(weir__channel_head_tail(channel));
     else
-        weir__channel_lose(channel, NULL, status);
+        weir__channel_fail_posted(channel, NULL, status);
 }
 
 void weir_channel_flush(weir_channel *channel)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_flush(weir__channel_head_tail(channel));
     else
         post(channel, on_flush, NULL);
@@ -461,12 +462,12 @@ static void on_request_read(weir_channel *channel, weir__posted_call *call, int 
     if (status == 0)
         weir_request_read(weir__channel_head_tail(channel));
     else
-        weir__channel_lose(channel, NULL, status);
+        weir__channel_fail_posted(channel, NULL, status);
 }
 
 void weir_channel_request_read(weir_channel *channel)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_request_read(weir__channel_head_tail(channel));
     else
         post(channel, on_request_read, NULL);
@@ -532,7 +533,7 @@ void weir_channel_bind(weir_channel *channel, const weir_address *local, weir_pr
 {
     if (local == NULL)
         weir__posted_call_fail(channel, done, -EINVAL);
-    else if (weir__channel_is_here(channel))
+    else if (weir__channel_in_loop(channel))
         weir_bind(weir__channel_head_tail(channel), local, done);
     else
         post_addresses(channel, on_bind, NULL, local, done);
@@ -543,7 +544,7 @@ void weir_channel_connect(weir_channel *channel, const weir_address *remote,
 {
     if (remote == NULL)
         weir__posted_call_fail(channel, done, -EINVAL);
-    else if (weir__channel_is_here(channel))
+    else if (weir__channel_in_loop(channel))
         weir_connect(weir__channel_head_tail(channel), remote, local, done);
     else
         post_addresses(channel, on_connect, remote, local, done);
@@ -555,14 +556,14 @@ void weir_channel_connect(weir_channel *channel, const weir_address *remote,
 static void on_write(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0) {
-        weir__outbound_arrive(channel, call->number);
+        weir__outbound_unreserve(channel, call->number);
         weir_write(weir__channel_head_tail(channel), call->arg, call->done);
-        weir__outbound_look(channel);
+        weir__outbound_check_marks(channel);
         return;
     }
-    weir__outbound_turn_back(channel, call->number);
+    weir__outbound_cancel_reserve(channel, call->number);
     weir_msg_release(call->arg);
-    weir__channel_lose(channel, call->done, status);
+    weir__channel_fail_posted(channel, call->done, status);
 }
 
 static void on_write_and_flush(weir_channel *channel, weir__posted_call *call, int status)
@@ -576,7 +577,7 @@ static void post_write(weir_channel *channel, weir__posted_call_fn *fn, weir_msg
                        weir_promise *done)
 {
     int64_t cost = weir__outbound_cost(msg);
-    int err = weir__outbound_depart(channel, cost);
+    int err = weir__outbound_reserve(channel, cost);
 
     if (err == 0) {
         err = weir__posted_call_post(
@@ -584,15 +585,15 @@ static void post_write(weir_channel *channel, weir__posted_call_fn *fn, weir_msg
             fn == on_write);
         if (err == 0)
             return;
-        weir__outbound_turn_back(channel, cost);
+        weir__outbound_cancel_reserve(channel, cost);
     }
     weir_msg_release(msg);
-    weir__channel_lose(channel, done, err);
+    weir__channel_fail_posted(channel, done, err);
 }
 
 void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_write(weir__channel_head_tail(channel), msg, done);
     else if (weir__channel_may_begin(channel, done))
         post_write(channel, on_write, msg, done);
@@ -602,7 +603,7 @@ void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done
 
 void weir_channel_write_and_flush(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_write_and_flush(weir__channel_head_tail(channel), msg, done);
     else if (weir__channel_may_begin(channel, done))
         post_write(channel, on_write_and_flush, msg, done);
@@ -620,7 +621,7 @@ static void on_event(weir_channel *channel, weir__posted_call *call, int status)
 
 void weir_channel_fire_event(weir_channel *channel, weir_msg *event)
 {
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir_fire_event(weir__channel_head_tail(channel), event);
     else if (weir__posted_call_post(
                  channel, &(const weir__posted_call){.fn = on_event, .arg = event}, false) < 0)

@@ -35,7 +35,7 @@
 #include "channel/last_sent.h"
 #include "channel/node_pool.h"
 
-#define MARKS 1u /* the bit of `unwritable` that is ours */
+#define OVER_MARK 1u /* the bit of `unwritable` that is ours */
 #define SLACK_MIN 256
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
@@ -66,7 +66,7 @@ static int64_t slack_of(const weir_buf *buf, int64_t size)
 }
 
 /* What is not a buffer, and keeps some. */
-static __attribute__((noinline)) int64_t besides(const weir_msg *msg)
+static __attribute__((noinline)) int64_t extra_cost(const weir_msg *msg)
 {
     weir_msg *any = (weir_msg *)(uintptr_t)msg; /* only to be read */
     const weir_composite *composite = weir_composite_of(any);
@@ -89,7 +89,7 @@ static inline int64_t cost_of(const weir_msg *msg, int64_t size)
 {
     return size + WEIR__OUTBOUND_COST +
            (weir_msg_is(msg, &weir_buf_type) ? slack_of((const weir_buf *)(const void *)msg, size)
-                                             : besides(msg));
+                                             : extra_cost(msg));
 }
 
 int64_t weir__outbound_cost(const weir_msg *msg)
@@ -123,24 +123,24 @@ weir_msg *weir__outbound_compact(weir_msg *msg)
 }
 
 /* Only the loop writes it: no read-modify-write is needed. */
-static void count_here(weir_channel *channel, int64_t bytes)
+static void count_local(weir_channel *channel, int64_t bytes)
 {
-    _Atomic int64_t *here = &channel->outbound.here;
+    _Atomic int64_t *local = &channel->outbound.local;
 
-    atomic_store_explicit(here, atomic_load_explicit(here, memory_order_relaxed) + bytes,
+    atomic_store_explicit(local, atomic_load_explicit(local, memory_order_relaxed) + bytes,
                           memory_order_relaxed);
 }
 
 /* Relaxed, as all of it: the bytes are numbers that say nothing of other memory. */
-static void count_away(weir_channel *channel, int64_t bytes)
+static void count_posted(weir_channel *channel, int64_t bytes)
 {
-    atomic_fetch_add_explicit(&channel->outbound.away, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&channel->outbound.posted, bytes, memory_order_relaxed);
 }
 
 int64_t weir__outbound_bytes(const weir_channel *channel)
 {
-    return atomic_load_explicit(&channel->outbound.here, memory_order_relaxed) +
-           atomic_load_explicit(&channel->outbound.away, memory_order_relaxed);
+    return atomic_load_explicit(&channel->outbound.local, memory_order_relaxed) +
+           atomic_load_explicit(&channel->outbound.posted, memory_order_relaxed);
 }
 
 static int64_t cap_of(const weir_channel *channel)
@@ -175,78 +175,78 @@ static bool change_reasons(weir_channel *channel, uint32_t reasons, bool on)
     return (before == 0) != (after == 0);
 }
 
-void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on)
+void weir__outbound_set_unwritable(weir_channel *channel, uint32_t reasons, bool on)
 {
     if (change_reasons(channel, reasons, on))
         weir__channel_defer(channel, WEIR__DEFERRED_WRITABILITY);
 }
 
-static __attribute__((noinline)) void set_marked(weir_channel *channel, bool on)
+static __attribute__((noinline)) void set_over_mark(weir_channel *channel, bool on)
 {
-    if (change_reasons(channel, MARKS, on) && weir__channel_phase(channel) == WEIR__OPEN)
+    if (change_reasons(channel, OVER_MARK, on) && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_head_tail(channel));
 }
 
-static inline void look(weir_channel *channel)
+static inline void check_marks(weir_channel *channel)
 {
     int64_t bytes = weir__outbound_bytes(channel);
-    bool marked =
-        (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) & MARKS) != 0;
+    bool over_mark = (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) &
+                      OVER_MARK) != 0;
 
-    if (!marked && bytes > high_mark_of(channel))
-        set_marked(channel, true);
-    else if (marked && bytes < low_mark_of(channel))
-        set_marked(channel, false);
+    if (!over_mark && bytes > high_mark_of(channel))
+        set_over_mark(channel, true);
+    else if (over_mark && bytes < low_mark_of(channel))
+        set_over_mark(channel, false);
 }
 
-void weir__outbound_look(weir_channel *channel)
+void weir__outbound_check_marks(weir_channel *channel)
 {
-    look(channel);
+    check_marks(channel);
 }
 
-int weir__outbound_depart(weir_channel *channel, int64_t bytes)
+int weir__outbound_reserve(weir_channel *channel, int64_t bytes)
 {
-    count_away(channel, bytes);
+    count_posted(channel, bytes);
     if (weir__outbound_bytes(channel) > cap_of(channel)) {
-        weir__outbound_turn_back(channel, bytes); /* others may have seen it */
+        weir__outbound_cancel_reserve(channel, bytes); /* others may have seen it */
         return WEIR_EFULL;
     }
     if (weir__outbound_bytes(channel) > high_mark_of(channel))
-        weir__outbound_object(channel, MARKS, true);
+        weir__outbound_set_unwritable(channel, OVER_MARK, true);
     return 0;
 }
 
-void weir__outbound_arrive(weir_channel *channel, int64_t bytes)
+void weir__outbound_unreserve(weir_channel *channel, int64_t bytes)
 {
-    count_away(channel, -bytes);
+    count_posted(channel, -bytes);
 }
 
-void weir__outbound_turn_back(weir_channel *channel, int64_t bytes)
+void weir__outbound_cancel_reserve(weir_channel *channel, int64_t bytes)
 {
-    count_away(channel, -bytes);
+    count_posted(channel, -bytes);
     weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
 }
 
-bool weir__outbound_may_hold(const weir_channel *channel, int64_t bytes)
+bool weir__outbound_may_add_pending(const weir_channel *channel, int64_t bytes)
 {
     int64_t cap = cap_of(channel);
 
     return weir__outbound_bytes(channel) + bytes <= cap - cap / 32;
 }
 
-void weir__outbound_exchange(weir_channel *channel, int64_t bytes)
+void weir__outbound_count(weir_channel *channel, int64_t bytes)
 {
-    if (weir__channel_is_here(channel))
-        count_here(channel, bytes);
+    if (weir__channel_in_loop(channel))
+        count_local(channel, bytes);
     else
-        count_away(channel, bytes);
+        count_posted(channel, bytes);
 }
 
-void weir__outbound_hold(weir_channel *channel, int64_t bytes)
+void weir__outbound_add_pending(weir_channel *channel, int64_t bytes)
 {
-    weir__outbound_exchange(channel, bytes);
-    if (weir__channel_is_here(channel))
-        weir__outbound_look(channel);
+    weir__outbound_count(channel, bytes);
+    if (weir__channel_in_loop(channel))
+        weir__outbound_check_marks(channel);
     else
         weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
 }
@@ -271,7 +271,7 @@ static weir__entry *pop(weir__outbound *outbound)
     return entry;
 }
 
-static void tell(weir_channel *channel, weir_promise *done, int err, const char *detail)
+static void report_write(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
     if (err < 0)
         weir__stats_count(channel, WEIR__STAT_WRITES_FAILED, 1);
@@ -283,11 +283,11 @@ static void finish(weir_channel *channel, weir__entry *entry, int err, const cha
 {
     weir_promise *done = entry->done;
 
-    count_here(channel, -entry->cost);
+    count_local(channel, -entry->cost);
     weir_msg_release(entry->msg);
     weir__node_free(entry);
     if (done != NULL || err < 0)
-        tell(channel, done, err, detail);
+        report_write(channel, done, err, detail);
     weir_promise_release(done);
 }
 
@@ -300,7 +300,7 @@ int weir__outbound_admit(weir_channel *channel, int64_t cost)
     return 0;
 }
 
-static int why_not(weir_channel *channel, const weir_msg *msg, int64_t cost)
+static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
 {
     int err;
 
@@ -314,8 +314,8 @@ static int why_not(weir_channel *channel, const weir_msg *msg, int64_t cost)
 }
 
 /* Who has forgotten an encoder is told of what. */
-static __attribute__((noinline, cold)) void refuse(weir_channel *channel, weir_msg *msg,
-                                                   weir_promise *done, int err)
+static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, weir_msg *msg,
+                                                         weir_promise *done, int err)
 {
     const char *name = msg->type->name;
     bool is_odd = err == -EPROTOTYPE;
@@ -327,7 +327,7 @@ static __attribute__((noinline, cold)) void refuse(weir_channel *channel, weir_m
                        "of it",
                        channel->transport->name, name != NULL ? name : "(no name)");
     weir_msg_release(msg);
-    tell(channel, done, err, is_odd ? detail : NULL);
+    report_write(channel, done, err, is_odd ? detail : NULL);
 }
 
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
@@ -339,10 +339,10 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it will stay for a while */
         msg = weir__outbound_compact(msg);
     cost = cost_of(msg, size);
-    err = why_not(channel, msg, cost);
+    err = check_write(channel, msg, cost);
     entry = err == 0 ? weir__node_alloc() : NULL;
     if (entry == NULL) {
-        refuse(channel, msg, done, err < 0 ? err : -ENOMEM);
+        reject_write(channel, msg, done, err < 0 ? err : -ENOMEM);
         return;
     }
     entry->msg = msg;
@@ -352,14 +352,14 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     entry->next = NULL;
     *channel->outbound.end = entry;
     channel->outbound.end = &entry->next;
-    count_here(channel, cost);
-    look(channel);
+    count_local(channel, cost);
+    check_marks(channel);
 }
 
 /* Takes a cancelled entry out; its promise has told its listeners already. */
-static void forget(weir_channel *channel, weir__entry *entry)
+static void discard(weir_channel *channel, weir__entry *entry)
 {
-    count_here(channel, -entry->cost);
+    count_local(channel, -entry->cost);
     weir_msg_release(entry->msg);
     weir_promise_release(entry->done);
     weir__node_free(entry);
@@ -379,7 +379,7 @@ void weir__outbound_flush(weir_channel *channel)
     while ((entry = *link) != NULL) {
         if (is_cancelled(entry)) {
             *link = entry->next;
-            forget(channel, entry);
+            discard(channel, entry);
             changed = true;
         } else {
             link = &entry->next;
@@ -388,7 +388,7 @@ void weir__outbound_flush(weir_channel *channel)
     outbound->unflushed = link;
     outbound->end = link;
     if (changed)
-        weir__outbound_look(channel);
+        weir__outbound_check_marks(channel);
 }
 
 void weir__outbound_fail_unflushed(weir_channel *channel, int err, const char *detail)
@@ -402,7 +402,7 @@ void weir__outbound_fail_unflushed(weir_channel *channel, int err, const char *d
             outbound->end = outbound->unflushed;
         finish(channel, entry, err, detail);
     }
-    weir__outbound_look(channel);
+    weir__outbound_check_marks(channel);
 }
 
 void weir__outbound_fail_flushed(weir_channel *channel, int err, const char *detail)
@@ -411,14 +411,14 @@ void weir__outbound_fail_flushed(weir_channel *channel, int err, const char *det
 
     while (outbound->unflushed != &outbound->first)
         finish(channel, pop(outbound), err, detail);
-    weir__outbound_look(channel);
+    weir__outbound_check_marks(channel);
 }
 
 void weir__outbound_fail_all(weir_channel *channel, int err, const char *detail)
 {
     while (channel->outbound.first != NULL)
         finish(channel, pop(&channel->outbound), err, detail);
-    weir__outbound_look(channel);
+    weir__outbound_check_marks(channel);
 }
 
 /* ---- sending ---- */
@@ -428,7 +428,7 @@ static weir__entry *sendable(const weir_channel *channel)
 {
     const weir__outbound *outbound = &channel->outbound;
 
-    if (!weir__outbound_has_flushed(outbound) || weir__channel_has(channel, WEIR__OUTPUT_OVER))
+    if (!weir__outbound_has_flushed(outbound) || weir__channel_has(channel, WEIR__OUTPUT_STOPPED))
         return NULL;
     return outbound->first;
 }
@@ -513,7 +513,7 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
     }
     if (whole || bytes > 0)
         weir__last_sent_note(channel, whole);
-    look(channel);
+    check_marks(channel);
 }
 
 static size_t bytes_of(const struct iovec *vectors, size_t count)
@@ -616,7 +616,7 @@ WEIR__NO_STACK_PROTECTOR size_t weir__outbound_gather(weir_channel *channel,
     return gathering.used;
 }
 
-void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
+void weir__outbound_complete(weir_channel *channel, int err, const char *detail)
 {
     weir__entry *entry = sendable(channel);
 
@@ -629,7 +629,7 @@ void weir__outbound_drop(weir_channel *channel, int err, const char *detail)
     finish(channel, pop(&channel->outbound), err, detail);
     if (err == 0)
         weir__last_sent_note(channel, true);
-    weir__outbound_look(channel);
+    weir__outbound_check_marks(channel);
 }
 
 weir_msg *weir__outbound_take(weir_channel *channel)

@@ -40,8 +40,8 @@ typedef struct weir__outbound {
     weir__entry **end;       /* the link that ends the list */
 
     /* Bytes that count: of the loop's own (only it writes), and of what is under way to it. */
-    _Atomic int64_t here;
-    _Atomic int64_t away;
+    _Atomic int64_t local;
+    _Atomic int64_t posted;
 
     /* Why it is not writable: bit 0 the marks, the others the user's reasons. */
     _Atomic uint32_t unwritable;
@@ -92,14 +92,14 @@ int64_t weir__outbound_cost(const weir_msg *msg);
 weir_msg *weir__outbound_compact(weir_msg *msg);
 
 /* Any thread: a write is under way to the loop. Fails with WEIR_EFULL beyond the channel's cap. */
-int weir__outbound_depart(weir_channel *channel, int64_t bytes);
+int weir__outbound_reserve(weir_channel *channel, int64_t bytes);
 
 /* The loop: it has come. Any thread: it will not come. */
-void weir__outbound_arrive(weir_channel *channel, int64_t bytes);
-void weir__outbound_turn_back(weir_channel *channel, int64_t bytes);
+void weir__outbound_unreserve(weir_channel *channel, int64_t bytes);
+void weir__outbound_cancel_reserve(weir_channel *channel, int64_t bytes);
 
 /* The loop: a handler holds back so many bytes more, or fewer. */
-void weir__outbound_hold(weir_channel *channel, int64_t bytes);
+void weir__outbound_add_pending(weir_channel *channel, int64_t bytes);
 
 /* The loop: whether a write of this cost is within the cap, 0 or WEIR_EFULL. What comes in the
  * place of something that was held back is (weir_write_pending). */
@@ -107,20 +107,21 @@ int weir__outbound_admit(weir_channel *channel, int64_t cost);
 
 /* Any thread: the same for a handler elsewhere that holds it back. What it makes of it may be a
  * little longer, and must not be refused on its way: a part of the cap is left. */
-bool weir__outbound_may_hold(const weir_channel *channel, int64_t bytes);
+bool weir__outbound_may_add_pending(const weir_channel *channel, int64_t bytes);
 
-/* As weir__outbound_hold if something else comes in their place at once: nobody looks at the marks.
+/* As weir__outbound_add_pending if something else comes in their place at once: nobody looks at the
+ * marks.
  */
-void weir__outbound_exchange(weir_channel *channel, int64_t bytes);
+void weir__outbound_count(weir_channel *channel, int64_t bytes);
 
 /* Any thread: all bytes that count. */
 int64_t weir__outbound_bytes(const weir_channel *channel);
 
 /* Any thread: sets or clears reasons; `writability` follows if that changes the answer. */
-void weir__outbound_object(weir_channel *channel, uint32_t reasons, bool on);
+void weir__outbound_set_unwritable(weir_channel *channel, uint32_t reasons, bool on);
 
 /* The marks have changed, or the bytes: looks at both. The loop. */
-void weir__outbound_look(weir_channel *channel);
+void weir__outbound_check_marks(weir_channel *channel);
 
 static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
 {
@@ -150,12 +151,12 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
 void weir__outbound_advance(weir_channel *channel, size_t bytes);
 
 /* The current message has been dealt with as a whole, or has failed alone. */
-void weir__outbound_drop(weir_channel *channel, int err, const char *detail);
+void weir__outbound_complete(weir_channel *channel, int err, const char *detail);
 
 /*
  * Takes the current message, which is the caller's then; its place in the queue stays until
- * weir__outbound_drop, so that it can be delivered before its promise completes. NULL if there is
- * nothing to send.
+ * weir__outbound_complete, so that it can be delivered before its promise completes. NULL if there
+ * is nothing to send.
  */
 weir_msg *weir__outbound_take(weir_channel *channel);
 

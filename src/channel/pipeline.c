@@ -7,14 +7,13 @@
  *
  *      created           change.c, in the caller: `init`
  *      linked            weir__pipeline_insert
- *      added             tell_added: when linked, or by weir__pipeline_begin if that was before the
- *                        first registration; from here on it has its slots
- *      removed           take_out: no slots from here on, and no name that is found; then
- *                        tell_removed, for a replaced one after `added` of its replacement
- *      unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
+ *      added             call_added: when linked, or by weir__pipeline_call_added if that was
+ * before the first registration; from here on it has its slots removed           mark_removed: no
+ * slots from here on, and no name that is found; then call_removed, for a replaced one after
+ * `added` of its replacement unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
  *
  * One that runs elsewhere is told through its inbox, and is unlinked when it is through with what
- * was on the way to it (weir__pipeline_gone).
+ * was on the way to it (weir__pipeline_free_removed).
  */
 #include "channel/pipeline.h"
 
@@ -33,9 +32,9 @@
 
 void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
 {
-    pipeline->ends = (weir_ctx){
-        .prev = &pipeline->ends,
-        .next = &pipeline->ends,
+    pipeline->head_tail = (weir_ctx){
+        .prev = &pipeline->head_tail,
+        .next = &pipeline->head_tail,
         .channel = channel,
         .handler = &weir__head_tail,
         .mask = WEIR__SLOTS,
@@ -43,7 +42,7 @@ void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
 }
 
 /* The one whose `next` it is. */
-static weir_ctx *leading_to(const weir_ctx *ctx)
+static weir_ctx *predecessor(const weir_ctx *ctx)
 {
     weir_ctx *before = ctx->prev;
 
@@ -54,11 +53,11 @@ static weir_ctx *leading_to(const weir_ctx *ctx)
 
 static void link_before(weir_ctx *next, weir_ctx *ctx)
 {
-    while ((next->mask & WEIR__CTX_ASIDE) != 0)
+    while ((next->mask & WEIR__CTX_REPLACED) != 0)
         next = next->next;
     ctx->next = next;
     ctx->prev = next->prev;
-    leading_to(next)->next = ctx;
+    predecessor(next)->next = ctx;
     next->prev = ctx;
     weir__remote_write_down(&ctx->channel->pipeline);
 }
@@ -67,18 +66,18 @@ static void link_before(weir_ctx *next, weir_ctx *ctx)
  * A handler that is replaced passes on what it still has to its replacement, which comes next to
  * it, in both directions. So it is left out on the way back, where `prev` leads.
  */
-static void step_aside(weir_ctx *ctx, weir_ctx *replacement)
+static void put_aside(weir_ctx *ctx, weir_ctx *replacement)
 {
     if (weir__ctx_is_remote(ctx))
         return;
-    ctx->mask |= WEIR__CTX_ASIDE;
+    ctx->mask |= WEIR__CTX_REPLACED;
     replacement->prev = ctx->prev;
     ctx->prev = replacement;
 }
 
 static void unlink_ctx(weir_ctx *ctx)
 {
-    weir_ctx *before = leading_to(ctx), *other = before;
+    weir_ctx *before = predecessor(ctx), *other = before;
 
     before->next = ctx->next;
     do {
@@ -99,27 +98,27 @@ static bool is_removed(const weir_ctx *ctx)
  * handler that lets all messages pass while auto-read is on. */
 static uint32_t slots_of(const weir_ctx *ctx)
 {
-    bool keeps_reads = ctx->handler->keeps_reads;
+    bool buffers_reads = ctx->handler->buffers_reads;
     uint32_t mask = weir__handler_mask(ctx->handler);
 
-    if (keeps_reads)
+    if (buffers_reads)
         mask &= ~(uint32_t)WEIR__REQUEST_READ;
-    return keeps_reads || weir__ctx_is_remote(ctx) ? mask | WEIR__KEEPS_READS : mask;
+    return buffers_reads || weir__ctx_is_remote(ctx) ? mask | WEIR__BUFFERS_READS : mask;
 }
 
-static void collect_mask(weir_pipeline *pipeline)
+static void recompute_slots(weir_pipeline *pipeline)
 {
-    pipeline->ends.slots = 0;
-    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+    pipeline->head_tail.slots = 0;
+    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next)
         if (!is_removed(ctx))
-            pipeline->ends.slots |= slots_of(ctx);
+            pipeline->head_tail.slots |= slots_of(ctx);
 }
 
 /* ---- finding ---- */
 
 weir_ctx *weir_pipeline_find(weir_pipeline *pipeline, const char *name)
 {
-    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next)
         if (!is_removed(ctx) && strcmp(weir_ctx_name(ctx), name) == 0)
             return ctx;
     return NULL;
@@ -127,7 +126,7 @@ weir_ctx *weir_pipeline_find(weir_pipeline *pipeline, const char *name)
 
 weir_ctx *weir_pipeline_find_handler(weir_pipeline *pipeline, const weir_handler *handler)
 {
-    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next)
         if (!is_removed(ctx) && ctx->handler == handler)
             return ctx;
     return NULL;
@@ -137,7 +136,8 @@ size_t weir_pipeline_count(const weir_pipeline *pipeline)
 {
     size_t count = 0;
 
-    for (const weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next)
+    for (const weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail;
+         ctx = ctx->next)
         count += !is_removed(ctx);
     return count;
 }
@@ -152,7 +152,8 @@ size_t weir_pipeline_dump(const weir_pipeline *pipeline, char *buffer, size_t si
 {
     size_t used = append_text(buffer, size, 0, "head <-> ");
 
-    for (const weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
+    for (const weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail;
+         ctx = ctx->next) {
         if (is_removed(ctx))
             continue;
         used = append_text(buffer, size, used, weir_ctx_name(ctx));
@@ -163,18 +164,18 @@ size_t weir_pipeline_dump(const weir_pipeline *pipeline, char *buffer, size_t si
 
 weir_channel *weir_pipeline_channel(const weir_pipeline *pipeline)
 {
-    return pipeline->ends.channel;
+    return pipeline->head_tail.channel;
 }
 
 /* ---- telling ---- */
 
-static bool has_begun(const weir_pipeline *pipeline)
+static bool was_registered(const weir_pipeline *pipeline)
 {
-    return weir__channel_has(pipeline->ends.channel, WEIR__BEGUN);
+    return weir__channel_has(pipeline->head_tail.channel, WEIR__WAS_REGISTERED);
 }
 
 /* Its slots are there before `added` runs, so that it can pass events to itself and others. */
-static void tell_added(weir_ctx *ctx)
+static void call_added(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx)) {
         weir__remote_add(ctx);
@@ -183,23 +184,23 @@ static void tell_added(weir_ctx *ctx)
     ctx->mask |= WEIR__CTX_ADDED;
     if (!is_removed(ctx))
         ctx->mask |= weir__handler_mask(ctx->handler);
-    if (ctx->handler->keeps_reads)
+    if (ctx->handler->buffers_reads)
         weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
         ctx->handler->added(ctx);
 }
 
 /* What it holds back it may give back itself, in `removed`: only the rest is taken off. */
-static void tell_removed(weir_ctx *ctx)
+static void call_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
     if ((ctx->mask & WEIR__CTX_ADDED) != 0 && ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
-    weir__ctx_let_go(ctx);
+    weir__ctx_clear_pending_bytes(ctx);
     weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
-static bool was_told(const weir_ctx *ctx)
+static bool was_added_once(const weir_ctx *ctx)
 {
     return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->was_added
                                     : (ctx->mask & WEIR__CTX_ADDED) != 0;
@@ -208,43 +209,44 @@ static bool was_told(const weir_ctx *ctx)
 /* Its removal is told after its replacement was: that is where `prev` leads. */
 static bool waits_for_replacement(const weir_ctx *ctx)
 {
-    return (ctx->mask & WEIR__CTX_ASIDE) != 0 && !was_told(ctx->prev);
+    return (ctx->mask & WEIR__CTX_REPLACED) != 0 && !was_added_once(ctx->prev);
 }
 
 /* It and, if it has replaced one, that one's removal. The old one comes before it. */
-static void tell_added_and_replaced(weir_ctx *ctx)
+static void call_added_and_replaced(weir_ctx *ctx)
 {
-    weir_ctx *old = ctx->channel->pipeline.ends.next;
+    weir_ctx *old = ctx->channel->pipeline.head_tail.next;
 
-    while (old != ctx && ((old->mask & WEIR__CTX_ASIDE) == 0 || old->prev != ctx))
+    while (old != ctx && ((old->mask & WEIR__CTX_REPLACED) == 0 || old->prev != ctx))
         old = old->next;
-    tell_added(ctx);
+    call_added(ctx);
     if (old != ctx)
-        tell_removed(old);
+        call_removed(old);
 }
 
 /* What handlers add and remove meanwhile stays linked, so that the way to the next is there. */
-void weir__pipeline_begin(weir_pipeline *pipeline)
+void weir__pipeline_call_added(weir_pipeline *pipeline)
 {
-    weir_channel *channel = pipeline->ends.channel;
+    weir_channel *channel = pipeline->head_tail.channel;
     bool is_over;
 
-    if (has_begun(pipeline))
+    if (was_registered(pipeline))
         return;
-    channel->flags |= WEIR__BEGUN;
-    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
-        if (was_told(ctx))
+    channel->flags |= WEIR__WAS_REGISTERED;
+    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next) {
+        if (was_added_once(ctx))
             continue;
         is_over = is_removed(ctx) && !weir__ctx_is_remote(ctx) && !waits_for_replacement(ctx);
-        tell_added_and_replaced(ctx);
+        call_added_and_replaced(ctx);
         if (is_over) /* before it could be told */
-            tell_removed(ctx);
+            call_removed(ctx);
     }
 }
 
 /* ---- changes ---- */
 
-static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const weir_ctx *except)
+static int choose_name(weir_pipeline *pipeline, weir_ctx *ctx, bool is_exact,
+                       const weir_ctx *except)
 {
     const char *wanted = weir_ctx_name(ctx);
     char name[WEIR__NAME_MAX];
@@ -252,7 +254,7 @@ static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const
 
     if (other == NULL || other == except)
         return 0;
-    if (exactly || (ctx->mask & WEIR__CTX_ROOM) == 0)
+    if (is_exact || (ctx->mask & WEIR__CTX_NAME_SPACE) == 0)
         return -EEXIST;
     for (unsigned number = 2; other != NULL; number++) {
         (void)snprintf(name, sizeof(name), "%s#%u", wanted, number);
@@ -263,7 +265,7 @@ static int pick_name(weir_pipeline *pipeline, weir_ctx *ctx, bool exactly, const
 }
 
 /* From here on no event and no change finds the handler, so each is taken out once. */
-static void take_out(weir_ctx *ctx)
+static void mark_removed(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx))
         weir__remote_take_out(ctx);
@@ -271,12 +273,12 @@ static void take_out(weir_ctx *ctx)
         ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
 }
 
-static void tell_taken_out(weir_ctx *ctx)
+static void finish_removal(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx))
         weir__remote_tell_removed(ctx);
-    else if (has_begun(&ctx->channel->pipeline))
-        tell_removed(ctx);
+    else if (was_registered(&ctx->channel->pipeline))
+        call_removed(ctx);
 }
 
 /*
@@ -285,36 +287,38 @@ static void tell_taken_out(weir_ctx *ctx)
  */
 static void replace(weir_pipeline *pipeline, weir_ctx *old, weir_ctx *ctx)
 {
-    step_aside(old, ctx);
-    take_out(old);
-    if (has_begun(pipeline))
-        tell_added(ctx);
-    tell_taken_out(old);
+    put_aside(old, ctx);
+    mark_removed(old);
+    if (was_registered(pipeline))
+        call_added(ctx);
+    finish_removal(old);
 }
 
-int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot)
+int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position)
 {
-    weir_ctx *anchor = &pipeline->ends;
+    weir_ctx *anchor = &pipeline->head_tail;
     int err;
 
-    if (weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED)
+    if (weir__channel_phase(pipeline->head_tail.channel) == WEIR__CLOSED)
         return WEIR_ECLOSED;
-    if (spot->anchor != NULL)
-        anchor = weir_pipeline_find(pipeline, spot->anchor);
+    if (position->anchor != NULL)
+        anchor = weir_pipeline_find(pipeline, position->anchor);
     if (anchor == NULL)
         return -ENOENT;
-    err = pick_name(pipeline, ctx, spot->exactly, spot->kind == WEIR__INSTEAD ? anchor : NULL);
+    err = choose_name(pipeline, ctx, position->is_exact,
+                      position->kind == WEIR__REPLACE ? anchor : NULL);
     if (err < 0)
         return err;
-    if (spot->kind == WEIR__LAST)
-        anchor = weir__initializer_place(pipeline);
-    link_before(spot->kind == WEIR__BEFORE || spot->kind == WEIR__LAST ? anchor : anchor->next,
+    if (position->kind == WEIR__LAST)
+        anchor = weir__initializer_anchor(pipeline);
+    link_before(position->kind == WEIR__BEFORE || position->kind == WEIR__LAST ? anchor
+                                                                               : anchor->next,
                 ctx);
-    pipeline->ends.slots |= slots_of(ctx);
-    if (spot->kind == WEIR__INSTEAD)
+    pipeline->head_tail.slots |= slots_of(ctx);
+    if (position->kind == WEIR__REPLACE)
         replace(pipeline, anchor, ctx);
-    else if (has_begun(pipeline))
-        tell_added(ctx);
+    else if (was_registered(pipeline))
+        call_added(ctx);
     return 0;
 }
 
@@ -322,13 +326,13 @@ void weir__pipeline_remove(weir_ctx *ctx)
 {
     if (is_removed(ctx))
         return;
-    take_out(ctx);
-    tell_taken_out(ctx);
+    mark_removed(ctx);
+    finish_removal(ctx);
 }
 
 void weir_ctx_remove(weir_ctx *ctx)
 {
-    assert(weir__ctx_is_here(ctx));
+    assert(weir__ctx_in_executor(ctx));
     if (weir__ctx_is_remote(ctx))
         weir__remote_ask_removal(ctx);
     else
@@ -339,32 +343,32 @@ void weir_ctx_remove(weir_ctx *ctx)
 
 void weir__pipeline_sweep(weir_pipeline *pipeline)
 {
-    weir_ctx *ctx = pipeline->ends.next, *next;
+    weir_ctx *ctx = pipeline->head_tail.next, *next;
 
-    for (; ctx != &pipeline->ends; ctx = next) {
+    for (; ctx != &pipeline->head_tail; ctx = next) {
         next = ctx->next;
         if (weir__ctx_is_remote(ctx) || !is_removed(ctx) || ctx->offloads > 0)
             continue;
         unlink_ctx(ctx);
         weir__ctx_destroy(ctx);
     }
-    collect_mask(pipeline);
+    recompute_slots(pipeline);
 }
 
 static void remove_all(weir_pipeline *pipeline)
 {
-    weir_channel *channel = pipeline->ends.channel;
+    weir_channel *channel = pipeline->head_tail.channel;
 
-    channel->flags |= WEIR__ENDING;
-    for (weir_ctx *ctx = pipeline->ends.prev; ctx != &pipeline->ends; ctx = ctx->prev) {
+    channel->flags |= WEIR__REMOVING_HANDLERS;
+    for (weir_ctx *ctx = pipeline->head_tail.prev; ctx != &pipeline->head_tail; ctx = ctx->prev) {
         weir__pipeline_remove(ctx);
         if (weir__ctx_is_remote(ctx))
-            return; /* weir__pipeline_gone goes on */
+            return; /* weir__pipeline_free_removed goes on */
     }
-    weir__channel_ended(channel);
+    weir__channel_leave_loop(channel);
 }
 
-void weir__pipeline_gone(weir_ctx *ctx)
+void weir__pipeline_free_removed(weir_ctx *ctx)
 {
     weir_channel *channel = ctx->channel;
     weir_promise *left = weir__remote_of(ctx)->left;
@@ -374,39 +378,39 @@ void weir__pipeline_gone(weir_ctx *ctx)
     if (left != NULL)
         (void)weir_promise_succeed(left, NULL);
     weir_promise_release(left);
-    if (weir__channel_has(channel, WEIR__ENDING))
+    if (weir__channel_has(channel, WEIR__REMOVING_HANDLERS))
         remove_all(&channel->pipeline);
     else
-        collect_mask(&channel->pipeline);
+        recompute_slots(&channel->pipeline);
 }
 
 /* Those on the loop are called as an event comes by: only others have to be waited for. None is
  * added any more, since the channel is closed. */
-void weir__pipeline_end_behind(weir_ctx *ctx)
+void weir__pipeline_teardown_after(weir_ctx *ctx)
 {
     weir_pipeline *pipeline = &ctx->channel->pipeline;
 
     do
         ctx = ctx->next;
-    while (ctx != &pipeline->ends && !weir__ctx_is_remote(ctx));
-    if (ctx != &pipeline->ends)
+    while (ctx != &pipeline->head_tail && !weir__ctx_is_remote(ctx));
+    if (ctx != &pipeline->head_tail)
         weir__remote_end(ctx);
     else
         remove_all(pipeline);
 }
 
-void weir__pipeline_end(weir_pipeline *pipeline)
+void weir__pipeline_teardown(weir_pipeline *pipeline)
 {
-    weir__pipeline_end_behind(&pipeline->ends);
+    weir__pipeline_teardown_after(&pipeline->head_tail);
 }
 
 void weir__pipeline_destroy(weir_pipeline *pipeline)
 {
-    weir_ctx *ctx = pipeline->ends.next, *next;
+    weir_ctx *ctx = pipeline->head_tail.next, *next;
 
-    for (; ctx != &pipeline->ends; ctx = next) {
+    for (; ctx != &pipeline->head_tail; ctx = next) {
         next = ctx->next;
         weir__ctx_destroy(ctx);
     }
-    weir__pipeline_init(pipeline, pipeline->ends.channel);
+    weir__pipeline_init(pipeline, pipeline->head_tail.channel);
 }

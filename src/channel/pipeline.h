@@ -20,19 +20,19 @@
 
 /* `slots` of the ends are those that some handler has; may have more than are left. */
 struct weir_pipeline {
-    weir_ctx ends;
+    weir_ctx head_tail;
 };
 
 void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel);
 
 /* Calls `added` of those that wait for the registration, in order. */
-void weir__pipeline_begin(weir_pipeline *pipeline);
+void weir__pipeline_call_added(weir_pipeline *pipeline);
 
 /*
  * The last event was fired: when it has come to all handlers, wherever they run, removes them, from
- * the tail on, each when the one behind it is gone; then calls weir__channel_ended.
+ * the tail on, each when the one behind it is gone; then calls weir__channel_leave_loop.
  */
-void weir__pipeline_end(weir_pipeline *pipeline);
+void weir__pipeline_teardown(weir_pipeline *pipeline);
 
 /* Unlinks and frees what was removed and is not used any more. */
 void weir__pipeline_sweep(weir_pipeline *pipeline);

@@ -28,27 +28,27 @@ void weir_place_init(weir_place *place)
 /* A change on its way to the loop; its anchor stands behind it. */
 struct change {
     weir_ctx *ctx; /* NULL = only remove the anchor */
-    weir__spot spot;
+    weir__position position;
     char anchor[];
 };
 
-static struct change *change_create(weir_ctx *ctx, const weir__spot *spot)
+static struct change *change_create(weir_ctx *ctx, const weir__position *position)
 {
-    size_t size = spot->anchor != NULL ? strlen(spot->anchor) + 1 : 0;
+    size_t size = position->anchor != NULL ? strlen(position->anchor) + 1 : 0;
     struct change *change = weir__alloc(sizeof(*change) + size);
 
     if (change == NULL)
         return NULL;
     change->ctx = ctx;
-    change->spot = *spot;
+    change->position = *position;
     if (size > 0) {
-        memcpy(change->anchor, spot->anchor, size);
-        change->spot.anchor = change->anchor;
+        memcpy(change->anchor, position->anchor, size);
+        change->position.anchor = change->anchor;
     }
     return change;
 }
 
-static void tell(weir_promise *done, int err)
+static void complete(weir_promise *done, int err)
 {
     if (done == NULL)
         return;
@@ -64,7 +64,7 @@ static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise 
     weir_ctx *ctx = weir_pipeline_find(pipeline, name);
 
     if (ctx == NULL) {
-        tell(done, -ENOENT);
+        complete(done, -ENOENT);
         return -ENOENT;
     }
     if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->was_added) {
@@ -72,20 +72,21 @@ static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise 
         done = NULL;
     }
     weir__pipeline_remove(ctx);
-    tell(done, 0);
+    complete(done, 0);
     return 0;
 }
 
-static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot, weir_promise *done)
+static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position,
+                 weir_promise *done)
 {
     int err;
 
     if (ctx == NULL)
-        return remove_named(pipeline, spot->anchor, done);
-    err = weir__pipeline_insert(pipeline, ctx, spot);
+        return remove_named(pipeline, position->anchor, done);
+    err = weir__pipeline_insert(pipeline, ctx, position);
     if (err < 0)
         weir__ctx_destroy(ctx);
-    tell(done, err);
+    complete(done, err);
     return err;
 }
 
@@ -94,21 +95,22 @@ static void on_change(weir_channel *channel, weir__posted_call *call, int status
     struct change *change = call->arg;
 
     if (status == 0) {
-        status = apply(&channel->pipeline, change->ctx, &change->spot, call->done);
+        status = apply(&channel->pipeline, change->ctx, &change->position, call->done);
     } else {
         if (change->ctx != NULL)
             weir__ctx_destroy(change->ctx);
-        tell(call->done, status);
+        complete(call->done, status);
     }
     if (status < 0 && call->done == NULL)
-        weir__warn("pipeline", change->spot.anchor, "was not changed as another thread asked: %s",
-                   weir_error_text(status));
+        weir__warn("pipeline", change->position.anchor,
+                   "was not changed as another thread asked: %s", weir_error_text(status));
     weir__free(change);
 }
 
-static int post(weir_channel *channel, weir_ctx *ctx, const weir__spot *spot, weir_promise *done)
+static int post(weir_channel *channel, weir_ctx *ctx, const weir__position *position,
+                weir_promise *done)
 {
-    struct change *change = change_create(ctx, spot);
+    struct change *change = change_create(ctx, position);
     int err = -ENOMEM;
 
     if (change != NULL)
@@ -120,93 +122,94 @@ static int post(weir_channel *channel, weir_ctx *ctx, const weir__spot *spot, we
     weir__free(change);
     if (ctx != NULL)
         weir__ctx_destroy(ctx);
-    tell(done, err);
+    complete(done, err);
     return err;
 }
 
-static int make_change(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot,
-                       weir_promise *done)
+static int apply_or_post(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position,
+                         weir_promise *done)
 {
-    weir_channel *channel = pipeline->ends.channel;
+    weir_channel *channel = pipeline->head_tail.channel;
 
-    if (!weir__channel_is_here(channel))
-        return post(channel, ctx, spot, done);
-    return apply(pipeline, ctx, spot, done);
+    if (!weir__channel_in_loop(channel))
+        return post(channel, ctx, position, done);
+    return apply(pipeline, ctx, position, done);
 }
 
 /* ---- what is asked for ---- */
 
-static size_t name_room(const weir_handler *handler, const weir_place *place)
+static size_t name_size(const weir_handler *handler, const weir_place *place)
 {
     if (place->name != NULL)
         return strlen(place->name) + 1;
     return (handler->name != NULL ? strlen(handler->name) : 0) + WEIR__NAME_NUMBER;
 }
 
-/* Whether the table's name will do as it is: only the loop can tell. */
-static bool is_free(weir_pipeline *pipeline, const weir_handler *handler)
+/* Whether the table's name will do as it is: only the loop can complete. */
+static bool is_table_name_free(weir_pipeline *pipeline, const weir_handler *handler)
 {
-    return weir__channel_is_here(pipeline->ends.channel) && handler->name != NULL &&
+    return weir__channel_in_loop(pipeline->head_tail.channel) && handler->name != NULL &&
            weir_pipeline_find(pipeline, handler->name) == NULL;
 }
 
 static int create_ctx(weir_pipeline *pipeline, const weir_place *place, const weir_handler *handler,
                       const void *options, weir_ctx **ret_ctx)
 {
-    size_t room = name_room(handler, place);
+    size_t room = name_size(handler, place);
     int err;
 
     if (room > WEIR__NAME_MAX)
         return -ENAMETOOLONG;
-    if (place->name == NULL && is_free(pipeline, handler))
+    if (place->name == NULL && is_table_name_free(pipeline, handler))
         room = 0;
-    err = weir__ctx_create(pipeline->ends.channel, handler, options, room, place->group, ret_ctx);
+    err = weir__ctx_create(pipeline->head_tail.channel, handler, options, room, place->group,
+                           ret_ctx);
     if (err == 0 && place->name != NULL)
         weir__ctx_set_name(*ret_ctx, place->name);
     return err;
 }
 
-static int spot_of(const weir_place *place, weir__spot *ret_spot)
+static int position_of(const weir_place *place, weir__position *ret_position)
 {
     if (place->first + (place->before != NULL) + (place->after != NULL) > 1)
         return -EINVAL;
-    *ret_spot = (weir__spot){.exactly = place->name != NULL};
+    *ret_position = (weir__position){.is_exact = place->name != NULL};
     if (place->first) {
-        ret_spot->kind = WEIR__FIRST;
+        ret_position->kind = WEIR__FIRST;
     } else if (place->before != NULL) {
-        ret_spot->kind = WEIR__BEFORE;
-        ret_spot->anchor = place->before;
+        ret_position->kind = WEIR__BEFORE;
+        ret_position->anchor = place->before;
     } else if (place->after != NULL) {
-        ret_spot->kind = WEIR__AFTER;
-        ret_spot->anchor = place->after;
+        ret_position->kind = WEIR__AFTER;
+        ret_position->anchor = place->after;
     }
     return 0;
 }
 
-static int add(weir_pipeline *pipeline, const weir_place *place, const weir__spot *spot,
+static int add(weir_pipeline *pipeline, const weir_place *place, const weir__position *position,
                const weir_handler *handler, const void *options)
 {
     weir_ctx *ctx;
-    int err = weir__channel_phase(pipeline->ends.channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
+    int err = weir__channel_phase(pipeline->head_tail.channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
 
     if (err == 0)
         err = create_ctx(pipeline, place, handler, options, &ctx);
     if (err == 0)
-        return make_change(pipeline, ctx, spot, place->done);
-    tell(place->done, err);
+        return apply_or_post(pipeline, ctx, position, place->done);
+    complete(place->done, err);
     return err;
 }
 
 int weir_pipeline_add(weir_pipeline *pipeline, const weir_place *place, const weir_handler *handler,
                       const void *options)
 {
-    weir_place given;
-    weir__spot spot;
-    int err = weir__options_read(&given, sizeof(given), place);
+    weir_place place_read;
+    weir__position position;
+    int err = weir__options_read(&place_read, sizeof(place_read), place);
 
     if (err == 0)
-        err = handler != NULL ? spot_of(&given, &spot) : -EINVAL;
-    return err < 0 ? err : add(pipeline, &given, &spot, handler, options);
+        err = handler != NULL ? position_of(&place_read, &position) : -EINVAL;
+    return err < 0 ? err : add(pipeline, &place_read, &position, handler, options);
 }
 
 int weir_pipeline_add_first(weir_pipeline *pipeline, const weir_handler *handler,
@@ -248,17 +251,17 @@ int weir_pipeline_add_last_as(weir_pipeline *pipeline, const char *name,
 int weir_pipeline_replace(weir_pipeline *pipeline, const char *old_name, const weir_place *place,
                           const weir_handler *handler, const void *options)
 {
-    weir_place given;
-    int err = weir__options_read(&given, sizeof(given), place);
+    weir_place place_read;
+    int err = weir__options_read(&place_read, sizeof(place_read), place);
 
     if (err < 0)
         return err;
-    if (handler == NULL || old_name == NULL || given.first || given.before != NULL ||
-        given.after != NULL)
+    if (handler == NULL || old_name == NULL || place_read.first || place_read.before != NULL ||
+        place_read.after != NULL)
         return -EINVAL;
-    return add(pipeline, &given,
-               &(const weir__spot){
-                   .kind = WEIR__INSTEAD, .anchor = old_name, .exactly = given.name != NULL},
+    return add(pipeline, &place_read,
+               &(const weir__position){
+                   .kind = WEIR__REPLACE, .anchor = old_name, .is_exact = place_read.name != NULL},
                handler, options);
 }
 
@@ -266,5 +269,5 @@ int weir_pipeline_remove(weir_pipeline *pipeline, const char *name, weir_promise
 {
     if (name == NULL)
         return -EINVAL;
-    return make_change(pipeline, NULL, &(const weir__spot){.anchor = name}, done);
+    return apply_or_post(pipeline, NULL, &(const weir__position){.anchor = name}, done);
 }

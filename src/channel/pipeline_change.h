@@ -15,25 +15,25 @@ enum {
     WEIR__FIRST,
     WEIR__BEFORE,
     WEIR__AFTER,
-    WEIR__INSTEAD,
+    WEIR__REPLACE,
 };
 
-typedef struct weir__spot {
+typedef struct weir__position {
     int kind;
     const char *anchor; /* the name of a handler; NULL for LAST and FIRST */
-    bool exactly;       /* the name was chosen by the user: it must be free */
-} weir__spot;
+    bool is_exact;      /* the name was chosen by the user: it must be free */
+} weir__position;
 
 /* The loop: links a context and tells its handler. Fails with -ENOENT, -EEXIST, WEIR_ECLOSED. */
-int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__spot *spot);
+int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position);
 
 /* The loop: the executor of a removed handler is through with it. */
-void weir__pipeline_gone(weir_ctx *ctx);
+void weir__pipeline_free_removed(weir_ctx *ctx);
 
 /* The loop: what the channel has fired has got past this context, of one elsewhere or the ends. */
-void weir__pipeline_end_behind(weir_ctx *ctx);
+void weir__pipeline_teardown_after(weir_ctx *ctx);
 
 /* The context that what is added last comes before: the initialiser that runs now, or the ends. */
-weir_ctx *weir__initializer_place(weir_pipeline *pipeline);
+weir_ctx *weir__initializer_anchor(weir_pipeline *pipeline);
 
 #endif

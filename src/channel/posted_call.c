@@ -41,7 +41,7 @@ static void on_call(void *arg, int status)
     weir__posted_call *call = arg;
     int err = 0;
 
-    if (!weir__channel_is_here(call->channel)) { /* also if the loop that it was on ends */
+    if (!weir__channel_in_loop(call->channel)) { /* also if the loop that it was on ends */
         err = forward(call);
         if (err == 0)
             return;

@@ -7,7 +7,7 @@
  * auto_read is switched off; otherwise it is the user's, and holds for one message. A channel that
  * closes reads to the end by itself, and throws away what comes.
  *
- *      wanted:  active, on a loop, the stream has not ended; and
+ *      wanted_flags:  active, on a loop, the stream has not ended; and
  *               OPEN: requested, not paused for what is under way to handlers elsewhere, and not
  *                     held by a handler
  *               SENDING, LINGERING: always
@@ -23,7 +23,7 @@
 
 /* ---- starting and stopping ---- */
 
-static bool is_wanted(const weir_channel *channel)
+static bool wants_read(const weir_channel *channel)
 {
     if (!weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) ||
         weir__channel_has(channel, WEIR__INPUT_SHUT | WEIR__DETACHING))
@@ -31,7 +31,7 @@ static bool is_wanted(const weir_channel *channel)
     switch (weir__channel_phase(channel)) {
     case WEIR__OPEN:
         return weir__channel_has(channel, WEIR__READ_REQUESTED) &&
-               !weir__channel_has(channel, WEIR__INPUT_PAUSED | WEIR__INPUT_HELD);
+               !weir__channel_has(channel, WEIR__INPUT_THROTTLED | WEIR__INPUT_PAUSED);
     case WEIR__SENDING:
     case WEIR__LINGERING:
         return true;
@@ -40,9 +40,9 @@ static bool is_wanted(const weir_channel *channel)
     }
 }
 
-static uint32_t wanted(const weir_channel *channel)
+static uint32_t wanted_flags(const weir_channel *channel)
 {
-    if (!is_wanted(channel))
+    if (!wants_read(channel))
         return 0;
     return weir__channel_phase(channel) == WEIR__OPEN &&
                    !weir__channel_has(channel, WEIR__AUTO_READING)
@@ -50,10 +50,10 @@ static uint32_t wanted(const weir_channel *channel)
                : WEIR__READING;
 }
 
-void weir__channel_look_at_reading(weir_channel *channel)
+void weir__channel_update_reading(weir_channel *channel)
 {
     const uint32_t both = WEIR__READING | WEIR__READING_ONCE;
-    uint32_t before = channel->flags & both, now = wanted(channel);
+    uint32_t before = channel->flags & both, now = wanted_flags(channel);
 
     if (before == now)
         return;
@@ -69,25 +69,25 @@ void weir__channel_look_at_reading(weir_channel *channel)
 static bool needs_request(const weir_channel *channel)
 {
     return !weir__channel_has(channel, WEIR__AUTO_READING) ||
-           (channel->pipeline.ends.slots & WEIR__KEEPS_READS) != 0;
+           (channel->pipeline.head_tail.slots & WEIR__BUFFERS_READS) != 0;
 }
 
-void weir__channel_look_at_auto_read(weir_channel *channel)
+void weir__channel_update_auto_read(weir_channel *channel)
 {
     bool on = weir_channel_auto_read(channel);
 
-    if (weir__channel_has(channel, WEIR__INPUT_PAUSED) && weir__remote_may_read(channel))
-        channel->flags &= ~(uint32_t)WEIR__INPUT_PAUSED;
+    if (weir__channel_has(channel, WEIR__INPUT_THROTTLED) && weir__remote_may_read(channel))
+        channel->flags &= ~(uint32_t)WEIR__INPUT_THROTTLED;
     if (on && needs_request(channel)) {
         channel->flags |= WEIR__AUTO_READING;
-        weir__request_read_by_itself(weir__channel_head_tail(channel));
+        weir__auto_request_read(weir__channel_head_tail(channel));
     } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
         channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
     }
-    weir__channel_look_at_reading(channel);
+    weir__channel_update_reading(channel);
 }
 
-void weir__channel_take_auto_read(weir_channel *channel)
+void weir__channel_init_auto_read(weir_channel *channel)
 {
     if (atomic_load_explicit(&channel->auto_read, memory_order_seq_cst))
         channel->flags |= WEIR__AUTO_READING;
@@ -97,46 +97,46 @@ void weir__channel_take_auto_read(weir_channel *channel)
 
 int weir__channel_pause_input(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
-    if (rare == NULL)
+    if (extra == NULL)
         return -ENOMEM;
-    rare->input_holds++;
-    channel->flags |= WEIR__INPUT_HELD;
-    weir__channel_look_at_reading(channel);
+    extra->input_pauses++;
+    channel->flags |= WEIR__INPUT_PAUSED;
+    weir__channel_update_reading(channel);
     return 0;
 }
 
-void weir__channel_release_input(weir_channel *channel)
+void weir__channel_resume_input(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    if (--rare->input_holds > 0)
+    if (--extra->input_pauses > 0)
         return;
-    channel->flags &= ~(uint32_t)WEIR__INPUT_HELD;
-    weir__channel_look_at_reading(channel);
+    channel->flags &= ~(uint32_t)WEIR__INPUT_PAUSED;
+    weir__channel_update_reading(channel);
 }
 
-void weir__channel_begin_reading(weir_channel *channel)
+void weir__channel_start_reading(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
-        weir__request_read_by_itself(weir__channel_head_tail(channel));
-    weir__channel_look_at_reading(channel); /* one may have been asked for before */
+        weir__auto_request_read(weir__channel_head_tail(channel));
+    weir__channel_update_reading(channel); /* one may have been asked for before */
 }
 
 void weir__channel_do_active(weir_channel *channel)
 {
-    if (weir__channel_has(channel, WEIR__TOLD_ACTIVE))
+    if (weir__channel_has(channel, WEIR__FIRED_ACTIVE))
         return; /* bound by who heard of the registration */
-    channel->flags |= WEIR__TOLD_ACTIVE;
+    channel->flags |= WEIR__FIRED_ACTIVE;
     weir_fire_active(weir__channel_head_tail(channel));
-    weir__channel_begin_reading(channel);
+    weir__channel_start_reading(channel);
 }
 
 void weir__channel_do_request_read(weir_channel *channel)
 {
     channel->flags |= WEIR__READ_REQUESTED;
-    weir__channel_look_at_reading(channel);
+    weir__channel_update_reading(channel);
 }
 
 /* ---- what the transport tells ---- */
@@ -172,8 +172,8 @@ void weir__channel_read_complete(weir_channel *channel)
         return;
     weir_fire_read_complete(weir__channel_head_tail(channel));
     if (weir__channel_has(channel, WEIR__AUTO_READING) &&
-        (channel->pipeline.ends.slots & WEIR__REQUEST_READ) != 0)
-        weir__request_read_by_itself(weir__channel_head_tail(channel));
+        (channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
+        weir__auto_request_read(weir__channel_head_tail(channel));
 }
 
 /* The library's reference stays: what is fired is one more. */
@@ -186,7 +186,7 @@ static void fire_event(weir_channel *channel, weir_msg *event)
 static void end_of_stream(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__LINGERING) {
-        weir__channel_end(channel, WEIR_ECLOSED);
+        weir__channel_begin_closing(channel, WEIR_ECLOSED);
     } else if (weir__channel_phase(channel) == WEIR__OPEN) {
         if (weir__channel_options(channel)->half_closure) {
             fire_event(channel, weir_event_input_closed());
@@ -230,7 +230,7 @@ void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done)
         return;
     }
     channel->flags |= WEIR__INPUT_SHUT;
-    weir__channel_look_at_reading(channel);
+    weir__channel_update_reading(channel);
     err = channel->transport->shut_input(channel);
     weir__channel_report(channel, done, err, NULL);
     if (err == 0) {

@@ -208,12 +208,12 @@ static void write_down(_Atomic uintptr_t *place, const weir_ctx *ctx, const weir
 
 void weir__remote_write_down(weir_pipeline *pipeline)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(pipeline->ends.channel);
+    weir__channel_extra *rare = weir__channel_extra_if_any(pipeline->head_tail.channel);
     weir__remote *hop;
 
     if (rare == NULL || atomic_load_explicit(&rare->pins, memory_order_relaxed) == NULL)
         return; /* all of them run on the loop */
-    for (weir_ctx *ctx = pipeline->ends.next; ctx != &pipeline->ends; ctx = ctx->next) {
+    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next) {
         if (!weir__ctx_is_remote(ctx))
             continue;
         hop = weir__remote_of(ctx);
@@ -242,11 +242,11 @@ static void count_read(weir_channel *channel, int64_t bytes)
     weir__channel_extra *rare = weir__channel_extra_if_any(channel);
     int64_t before = atomic_fetch_add_explicit(&rare->under_way, bytes, memory_order_relaxed);
 
-    if (!weir__channel_is_here(channel) ||
+    if (!weir__channel_in_loop(channel) ||
         before + bytes <= weir__channel_options(channel)->high_mark)
         return;
-    channel->flags |= WEIR__INPUT_PAUSED;
-    weir__channel_look_at_reading(channel);
+    channel->flags |= WEIR__INPUT_THROTTLED;
+    weir__channel_update_reading(channel);
 }
 
 /* Who brings it below the low mark tells the loop, which may have paused. */
@@ -263,7 +263,7 @@ static void uncount_read(weir_channel *channel, int64_t bytes)
 static int depart(weir_channel *channel, const struct parcel *parcel)
 {
     if (parcel->node.slot == WEIR__WRITE)
-        return weir__outbound_depart(channel, parcel->bytes);
+        return weir__outbound_reserve(channel, parcel->bytes);
     if (parcel->node.slot == WEIR__READ)
         count_read(channel, parcel->bytes);
     return 0;
@@ -272,7 +272,7 @@ static int depart(weir_channel *channel, const struct parcel *parcel)
 static void arrive(weir_channel *channel, const struct parcel *parcel)
 {
     if (parcel->node.slot == WEIR__WRITE)
-        weir__outbound_turn_back(channel, parcel->bytes);
+        weir__outbound_cancel_reserve(channel, parcel->bytes);
     else if (parcel->node.slot == WEIR__READ)
         uncount_read(channel, parcel->bytes);
 }
@@ -366,7 +366,7 @@ static void parcel_destroy(struct parcel *parcel)
 static void lose(weir_channel *channel, const weir__event *event, int err)
 {
     weir_msg_release(event->msg);
-    weir__channel_lose(channel, event->done, err);
+    weir__channel_fail_posted(channel, event->done, err);
     if (err == -ENOMEM)
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
 }
@@ -716,7 +716,7 @@ static void deliver(weir_ctx *ctx, const weir__event *event)
 static void tell_added(weir_ctx *ctx)
 {
     weir__remote_of(ctx)->is_ready = true;
-    if (ctx->handler->keeps_reads)
+    if (ctx->handler->buffers_reads)
         weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
         ctx->handler->added(ctx);
@@ -728,7 +728,7 @@ static void tell_removed(weir_ctx *ctx)
     weir__remote_of(ctx)->is_over = true;
     if (ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
-    weir__ctx_let_go(ctx);
+    weir__ctx_clear_pending_bytes(ctx);
 }
 
 static void deliver_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
@@ -823,7 +823,7 @@ static void pass_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
     } else if (slot == REMOVED) {
         weir__remote_of(ctx)->is_gone = true;
     } else if (slot == ENDED) {
-        weir__pipeline_end_behind(ctx);
+        weir__pipeline_teardown_after(ctx);
     } else if (slot == DROPPED) {
         drop_parcel(ctx, WEIR_CONTAINER_OF(node, struct parcel, node));
     } else if (node->is_fixed) {
@@ -869,7 +869,7 @@ void weir__remote_look(weir_ctx *ctx)
 
 static bool has_moved(const weir_channel *channel)
 {
-    return !weir__channel_is_here(channel) &&
+    return !weir__channel_in_loop(channel) &&
            weir__executor_state(weir__channel_executor(channel)) < WEIR_EXECUTOR_SHUTDOWN;
 }
 
@@ -891,7 +891,7 @@ static void run_outbox(void *arg, int status)
         }
         if (node == NULL) {
             if (hop->is_gone)
-                weir__pipeline_gone(ctx);
+                weir__pipeline_free_removed(ctx);
             weir_channel_release(channel);
             return;
         }

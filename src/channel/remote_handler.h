@@ -109,7 +109,7 @@ void weir__remote_take_out(weir_ctx *ctx);
 void weir__remote_tell_removed(weir_ctx *ctx);
 
 /* The loop: the channel's last event was fired. When what is on the way to the handler, and away
- * from it, has arrived, weir__pipeline_end_behind goes on. */
+ * from it, has arrived, weir__pipeline_teardown_after goes on. */
 void weir__remote_end(weir_ctx *ctx);
 
 /* Its executor: it wants to be removed. */
@@ -123,7 +123,7 @@ void weir__remote_write_down(weir_pipeline *pipeline);
 
 /* The channel's memory goes: which executors its handlers ran on is forgotten. */
 struct weir__channel_extra;
-void weir__remote_forget(struct weir__channel_extra *rare);
+void weir__remote_forget(struct weir__channel_extra *extra);
 
 /* The loop: some of what was under way has arrived; true if that is little enough to read on. */
 bool weir__remote_may_read(const weir_channel *channel);

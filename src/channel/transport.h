@@ -19,15 +19,15 @@
 #include "channel/config.h"
 
 /* Whose figures a channel counts in (channel_stats.h): where those begin in an account. */
-#define WEIR__STATS_ROOM 32
+#define WEIR__STATS_SIZE 32
 
 enum {
     WEIR__STATS_OTHER = 0,
-    WEIR__STATS_TCP = 1 * WEIR__STATS_ROOM,
-    WEIR__STATS_UDP = 2 * WEIR__STATS_ROOM,
-    WEIR__STATS_UNIX = 3 * WEIR__STATS_ROOM,
-    WEIR__STATS_INPROC = 4 * WEIR__STATS_ROOM,
-    WEIR__STATS_EMBEDDED = 5 * WEIR__STATS_ROOM,
+    WEIR__STATS_TCP = 1 * WEIR__STATS_SIZE,
+    WEIR__STATS_UDP = 2 * WEIR__STATS_SIZE,
+    WEIR__STATS_UNIX = 3 * WEIR__STATS_SIZE,
+    WEIR__STATS_INPROC = 4 * WEIR__STATS_SIZE,
+    WEIR__STATS_EMBEDDED = 5 * WEIR__STATS_SIZE,
 };
 
 typedef struct weir__transport {
@@ -109,7 +109,7 @@ typedef struct weir__transport {
      * the transport may tell now what has come. Also when it is detached or closed meanwhile. NULL
      * = nobody ever asks.
      */
-    void (*due)(weir_channel *channel);
+    void (*deferred)(weir_channel *channel);
 
     /* Any thread, while the channel has not been closed: a lock of the channel's sees to that. */
     int (*local_address)(weir_channel *channel, weir_address *ret_address);
@@ -177,6 +177,6 @@ void weir__channel_detached(weir_channel *channel);
 void weir__channel_failed(weir_channel *channel, int err, const char *detail);
 
 /* An error that the channel survives, such as that of an accept: goes through the pipeline. */
-void weir__channel_troubled(weir_channel *channel, int err, const char *detail);
+void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *detail);
 
 #endif

@@ -17,7 +17,7 @@
 
 /* ---- the end of output ---- */
 
-static void tell_output_closed(weir_channel *channel)
+static void fire_output_closed(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_event(weir__channel_head_tail(channel),
@@ -27,14 +27,14 @@ static void tell_output_closed(weir_channel *channel)
 /* What was written before has gone out. */
 static void shut_output(weir_channel *channel)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err = channel->transport->shut_output(channel);
 
     channel->flags |= WEIR__OUTPUT_SHUT;
-    if (rare != NULL)
-        weir__waiting_complete(&rare->output_closers, err, NULL);
+    if (extra != NULL)
+        weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
     if (err == 0)
-        tell_output_closed(channel);
+        fire_output_closed(channel);
 }
 
 static int check_shut(const weir_channel *channel)
@@ -51,21 +51,21 @@ static void send_rest(weir_channel *channel)
 {
     weir__outbound_flush(channel);
     if (weir__outbound_has_flushed(&channel->outbound))
-        weir__channel_go_on_sending(channel);
+        weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
              !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         shut_output(channel);
 }
 
 /* Handlers have done their part by now: without memory to remember who waits it is shut anyway. */
-static void wait_for_shut(weir_channel *channel, weir_promise *done)
+static void add_shutdown_waiter(weir_channel *channel, weir_promise *done)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
 
-    if (rare == NULL || weir__waiting_add(&rare->output_closers, done) < 0)
+    if (extra == NULL || weir__promise_list_add(&extra->shutdown_waiters, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, "the output is shut all the same");
     else if (weir__channel_has(channel, WEIR__OUTPUT_SHUT))
-        weir__waiting_complete(&rare->output_closers, 0, NULL);
+        weir__promise_list_complete(&extra->shutdown_waiters, 0, NULL);
 }
 
 void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
@@ -79,7 +79,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
     if (done != NULL)
-        wait_for_shut(channel, done);
+        add_shutdown_waiter(channel, done);
     if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED))
         return;
     channel->flags |= WEIR__OUTPUT_CLOSED;
@@ -93,35 +93,35 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 static void fail_output(weir_channel *channel, int err)
 {
     bool stays = weir__channel_options(channel)->keep_open_on_error;
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     weir__stats_error(channel, err);
     if (stays)
         channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
     weir__outbound_fail_flushed(channel, err, NULL);
     if (!stays || weir__channel_phase(channel) != WEIR__OPEN) {
-        weir__channel_end(channel, err);
+        weir__channel_begin_closing(channel, err);
         return;
     }
     weir__outbound_fail_unflushed(channel, err, NULL);
-    if (rare != NULL)
-        weir__waiting_complete(&rare->output_closers, err, NULL);
+    if (extra != NULL)
+        weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
     if (channel->transport->shut_output != NULL)
         (void)channel->transport->shut_output(channel);
-    tell_output_closed(channel);
+    fire_output_closed(channel);
 }
 
 /* ---- flushing ---- */
 
 /* Something has been sent: is that what somebody waits for? */
-static void look_at_sent(weir_channel *channel)
+static void check_sent(weir_channel *channel)
 {
     if (weir__outbound_has_flushed(&channel->outbound))
         return;
     if (weir__channel_phase(channel) == WEIR__SENDING)
         weir__channel_sent_all(channel);
     else if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED) &&
-             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_OVER))
+             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_STOPPED))
         shut_output(channel);
 }
 
@@ -143,7 +143,7 @@ static void send_flushed(weir_channel *channel)
     else if (weir__outbound_has_flushed(&channel->outbound))
         channel->flags |= WEIR__OUTPUT_FULL;
     else
-        look_at_sent(channel);
+        check_sent(channel);
 }
 
 static bool may_send(const weir_channel *channel)
@@ -152,7 +152,7 @@ static bool may_send(const weir_channel *channel)
            !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__DETACHING);
 }
 
-void weir__channel_go_on_sending(weir_channel *channel)
+void weir__channel_resume_sending(weir_channel *channel)
 {
     if (weir__channel_phase(channel) < WEIR__CLOSING && may_send(channel))
         send_flushed(channel);
@@ -172,14 +172,14 @@ void weir__channel_do_flush(weir_channel *channel)
 void weir__channel_maybe_writable(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
-    weir__channel_go_on_sending(channel);
+    weir__channel_resume_sending(channel);
 }
 
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
     if (err == 0)
-        weir__channel_go_on_sending(channel);
+        weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)
         fail_output(channel, err);
 }

@@ -194,15 +194,15 @@ void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
 
 void weir_aggregator_read_complete(weir_ctx *ctx)
 {
-    weir__demand_read_complete(ctx, &weir__demand_kept);
+    weir__demand_read_complete(ctx, &weir__demand_buffered);
 }
 
 void weir_aggregator_event(weir_ctx *ctx, weir_msg *event)
 {
-    weir__demand_event(ctx, event, &weir__demand_kept);
+    weir__demand_event(ctx, event, &weir__demand_buffered);
 }
 
 void weir_aggregator_request_read(weir_ctx *ctx)
 {
-    weir__demand_request_read(ctx, &weir__demand_kept);
+    weir__demand_request_read(ctx, &weir__demand_buffered);
 }

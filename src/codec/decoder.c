@@ -120,7 +120,7 @@ static bool is_urgent(weir_ctx *ctx)
 
     if ((state->flags & AHEAD) != 0)
         return true;
-    return decoder->is_urgent != NULL && weir__msg_queue_is_empty(&state->demand.kept) &&
+    return decoder->is_urgent != NULL && weir__msg_queue_is_empty(&state->demand.buffered) &&
            decoder->is_urgent(ctx);
 }
 
@@ -174,7 +174,7 @@ static void leave(weir_ctx *ctx)
     if (weir__ctx_is_removed(ctx) || !(is_empty || weir__demand_is_open(ctx)))
         return;
     state->flags |= LEFT;
-    if (is_empty && state->demand.is_asked)
+    if (is_empty && state->demand.is_requested)
         weir_request_read(ctx);
     if (!weir__ctx_is_removed(ctx))
         weir_ctx_remove(ctx);
@@ -196,7 +196,7 @@ static bool has_more(weir_ctx *ctx)
 {
     const weir_decoder_state *state = state_of(ctx);
 
-    if (!weir__msg_queue_is_empty(&state->demand.kept))
+    if (!weir__msg_queue_is_empty(&state->demand.buffered))
         return true;
     if ((state->flags & (BROKEN | LEFT)) != 0)
         return false;
@@ -218,7 +218,7 @@ static bool hand_on_bytes(weir_ctx *ctx)
 /* It has been removed: what it did not need is the next handler's. */
 static void let_go(weir_ctx *ctx)
 {
-    weir__demand_hand_on(ctx, hand_on_bytes);
+    weir__demand_flush(ctx, hand_on_bytes);
     if (decoder_of(ctx)->removed != NULL)
         decoder_of(ctx)->removed(ctx);
 }

@@ -52,17 +52,17 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
 
 void weir_msg_decoder_read_complete(weir_ctx *ctx)
 {
-    weir__demand_read_complete(ctx, &weir__demand_kept);
+    weir__demand_read_complete(ctx, &weir__demand_buffered);
 }
 
 void weir_msg_decoder_event(weir_ctx *ctx, weir_msg *event)
 {
-    weir__demand_event(ctx, event, &weir__demand_kept);
+    weir__demand_event(ctx, event, &weir__demand_buffered);
 }
 
 void weir_msg_decoder_request_read(weir_ctx *ctx)
 {
-    weir__demand_request_read(ctx, &weir__demand_kept);
+    weir__demand_request_read(ctx, &weir__demand_buffered);
 }
 
 void weir_msg_decoder_inactive(weir_ctx *ctx)

@@ -297,7 +297,7 @@ static int64_t timeout_of(weir_ctx *ctx)
 static int64_t patience_left(weir_ctx *ctx)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
-    int64_t moved_at = weir__closing_moved_at(weir_ctx_channel(ctx));
+    int64_t moved_at = weir__closing_progress_at(weir_ctx_channel(ctx));
 
     if (moved_at < state->closes_from)
         moved_at = state->closes_from;
@@ -308,10 +308,10 @@ static int64_t patience_left(weir_ctx *ctx)
 static void lose_rest(weir_ctx *ctx)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
-    char reason[WEIR__LOSS_SIZE];
+    char reason[WEIR__CLOSE_REASON_SIZE];
 
     weir__closing_describe(channel, "no chunk was sent", reason, sizeof(reason));
-    if (weir__channel_is_here(channel))
+    if (weir__channel_in_loop(channel))
         weir__channel_give_up(channel, -ETIMEDOUT, reason);
     else
         weir__channel_defer(channel, WEIR__DEFERRED_GIVE_UP);
@@ -322,7 +322,7 @@ static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
     int64_t left_ns = patience_left(ctx);
-    int64_t look_ns = weir__closing_look_ns(weir_ctx_channel(ctx), timeout_of(ctx));
+    int64_t look_ns = weir__closing_poll_ns(weir_ctx_channel(ctx), timeout_of(ctx));
 
     if (left_ns > 0)
         (void)weir_ctx_timer_start(ctx, timer, left_ns < look_ns ? left_ns : look_ns,
@@ -341,7 +341,7 @@ static void put_off_close(weir_ctx *ctx)
         return;
     state->closes_from = weir__executor_now(weir_ctx_executor(ctx));
     (void)weir_ctx_timer_start(ctx, &state->close_timer,
-                               weir__closing_look_ns(weir_ctx_channel(ctx), timeout_of(ctx)),
+                               weir__closing_poll_ns(weir_ctx_channel(ctx), timeout_of(ctx)),
                                on_close_timer);
 }
 
@@ -392,7 +392,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 static void on_inactive(weir_ctx *ctx)
 {
     const char *reason;
-    int err = weir__closing_loss(weir_ctx_channel(ctx), &reason);
+    int err = weir__closing_error(weir_ctx_channel(ctx), &reason);
 
     give_up(ctx, err < 0 ? err : WEIR_ECLOSED, reason);
     weir_fire_inactive(ctx);

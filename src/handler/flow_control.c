@@ -8,17 +8,17 @@
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    weir__demand_read_complete(ctx, &weir__demand_kept);
+    weir__demand_read_complete(ctx, &weir__demand_buffered);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    weir__demand_event(ctx, event, &weir__demand_kept);
+    weir__demand_event(ctx, event, &weir__demand_buffered);
 }
 
 static void on_request_read(weir_ctx *ctx)
 {
-    weir__demand_request_read(ctx, &weir__demand_kept);
+    weir__demand_request_read(ctx, &weir__demand_buffered);
 }
 
 static const weir_handler flow_control = {
@@ -30,7 +30,7 @@ static const weir_handler flow_control = {
     .read_complete = on_read_complete,
     .event = on_event,
     .request_read = on_request_read,
-    .keeps_reads = true,
+    .buffers_reads = true,
 };
 
 int weir_flow_control_add(weir_pipeline *pipeline)

@@ -24,7 +24,7 @@ static bool is_admitted(const weir_ctx *ctx, int64_t cost)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
 
-    return weir__ctx_is_remote(ctx) ? weir__outbound_may_hold(channel, cost)
+    return weir__ctx_is_remote(ctx) ? weir__outbound_may_add_pending(channel, cost)
                                     : weir__outbound_admit(channel, cost) == 0;
 }
 

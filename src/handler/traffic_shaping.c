@@ -186,7 +186,7 @@ static void go_on_reading(weir_ctx *ctx)
         return;
     state->is_paused = false;
     (void)weir_timer_stop(&state->read_timer);
-    weir__channel_release_input(weir_ctx_channel(ctx));
+    weir__channel_resume_input(weir_ctx_channel(ctx));
 }
 
 static void on_read_timer(weir_ctx *ctx, weir_timer *timer)

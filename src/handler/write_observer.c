@@ -30,7 +30,7 @@ bool weir__write_observer_goes_on(weir__write_observer *messenger, weir_task_fn 
     weir_task *task = &messenger->by.task;
     weir_executor *there;
 
-    if (weir__channel_is_here(messenger->channel))
+    if (weir__channel_in_loop(messenger->channel))
         return false;
     there = destination(messenger->channel);
     if (weir__in_executor(there))

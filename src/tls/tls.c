@@ -581,7 +581,7 @@ const weir_decoder weir__tls_handler = {
             .write = on_write,
             .flush = on_flush,
             .shutdown_output = weir__tls_shutdown_output,
-            .keeps_reads = true,
+            .buffers_reads = true,
         },
     .decode = decode,
     .removed = on_removed,

@@ -362,7 +362,7 @@ void weir__tls_peer_ended(weir_ctx *ctx)
     if (tls->is_end_told)
         return;
     tls->is_end_told = true;
-    weir_channel_set_no_linger(weir_ctx_channel(ctx));
+    weir_channel_skip_linger(weir_ctx_channel(ctx));
     weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
     if (tls->stage == WEIR__TLS_ENDING)
         weir_pending_writes_settle(ctx, &tls->writes); /* it was waited for */

@@ -80,7 +80,8 @@ static void on_failed(weir__io_handle *handle, int err)
         weir__channel_connected(&self->base.channel, err);
         return;
     }
-    weir__channel_troubled(&self->base.channel, err, "the loop has lost the socket for a while");
+    weir__channel_nonfatal_error(&self->base.channel, err,
+                                 "the loop has lost the socket for a while");
 }
 
 static void on_pause_over(weir_timer *timer);

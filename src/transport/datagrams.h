@@ -66,7 +66,7 @@ void weir__datagrams_destroy(weir_channel *channel);
 
 void weir__datagrams_read_start(weir_channel *channel, bool once);
 void weir__datagrams_read_stop(weir_channel *channel);
-void weir__datagrams_due(weir_channel *channel);
+void weir__datagrams_deferred(weir_channel *channel);
 
 /* For datagrams.c: what the options say; receiving begins if it is wanted. */
 void weir__datagrams_expect(weir__datagrams *self, const weir_channel_options *options);
@@ -100,7 +100,7 @@ void weir__datagrams_learn_to_join(weir__datagrams *self);
         .disconnect = weir__datagrams_disconnect, .close = weir__datagrams_close,             \
         .read_start = weir__datagrams_read_start, .read_stop = weir__datagrams_read_stop,     \
         .admit = weir__datagrams_admit, .flush = weir__datagrams_flush,                       \
-        .due = weir__datagrams_due, .local_address = weir__endpoint_local_address,            \
+        .deferred = weir__datagrams_deferred, .local_address = weir__endpoint_local_address,  \
         .remote_address = weir__endpoint_remote_address,                                      \
         .set_socket_option = weir__endpoint_set_socket_option,                                \
         .get_socket_option = weir__endpoint_get_socket_option, .adopt = weir__datagrams_take, \

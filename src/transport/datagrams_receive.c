@@ -56,7 +56,7 @@ static void tell(weir__datagrams *self, weir_datagram *datagram)
 
 static void lose(weir__datagrams *self, int err, const char *detail)
 {
-    weir__channel_troubled(&self->base.channel, err, detail);
+    weir__channel_nonfatal_error(&self->base.channel, err, detail);
 }
 
 /* ---- where it has come to ---- */
@@ -239,7 +239,7 @@ void weir__datagrams_read_stop(weir_channel *channel)
         weir__io_receive_stop(&self->base.handle);
 }
 
-void weir__datagrams_due(weir_channel *channel)
+void weir__datagrams_deferred(weir_channel *channel)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
     bool told = false;
@@ -286,8 +286,8 @@ void weir__datagrams_receive_failed(weir__datagrams *self, int err)
         weir__channel_failed(&self->base.channel, err, "nothing can be received any more");
         return;
     }
-    weir__channel_troubled(&self->base.channel, err,
-                           err == -ECONNREFUSED ? "nobody receives at the address that was sent to"
-                                                : NULL);
+    weir__channel_nonfatal_error(
+        &self->base.channel, err,
+        err == -ECONNREFUSED ? "nobody receives at the address that was sent to" : NULL);
     weir__datagrams_start_receiving(self);
 }

@@ -362,7 +362,7 @@ static void drop_front(weir__datagrams *self, int err)
 {
     self->sent = 0;
     self->splits_front = false;
-    weir__outbound_drop(&self->base.channel, err, NULL);
+    weir__outbound_complete(&self->base.channel, err, NULL);
 }
 
 static void complete(weir__datagrams *self, const struct batch *batch, size_t count)

@@ -141,7 +141,7 @@ static void pump(weir_channel *channel, bool complete)
     }
 }
 
-static void embedded_due(weir_channel *channel)
+static void embedded_deferred(weir_channel *channel)
 {
     struct socket *socket = socket_of(channel);
 
@@ -204,7 +204,7 @@ static int embedded_flush(weir_channel *channel)
         err = weir__msg_queue_push(&socket->embedded->outbound, msg) ? 0 : -ENOMEM;
         if (err == 0)
             (void)weir__outbound_take(channel);
-        weir__outbound_drop(channel, err, NULL);
+        weir__outbound_complete(channel, err, NULL);
     }
     return 0;
 }
@@ -250,7 +250,7 @@ static void embedded_destroy(weir_channel *channel)
     .detach = embedded_detach, .is_active = embedded_is_active, .bind = embedded_bind,         \
     .connect = embedded_connect, .close = embedded_close, .shut_output = embedded_shut_output, \
     .shut_input = embedded_shut_input, .read_start = embedded_read_start,                      \
-    .read_stop = embedded_read_stop, .flush = embedded_flush, .due = embedded_due,             \
+    .read_stop = embedded_read_stop, .flush = embedded_flush, .deferred = embedded_deferred,   \
     .local_address = embedded_local, .remote_address = embedded_remote,                        \
     .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,              \
     .destroy = embedded_destroy

@@ -135,7 +135,7 @@ bool weir__fd_passing_tell(weir_channel *channel, const weir__io_handle *handle,
     if (err == -ENOMEM)
         weir__channel_failed(channel, err, detail);
     else if (err < 0)
-        weir__channel_troubled(channel, err, detail);
+        weir__channel_nonfatal_error(channel, err, detail);
     if (msg == NULL)
         return false;
     if (weir__io_may_notify(handle))

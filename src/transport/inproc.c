@@ -420,9 +420,9 @@ static int put_messages(struct inproc *self, weir_channel **ret_told)
         if (err == 0)
             (void)weir__outbound_take(channel);
         if (err == -EPIPE)
-            weir__outbound_drop(channel, WEIR_ECLOSED, "the peer has closed");
+            weir__outbound_complete(channel, WEIR_ECLOSED, "the peer has closed");
         else
-            weir__outbound_drop(channel, err, NULL);
+            weir__outbound_complete(channel, err, NULL);
     }
     return 0;
 }
@@ -495,7 +495,7 @@ static void look_at_room(struct inproc *self)
 }
 
 /* Each of these may close the channel. */
-static void inproc_due(weir_channel *channel)
+static void inproc_deferred(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
 
@@ -535,7 +535,7 @@ static const weir__transport transport = {
     .read_start = inproc_read_start,
     .read_stop = inproc_read_stop,
     .flush = inproc_flush,
-    .due = inproc_due,
+    .deferred = inproc_deferred,
     .local_address = inproc_local_address,
     .remote_address = inproc_remote_address,
     .configure = inproc_configure,

@@ -149,7 +149,8 @@ static weir_channel *next_channel(struct server *self)
         if (err == 0)
             return child;
         refuse(link);
-        weir__channel_troubled(&self->channel, err, "a connection could not be made a channel");
+        weir__channel_nonfatal_error(&self->channel, err,
+                                     "a connection could not be made a channel");
     }
     return NULL;
 }
@@ -170,7 +171,7 @@ static void accept_channels(struct server *self)
         weir__channel_read_complete(&self->channel);
 }
 
-static void server_due(weir_channel *channel)
+static void server_deferred(weir_channel *channel)
 {
     struct server *self = server_of(channel);
 
@@ -197,7 +198,7 @@ static const weir__transport transport = {
     .close = server_close,
     .read_start = server_read_start,
     .read_stop = server_read_stop,
-    .due = server_due,
+    .deferred = server_deferred,
     .local_address = server_local_address,
     .destroy = server_destroy,
 };

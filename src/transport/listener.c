@@ -126,7 +126,7 @@ static void accept_failed(weir__listener *listener, int err)
                    "cannot accept: %s; %u clients turned away, pausing for %lld ms%s",
                    weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000),
                    note.text);
-    weir__channel_troubled(&listener->channel, err, "a connection could not be accepted");
+    weir__channel_nonfatal_error(&listener->channel, err, "a connection could not be accepted");
 }
 
 static void adopt(weir__listener *listener, int descriptor)
@@ -136,7 +136,8 @@ static void adopt(weir__listener *listener, int descriptor)
                                  descriptor, &child);
 
     if (err < 0) {
-        weir__channel_troubled(&listener->channel, err, "a connection could not be made a channel");
+        weir__channel_nonfatal_error(&listener->channel, err,
+                                     "a connection could not be made a channel");
         return;
     }
     if (listener->once) /* before: a handler may ask for the next */
@@ -173,7 +174,8 @@ static void on_failed(weir__io_handle *handle, int err)
     weir__io_detach(handle);
     weir__warn("listener", place_of(listener, place, sizeof(place)),
                "the loop has lost the socket, and gets it again: %s", weir_error_text(err));
-    weir__channel_troubled(&listener->channel, err, "the loop has lost the socket for a while");
+    weir__channel_nonfatal_error(&listener->channel, err,
+                                 "the loop has lost the socket for a while");
 }
 
 static void on_detached(weir__io_handle *handle)

@@ -135,7 +135,7 @@ static void post(weir_channel *channel, const struct membership *membership, wei
     }
     if (err < 0) {
         weir__free(copy);
-        weir__channel_lose(channel, done, err);
+        weir__channel_fail_posted(channel, done, err);
     }
 }
 
@@ -145,8 +145,8 @@ static void change(weir_channel *channel, const struct membership *membership, i
     if (!weir__channel_may_begin(channel, done))
         return;
     if (err < 0)
-        weir__channel_lose(channel, done, err);
-    else if (weir__channel_is_here(channel))
+        weir__channel_fail_posted(channel, done, err);
+    else if (weir__channel_in_loop(channel))
         do_change(channel, membership, done);
     else
         post(channel, membership, done);

@@ -137,11 +137,11 @@ static __attribute__((noinline)) int send_batch(weir_channel *channel)
     if (sent < 0 && why_refused(sent) == NULL)
         return (int)sent;
     if (sent < 0) {
-        weir__outbound_drop(channel, (int)sent, why_refused(sent));
+        weir__outbound_complete(channel, (int)sent, why_refused(sent));
         return 1;
     }
     for (ssize_t i = 0; i < sent; i++)
-        weir__outbound_drop(channel, 0, NULL);
+        weir__outbound_complete(channel, 0, NULL);
     return (size_t)sent == batch.count;
 }
 

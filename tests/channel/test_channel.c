@@ -16,13 +16,13 @@
 
 TEST(channel, has_a_name_for_the_log)
 {
-    char name[WEIR__CHANNEL_NAME_SIZE], expected[128];
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE], expected[128];
     struct test_channel tc;
 
     tc_open_started(&tc, NULL, NULL);
     (void)snprintf(expected, sizeof(expected), "%llu (127.0.0.1:1 -> 127.0.0.1:2)",
                    (unsigned long long)weir_channel_id(tc.channel));
-    assert_string_equal(weir__channel_name(tc.channel, name), expected);
+    assert_string_equal(weir__channel_log_name(tc.channel, name), expected);
     tc_close(&tc);
 
     tc_open_started(&tc, NULL, NULL);
@@ -30,7 +30,7 @@ TEST(channel, has_a_name_for_the_log)
     tc_run(&tc);
     (void)snprintf(expected, sizeof(expected), "%llu",
                    (unsigned long long)weir_channel_id(tc.channel));
-    assert_string_equal(weir__channel_name(tc.channel, name), expected);
+    assert_string_equal(weir__channel_log_name(tc.channel, name), expected);
     tc_close(&tc);
 }
 

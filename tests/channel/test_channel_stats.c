@@ -264,7 +264,7 @@ TEST(channel_stats, count_errors_by_their_cause)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stats stats = stats_from_now(rigs);
 
-        weir__channel_troubled(tc.channel, rows[i].err, NULL);
+        weir__channel_nonfatal_error(tc.channel, rows[i].err, NULL);
         stats_check(&stats, &rows[i].expected, __FILE__, __LINE__);
     }
     tc_close(&tc);
@@ -277,7 +277,7 @@ TEST(channel_stats, count_an_error_of_a_listener_as_an_accept_that_failed)
 
     tc_open_started(&tc, &(const struct wire_options){.accepts = true},
                     WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    weir__channel_troubled(tc.channel, -EMFILE, NULL);
+    weir__channel_nonfatal_error(tc.channel, -EMFILE, NULL);
     assert_stats(&stats, .listeners = 1, .accepts_failed = 1, ERRORS(.descriptors = 1));
     tc_close(&tc);
 }

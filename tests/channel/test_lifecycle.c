@@ -284,7 +284,7 @@ TEST(life, close_does_not_linger_if_the_peer_has_said_that_nothing_more_comes)
     struct test_channel tc;
 
     tc_open_started(&tc, NULL, NULL);
-    weir_channel_set_no_linger(tc.channel);
+    weir_channel_skip_linger(tc.channel);
     tc.wire->room = 3;
     tc_write(&tc, "bye", "bye");
     tc_write(&tc, "bye", "byebye");
@@ -523,7 +523,7 @@ TEST(life, an_error_that_it_survives_is_an_event)
 
     tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
     log_capture_start();
-    weir__channel_troubled(tc.channel, -EMFILE, "no more descriptors");
+    weir__channel_nonfatal_error(tc.channel, -EMFILE, "no more descriptors");
     assert_events(&tc.events, "a.error(EMFILE)");
     assert_true(weir_channel_is_open(tc.channel));
     tc_close(&tc);

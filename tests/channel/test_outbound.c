@@ -429,11 +429,11 @@ TEST(outbound, gives_whole_messages_to_who_takes_them)
     msg = weir__outbound_take(tc.channel);
     assert_memory_equal(weir_buf_bytes(weir_buf_of(msg)), "a", 1);
     assert_events(&tc.events, "");
-    weir__outbound_drop(tc.channel, 0, NULL);
+    weir__outbound_complete(tc.channel, 0, NULL);
     assert_events(&tc.events, "1=ok");
-    weir__outbound_drop(tc.channel, -EMSGSIZE, NULL);
+    weir__outbound_complete(tc.channel, -EMSGSIZE, NULL);
     assert_events(&tc.events, "2=EMSGSIZE");
-    weir__outbound_drop(tc.channel, 0, NULL);
+    weir__outbound_complete(tc.channel, 0, NULL);
     weir_msg_release(msg);
     tc_close(&tc);
 }

@@ -119,7 +119,7 @@ static int list_change(int kind, int id, int anchor)
 
 static bool is_on_loop(void)
 {
-    return weir__channel_is_here(stage->tc.channel);
+    return weir__channel_in_loop(stage->tc.channel);
 }
 
 static bool is_closed(void)
@@ -456,7 +456,7 @@ static void hold(void)
 /* What the pipeline has is the list again. */
 static void learn_names(void)
 {
-    const weir_ctx *ends = &stage->tc.pipeline->ends;
+    const weir_ctx *ends = &stage->tc.pipeline->head_tail;
 
     for (int id = 0; id < stage->count; id++)
         stage->actors[id].is_in = false;
@@ -576,7 +576,7 @@ static void fire(uint32_t slot)
     stage->sent += msg != NULL;
     if (stage->group == NULL)
         begin_flight(slot);
-    weir__pass(&stage->tc.pipeline->ends,
+    weir__pass(&stage->tc.pipeline->head_tail,
                &(const weir__event){.slot = slot,
                                     .err = slot == WEIR__ERROR ? -EIO : 0,
                                     .detail = slot == WEIR__ERROR ? "x" : NULL,

@@ -982,7 +982,7 @@ void use_channel(weir_channel *channel)
     EXPECT(weir_channel_is_open(channel) && weir_channel_is_registered(channel));
     EXPECT(weir_channel_is_active(channel) && weir_channel_is_writable(channel));
     EXPECT(!weir_channel_has_peer_ended(channel));
-    weir_channel_set_no_linger(channel);
+    weir_channel_skip_linger(channel);
     EXPECT(weir_channel_local_address(channel, &address) == 0);
     EXPECT(weir_channel_remote_address(channel, &address) == 0);
     weir_channel_read_stats(&stats);
@@ -1557,7 +1557,7 @@ weir_msg_codec make_msg_codec()
     codec.decoder.handler.read_complete = weir_msg_decoder_read_complete;
     codec.decoder.handler.event = weir_msg_decoder_event;
     codec.decoder.handler.request_read = weir_msg_decoder_request_read;
-    codec.decoder.handler.keeps_reads = true;
+    codec.decoder.handler.buffers_reads = true;
     codec.decoder.handler.write = weir_msg_codec_write;
     codec.decoder.decode = decode_msg;
     codec.encode = retain_msg;
@@ -1604,7 +1604,7 @@ weir_aggregator make_aggregator()
     aggregator.handler.read_complete = weir_aggregator_read_complete;
     aggregator.handler.event = weir_aggregator_event;
     aggregator.handler.request_read = weir_aggregator_request_read;
-    aggregator.handler.keeps_reads = true;
+    aggregator.handler.buffers_reads = true;
     aggregator.kind = kind_of_all;
     aggregator.begin = begin_whole;
     return aggregator;
@@ -1759,7 +1759,7 @@ weir_decoder make_decoder()
     decoder.handler.read_complete = weir_decoder_read_complete;
     decoder.handler.event = weir_decoder_event;
     decoder.handler.request_read = weir_decoder_request_read;
-    decoder.handler.keeps_reads = true;
+    decoder.handler.buffers_reads = true;
     decoder.decode = take_byte;
     return decoder;
 }
