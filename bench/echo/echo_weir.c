@@ -29,11 +29,12 @@ static int init_child(weir_channel *channel, void *user_data)
     return echo_handlers_add(weir_channel_pipeline(channel), handler_count);
 }
 
-static uint16_t port_of(weir_channel *server)
+static uint16_t port_of(weir_server *server)
 {
     weir_address address;
 
-    bench_require(weir_channel_local_address(server, &address) == 0, "weir_channel_local_address");
+    bench_require(weir_channel_local_address(weir_server_listener(server, 0), &address) == 0,
+                  "weir_channel_local_address");
     return weir_address_port(&address);
 }
 
@@ -44,7 +45,7 @@ static uint16_t port_of(weir_channel *server)
 static void server_run(int cpu)
 {
     weir_group *group = group_start(&configured, cpu);
-    weir_channel *server;
+    weir_server *server;
     char place[WEIR_ADDRESS_TEXT_SIZE];
     int err;
 

@@ -27,7 +27,7 @@ static int init_server(weir_channel *channel, void *user_data)
 static void server_run(int cpu)
 {
     weir_group *group = group_start(&configured, cpu);
-    weir_channel *server;
+    weir_server *server;
     weir_address address;
     int err =
         weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = group,
@@ -35,7 +35,8 @@ static void server_run(int cpu)
                           &server);
 
     bench_require(err == 0, "weir_server_start");
-    bench_require(weir_channel_local_address(server, &address) == 0, "weir_channel_local_address");
+    bench_require(weir_channel_local_address(weir_server_listener(server, 0), &address) == 0,
+                  "weir_channel_local_address");
     echo_server_announce_port(weir_address_port(&address));
     pthread_exit(NULL);
 }

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
     const char *path = settings_take(&argc, argv, "--journal");
     struct settings settings = settings_read(argc, argv, "0.0.0.0", 8007);
     weir_group *group = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err;
 
     journal = path != NULL ? fopen(path, "a") : tmpfile();
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "%s: %s\n", settings.program, weir_error_text(err));
-    weir_channel_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is fine, here and below */
     weir_group_release(group);
     fclose(journal);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 {
     struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8007);
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     weir_tls_context *tls = NULL;
     int err = settings_make_groups(&settings, &boss, &workers);
 
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "echo: %s\n", weir_error_text(err));
-    weir_channel_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is fine, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     tls_release(tls);

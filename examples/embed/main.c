@@ -24,7 +24,7 @@ struct program {
     int keyboard; /* -1 = there is no more to come */
     int signals;
     weir_executor *loop;
-    weir_channel *listener;
+    weir_server *server;
     weir_channel_group *connections;
 };
 
@@ -47,55 +47,20 @@ static const weir_handler echo = {
 };
 
 /* doc:begin listen */
-/* What a listener reads are the channels that it has accepted. */
-static void on_accepted(weir_ctx *ctx, weir_msg *msg)
+static int init_child(weir_channel *channel, void *user_data)
 {
-    struct program *program = *(struct program **)weir_ctx_state(ctx);
-    weir_channel *channel = weir_channel_of(msg);
+    struct program *program = user_data;
     int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
 
-    if (!err) {
-        weir_channel_register(channel, program->loop, NULL);
-        err = weir_channel_group_add(program->connections, channel);
-    }
-    if (err)
-        weir_channel_abort(channel, NULL);
-    weir_msg_release(msg);
+    return err ? err : weir_channel_group_add(program->connections, channel);
 }
 
-static int init(void *state, const void *options)
+/* Accepts and serves on the program's own loop. */
+static int listen_on(struct program *program, const char *address)
 {
-    *(const void **)state = options;
-    return 0;
-}
-
-static const weir_handler acceptor = {
-    .name = "acceptor",
-    .state_size = sizeof(struct program *),
-    .init = init,
-    .read = on_accepted,
-};
-
-/* Binding is done when it returns: this is the loop's thread. */
-static int listen_on(struct program *program, const char *text)
-{
-    weir_address address;
-    weir_promise *bound = NULL;
-    int err = weir_address_parse(text, &address);
-
-    if (!err)
-        err = weir_tcp_create_server(NULL, NULL, &program->listener);
-    if (!err)
-        err = weir_pipeline_add_last(weir_channel_pipeline(program->listener), &acceptor, program);
-    if (!err)
-        err = weir_promise_create(program->loop, &bound);
-    if (!err) {
-        weir_channel_register(program->listener, program->loop, NULL);
-        weir_channel_bind(program->listener, &address, bound);
-        err = weir_promise_result(bound);
-    }
-    weir_promise_release(bound);
-    return err;
+    return weir_server_start(WEIR_SERVER_OPTIONS(.loop = program->loop, .address = address,
+                                                 .init_child = init_child, .user_data = program),
+                             &program->server);
 }
 /* doc:end */
 
@@ -181,12 +146,12 @@ int main(int argc, char **argv)
     if (!err)
         err = listen_on(&program, settings.address);
     if (!err) {
-        print_address(program.listener);
+        print_address(program.server);
         run(&program);
     } else {
         fprintf(stderr, "embed: %s: %s\n", settings.address, weir_error_text(err));
     }
-    weir_channel_release(program.listener);
+    weir_server_release(program.server);
     weir_channel_group_release(program.connections);
     weir_executor_release(program.loop);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 {
     struct settings settings = settings_read(argc, argv, "0.0.0.0", 8007);
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = settings_make_groups(&settings, &boss, &workers);
 
     /* doc:begin restart */
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "hot-restart: %s\n", weir_error_text(err));
-    weir_channel_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is fine, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -101,7 +101,7 @@ static int start_checks(struct health *health, enum weir_io io, weir_group **ret
 static int serve_clients(const struct settings *settings, struct balancer *balancer,
                          weir_group *boss, weir_group *workers)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = weir_server_start(
         WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings->address,
                             .acceptors = settings->boss_threads, .init_child = balancer_init,
@@ -113,7 +113,7 @@ static int serve_clients(const struct settings *settings, struct balancer *balan
         print_address(server);
         err = weir_server_run(server);
     }
-    weir_channel_release(server);
+    weir_server_release(server);
     return err;
 }
 

@@ -44,7 +44,7 @@ static size_t take_number(int *argc, char **argv, const char *name, size_t other
 static int serve_cache(const struct settings *settings, struct server *self, weir_group *boss,
                        weir_group *workers)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = weir_server_start(
         WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings->address,
                             .acceptors = settings->boss_threads, .init_child = init_child,
@@ -56,7 +56,7 @@ static int serve_cache(const struct settings *settings, struct server *self, wei
         print_address(server);
         err = weir_server_run(server);
     }
-    weir_channel_release(server);
+    weir_server_release(server);
     return err;
 }
 

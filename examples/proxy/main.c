@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     struct proxy proxy = {.target = settings_take(&argc, argv, "--to")};
     struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8443);
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err;
 
     if (proxy.target == NULL) {
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "proxy: %s\n", weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     tls_release(proxy.tls);

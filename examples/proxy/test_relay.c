@@ -22,7 +22,7 @@
 struct scene {
     struct host *host;
     char target[WEIR_ADDRESS_TEXT_SIZE];
-    weir_channel *proxy;
+    weir_server *proxy;
     weir_channel *front; /* of the first client */
     struct call_counter fronts;
     bool reads_first; /* the first words of a client come before the relay */
@@ -85,7 +85,7 @@ static void stop_proxy(struct scene *scene)
 {
     assert_int_equal(weir_server_stop(scene->proxy, 0, TEST_TIMEOUT_NS), 0);
     weir_channel_release(scene->front);
-    weir_channel_release(scene->proxy);
+    weir_server_release(scene->proxy);
 }
 
 static void await(int descriptor, short events)
@@ -107,7 +107,7 @@ static void come(struct scene *scene, struct host *host, bool reads_first)
                      0);
     start_proxy(scene, host, &target, reads_first);
     scene->listener = listener;
-    assert_int_equal(weir_channel_local_address(scene->proxy, &proxy), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(scene->proxy, 0), &proxy), 0);
     memcpy(&address.storage, &proxy.storage, sizeof(address.storage));
     address.length = proxy.length;
     scene->client = socket_connect(&address);
@@ -439,12 +439,12 @@ TEST_EACH_LOOP(relay, is_for_a_thousand_at_once)
     struct scene scene;
     struct service service = {0};
     struct host far;
-    weir_channel *target;
+    weir_server *target;
     weir_address address;
 
     host_open(&far, BACKEND_EPOLL);
     target = service_start(&service, WEIR_SERVER_OPTIONS(.boss = far.group));
-    assert_int_equal(weir_channel_local_address(target, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(target, 0), &address), 0);
     start_proxy(&scene, host, &address, false);
     for (int i = 0; i < MANY; i++)
         visitors[i] = visitor_come(scene.proxy);

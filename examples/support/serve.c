@@ -9,7 +9,7 @@
 static int serve_with(const struct settings *settings, weir_init_fn *init_child, void *user_data)
 {
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = settings_make_groups(settings, &boss, &workers);
 
     if (!err)
@@ -24,7 +24,7 @@ static int serve_with(const struct settings *settings, weir_init_fn *init_child,
     }
     if (err)
         fprintf(stderr, "%s: %s\n", settings->program, weir_error_text(err));
-    weir_channel_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is fine, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -59,7 +59,7 @@ int serve(const struct settings *settings, weir_init_fn *init_child)
 int serve_datagrams(const struct settings *settings, weir_init_fn *init_server)
 {
     weir_group *group = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = settings_make_groups(settings, NULL, &group);
 
     if (!err)
@@ -74,7 +74,7 @@ int serve_datagrams(const struct settings *settings, weir_init_fn *init_server)
     }
     if (err)
         fprintf(stderr, "%s: %s\n", settings->program, weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(group);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

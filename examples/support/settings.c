@@ -223,13 +223,13 @@ static void hold_signals(void)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
 }
 
-void print_address(weir_channel *server)
+void print_address(weir_server *server)
 {
     weir_address address;
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
     hold_signals();
-    if (weir_channel_local_address(server, &address) == 0)
+    if (weir_channel_local_address(weir_server_listener(server, 0), &address) == 0)
         printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
     fflush(stdout);
 }

@@ -47,7 +47,7 @@ int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
 
 /* Prints "listening on ADDRESS:PORT": of the port that it got, if 0 was asked for. From here on
  * SIGINT, SIGTERM and SIGUSR2 wait for weir_server_run. */
-void print_address(weir_channel *server);
+void print_address(weir_server *server);
 
 /* The server of examples/echo, for examples that are about its handlers: returns when it has been
  * stopped by a signal, with what main() is to return. */

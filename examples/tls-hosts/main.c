@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     struct settings settings = settings_read(argc, argv, "0.0.0.0", 8443);
     weir_group *boss = NULL, *workers = NULL, *clerk = NULL;
     weir_signals *signals = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     if (err)
         fprintf(stderr, "tls-hosts: --cert NAME=FILE: %s\n", weir_tls_reason());
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "tls-hosts: %s\n", weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     weir_signals_release(signals);

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     struct routes routes = {.count = 0};
     struct settings settings;
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err;
 
     read_routes(&argc, argv, &routes);
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "tls-sni-proxy: %s\n", weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     const char *path = settings_take(&argc, argv, "--path");
     struct settings settings = settings_read(argc, argv, "0.0.0.0", 0);
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     char address[WEIR_ADDRESS_TEXT_SIZE];
     int err = settings_make_groups(&settings, &boss, &workers);
 
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "unix-echo: %s\n", weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

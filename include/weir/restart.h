@@ -31,6 +31,7 @@
 #include <weir/base.h>
 #include <weir/channel.h>
 #include <weir/options.h>
+#include <weir/server.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,7 +60,7 @@ typedef struct weir_restart_options {
  * -EALREADY (it is under way), WEIR_ECLOSED, -ENOTSUP (a listener that no process can be handed:
  * inproc), and as weir_child_spawn.
  */
-WEIR_API int weir_server_restart(weir_channel *server, const weir_restart_options *options,
+WEIR_API int weir_server_restart(weir_server *server, const weir_restart_options *options,
                                  weir_promise *done);
 
 /* --- systemd ---------------------------------------------------------------------------------- */

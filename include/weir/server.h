@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/server.h - listens, accepts, and gives each connection its handlers and its loop.
+ * weir/server.h - listens on addresses, accepts connections, and sets up their pipelines.
  *
  *      boss loop:  listener --accepts--> child --chooser--> worker loop: init_child, handlers
  *
- * The three reactor models are options alone: one group with one thread for both; a boss of one
- * thread and many workers; many acceptors (`acceptors`, SO_REUSEPORT) and many workers. Where every
- * loop of one group accepts, a connection stays on the loop that has accepted it.
+ * The options choose the reactor model: one group of one thread for everything; a boss of one
+ * thread and many workers; or many acceptors (`acceptors`, SO_REUSEPORT) and many workers. If every
+ * loop of one group accepts, a connection stays on the loop that accepted it. A server can also run
+ * entirely on one loop of the caller's (`loop`).
  *
  * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
- * themselves, `acceptors` of them for each address, and init_server gives them their handlers.
+ * themselves, `acceptors` per address, and init_server adds their handlers.
  *
- * A server may be handed its listeners instead of making them (weir/transport.h, weir/restart.h),
- * and hand them on to the process that replaces it, so that no client notices: weir/restart.h. With
+ * A server can take over listening sockets instead of binding them, and pass them on to the process
+ * that replaces it, so that no client is refused (weir/restart.h):
  *
  *      .inherit = true, .restart_argv = argv
  *
- * it takes what it is handed, and SIGUSR2 has weir_server_run start the program anew.
- *
- * A connection that cannot be given its handlers or its loop is closed; the listener goes on. The
- * groups are kept as long as the listeners and connections: weir_server_stop ends them.
+ * A connection that cannot be set up is closed; the listener continues. Listeners and connections
+ * keep the groups alive: weir_server_stop shuts them down.
  */
 #ifndef WEIR_SERVER_H
 #define WEIR_SERVER_H
@@ -32,99 +31,133 @@
 extern "C" {
 #endif
 
-/* Gives a new channel its handlers. On an error the channel is closed, and nothing else happens. */
+typedef struct weir_server weir_server;
+
+/* Adds the handlers of a new channel. If it fails, the channel is closed. */
 typedef int weir_init_fn(weir_channel *channel, void *user_data);
 
 /* Zero means default. Build with WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", ...). */
 typedef struct weir_server_options {
     size_t size;
-    weir_group *boss;    /* the listener's loops; default: workers */
-    weir_group *workers; /* the connections'; default: boss */
-    const char *address; /* "0.0.0.0:8007", "[::]:8007" (IPv4 too: not beside the other one),
+    weir_group *boss;    /* runs the listeners; default: workers */
+    weir_group *workers; /* run the connections; default: boss */
+    weir_executor *loop; /* instead of the groups: runs both, such as a loop of weir_loop_create;
+                            kept alive by the caller until the server is stopped */
+    const char *address; /* "0.0.0.0:8007", "[::]:8007" (includes IPv4: not together with 0.0.0.0),
                             "unix:/run/x.sock", "unix:@name", "inproc:..."; port 0 = any free */
-    const char *const *addresses; /* further ones, to the first NULL */
+    const char *const *addresses; /* more addresses, NULL-terminated */
     int backlog;                  /* default 4096 */
     int acceptors; /* listeners per address, by SO_REUSEPORT, one per loop of boss; default 1 */
-    weir_init_fn *init_child;  /* on the connection's loop; must be there, but for datagrams */
-    weir_init_fn *init_server; /* for the listener's own handlers; for datagrams it must be there */
+    weir_init_fn *init_child;  /* on the connection's loop; required, except for datagrams */
+    weir_init_fn *init_server; /* adds handlers to each listener; required for datagrams */
     void *user_data;           /* for both */
-    const weir_channel_options *options;       /* the listeners' */
-    const weir_channel_options *child_options; /* the connections' */
-    const weir_attribute_value *attributes;    /* set on the listeners: not freed by them */
+    const weir_channel_options *options;       /* of the listeners */
+    const weir_channel_options *child_options; /* of the connections */
+    const weir_attribute_value *attributes;    /* set on the listeners, which do not free them */
     size_t attribute_count;
-    const weir_attribute_value *child_attributes; /* set on each connection: not freed by it */
+    const weir_attribute_value *child_attributes; /* set on connections, which do not free them */
     size_t child_attribute_count;
     enum weir_kind kind; /* default WEIR_KIND_STREAM */
-    const int *adopt;    /* sockets that listen already, or are bound if of datagrams: listeners,
-                            too, before those of the addresses; one for each */
+    const int *adopt;    /* sockets that already listen, or are bound if datagram sockets: each
+                            becomes a listener, before those of the addresses */
     size_t adopt_count;
-    bool inherit; /* listens on what systemd or the process before has handed over, if it has,
-                     instead of the addresses; and tells it when it is ready */
-    char *const *restart_argv;    /* main's: on SIGUSR2 weir_server_run has the program replace this
-                                     process; borrowed as long as the server exists. SIGUSR2, SIGINT
-                                     and SIGTERM are blocked in the calling thread from the start
-                                     on; the latter two until the server is stopped there */
-    int64_t restart_probation_ns; /* how long this process serves beside a new one that is ready,
-                                     and goes on if that one ends; default 5 s; WEIR_OFF = none */
+    bool inherit; /* listen on the sockets passed by systemd or by the process being replaced,
+                     if any, instead of the addresses; and notify it when ready */
+    char *const *restart_argv;    /* argv of main: on SIGUSR2, weir_server_run replaces this process
+                                     by this program; borrowed until the server is freed. SIGUSR2,
+                                     SIGINT and SIGTERM are blocked in the calling thread from the
+                                     start on; SIGINT and SIGTERM until the server is stopped */
+    int64_t restart_probation_ns; /* how long this process continues to serve after a new one is
+                                     ready, to stay if that one exits; default 5 s; WEIR_OFF = 0 */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_server_options, __VA_ARGS__)
 
 /*
- * Listens. Waits until all addresses are bound; returns the first listener, which stands for all of
- * them: closing it closes the others. If one cannot be bound, none is, and the log says which. The
- * descriptors of `adopt` are the server's, also if it fails. With `inherit` or `restart_argv`
- * connections have `drain_waits`: those of a process that is replaced are left to their clients.
- * An address that is in use is tried for half a second, unless there is something to adopt: a
- * process that was killed has perhaps not let go of it yet. Each time there are new listeners, and
- * init_server is called for them.
- * Thread: any that may wait.  Takes: descriptors of adopt.  Keeps: boss, workers.  Gives: listener.
- * Fails: as weir_server_start_later, -EDEADLK (on a loop), WEIR_EREJECTED (boss has ended),
- * WEIR_ETOOMANY, -EADDRINUSE and what else bind, listen and init_server say.
+ * Starts a server and waits until all addresses are bound. If one cannot be bound, none is, and the
+ * log names it. The server owns the descriptors of `adopt`, even if this fails.
+ *
+ * An address in use is retried for half a second, unless sockets are adopted: the kernel may still
+ * hold the sockets of a killed process. Each retry creates new listeners and calls init_server.
+ *
+ * With `inherit` or `restart_argv`, connections have `drain_waits` set: a process being replaced
+ * serves its connections until the clients close them. With a `loop` of weir_loop_create that the
+ * calling thread owns, this call runs the loop.
+ * Thread: any that may wait.  Takes: descriptors of adopt.  Keeps: boss, workers.  Gives: server.
+ * Fails: as weir_server_start_later, -EDEADLK (on a loop), WEIR_EREJECTED (boss was shut down),
+ * WEIR_ETOOMANY, -EADDRINUSE, and with errors of bind, listen and init_server.
  */
-WEIR_API int weir_server_start(const weir_server_options *options, weir_channel **ret_server);
+WEIR_API WEIR_MUST_USE int weir_server_start(const weir_server_options *options,
+                                             weir_server **ret_server);
 
 /*
- * The same without waiting, and each address is tried once: the promise completes when all is
- * bound. Its value is the listener, its sentence says which address could not be bound; cancelling
- * it closes all. NULL: nobody waits. With `restart_argv` the signals of weir_server_run wait in the
- * calling thread from here on, and, if this fails later, until weir_server_stop there.
- * Thread: any.  Takes: descriptors of adopt.  Keeps: boss, workers, done.  Gives: listener.  Fails:
- * -EINVAL, -ENOMEM, -EAFNOSUPPORT, those of weir_adopt_server and weir_systemd_listeners.
+ * Starts a server without waiting. The promise completes when all addresses are bound; its value is
+ * the server, and its detail names an address that could not be bound. Cancelling it closes all
+ * listeners. NULL is allowed. Each address is tried once. With `restart_argv` the signals of
+ * weir_server_run are blocked in the calling thread from here on, until weir_server_stop there.
+ * Thread: any.  Takes: descriptors of adopt.  Keeps: boss, workers, done.  Gives: server.  Fails:
+ * -EINVAL, -ENOMEM, -EAFNOSUPPORT, as weir_adopt_server and weir_systemd_listeners.
  */
-WEIR_API int weir_server_start_later(const weir_server_options *options, weir_promise *done,
-                                     weir_channel **ret_server);
+WEIR_API WEIR_MUST_USE int weir_server_start_later(const weir_server_options *options,
+                                                   weir_promise *done, weir_server **ret_server);
 
 /*
- * Serves until the listener is closed, or SIGINT or SIGTERM comes, or, with restart_argv, SIGUSR2
- * and a new process has passed its probation (weir/restart.h); then weir_server_stop, without a
- * quiet period and for 10 s at the longest. A second signal ends the draining at once. The signals
- * are blocked in the calling thread meanwhile: what that means for threads that are not weir's says
- * weir/watch.h. One that came before is heard if it was blocked by then. Where the program has
- * taken them for itself they do nothing here.
- * Waiting for signals needs a thread and no descriptor, so they arrive also if clients hold all of
- * them.
- * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -EINVAL (not from
- * weir_server_start), -ENOMEM, -EAGAIN (no thread), and as weir_server_stop.
- */
-WEIR_API int weir_server_run(weir_channel *server);
-
-/*
- * Stops accepting, drains the workers, then the boss, and waits until both have ended. Connections
- * are closed when what was written has been sent; those with a handler that has `draining` when it
- * closes them, and `quiet_ns` before the end of the time all that are left (weir_group_shutdown).
- * Thread: any that may wait.  Fails: -EDEADLK, -EINVAL (not from weir_server_start; unless 0 <=
- * quiet_ns <= timeout_ns), -ETIMEDOUT (a thread did not come back in time).
- */
-WEIR_API int weir_server_stop(weir_channel *server, int64_t quiet_ns, int64_t timeout_ns);
-
-/*
- * How many listeners there are, and each of them, borrowed: for each address, in the order given,
- * its acceptors. 0 and NULL for a channel that is not from weir_server_start.
+ * Takes a reference.
  * Thread: any.
  */
-WEIR_API size_t weir_server_count(weir_channel *server);
-WEIR_API weir_channel *weir_server_at(weir_channel *server, size_t index);
+WEIR_API weir_server *weir_server_retain(weir_server *server);
+
+/*
+ * Releases a reference. NULL is ignored. A server that was not stopped continues to listen.
+ * Thread: any.  Takes: server.
+ */
+WEIR_API void weir_server_release(weir_server *server);
+
+/*
+ * Serves until the server is closed, SIGINT or SIGTERM arrives, or, with restart_argv, a new
+ * process started by SIGUSR2 has passed its probation (weir/restart.h); then stops the server as
+ * weir_server_stop does, with no quiet period and a timeout of 10 s. A second signal aborts the
+ * remaining connections.
+ *
+ * The signals are blocked in the calling thread meanwhile; weir/watch.h says what that means for
+ * threads that weir did not start. A signal that arrived earlier is handled if it was blocked then.
+ * Signals that the program watches itself are ignored here. Waiting for signals needs a thread but
+ * no descriptor, so they arrive even if clients hold all descriptors.
+ *
+ * With a `loop` of weir_loop_create that the calling thread owns, this call runs the loop.
+ * Thread: any that may wait; best the main one.  Fails: -EDEADLK, -ENOMEM, -EAGAIN (no thread), and
+ * as weir_server_stop.
+ */
+WEIR_API WEIR_MUST_USE int weir_server_run(weir_server *server);
+
+/*
+ * Stops accepting, shuts down the workers, then the boss, or the `loop`, and waits until they have
+ * ended. Connections are closed when everything written has been sent; those with a handler that
+ * implements `draining` when that handler closes them. The remaining ones are aborted `quiet_ns`
+ * before the timeout (weir_executor_shutdown). With a `loop` of weir_loop_create that the calling
+ * thread owns, this call runs the loop until it ends.
+ * Thread: any that may wait.  Fails: -EDEADLK, -EINVAL (unless 0 <= quiet_ns <= timeout_ns),
+ * -ETIMEDOUT (a thread did not end in time).
+ */
+WEIR_API int weir_server_stop(weir_server *server, int64_t quiet_ns, int64_t timeout_ns);
+
+/*
+ * Closes all listeners. Connections and groups are not affected.
+ * Thread: any.
+ */
+WEIR_API void weir_server_close(weir_server *server);
+
+/*
+ * The number of listeners: per address, in the order given, its acceptors.
+ * Thread: any.
+ */
+WEIR_API size_t weir_server_listener_count(const weir_server *server);
+
+/*
+ * Listener `index`, from 0; borrowed. NULL beyond the last. Closing the first one closes all.
+ * Thread: any.
+ */
+WEIR_API weir_channel *weir_server_listener(const weir_server *server, size_t index);
 
 #ifdef __cplusplus
 }

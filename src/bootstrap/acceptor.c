@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last handler of a listener: gives each accepted channel its attributes, its initialiser and
- * its loop. One that cannot have them is closed, and the listener goes on: also after an error of
- * its own, since those are of single connections. A datagram channel accepts nobody, and is not
- * closed by errors anyway: there it only sees to the end.
+ * The last handler of a listener: sets the attributes and the initializer of each accepted channel,
+ * and registers it with its loop. A channel for which that fails is closed. Errors of the listener
+ * do not close it: they concern single connections. On datagram channels, which accept nothing, the
+ * handler only notes the close.
  */
 #include <weir/error.h>
 #include <weir/pipeline.h>
@@ -15,31 +15,31 @@
 #include "channel/channel.h"
 
 struct acceptor {
-    weir__server *server;
+    weir_server *server;
 };
 
 static int init(void *state, const void *options)
 {
-    weir__server *server = (weir__server *)(uintptr_t)options; /* add only lends it */
+    weir_server *server = (weir_server *)(uintptr_t)options; /* passed by weir__acceptor_add */
 
-    ((struct acceptor *)state)->server = weir__server_retain(server);
+    ((struct acceptor *)state)->server = weir_server_retain(server);
     return 0;
 }
 
 static void deinit(void *state)
 {
-    weir__server_release(((struct acceptor *)state)->server);
+    weir_server_release(((struct acceptor *)state)->server);
 }
 
 static void on_removed(weir_ctx *ctx)
 {
-    weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    weir_server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
 
     if (weir_ctx_channel(ctx) == server->listeners[0].channel)
         weir__server_mark(server, WEIR__SERVER_CLOSED);
 }
 
-static int prepare(weir__server *server, weir_channel *child)
+static int prepare(weir_server *server, weir_channel *child)
 {
     int err = weir__attributes_lend(child, server->child_attributes, server->child_attribute_count);
 
@@ -47,14 +47,6 @@ static int prepare(weir__server *server, weir_channel *child)
         return err;
     return weir_pipeline_add_initializer(weir_channel_pipeline(child), server->init_child,
                                          server->user_data);
-}
-
-static void hand_over(weir_ctx *ctx, weir__server *server, weir_channel *child)
-{
-    if (server->stays)
-        weir_channel_register(child, weir_ctx_executor(ctx), NULL);
-    else
-        weir_group_register(server->workers, child, NULL);
 }
 
 static void log_failure(weir_channel *child, int err)
@@ -65,13 +57,12 @@ static void log_failure(weir_channel *child, int err)
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("server", weir__channel_log_name(child, name),
-                   "a connection is closed, since it cannot be set up: %s%s", weir_error_text(err),
-                   note.text);
+                   "connection closed, setup failed: %s%s", weir_error_text(err), note.text);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    weir_server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
     weir_channel *child = weir_channel_of(msg);
     int err;
 
@@ -80,18 +71,20 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     err = prepare(server, child);
-    if (err == 0) {
-        hand_over(ctx, server, child);
-    } else {
+    if (err < 0) {
         log_failure(child, err);
         weir_channel_abort(child, NULL);
+    } else if (server->stays) {
+        weir_channel_register(child, weir_ctx_executor(ctx), NULL);
+    } else {
+        weir_group_register(server->workers, child, NULL);
     }
     weir_msg_release(msg);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    const weir__server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    const weir_server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
     static weir__log_limit limit;
     char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
@@ -102,9 +95,8 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     }
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("server", weir__channel_log_name(weir_ctx_channel(ctx), name),
-                   "an error of the listener, which goes on: %s%s%s%s",
-                   detail != NULL ? detail : "", detail != NULL ? ": " : "", weir_error_text(err),
-                   note.text);
+                   "listener error, still listening: %s%s%s%s", detail != NULL ? detail : "",
+                   detail != NULL ? ": " : "", weir_error_text(err), note.text);
 }
 
 static const weir_handler acceptor = {
@@ -117,7 +109,7 @@ static const weir_handler acceptor = {
     .error = on_error,
 };
 
-int weir__acceptor_add(weir_channel *listener, weir__server *server)
+int weir__acceptor_add(weir_channel *listener, weir_server *server)
 {
     return weir_pipeline_add_last(weir_channel_pipeline(listener), &acceptor, server);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners that a server was handed: by its caller, or by whoever has started the process.
+ * Listening sockets that a server adopts: from its options, or passed to the process at its start.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "channel/channel.h"
 #include "os/descriptor.h"
 
-/* From the environment into descriptors; all of it is there now, or was never. */
+/* The count was read before, so all of them fit. */
 static int take(weir_systemd_listener *listeners, int *descriptors, int count)
 {
     int taken = weir_systemd_listeners(listeners, (size_t)count, true);
@@ -48,7 +48,7 @@ int weir__inherited_fds_find(int **ret_descriptors, size_t *ret_count)
     return 0;
 }
 
-/* Takes the descriptor, on failure too. */
+/* Owns the descriptor, even on failure. */
 static int adopt(const weir_server_options *options, int descriptor, weir_channel **ret_channel)
 {
     int err =
@@ -71,12 +71,11 @@ int weir__inherited_fds_adopt(const weir_server_options *options, int descriptor
         return err;
     if (options->kind == WEIR_KIND_DATAGRAM && !channel->transport->connectionless) {
         weir_channel_release(channel);
-        return weir__options_reject("server", NULL,
-                                    "what was handed over is a connection, no datagrams");
+        return weir__options_reject("server", NULL, "the adopted socket is not a datagram socket");
     }
     listening->channel = channel;
     listening->is_adopted = true;
-    /* For the log, and to know which of them share one. */
+    /* For the log, and to find the listeners that share an address. */
     (void)weir_channel_local_address(listening->channel, &listening->address);
     return 0;
 }

@@ -43,7 +43,7 @@
 
 struct restart {
     weir__refs refs;
-    weir__server *server; /* kept, as are the next three */
+    weir_server *server; /* kept, as are the next three */
     weir_promise *done;
     weir_executor *loop;
     weir_child *child;
@@ -69,7 +69,7 @@ static void drop(struct restart *restart)
     weir_child_release(restart->child);
     weir_promise_release(restart->done);
     weir__executor_weak_release(restart->loop);
-    weir__server_release(restart->server);
+    weir_server_release(restart->server);
     weir__free(restart);
 }
 
@@ -97,7 +97,7 @@ static void tell_of_end(struct restart *restart, int err)
 }
 
 /* Files of Unix sockets are the new process's from now on. */
-static void leave_files(weir__server *server)
+static void leave_files(weir_server *server)
 {
     for (size_t i = 0; i < server->count; i++)
         (void)weir_unix_leave_file(server->listeners[i].channel);
@@ -171,7 +171,7 @@ static void on_not_ready(weir_timer *timer)
  * Whether the server may be replaced: from now on its files are the new process's. Who stops it
  * changes what is changed here, too, and so is either seen or sees that the files are to be left.
  */
-static bool hand_over(weir__server *server)
+static bool hand_over(weir_server *server)
 {
     bool is_stopping = false;
 
@@ -320,7 +320,7 @@ static void close_all(const int *descriptors, size_t count)
         (void)weir__descriptor_close(descriptors[i]);
 }
 
-static int duplicate_all(weir__server *server, int *ret_descriptors)
+static int duplicate_all(weir_server *server, int *ret_descriptors)
 {
     for (size_t i = 0; i < server->count; i++) {
         int err =
@@ -417,7 +417,7 @@ static int start(struct restart *restart, const weir_restart_options *options)
     return err;
 }
 
-static int64_t probation_of(const weir__server *server, const weir_restart_options *options)
+static int64_t probation_of(const weir_server *server, const weir_restart_options *options)
 {
     int64_t given_ns =
         options->probation_ns != 0 ? options->probation_ns : server->restart_probation_ns;
@@ -428,7 +428,7 @@ static int64_t probation_of(const weir__server *server, const weir_restart_optio
 }
 
 /* NULL = no memory. */
-static struct restart *make(weir__server *server, weir_executor *loop,
+static struct restart *make(weir_server *server, weir_executor *loop,
                             const weir_restart_options *options, weir_promise *done)
 {
     struct restart *restart = weir__zalloc(sizeof(*restart));
@@ -437,7 +437,7 @@ static struct restart *make(weir__server *server, weir_executor *loop,
         return NULL;
     weir__refs_init(&restart->refs);
     weir__executor_weak_retain(loop);
-    restart->server = weir__server_retain(server);
+    restart->server = weir_server_retain(server);
     restart->loop = loop;
     restart->timeout_ns =
         options->ready_timeout_ns > 0 ? options->ready_timeout_ns : READY_TIMEOUT_NS;
@@ -447,7 +447,7 @@ static struct restart *make(weir__server *server, weir_executor *loop,
     return restart;
 }
 
-static int read_options(const weir__server *server, const weir_restart_options *given,
+static int read_options(const weir_server *server, const weir_restart_options *given,
                         weir_restart_options *ret_options)
 {
     int err = weir__options_read(ret_options, sizeof(*ret_options), given);
@@ -462,14 +462,14 @@ static int read_options(const weir__server *server, const weir_restart_options *
                                WEIR__OPTION_FROM(ret_options, probation_ns, WEIR_OFF));
 }
 
-static int check(weir__server *server)
+static int check(weir_server *server)
 {
     if (!weir__server_has(server, WEIR__SERVER_STARTED))
         return weir__options_reject("restart", NULL, "the server does not listen yet");
     return weir_channel_is_open(server->listeners[0].channel) ? 0 : WEIR_ECLOSED;
 }
 
-static int restart_server(weir__server *server, const weir_restart_options *options,
+static int restart_server(weir_server *server, const weir_restart_options *options,
                           weir_promise *done)
 {
     struct restart *restart;
@@ -485,10 +485,8 @@ static int restart_server(weir__server *server, const weir_restart_options *opti
     return err;
 }
 
-int weir_server_restart(weir_channel *channel, const weir_restart_options *given,
-                        weir_promise *done)
+int weir_server_restart(weir_server *server, const weir_restart_options *given, weir_promise *done)
 {
-    weir__server *server = weir__server_of(channel);
     weir_restart_options options;
     int err = server != NULL ? read_options(server, given, &options) : -EINVAL;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting a server: its listeners are made here and now, so that what is wrong with the options is
- * told at once; then they are registered and bound one after the other, each on its own loop, which
- * starts the next. So the first acceptor of an address finds out the port for the others, and a
- * listener that cannot be bound has only those before it to be closed.
+ * Starting a server. All listeners are created on the calling thread, so that invalid options are
+ * reported at once; then they are registered and bound one after the other, each on its own loop,
+ * which starts the next. So the first acceptor of an address determines the port for the others,
+ * and when a listener cannot be bound only those before it have to be closed.
  *
  *      bind_next -> on_bound -> bind_next -> ... -> succeed
- *                      `-> fail -> close_last -> on_closed -> close_last -> ... -> report
+ *                      `-> fail -> close_last -> on_closed -> close_last -> ... -> report_failure
  */
 #include "bootstrap/server.h"
 
@@ -24,56 +24,43 @@
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
+#include "executor/leases.h"
 #include "os/thread.h"
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
-weir__server *weir__server_retain(weir__server *server)
+weir_server *weir_server_retain(weir_server *server)
 {
     weir__refs_retain(&server->refs);
     return server;
 }
 
-void weir__server_release(weir__server *server)
+void weir_server_release(weir_server *server)
 {
-    if (!weir__refs_release(&server->refs))
+    if (server == NULL || !weir__refs_release(&server->refs))
         return;
-    for (size_t i = 1; i < server->count; i++)
+    for (size_t i = 0; i < server->count; i++)
         weir_channel_release(server->listeners[i].channel);
+    if (server->loop != NULL)
+        weir__executor_weak_release(server->loop);
     weir_group_release(server->workers);
     weir_group_release(server->boss);
     weir__free(server->child_attributes);
     weir__free(server);
 }
 
-static void free_attribute(void *server)
+size_t weir_server_listener_count(const weir_server *server)
 {
-    weir__server_release(server);
+    return server->count;
 }
 
-static const weir_attribute attribute = {.name = "server", .free = free_attribute};
-
-weir__server *weir__server_of(weir_channel *channel)
+weir_channel *weir_server_listener(const weir_server *server, size_t index)
 {
-    return weir_attribute_get(channel, &attribute);
+    return index < server->count ? server->listeners[index].channel : NULL;
 }
 
-size_t weir_server_count(weir_channel *channel)
-{
-    weir__server *server = weir__server_of(channel);
-
-    return server != NULL ? server->count : 0;
-}
-
-weir_channel *weir_server_at(weir_channel *channel, size_t index)
-{
-    weir__server *server = weir__server_of(channel);
-
-    return server != NULL && index < server->count ? server->listeners[index].channel : NULL;
-}
-
-/* A listener has nothing to send. Neither needs memory: a close without it is an abort. */
-static void end_listener(const weir__server *server, weir_channel *channel)
+/* A stream listener has nothing to send: it is aborted. Neither fails without memory. */
+static void close_listener(const weir_server *server, weir_channel *channel)
 {
     if (server->kind == WEIR_KIND_DATAGRAM)
         weir_channel_close(channel, NULL);
@@ -81,78 +68,90 @@ static void end_listener(const weir__server *server, weir_channel *channel)
         weir_channel_abort(channel, NULL);
 }
 
-void weir__server_mark(weir__server *server, uint32_t mark)
+/* The first listener closes the others: see weir__server_mark. */
+void weir_server_close(weir_server *server)
 {
-    /* Acquire-release: who comes second sees the listeners as the first one left them. */
+    close_listener(server, server->listeners[0].channel);
+}
+
+void weir__server_mark(weir_server *server, uint32_t mark)
+{
+    /* Acquire-release: the second caller sees the listeners as the first one left them. */
     uint32_t marks = atomic_fetch_or_explicit(&server->marks, mark, memory_order_acq_rel);
 
     if ((marks | mark) != (WEIR__SERVER_STARTED | WEIR__SERVER_CLOSED))
         return;
     for (size_t i = 1; i < server->count; i++)
-        end_listener(server, server->listeners[i].channel);
+        close_listener(server, server->listeners[i].channel);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-static int copy_attributes(weir__server *server, const weir_server_options *options)
-{
-    size_t count = options->child_attribute_count;
-
-    if (count == 0)
-        return 0;
-    server->child_attributes = weir__alloc(count * sizeof(*server->child_attributes));
-    if (server->child_attributes == NULL)
-        return -ENOMEM;
-    memcpy(server->child_attributes, options->child_attributes,
-           count * sizeof(*server->child_attributes));
-    server->child_attribute_count = count;
-    return 0;
-}
-
-static int create_server(const weir_server_options *options, weir__server **ret_server)
+static int create_server(const weir_server_options *options, weir_server **ret_server)
 {
     size_t room =
         options->adopt_count + weir__server_addresses(options) * weir__server_acceptors(options);
-    weir__server *server = weir__zalloc(sizeof(*server) + room * sizeof(*server->listeners));
-    int err;
+    size_t attributes_size = options->child_attribute_count * sizeof(*options->child_attributes);
+    weir_server *server = weir__zalloc(sizeof(*server) + room * sizeof(*server->listeners));
 
     if (server == NULL)
         return -ENOMEM;
-    weir__refs_init(&server->refs);
-    err = copy_attributes(server, options);
-    if (err < 0) {
-        weir__free(server);
-        return err;
+    if (attributes_size > 0) {
+        server->child_attributes = weir__alloc(attributes_size);
+        if (server->child_attributes == NULL) {
+            weir__free(server);
+            return -ENOMEM;
+        }
+        memcpy(server->child_attributes, options->child_attributes, attributes_size);
+        server->child_attribute_count = options->child_attribute_count;
     }
-    server->boss = weir_group_retain(options->boss);
-    server->workers = weir_group_retain(options->workers);
+    weir__refs_init(&server->refs);
+    if (options->loop != NULL) {
+        weir__executor_weak_retain(options->loop);
+        server->loop = options->loop;
+    } else {
+        server->boss = weir_group_retain(options->boss);
+        server->workers = weir_group_retain(options->workers);
+    }
     server->kind = options->kind;
     server->acceptors = weir__server_acceptors(options);
     server->init_child = options->init_child;
     server->init_server = options->init_server;
     server->user_data = options->user_data;
-    server->tells_manager = options->inherit;
+    server->notifies_manager = options->inherit;
     server->restart_argv = options->restart_argv;
     server->restart_probation_ns = options->restart_probation_ns;
     *ret_server = server;
     return 0;
 }
 
-/* On the listener's loop: its own handlers come before the acceptor. */
+/* On the listener's loop: the user's handlers come before the acceptor. */
 static int init_listener(weir_channel *channel, void *user_data)
 {
-    weir__server *server = user_data;
+    weir_server *server = user_data;
     int err = server->init_server != NULL ? server->init_server(channel, server->user_data) : 0;
 
     return err < 0 ? err : weir__acceptor_add(channel, server);
 }
 
-static int prepare(weir__server *server, weir_channel *channel, const weir_server_options *options)
+static int check_executors(const weir_channel *channel, const weir_server_options *options)
 {
-    int err = weir__transport_check_group(channel, options->boss);
+    int err;
 
-    if (err == 0)
-        err = weir__transport_check_group(channel, options->workers);
+    if (options->loop != NULL)
+        return weir__transport_check_executor(channel, options->loop);
+    err = weir__transport_check_group(channel, options->boss);
+    return err < 0 ? err : weir__transport_check_group(channel, options->workers);
+}
+
+static int add_listener(weir_server *server, const weir_server_options *options, size_t acceptor)
+{
+    weir__listening *listening = &server->listeners[server->count++];
+    weir_channel *channel = listening->channel;
+    int err = check_executors(channel, options);
+
+    listening->server = server;
+    listening->acceptor = acceptor;
     if (err == 0)
         err = weir__attributes_lend(channel, options->attributes, options->attribute_count);
     if (err == 0)
@@ -160,39 +159,23 @@ static int prepare(weir__server *server, weir_channel *channel, const weir_serve
     return err;
 }
 
-/* Only internet addresses can be shared. */
-static bool can_share(const weir_address *address)
-{
-    int family = weir_address_family(address);
-
-    return family == AF_INET || family == AF_INET6;
-}
-
-static int add_listener(weir__server *server, const weir_server_options *options, size_t acceptor)
-{
-    weir__listening *listening = &server->listeners[server->count++];
-
-    listening->server = server;
-    listening->acceptor = acceptor;
-    return prepare(server, listening->channel, options);
-}
-
-static int create_listener(weir__server *server, const weir_server_options *options,
+static int create_listener(weir_server *server, const weir_server_options *options,
                            const char *address)
 {
     weir__listening *listening = &server->listeners[server->count];
     int err = weir__transport_parse(address, &listening->address);
+    int family = weir_address_family(&listening->address);
 
-    if (err == 0 && server->acceptors > 1 && !can_share(&listening->address))
-        err = weir__options_reject("server", NULL,
-                                   "only an internet address can have several acceptors");
-    if (err == 0)
-        err = weir__transport_create_server(options->kind, &listening->address, options->options,
-                                            options->child_options, &listening->channel);
-    return err;
+    if (err < 0)
+        return err;
+    if (server->acceptors > 1 && family != AF_INET && family != AF_INET6)
+        return weir__options_reject(
+            "server", NULL, ".acceptors > 1 needs an internet address, not \"%s\"", address);
+    return weir__transport_create_server(options->kind, &listening->address, options->options,
+                                         options->child_options, &listening->channel);
 }
 
-static int adopt_all(weir__server *server, const weir_server_options *options)
+static int adopt_all(weir_server *server, const weir_server_options *options)
 {
     size_t i = 0;
     int err = 0;
@@ -207,7 +190,7 @@ static int adopt_all(weir__server *server, const weir_server_options *options)
     return err;
 }
 
-static int add_listeners(weir__server *server, const weir_server_options *options)
+static int add_listeners(weir_server *server, const weir_server_options *options)
 {
     size_t acceptors = weir__server_acceptors(options);
     size_t count = weir__server_addresses(options) * acceptors;
@@ -221,8 +204,8 @@ static int add_listeners(weir__server *server, const weir_server_options *option
     return err;
 }
 
-/* How many there are for its address: of those that were handed over the options say nothing. */
-static size_t count_acceptors(const weir__server *server, const weir__listening *listening)
+/* The number of listeners on its address. Adopted ones are counted: the options do not say. */
+static size_t count_acceptors(const weir_server *server, const weir__listening *listening)
 {
     size_t count = 0;
 
@@ -234,9 +217,11 @@ static size_t count_acceptors(const weir__server *server, const weir__listening 
     return count;
 }
 
-/* Where every loop of the group accepts, for each address, the system has chosen one already. */
-static bool stays(const weir__server *server)
+/* If every loop of the group accepts on each address, the kernel has already chosen the loop. */
+static bool stays(const weir_server *server)
 {
+    if (server->loop != NULL)
+        return true;
     if (server->boss != server->workers || server->acceptors == 1 ||
         weir__group_grows(server->boss))
         return false;
@@ -246,21 +231,9 @@ static bool stays(const weir__server *server)
     return true;
 }
 
-/* The first listener is the server's keeper from here on. */
-static int give_to_first(weir__server *server)
+static int create(const weir_server_options *options, weir_server **ret_server)
 {
-    weir_channel *first = server->listeners[0].channel;
-    int err = weir_attribute_set(first, &attribute, server);
-
-    if (err == 0)
-        weir__server_retain(server);
-    return err;
-}
-
-/* Gives two references: the first listener's, and the caller's own. */
-static int create(const weir_server_options *options, weir__server **ret_server)
-{
-    weir__server *server;
+    weir_server *server;
     int err = create_server(options, &server);
 
     if (err < 0) {
@@ -268,12 +241,8 @@ static int create(const weir_server_options *options, weir__server **ret_server)
         return err;
     }
     err = add_listeners(server, options);
-    if (err == 0)
-        err = give_to_first(server);
     if (err < 0) {
-        if (server->count > 0)
-            weir_channel_release(server->listeners[0].channel);
-        weir__server_release(server);
+        weir_server_release(server);
         return err;
     }
     server->stays = stays(server);
@@ -283,18 +252,15 @@ static int create(const weir_server_options *options, weir__server **ret_server)
 
 /* ---- starting ---- */
 
-/* Gives up what the starting has kept. */
-static void end(weir__server *server)
+/* Releases the references held while starting. */
+static void end_start(weir_server *server)
 {
-    weir_channel *first = server->listeners[0].channel;
-
     weir_promise_release(server->started);
     server->started = NULL;
-    weir__server_release(server);
-    weir_channel_release(first);
+    weir_server_release(server);
 }
 
-static void report_failure(weir__server *server)
+static void report_failure(weir_server *server)
 {
     char address[WEIR_ADDRESS_TEXT_SIZE], detail[WEIR_ADDRESS_TEXT_SIZE + 128];
 
@@ -303,10 +269,10 @@ static void report_failure(weir__server *server)
                    weir_error_text(server->err));
     if (server->started != NULL)
         (void)weir_promise_fail(server->started, server->err, detail);
-    end(server);
+    end_start(server);
 }
 
-static void close_last(weir__server *server);
+static void close_last(weir_server *server);
 
 static void on_closed(weir_promise *closed, void *server)
 {
@@ -314,8 +280,8 @@ static void on_closed(weir_promise *closed, void *server)
     close_last(server);
 }
 
-/* Who is told of the failure may try again at once: so all ports are free by then. */
-static void close_last(weir__server *server)
+/* The caller may retry as soon as the promise fails: so all ports have to be free by then. */
+static void close_last(weir_server *server)
 {
     while (server->closing > 0) {
         weir__listening *listening = &server->listeners[--server->closing];
@@ -324,21 +290,21 @@ static void close_last(weir__server *server)
         weir_channel_abort(listening->channel, NULL);
         closed = weir_channel_closed(listening->channel);
         if (closed == NULL)
-            continue; /* it closes all the same */
-        listening->heard = (weir_listener){.fn = on_closed, .user_data = server};
-        weir_promise_listen(closed, &listening->heard);
+            continue; /* no memory: it closes nevertheless */
+        listening->listener = (weir_listener){.fn = on_closed, .user_data = server};
+        weir_promise_listen(closed, &listening->listener);
         return;
     }
     report_failure(server);
 }
 
-static void fail(weir__server *server, int err)
+static void fail(weir_server *server, int err)
 {
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
     (void)weir_address_format(&server->listeners[server->bound].address, address, sizeof(address));
-    if (err == -EADDRINUSE && server->is_patient)
-        weir__info("server", address, "is in use, and is tried again");
+    if (err == -EADDRINUSE && server->retries)
+        weir__info("server", address, "address in use, retrying");
     else
         weir__error("server", address, "cannot listen: %s", weir_error_text(err));
     server->err = err;
@@ -346,25 +312,23 @@ static void fail(weir__server *server, int err)
     close_last(server);
 }
 
-static void release_channel(void *channel)
+static void release_value(void *server)
 {
-    weir_channel_release(channel);
+    weir_server_release(server);
 }
 
-static void succeed(weir__server *server)
+static void succeed(weir_server *server)
 {
-    weir_channel *first = server->listeners[0].channel;
-
     weir__server_mark(server, WEIR__SERVER_STARTED);
     if (server->started != NULL &&
-        weir_promise_succeed_with(server->started, weir_channel_retain(first), release_channel) < 0)
-        weir_channel_abort(first, NULL); /* cancelled: nobody wants it any more */
-    else if (server->tells_manager)
-        (void)weir_systemd_notify("READY=1"); /* the log says if it could not be told */
-    end(server);
+        weir_promise_succeed_with(server->started, weir_server_retain(server), release_value) < 0)
+        weir_server_close(server); /* the promise was cancelled */
+    else if (server->notifies_manager)
+        (void)weir_systemd_notify("READY=1"); /* logs its failures */
+    end_start(server);
 }
 
-/* The other acceptors of an address share the port that the first one was given. */
+/* The other acceptors of an address use the port that the first one got. */
 static int share_port(weir__listening *listening)
 {
     weir_address local;
@@ -384,15 +348,15 @@ static int share_port(weir__listening *listening)
     return 0;
 }
 
-static void bind_next(weir__server *server);
+static void bind_next(weir_server *server);
 
 static void on_bound(weir_promise *bound, void *arg)
 {
     weir__listening *listening = arg;
-    weir__server *server = listening->server;
+    weir_server *server = listening->server;
     int err = weir__transport_reason(listening->channel, weir_promise_result(bound));
 
-    if (err == 0 && !weir_channel_is_open(listening->channel)) /* its initialiser has failed */
+    if (err == 0 && !weir_channel_is_open(listening->channel)) /* its initializer failed */
         err = weir__transport_reason(listening->channel, WEIR_ECLOSED);
     if (err == 0)
         err = share_port(listening);
@@ -409,18 +373,23 @@ static void on_bound(weir_promise *bound, void *arg)
         succeed(server);
 }
 
-/* A listener that is the only one of its address goes where the chooser says. */
+/* Acceptors of one address are spread over the loops; a single listener goes to the next one. */
 static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
 {
-    weir_group *boss = listening->server->boss;
+    const weir_server *server = listening->server;
 
-    if (listening->server->acceptors == 1 || weir__group_grows(boss))
-        return weir__group_lease_next(boss, ret_loop);
-    *ret_loop = weir_group_at(boss, listening->acceptor % weir_group_count(boss));
+    if (server->loop != NULL) {
+        *ret_loop = server->loop;
+        weir__executor_lease(server->loop);
+        return 0;
+    }
+    if (server->acceptors == 1 || weir__group_grows(server->boss))
+        return weir__group_lease_next(server->boss, ret_loop);
+    *ret_loop = weir_group_at(server->boss, listening->acceptor % weir_group_count(server->boss));
     return 0;
 }
 
-/* Both are done on the loop, in this order; one that cannot be registered cannot be bound. */
+/* The loop registers first, then binds; a channel that cannot be registered fails to bind. */
 static int bind_on(weir__listening *listening, weir_executor *loop)
 {
     weir_promise *bound;
@@ -428,8 +397,8 @@ static int bind_on(weir__listening *listening, weir_executor *loop)
 
     if (err < 0)
         return err;
-    listening->heard = (weir_listener){.fn = on_bound, .user_data = listening};
-    weir_promise_listen(bound, &listening->heard);
+    listening->listener = (weir_listener){.fn = on_bound, .user_data = listening};
+    weir_promise_listen(bound, &listening->listener);
     weir_channel_register(listening->channel, loop, listening->is_adopted ? bound : NULL);
     if (!listening->is_adopted)
         weir_channel_bind(listening->channel, &listening->address, bound);
@@ -437,7 +406,7 @@ static int bind_on(weir__listening *listening, weir_executor *loop)
     return 0;
 }
 
-static void bind_next(weir__server *server)
+static void bind_next(weir_server *server)
 {
     weir__listening *listening = &server->listeners[server->bound];
     weir_executor *loop;
@@ -451,30 +420,30 @@ static void bind_next(weir__server *server)
         fail(server, err);
 }
 
-int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,
-                       weir_channel **ret_server)
+int weir__server_begin(const weir_server_options *given, bool retries, weir_promise *done,
+                       weir_server **ret_server)
 {
-    weir__server_order order;
-    weir__server *server;
-    int err = weir__server_order_read(&order, given);
+    weir__server_config config;
+    weir_server *server;
+    int err = weir__server_config_init(&config, given);
 
     if (err < 0)
         return err;
-    err = create(&order.options, &server);
-    weir__server_order_deinit(&order);
+    err = create(&config.options, &server);
+    weir__server_config_deinit(&config);
     if (err < 0)
         return err;
-    server->is_patient = is_patient;
-    server->holder = weir__thread_id();
-    server->held = weir__server_hold_signals(server->restart_argv);
+    server->retries = retries;
+    server->blocking_thread = weir__thread_id();
+    server->blocked_signals = weir__server_block_signals(server->restart_argv);
     server->started = done != NULL ? weir_promise_retain(done) : NULL;
-    *ret_server = weir_channel_retain(server->listeners[0].channel);
+    *ret_server = weir_server_retain(server);
     bind_next(server);
     return 0;
 }
 
 int weir_server_start_later(const weir_server_options *options, weir_promise *done,
-                            weir_channel **ret_server)
+                            weir_server **ret_server)
 {
     return weir__server_begin(options, false, done, ret_server);
 }

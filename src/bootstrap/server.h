@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the listeners of one server share.
+ * Internals of weir_server.
  *
- * The first listener stands for all: it has the server as an attribute, and so keeps it as long as
- * its own memory; the server keeps the others. Each acceptor, and whoever is starting the server,
- * keeps it too.
+ * The server holds a reference to each listener, and the acceptor handler of each listener holds
+ * one to the server; the cycle ends when the listener closes and its handlers are removed.
  */
 #ifndef WEIR_BOOTSTRAP_SERVER_H
 #define WEIR_BOOTSTRAP_SERVER_H
@@ -16,131 +15,129 @@
 #include "base/refcount.h"
 #include "os/signal_set.h"
 
-typedef struct weir__server weir__server;
-
 enum {
     WEIR__SERVER_STARTED = 1 << 0,
-    WEIR__SERVER_CLOSED = 1 << 1, /* the first listener is */
-    WEIR__SERVER_DRAINS = 1 << 2, /* its groups see to each listener */
+    WEIR__SERVER_CLOSED = 1 << 1,   /* the first listener is closed */
+    WEIR__SERVER_DRAINING = 1 << 2, /* the groups close the listeners */
 };
 
 typedef struct weir__listening {
-    weir__server *server;
-    weir_channel *channel; /* kept, but for the first one */
+    weir_server *server;
+    weir_channel *channel; /* owned */
     weir_address address;
-    size_t acceptor; /* which one of its address's: the first finds out the port */
-    bool is_adopted; /* it listens already */
-    weir_listener heard;
+    size_t acceptor; /* its index among those of its address; 0 determines the port */
+    bool is_adopted; /* already listens */
+    weir_listener listener;
 } weir__listening;
 
-struct weir__server {
+struct weir_server {
     weir__refs refs;
-    weir_group *boss;
+    weir_group *boss; /* both NULL if there is a loop */
     weir_group *workers;
+    weir_executor *loop; /* weak reference; NULL = groups */
     enum weir_kind kind;
-    size_t acceptors; /* of each address */
-    bool stays;       /* a connection stays on the loop that has accepted it */
+    size_t acceptors; /* per address */
+    bool stays;       /* connections stay on the loop that accepted them */
     weir_init_fn *init_child;
     weir_init_fn *init_server;
     void *user_data;
-    bool tells_manager; /* when it is ready */
+    bool notifies_manager; /* of READY and STOPPING */
     char *const *restart_argv;
     int64_t restart_probation_ns; /* as given */
     weir_attribute_value *child_attributes;
     size_t child_attribute_count;
 
-    /* While it starts: whoever sees the first two marks, and no other, closes the other listeners.
-     */
+    /* While starting. The thread that sets the second of STARTED and CLOSED closes the other
+     * listeners. */
     _Atomic uint32_t marks;
-    weir_promise *started; /* kept; may be NULL */
-    size_t bound;          /* so many; the next one is being bound, or has failed */
-    size_t closing;        /* so many are left to be closed after a failure */
+    weir_promise *started; /* owned; may be NULL */
+    size_t bound;          /* number of bound listeners: index of the one being bound, or failed */
+    size_t closing;        /* listeners left to close after a failure */
     int err;
-    bool is_patient; /* an address that is in use will be tried again */
+    bool retries; /* the caller retries an address in use */
 
-    weir__signal_set held; /* until it has ended, by the thread that has started it */
-    pid_t holder;
-    _Atomic bool is_replaced; /* by a process that is ready: what a manager hears is its affair */
+    weir__signal_set blocked_signals; /* by the starting thread, until the server is stopped */
+    pid_t blocking_thread;
+    _Atomic bool is_replaced; /* by another process, which notifies the manager from then on */
     _Atomic bool is_restarting;
-    _Atomic bool is_stopping; /* by weir_server_stop: it is not to be replaced any more */
-    _Atomic bool hurries;     /* what is still there when it is being stopped is aborted */
+    _Atomic bool is_stopping; /* by weir_server_stop: may no longer be replaced */
+    _Atomic bool is_aborting; /* connections that remain while stopping are aborted */
     size_t count;
     weir__listening listeners[];
 };
 
-weir__server *weir__server_retain(weir__server *server);
-void weir__server_release(weir__server *server);
+/* Any thread: sets a mark. Closes the other listeners if that is this caller's turn. */
+void weir__server_mark(weir_server *server, uint32_t mark);
 
-/* The server that a listener is the first of; NULL if it is not. Any thread. */
-weir__server *weir__server_of(weir_channel *channel);
-
-/* Any thread: has got as far as the mark says. Closes the other listeners if that is for it to do.
- */
-void weir__server_mark(weir__server *server, uint32_t mark);
-
-static inline bool weir__server_has(weir__server *server, uint32_t mark)
+static inline bool weir__server_has(weir_server *server, uint32_t mark)
 {
     return (atomic_load_explicit(&server->marks, memory_order_acquire) & mark) != 0;
 }
 
-/* Any thread: ends the draining of a server that is being stopped, or will be. */
-void weir__server_hurry(weir__server *server);
+/* Any thread: aborts the remaining connections of a server that is being stopped, or will be. */
+void weir__server_abort(weir_server *server);
 
-/* 0, or -EDEADLK if this thread may not wait for the server's end. */
-int weir__server_may_wait(const weir__server *server);
+/* True if the calling thread owns the server's loop and has to run it. */
+bool weir__server_runs_loop(const weir_server *server);
+
+/* Fails with -EDEADLK if the calling thread may not wait for the server's end. */
+int weir__server_may_wait(const weir_server *server);
+
+/* As weir_promise_await; runs the loop meanwhile if the calling thread owns it. */
+int weir__server_await(weir_server *server, weir_promise *promise, int64_t timeout_ns);
 
 /*
- * For a server that is about to start: the signals of weir_server_run wait for it, in the calling
- * thread, if they would end the process and it is to be replaced by one of them: as soon as it says
- * that it is ready they may come. Returns those that did not wait before.
+ * Blocks the signals of weir_server_run in the calling thread, before the server starts, if it can
+ * be restarted and they have their default action: they may arrive as soon as it reports that it is
+ * ready. Returns those that were not blocked before.
  */
-weir__signal_set weir__server_hold_signals(char *const *restart_argv);
+weir__signal_set weir__server_block_signals(char *const *restart_argv);
 
-/* When it has ended, on the thread that has started it: who ends may be ended; but nobody is to
- * replace it any more. */
-void weir__server_let_signals_go(weir__server *server);
+/* Unblocks them when the server has ended, on the thread that started it. SIGUSR2 stays blocked: it
+ * would kill the process, and there is nothing left to restart. */
+void weir__server_unblock_signals(weir_server *server);
 
-/* As weir_server_stop, on a thread that may wait for it, and lets no signals go. */
-int weir__server_stop(weir__server *server, int64_t quiet_ns, int64_t timeout_ns);
+/* As weir_server_stop, without its checks; leaves the signals blocked. */
+int weir__server_stop(weir_server *server, int64_t quiet_ns, int64_t timeout_ns);
 
-/* As weir_server_start_later. Who is patient will try again if an address is in use. */
-int weir__server_begin(const weir_server_options *given, bool is_patient, weir_promise *done,
-                       weir_channel **ret_server);
+/* As weir_server_start_later. With `retries`, an address in use is not logged as an error. */
+int weir__server_begin(const weir_server_options *given, bool retries, weir_promise *done,
+                       weir_server **ret_server);
 
 /* ---- server_options.c ---- */
 
-/* Options as they are meant: defaults filled in, and those of channels in it. */
-typedef struct weir__server_order {
+/* Validated options with defaults filled in, and the channel options that they point to. */
+typedef struct weir__server_config {
     weir_server_options options;
     weir_channel_options listener;
     weir_channel_options child;
-    int *inherited; /* what was handed over */
-} weir__server_order;
+    int *inherited; /* owned: the descriptors passed to the process */
+} weir__server_config;
 
-/* What makes no sense is logged; descriptors that there were to adopt are closed then. */
-int weir__server_order_read(weir__server_order *order, const weir_server_options *given);
-void weir__server_order_deinit(weir__server_order *order);
+/* Invalid options are logged, and the descriptors to adopt are closed. */
+int weir__server_config_init(weir__server_config *config, const weir_server_options *given);
+void weir__server_config_deinit(weir__server_config *config);
 
-/* How many addresses, each of them, and how many acceptors each has. */
+/* The number of addresses, the address at an index, and the number of acceptors per address. */
 size_t weir__server_addresses(const weir_server_options *options);
 const char *weir__server_address_at(const weir_server_options *options, size_t index);
 size_t weir__server_acceptors(const weir_server_options *options);
 
-/* ---- handed.c ---- */
+/* ---- inherited_fds.c ---- */
 
-/* Finds what was handed over. Fails with -ENOMEM, and as weir_systemd_listeners. */
+/* Finds the listeners passed to this process. Fails with -ENOMEM, and as weir_systemd_listeners. */
 int weir__inherited_fds_find(int **ret_descriptors, size_t *ret_count);
 
-/* Makes a listener of one that was handed over, which it takes, on failure too. */
+/* Makes a listener of a descriptor, which it owns from now on, even on failure. */
 int weir__inherited_fds_adopt(const weir_server_options *options, int descriptor,
                               weir__listening *listening);
 
-/* Closes those that nobody has adopted, from the first of them on. */
+/* Closes the descriptors that were not adopted, from index `first` on. */
 void weir__inherited_fds_close(const weir_server_options *options, size_t first);
 
 /* ---- acceptor.c ---- */
 
-/* Adds the handler that makes connections of what a listener accepts. On its loop. */
-int weir__acceptor_add(weir_channel *listener, weir__server *server);
+/* Adds the handler that sets up accepted connections. On the listener's loop. */
+int weir__acceptor_add(weir_channel *listener, weir_server *server);
 
 #endif

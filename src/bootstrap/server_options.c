@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server is asked for: checked, with its defaults, and with the options of its channels.
+ * Options of a server: validation, defaults, and the options of its channels.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,15 +36,15 @@ const char *weir__server_address_at(const weir_server_options *options, size_t i
 
 /* ---- checks ---- */
 
-static int check_initialisers(const weir_server_options *options)
+static int check_initializers(const weir_server_options *options)
 {
     if (options->kind == WEIR_KIND_DATAGRAM && options->init_child != NULL)
         return weir__options_reject("server", NULL,
-                                    "datagrams have no connections: init_child is of no use");
+                                    ".init_child: datagram servers have no connections");
     if (options->kind == WEIR_KIND_DATAGRAM && options->init_server == NULL)
-        return weir__options_reject("server", NULL, "there is no init_server");
+        return weir__options_reject("server", NULL, ".init_server is required for datagrams");
     if (options->kind != WEIR_KIND_DATAGRAM && options->init_child == NULL)
-        return weir__options_reject("server", NULL, "there is no init_child");
+        return weir__options_reject("server", NULL, ".init_child is required");
     return 0;
 }
 
@@ -52,81 +52,88 @@ static int check(const weir_server_options *options)
 {
     int err;
 
-    if (options->boss == NULL)
-        return weir__options_reject("server", NULL, "there is no group, neither boss nor workers");
+    if (options->loop != NULL && options->boss != NULL)
+        return weir__options_reject("server", NULL,
+                                    ".loop and .boss or .workers are mutually exclusive");
+    if (options->loop != NULL && options->acceptors > 1)
+        return weir__options_reject("server", NULL,
+                                    ".loop and .acceptors > 1 are mutually exclusive");
+    if (options->loop == NULL && options->boss == NULL)
+        return weir__options_reject("server", NULL, ".boss, .workers or .loop is required");
     if (weir__server_addresses(options) == 0 && options->adopt_count == 0)
-        return weir__options_reject("server", NULL, "there is no address");
+        return weir__options_reject("server", NULL, ".address is required");
     err = weir__options_check("server", NULL, WEIR__OPTION(options, acceptors, 0, ACCEPTORS_MAX),
                               WEIR__OPTION_FROM(options, backlog, 0),
                               WEIR__OPTION_FROM(options, restart_probation_ns, WEIR_OFF));
-    return err < 0 ? err : check_initialisers(options);
+    return err < 0 ? err : check_initializers(options);
 }
 
 /* ---- reading ---- */
 
-/* Only where nothing was handed over there is something to bind. */
-static int inherit(weir__server_order *order)
+/* Inherited sockets replace the addresses. */
+static int inherit(weir__server_config *config)
 {
     size_t count;
-    int err = weir__inherited_fds_find(&order->inherited, &count);
+    int err = weir__inherited_fds_find(&config->inherited, &count);
 
     if (err < 0 || count == 0)
         return err;
-    order->options.address = NULL;
-    order->options.addresses = NULL;
-    order->options.adopt = order->inherited;
-    order->options.adopt_count = count;
+    config->options.address = NULL;
+    config->options.addresses = NULL;
+    config->options.adopt = config->inherited;
+    config->options.adopt_count = count;
     return 0;
 }
 
-static int read_channel_options(weir__server_order *order)
+static int read_channel_options(weir__server_config *config)
 {
-    weir_server_options *options = &order->options;
-    int err = weir__options_read(&order->listener, sizeof(order->listener), options->options);
+    weir_server_options *options = &config->options;
+    int err = weir__options_read(&config->listener, sizeof(config->listener), options->options);
 
     if (err == 0)
-        err = weir__options_read(&order->child, sizeof(order->child), options->child_options);
+        err = weir__options_read(&config->child, sizeof(config->child), options->child_options);
     if (options->acceptors > 1)
-        order->listener.reuse_port = true;
+        config->listener.reuse_port = true;
     if (options->backlog > 0)
-        order->listener.backlog = options->backlog;
+        config->listener.backlog = options->backlog;
     if (options->inherit || options->restart_argv != NULL)
-        order->child.drain_waits = true;
-    options->options = &order->listener;
-    options->child_options = &order->child;
+        config->child.drain_waits = true;
+    options->options = &config->listener;
+    options->child_options = &config->child;
     return err;
 }
 
-int weir__server_order_read(weir__server_order *order, const weir_server_options *given)
+int weir__server_config_init(weir__server_config *config, const weir_server_options *given)
 {
-    weir_server_options *options = &order->options;
+    weir_server_options *options = &config->options;
     int err = weir__options_read(options, sizeof(*options), given);
 
-    order->inherited = NULL;
+    config->inherited = NULL;
     if (err < 0)
         return err;
     if (options->adopt_count > 0 && options->adopt == NULL)
-        return weir__options_reject("server", NULL, "there is nothing to adopt");
+        return weir__options_reject("server", NULL, ".adopt_count is %zu, but .adopt is NULL",
+                                    options->adopt_count);
     if (options->adopt_count > 0 && options->inherit)
-        err = weir__options_reject("server", NULL, "it can adopt or inherit, and not both");
+        err = weir__options_reject("server", NULL, ".adopt and .inherit are mutually exclusive");
     if (options->boss == NULL)
         options->boss = options->workers;
     if (options->workers == NULL)
         options->workers = options->boss;
     if (err == 0 && options->inherit)
-        err = inherit(order);
+        err = inherit(config);
     if (err == 0)
         err = check(options);
     if (err == 0)
-        err = read_channel_options(order);
+        err = read_channel_options(config);
     if (err < 0) {
         weir__inherited_fds_close(options, 0);
-        weir__server_order_deinit(order);
+        weir__server_config_deinit(config);
     }
     return err;
 }
 
-void weir__server_order_deinit(weir__server_order *order)
+void weir__server_config_deinit(weir__server_config *config)
 {
-    weir__free(order->inherited);
+    weir__free(config->inherited);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Serving until the end. A thread of its own waits for the signals, in sigwaitinfo(2) and not in a
- * loop: that needs no descriptor, so signals arrive also if clients have taken all of them.
+ * Running a server until it is closed or a signal arrives. A separate thread waits for the signals,
+ * in sigwaitinfo(2) and not in a loop: that needs no descriptor, so signals arrive even if clients
+ * hold all descriptors.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,17 +19,17 @@
 #define DRAIN_NS weir_seconds(10)
 
 struct run {
-    weir__server *server;
-    weir_promise *over;       /* it is time to stop */
+    weir_server *server;
+    weir_promise *over;       /* completes when it is time to stop */
     weir__signal_set signals; /* that the thread waits for; 0 = there is no thread */
-    weir__signal_set blocked; /* of them, by us */
+    weir__signal_set blocked; /* of them, those blocked here */
     weir__thread thread;
-    _Atomic bool is_ending; /* the next signal of this process ends the thread */
+    _Atomic bool is_ending; /* the next signal from this process ends the thread */
 };
 
-/* ---- before and after ---- */
+/* ---- blocking signals ---- */
 
-weir__signal_set weir__server_hold_signals(char *const *restart_argv)
+weir__signal_set weir__server_block_signals(char *const *restart_argv)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGUSR2};
     weir__signal_set set = 0;
@@ -41,30 +42,30 @@ weir__signal_set weir__server_hold_signals(char *const *restart_argv)
     return weir__signal_set_block(set);
 }
 
-void weir__server_let_signals_go(weir__server *server)
+void weir__server_unblock_signals(weir_server *server)
 {
     weir__signal_set restart = 0;
 
-    if (server->holder != weir__thread_id())
+    if (server->blocking_thread != weir__thread_id())
         return;
     (void)weir__signal_set_add(&restart, SIGUSR2);
-    weir__signal_set_unblock(server->held & ~restart);
-    server->held = 0;
+    weir__signal_set_unblock(server->blocked_signals & ~restart);
+    server->blocked_signals = 0;
 }
 
-/* ---- signals ---- */
+/* ---- the signal thread ---- */
 
-static void stop_or_hurry(struct run *run, int number)
+static void stop_or_abort(struct run *run, int number)
 {
     if (weir_promise_succeed(run->over, NULL) == 0) {
-        weir__info("server", "-", "signal %d: draining", number);
+        weir__info("server", "-", "signal %d: draining connections", number);
     } else {
-        weir__info("server", "-", "signal %d: draining no longer", number);
-        weir__server_hurry(run->server);
+        weir__info("server", "-", "signal %d: aborting connections", number);
+        weir__server_abort(run->server);
     }
 }
 
-/* The run may be over by now: what it waits for is kept for this. */
+/* May be called after the run: owns a reference to `over`. */
 static void on_restarted(weir_promise *restarted, void *over)
 {
     if (weir_promise_result(restarted) == 0)
@@ -83,21 +84,12 @@ static int restart(struct run *run)
     if (err < 0) {
         weir_promise_release(run->over);
     } else {
-        err = weir_server_restart(run->server->listeners[0].channel, NULL, restarted);
+        err = weir_server_restart(run->server, NULL, restarted);
         if (err < 0)
             (void)weir_promise_fail(restarted, err, NULL);
     }
     weir_promise_release(restarted);
     return err;
-}
-
-static void restart_or_go_on(struct run *run, int number)
-{
-    int err = restart(run);
-
-    weir__info("server", "-", "signal %d: %s%s", number,
-               err == 0 ? "a new process is to replace this one" : "this process goes on: ",
-               err == 0 ? "" : weir_error_text(err));
 }
 
 static void wait_for_signals(void *arg)
@@ -106,17 +98,25 @@ static void wait_for_signals(void *arg)
     weir__signal_event event;
 
     while (weir__signal_wait(run->signals, &event) == 0) {
+        int err;
+
         /* Relaxed: the flag is set before the signal is sent, and the kernel orders the two. */
         if (event.is_own && atomic_load_explicit(&run->is_ending, memory_order_relaxed))
             return;
-        if (event.number == SIGUSR2)
-            restart_or_go_on(run, event.number);
+        if (event.number != SIGUSR2) {
+            stop_or_abort(run, event.number);
+            continue;
+        }
+        err = restart(run);
+        if (err < 0)
+            weir__error("server", "-", "signal %d: restart failed: %s", event.number,
+                        weir_error_text(err));
         else
-            stop_or_hurry(run, event.number);
+            weir__info("server", "-", "signal %d: restarting", event.number);
     }
 }
 
-/* Signals that the program has claimed are its own business. */
+/* Skips signals that the program watches itself. */
 static void claim(struct run *run, const int *numbers, size_t count)
 {
     weir__signal_set set = 0;
@@ -127,14 +127,14 @@ static void claim(struct run *run, const int *numbers, size_t count)
         run->signals |= set;
 }
 
-static void end_claims(struct run *run)
+static void unclaim(struct run *run)
 {
     weir__signals_unclaim(run->signals);
     weir__signals_unblock(run->blocked);
     run->signals = 0;
 }
 
-static int start_hearing(struct run *run)
+static int start_thread(struct run *run)
 {
     static const int stop[] = {SIGINT, SIGTERM}, restarts[] = {SIGUSR2};
     int err;
@@ -147,46 +147,59 @@ static int start_hearing(struct run *run)
     run->blocked = weir__signal_set_block(run->signals);
     err = weir__thread_start("weir-signals", wait_for_signals, run, &run->thread);
     if (err < 0) {
-        weir__error("server", "-", "no thread to wait for signals: %s", weir_error_text(err));
-        end_claims(run);
+        weir__error("server", "-", "cannot start the signal thread: %s", weir_error_text(err));
+        unclaim(run);
     }
     return err;
 }
 
-static void end_hearing(struct run *run)
+static void end_thread(struct run *run)
 {
     if (run->signals == 0)
         return;
     atomic_store_explicit(&run->is_ending, true, memory_order_relaxed);
     weir__signal_send_to_thread(run->signals, &run->thread);
-    weir__thread_join(&run->thread); /* from here on nobody has `run` */
-    end_claims(run);
+    weir__thread_join(&run->thread); /* no other thread refers to `run` from here on */
+    unclaim(run);
 }
 
-static int hear_closing(struct run *run)
-{
-    weir_promise *closed = weir_channel_closed(run->server->listeners[0].channel);
-    int err = closed != NULL ? weir_promise_create(NULL, &run->over) : -ENOMEM;
+/* ---- running ---- */
 
+static void wake_loop(weir_promise *over, void *user_data)
+{
+    (void)over;
+    (void)user_data;
+}
+
+/* If this thread runs the loop, a listener there ends its wait when the promise completes. */
+static int create_over(struct run *run)
+{
+    bool runs_loop = weir__server_runs_loop(run->server);
+    weir_promise *closed = weir_channel_closed(run->server->listeners[0].channel);
+    int err = closed != NULL ? weir_promise_create(runs_loop ? run->server->loop : NULL, &run->over)
+                             : -ENOMEM;
+
+    if (err == 0 && runs_loop)
+        err = weir_promise_add_listener(run->over, wake_loop, NULL);
     return err < 0 ? err : weir_promise_cascade(closed, run->over);
 }
 
-int weir_server_run(weir_channel *channel)
+int weir_server_run(weir_server *server)
 {
-    struct run run = {.server = weir__server_of(channel)};
-    int err = run.server != NULL ? weir__server_may_wait(run.server) : -EINVAL;
+    struct run run = {.server = server};
+    int err = server != NULL ? weir__server_may_wait(server) : -EINVAL;
 
+    if (err < 0)
+        return err;
+    err = create_over(&run);
     if (err == 0)
-        err = hear_closing(&run);
+        err = start_thread(&run);
     if (err == 0)
-        err = start_hearing(&run);
+        err = weir__server_await(server, run.over, WEIR_NEVER);
     if (err == 0)
-        err = weir_promise_await(run.over, WEIR_NEVER);
-    if (err == 0)
-        err = weir__server_stop(run.server, 0, DRAIN_NS);
-    end_hearing(&run);
-    if (run.server != NULL)
-        weir__server_let_signals_go(run.server);
+        err = weir__server_stop(server, 0, DRAIN_NS);
+    end_thread(&run);
+    weir__server_unblock_signals(server);
     weir_promise_release(run.over);
     return err;
 }

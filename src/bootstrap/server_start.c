@@ -2,10 +2,9 @@
 /*
  * Starting a server, and waiting until it listens.
  *
- * An address that is in use is tried again for a moment. When a process with io_uring is killed,
- * what its ring has under way keeps the sockets open after it is gone, until the system gets round
- * to that: 10 to 20 ms later (docs/decisions/0018). Whoever starts it again at once, as supervisors
- * do, would hear that the address is in use.
+ * An address in use is retried for half a second: operations in the io_uring of a killed process
+ * keep its sockets open for another 10 to 20 ms (docs/decisions/0018), so a supervisor that
+ * restarts it at once would fail with EADDRINUSE.
  */
 #include <errno.h>
 
@@ -18,10 +17,10 @@
 #include "os/thread.h"
 
 #define IN_USE_NS weir_ms(500)
-#define PAUSE_MIN_NS weir_ms(10)
-#define PAUSE_MAX_NS weir_ms(100)
+#define RETRY_MIN_NS weir_ms(10)
+#define RETRY_MAX_NS weir_ms(100)
 
-/* Before the options have been looked at: what there is to adopt goes all the same. */
+/* Fails before the options were validated: the descriptors to adopt are closed nevertheless. */
 static int refuse(const weir_server_options *given, int err)
 {
     weir_server_options options;
@@ -31,19 +30,21 @@ static int refuse(const weir_server_options *given, int err)
     return err;
 }
 
-static int start(const weir_server_options *options, bool is_patient, weir_channel **ret_server)
+static int start(const weir_server_options *options, bool retries, weir_server **ret_server)
 {
     weir_promise *started;
-    weir_channel *server;
+    weir_server *server;
     int err = weir_promise_create(NULL, &started);
 
     if (err < 0)
         return refuse(options, err);
-    err = weir__server_begin(options, is_patient, started, &server);
+    err = weir__server_begin(options, retries, started, &server);
     if (err == 0) {
-        err = weir_promise_sync(started, WEIR_NEVER);
+        err = weir__server_await(server, started, WEIR_NEVER);
+        if (err == 0)
+            err = weir_promise_result(started);
         if (err < 0)
-            weir_channel_release(server);
+            weir_server_release(server);
     }
     weir_promise_release(started);
     if (err == 0)
@@ -51,29 +52,29 @@ static int start(const weir_server_options *options, bool is_patient, weir_chann
     return err;
 }
 
-int weir_server_start(const weir_server_options *options, weir_channel **ret_server)
+int weir_server_start(const weir_server_options *options, weir_server **ret_server)
 {
-    int64_t until_ns = weir__monotonic_now() + IN_USE_NS, pause_ns = PAUSE_MIN_NS;
+    int64_t until_ns = weir__monotonic_now() + IN_USE_NS, delay_ns = RETRY_MIN_NS;
     weir_server_options own;
-    weir__signal_set held;
-    bool is_patient;
+    weir__signal_set blocked;
+    bool retries;
     int err = weir__options_read(&own, sizeof(own), options);
 
     if (err < 0)
         return err;
-    is_patient = own.adopt_count == 0; /* what was adopted is gone after the first time */
+    retries = own.adopt_count == 0; /* adopted descriptors are closed by the first attempt */
     err = weir__promise_may_wait(NULL);
     if (err < 0)
         return refuse(options, err);
-    held = weir__server_hold_signals(own.restart_argv);
-    while ((err = start(options, is_patient, ret_server)) == -EADDRINUSE && is_patient) {
-        weir__thread_sleep(pause_ns); /* longer each time: who has the address may hear of it */
-        pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
-        is_patient = weir__monotonic_now() < until_ns;
+    blocked = weir__server_block_signals(own.restart_argv);
+    while ((err = start(options, retries, ret_server)) == -EADDRINUSE && retries) {
+        weir__thread_sleep(delay_ns);
+        delay_ns = 2 * delay_ns < RETRY_MAX_NS ? 2 * delay_ns : RETRY_MAX_NS;
+        retries = weir__monotonic_now() < until_ns;
     }
     if (err < 0)
-        weir__signal_set_unblock(held);
+        weir__signal_set_unblock(blocked);
     else
-        weir__server_of(*ret_server)->held = held;
+        (*ret_server)->blocked_signals = blocked;
     return err;
 }

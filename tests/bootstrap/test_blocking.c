@@ -93,13 +93,14 @@ TEST(blocking, gives_every_channel_a_thread)
     enum { VISITORS = 5 };
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int visitors[VISITORS];
 
     for (int i = 0; i < VISITORS; i++) {
         visitors[i] = visitor_come(server);
         visitor_greet(visitors[i], "hello");
-        assert_ptr_not_equal(service.loops[i], weir_channel_executor(server));
+        assert_ptr_not_equal(service.loops[i],
+                             weir_channel_executor(weir_server_listener(server, 0)));
         for (int j = 0; j < i; j++)
             assert_ptr_not_equal(service.loops[i], service.loops[j]);
     }
@@ -116,7 +117,7 @@ TEST(blocking, uses_threads_again)
 {
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
 
     for (int i = 0; i < 10; i++) {
         int visitor = visitor_come(server);
@@ -146,7 +147,7 @@ TEST(blocking, gives_descriptors_back_after_a_minute)
     int visitors[VISITORS];
     weir_manual_clock *clock;
     weir_group *group = NULL;
-    weir_channel *server;
+    weir_server *server;
     size_t descriptors;
 
     assert_int_equal(weir_manual_clock_create(0, &clock), 0);
@@ -181,15 +182,15 @@ TEST(blocking, gives_every_acceptor_a_thread)
 {
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *server =
+    weir_server *server =
         service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 3));
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "hello");
-    assert_int_equal(weir_server_count(server), 3);
+    assert_int_equal(weir_server_listener_count(server), 3);
     assert_int_equal(stats_of(group).active, 4);
-    assert_ptr_not_equal(weir_channel_executor(weir_server_at(server, 1)),
-                         weir_channel_executor(weir_server_at(server, 2)));
+    assert_ptr_not_equal(weir_channel_executor(weir_server_listener(server, 1)),
+                         weir_channel_executor(weir_server_listener(server, 2)));
     visitor_leave(visitor);
     service_stop(server);
     weir_group_release(group);
@@ -207,7 +208,7 @@ struct slow {
     int own_end;
     int stopped;
     int ran;
-    weir_channel *server;
+    weir_server *server;
     struct call_counter answered;
 };
 
@@ -231,9 +232,9 @@ static int init_slow(weir_channel *channel, void *slow)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &at_gate, slow);
 }
 
-static weir_channel *start_slow(struct slow *slow, weir_init_fn *init, weir_group *group)
+static weir_server *start_slow(struct slow *slow, weir_init_fn *init, weir_group *group)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
                                                            .init_child = init, .user_data = slow),
@@ -247,8 +248,8 @@ TEST(blocking, lets_handlers_block)
     struct slow slow = {0};
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *slow_server = start_slow(&slow, init_slow, group);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *slow_server = start_slow(&slow, init_slow, group);
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int blocked = visitor_come(slow_server), other = visitor_come(slow_server), third;
 
     visitor_say(blocked, "a");
@@ -262,9 +263,10 @@ TEST(blocking, lets_handlers_block)
     visitor_leave(blocked);
     visitor_leave(other);
     visitor_leave(third);
-    weir_channel_abort(slow_server, NULL);
-    assert_int_equal(weir_channel_await_closed(slow_server, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(slow_server);
+    weir_channel_abort(weir_server_listener(slow_server, 0), NULL);
+    assert_int_equal(
+        weir_channel_await_closed(weir_server_listener(slow_server, 0), TEST_TIMEOUT_NS), 0);
+    weir_server_release(slow_server);
     service_stop(server);
     weir_group_release(group);
 }
@@ -274,7 +276,7 @@ TEST(blocking, runs_tasks_of_a_channel_that_waits_for_bytes)
 {
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int visitor = visitor_come(server);
     struct call_counter counter = {0};
     int64_t start_ns;
@@ -334,10 +336,10 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
     struct service service = {0};
     struct slow slow = {.group = make_blocking(0)};
     weir_group *group = weir_group_retain(slow.group);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int visitor;
 
-    assert_int_equal(weir_channel_local_address(server, &slow.address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &slow.address), 0);
     slow.server = start_slow(&slow, init_waiting, group);
     visitor = visitor_come(slow.server);
     visitor_say(visitor, "x");
@@ -351,7 +353,7 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
     visitor_leave(visitor);
     await_active(group, 2); /* also what was not waited for is gone: the listeners are left */
     service_stop(server);
-    weir_channel_release(slow.server);
+    weir_server_release(slow.server);
     weir_group_release(slow.group);
     weir_group_release(group);
 }
@@ -362,7 +364,7 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
 {
     struct service service = {0};
     weir_group *group = make_blocking(3); /* one of them is the listener's */
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     struct stats stats = stats_from_now("tcp");
     int visitors[2], turned_away;
 
@@ -395,7 +397,8 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
 TEST(blocking, tells_who_asks_that_there_is_no_room)
 {
     weir_group *group = make_blocking(1), *others = make_blocking(0);
-    weir_channel *channel = NULL, *server = NULL, *there = NULL;
+    weir_channel *channel = NULL;
+    weir_server *server = NULL, *there = NULL;
     weir_promise *promise = NULL;
     struct service service = {0};
 
@@ -441,7 +444,7 @@ TEST(blocking, does_not_close_what_has_a_thread)
     end_group(group);
 }
 
-static void turn_one_away(weir_channel *server)
+static void turn_one_away(weir_server *server)
 {
     int visitor = visitor_come(server);
 
@@ -454,7 +457,7 @@ TEST(blocking, goes_on_when_a_thread_cannot_be_started)
     static struct thread_factory_fixture fixture;
     struct service service = {0};
     weir_group *group = NULL;
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     log_capture_start();
@@ -481,7 +484,7 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
 {
     struct service service = {0};
     weir_group *group;
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     log_capture_start();
@@ -509,8 +512,8 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
 {
     struct service service = {0};
     weir_group *group = make_blocking(0), *servers = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = servers)),
-                 *client = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = servers));
+    weir_channel *client = NULL;
     weir_address addresses[3] = {nobody_there(), nobody_there()};
 
     assert_int_equal(
@@ -519,7 +522,7 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
             &client),
         -ECONNREFUSED);
     await_active(group, 0);
-    assert_int_equal(weir_channel_local_address(server, &addresses[2]), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &addresses[2]), 0);
     assert_int_equal(
         weir_client_connect_sync(
             WEIR_CLIENT_OPTIONS(.group = group, .addresses = addresses, .address_count = 3),
@@ -607,7 +610,8 @@ static int init_offloader(weir_channel *channel, void *slow)
 TEST(blocking, is_no_group_to_offload_to)
 {
     struct slow slow = {.group = make_blocking(0)};
-    weir_channel *server = start_slow(&slow, init_offloader, slow.group), *channel = NULL;
+    weir_server *server = start_slow(&slow, init_offloader, slow.group);
+    weir_channel *channel = NULL;
     weir_resolver *resolver = NULL;
     int visitor = visitor_come(server);
 
@@ -673,14 +677,14 @@ TEST(blocking, serves_or_refuses_whoever_comes)
     enum { THREADS = 4 };
     struct service service = {0};
     weir_group *group = make_blocking(4);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     struct crowd crowds[THREADS];
     weir__thread threads[THREADS];
     unsigned served = 0, turned_away = 0;
     weir_address address;
 
     log_capture_start();
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     for (int i = 0; i < THREADS; i++) {
         crowds[i] = (struct crowd){.address = address};
         assert_int_equal(weir__thread_start("crowd", come_and_go, &crowds[i], &threads[i]), 0);
@@ -707,7 +711,7 @@ TEST(blocking, drains_all_its_threads)
     enum { VISITORS = 8 };
     struct service service = {0};
     weir_group *boss = make_blocking(0), *workers = make_blocking(0);
-    weir_channel *server =
+    weir_server *server =
         service_start(&service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers));
     int visitors[VISITORS];
 
@@ -734,7 +738,7 @@ TEST(blocking, leaves_no_descriptor)
     size_t descriptors = descriptors_open();
     struct service service = {0};
     weir_group *group = make_blocking(0);
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "hello");

@@ -21,7 +21,7 @@
 
 struct party {
     weir_group *workers;
-    weir_channel *server;
+    weir_server *server;
     weir_channel_group *guests;
     struct call_counter joined;
     struct call_counter left; /* and no member any more */
@@ -74,7 +74,7 @@ static void close_party(struct party *party)
     for (int i = 0; i < VISITORS; i++)
         visitor_leave(party->visitors[i]);
     assert_int_equal(weir_server_stop(party->server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(party->server);
+    weir_server_release(party->server);
     assert_int_equal(weir_channel_group_size(party->guests), 0);
     weir_channel_group_release(party->guests);
     weir_group_release(party->workers);

@@ -114,11 +114,11 @@ static void forget(weir_promise *connecting, struct caller *caller)
     weir_promise_release(connecting);
 }
 
-static weir_address address_of(weir_channel *channel)
+static weir_address address_of(const weir_server *server)
 {
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(channel, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     return address;
 }
 
@@ -141,8 +141,8 @@ TEST_EACH_LOOP(client, connects_and_talks)
 {
     struct service service = {0};
     struct caller caller = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address address = address_of(server), remote;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_buf *buf;
@@ -168,7 +168,7 @@ TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
     struct service service = {0};
     struct caller caller = {0};
     struct gate gate = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting;
@@ -207,8 +207,8 @@ TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
 {
     struct service service = {0};
     struct caller caller = {.init_err = -EXDEV};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
@@ -228,8 +228,8 @@ TEST_EACH_LOOP(client, gives_its_channel_attributes_options_and_a_local_address)
     struct service service = {0};
     struct caller caller = {0};
     const weir_attribute_value value = {&key, &caller};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address address = address_of(server), local = nobody_there(), found;
     weir_channel_options options;
     char text[WEIR_ADDRESS_TEXT_SIZE], local_text[WEIR_ADDRESS_TEXT_SIZE];
@@ -287,8 +287,8 @@ TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
 {
     struct service service = {0};
     struct caller caller = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_group *loops = NULL;
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -401,7 +401,7 @@ TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
     struct caller caller = {0};
     struct canceller canceller = {.done = NULL};
     struct gate gate = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
@@ -422,7 +422,7 @@ TEST_EACH_LOOP(client, cancelled_before_it_begins_does_not_begin)
     struct service service = {0};
     struct caller caller = {0};
     struct gate gate = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting;
@@ -505,8 +505,8 @@ TEST_EACH_LOOP(client, tries_the_next_address_when_one_does_not_answer)
     struct service service = {0};
     struct caller caller = {0};
     struct silence silence;
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address addresses[2], remote;
     int64_t start_ns = weir__monotonic_now();
 
@@ -565,7 +565,7 @@ TEST_EACH_LOOP(client, waits_a_delay_before_each_of_three_addresses)
     struct silence silence;
     struct host stepped;
     weir_manual_clock *clock;
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address addresses[3], remote;
     weir_promise *connecting;
     weir_channel *channel;
@@ -595,8 +595,8 @@ TEST_EACH_LOOP(client, tries_the_next_address_at_once_when_one_refuses)
 {
     struct service service = {0};
     struct caller caller = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address addresses[3] = {nobody_there(), nobody_there(), address_of(server)};
 
     assert_int_equal(
@@ -614,8 +614,8 @@ TEST_EACH_LOOP(client, connects_only_once)
 {
     struct service service = {0};
     struct caller caller = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_address addresses[4];
 
     for (int i = 0; i < 4; i++)
@@ -704,7 +704,7 @@ TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
     struct host *hosts[2] = {host, &other};
     struct errand errands[2];
     char text[2][WEIR_ADDRESS_TEXT_SIZE];
-    weir_channel *servers[2];
+    weir_server *servers[2];
 
     host_open(&other, BACKEND_EPOLL);
     for (int i = 0; i < 2; i++)
@@ -737,7 +737,7 @@ TEST_EACH_LOOP(client, survives_every_failed_allocation)
     struct service service = {0};
     struct caller caller = {0};
     const weir_attribute_value value = {&key, &caller};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address addresses[2] = {nobody_there(), address_of(server)};
     bool failed = true;
 

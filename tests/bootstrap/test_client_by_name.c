@@ -22,12 +22,12 @@
 #include "support/resolver/fake_dns.h"
 
 /* "NAME:port", with the port of the server, or of nobody if there is none. */
-static const char *at(const char *name, weir_channel *server, char *buffer, size_t size)
+static const char *at(const char *name, weir_server *server, char *buffer, size_t size)
 {
     weir_address address = nobody_there();
 
     if (server != NULL)
-        assert_int_equal(weir_channel_local_address(server, &address), 0);
+        assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     (void)snprintf(buffer, size, "%s:%u", name, (unsigned)weir_address_port(&address));
     return buffer;
 }
@@ -54,13 +54,13 @@ static void hang_up(weir_channel *channel)
 TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_address address, remote;
     char text[64];
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(
         weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .resolver = resolver,
                                                      .address = at("here.test", server, text, 64)),
@@ -76,8 +76,8 @@ TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
 TEST_EACH_LOOP(client_by_name, has_a_resolver_without_asking_for_one)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group)),
-                 *channel = NULL;
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_channel *channel = NULL;
     char text[64];
 
     assert_int_equal(
@@ -102,7 +102,7 @@ static int put_it_down(weir_channel *channel, void *user_data)
 TEST_EACH_LOOP(client_by_name, remembers_its_options)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64], local[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
     int64_t high_mark = 0;
@@ -204,7 +204,7 @@ TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
     struct service service = {0};
     struct call_counter told = {0};
     _Atomic(weir_executor *) where = NULL;
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
@@ -225,7 +225,7 @@ TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
 TEST_EACH_LOOP(client_by_name, cancelled_while_it_is_looked_up_does_not_connect)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
@@ -334,7 +334,7 @@ TEST_EACH_LOOP(client_by_name, fails_when_its_group_has_gone_meanwhile)
 TEST_EACH_LOOP(client_by_name, survives_every_failed_allocation)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF));
     char text[64];
     bool failed = true;

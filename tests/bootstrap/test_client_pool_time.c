@@ -173,7 +173,8 @@ TEST_EACH_LOOP(client_pool, gives_what_comes_back_to_who_waits_for_a_slow_connec
     weir_promise *waiting;
 
     pond_serve(&pond, host);
-    assert_int_equal(weir_channel_local_address(pond.server, &slow.address), 0);
+    assert_int_equal(
+        weir_channel_local_address(weir_server_listener(pond.server, 0), &slow.address), 0);
     (void)snprintf(pond.address, sizeof(pond.address), "slow.test:%u",
                    (unsigned)weir_address_port(&slow.address));
     assert_int_equal(weir_resolver_create(&type, &slow, &resolver), 0);

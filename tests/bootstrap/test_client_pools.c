@@ -55,7 +55,8 @@ TEST_EACH_LOOP(client_pools, have_one_for_each_address)
 TEST_EACH_LOOP(client_pools, connect_and_close_together)
 {
     struct service services[2] = {0};
-    weir_channel *servers[2], *channels[2];
+    weir_server *servers[2];
+    weir_channel *channels[2];
     weir_client_pool *pool[2];
     weir_client_pools *pools = make(host);
 
@@ -65,7 +66,8 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
         weir_promise *acquiring;
 
         servers[i] = service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = host->group));
-        assert_int_equal(weir_channel_local_address(servers[i], &address), 0);
+        assert_int_equal(weir_channel_local_address(weir_server_listener(servers[i], 0), &address),
+                         0);
         pool[i] = get(pools, weir_address_format(&address, text, sizeof(text)));
         assert_int_equal(weir_client_pool_acquire(pool[i], NULL, &acquiring), 0);
         assert_int_equal(weir_promise_sync(acquiring, TEST_TIMEOUT_NS), 0);
@@ -86,7 +88,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
     assert_int_equal(weir_client_pools_count(pools), 0);
     weir_client_pools_release(pools);
     service_stop(servers[1]);
-    weir_channel_release(servers[0]);
+    weir_server_release(servers[0]);
 }
 
 /* Or nobody could connect to its address any more. */

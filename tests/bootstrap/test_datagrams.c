@@ -100,9 +100,9 @@ static int init(weir_channel *channel, void *user_data)
     return err == 0 ? weir_pipeline_add_last(pipeline, &echo, service) : err;
 }
 
-static weir_channel *start(struct service *service, weir_group *group, int acceptors)
+static weir_server *start(struct service *service, weir_group *group, int acceptors)
 {
-    weir_channel *server;
+    weir_server *server;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = group,
@@ -113,10 +113,10 @@ static weir_channel *start(struct service *service, weir_group *group, int accep
     return server;
 }
 
-static void stop(weir_channel *server)
+static void stop(weir_server *server)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 static weir_group *make_loops(const struct host *host)
@@ -131,14 +131,14 @@ static weir_group *make_loops(const struct host *host)
 
 /* ---- a visitor, with a socket of his own ---- */
 
-static int come(weir_channel *server)
+static int come(weir_server *server)
 {
     const struct timeval patience = {.tv_sec = 10};
     int visitor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     weir_address address;
 
     assert_int_equal(setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
     return visitor;
 }
@@ -148,10 +148,10 @@ static int come(weir_channel *server)
 TEST_EACH_HOST(datagrams, are_served_by_one_channel)
 {
     struct service service = {0};
-    weir_channel *server = start(&service, host->group, 0);
+    weir_server *server = start(&service, host->group, 0);
     int visitor = come(server);
 
-    assert_int_equal(weir_server_count(server), 1);
+    assert_int_equal(weir_server_listener_count(server), 1);
     visitor_greet(visitor, "hello");
     visitor_greet(visitor, "again");
     (void)close(visitor);
@@ -164,7 +164,7 @@ TEST_EACH_HOST(datagrams, that_are_too_long_do_not_fill_the_log)
 {
     static const char too_long[4000];
     struct service service = {0};
-    weir_channel *server = start(&service, host->group, 0);
+    weir_server *server = start(&service, host->group, 0);
     int visitor = come(server);
 
     log_capture_start();
@@ -181,16 +181,17 @@ TEST_EACH_LOOP(datagrams, are_served_by_a_channel_on_each_loop)
 {
     weir_group *group = make_loops(host);
     struct service service = {.group = group};
-    weir_channel *server = start(&service, group, LOOPS);
+    weir_server *server = start(&service, group, LOOPS);
     weir_address first, other;
     unsigned used = 0, total = 0;
 
-    assert_int_equal(weir_server_count(server), LOOPS);
-    assert_int_equal(weir_channel_local_address(server, &first), 0);
+    assert_int_equal(weir_server_listener_count(server), LOOPS);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &first), 0);
     for (size_t i = 0; i < LOOPS; i++) {
-        assert_int_equal(weir_channel_local_address(weir_server_at(server, i), &other), 0);
+        assert_int_equal(weir_channel_local_address(weir_server_listener(server, i), &other), 0);
         assert_true(weir_address_equal(&first, &other));
-        assert_ptr_equal(weir_channel_executor(weir_server_at(server, i)), weir_group_at(group, i));
+        assert_ptr_equal(weir_channel_executor(weir_server_listener(server, i)),
+                         weir_group_at(group, i));
     }
     for (int i = 0; i < VISITORS; i++) {
         int visitor = come(server);
@@ -213,9 +214,9 @@ TEST_EACH_LOOP(datagrams, close_the_others_with_the_first)
 {
     weir_group *group = make_loops(host);
     struct service service = {0};
-    weir_channel *server = start(&service, group, LOOPS);
+    weir_server *server = start(&service, group, LOOPS);
 
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
     assert_true(call_counter_await(&service.closed, LOOPS));
     stop(server);
     weir_group_release(group);
@@ -225,12 +226,12 @@ TEST_EACH_LOOP(datagrams, close_the_others_with_the_first)
 TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
 {
     struct service service = {0};
-    weir_channel *server = start(&service, host->group, 0), *second;
+    weir_server *server = start(&service, host->group, 0), *second;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
 
     log_capture_start();
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(
         weir_server_start(
             WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = host->group,
@@ -245,7 +246,7 @@ TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
 TEST_EACH_LOOP(datagrams, do_not_come_from_a_connection_that_was_handed_over)
 {
     struct service service = {0};
-    weir_channel *server;
+    weir_server *server;
     int ends[2];
 
     log_capture_start();
@@ -263,7 +264,7 @@ TEST_EACH_LOOP(datagrams, do_not_come_from_a_connection_that_was_handed_over)
 TEST_EACH_LOOP(datagrams, are_not_served_without_handlers)
 {
     struct service service = {.init_err = -EPERM};
-    weir_channel *server;
+    weir_server *server;
 
     log_capture_start();
     assert_int_equal(
@@ -279,7 +280,7 @@ TEST_EACH_LOOP(datagrams, hear_that_the_server_is_being_stopped)
 {
     weir_group *group = make_loops(host);
     struct service service = {.drains_itself = true};
-    weir_channel *server = start(&service, group, LOOPS);
+    weir_server *server = start(&service, group, LOOPS);
 
     stop(server);
     assert_int_equal(service.drained.calls, LOOPS);
@@ -321,12 +322,13 @@ TEST_EACH_HOST(datagrams, are_sent_by_a_connected_client)
 {
     struct service service = {0};
     struct guest guest = {0};
-    weir_channel *server = start(&service, host->group, 0), *client;
+    weir_server *server = start(&service, host->group, 0);
+    weir_channel *client;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
     weir_buf *buf;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(
         weir_client_connect_sync(
             WEIR_CLIENT_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .group = host->group,

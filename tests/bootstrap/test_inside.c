@@ -51,7 +51,7 @@ static void greet(weir_channel *channel, struct call_counter *heard)
     assert_true(call_counter_await(heard, 1));
 }
 
-static weir_channel *serve(weir_group *group, struct service *service)
+static weir_server *serve(weir_group *group, struct service *service)
 {
     return service_start(service, WEIR_SERVER_OPTIONS(.boss = group, .address = "inproc:test"));
 }
@@ -61,7 +61,8 @@ TEST_EACH_LOOP(inside, a_server_is_called_by_name)
     struct service service = {0};
     struct call_counter heard = {0};
     weir_group *clients = NULL;
-    weir_channel *server = serve(host->group, &service), *channel;
+    weir_server *server = serve(host->group, &service);
+    weir_channel *channel;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &clients), 0);
@@ -80,7 +81,8 @@ TEST(inside, a_server_needs_no_loops)
     struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    weir_channel *server = serve(servers, &service), *channel = call(clients, &heard);
+    weir_server *server = serve(servers, &service);
+    weir_channel *channel = call(clients, &heard);
 
     greet(channel, &heard);
     weir_channel_close(channel, NULL);
@@ -98,7 +100,8 @@ TEST(inside, a_server_without_loops_is_drained_too)
     struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    weir_channel *server = serve(servers, &service), *channel = call(clients, &heard);
+    weir_server *server = serve(servers, &service);
+    weir_channel *channel = call(clients, &heard);
 
     greet(channel, &heard);
     service_stop(server);

@@ -18,29 +18,29 @@ static int init(weir_channel *channel, void *user_data)
     return 0;
 }
 
-#define SERVER(...) \
-    weir_server_start(WEIR_SERVER_OPTIONS(.init_child = init, __VA_ARGS__), &channel)
+#define SERVER(...) weir_server_start(WEIR_SERVER_OPTIONS(.init_child = init, __VA_ARGS__), &server)
 #define CLIENT(...) weir_client_connect(WEIR_CLIENT_OPTIONS(.init = init, __VA_ARGS__), &attempt)
 
 TEST(options, of_servers_and_clients_are_named_once)
 {
-    weir_channel *channel = NULL;
+    weir_server *server = NULL;
     weir_promise *attempt = NULL;
     struct host host;
 
     host_open(&host, BACKEND_EPOLL);
-    assert_options_rejected(SERVER(.address = "127.0.0.1:0"), "there is no group");
-    assert_options_rejected(SERVER(.boss = host.group), "there is no address");
+    assert_options_rejected(SERVER(.address = "127.0.0.1:0"),
+                            ".boss, .workers or .loop is required");
+    assert_options_rejected(SERVER(.boss = host.group), ".address is required");
     assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .acceptors = -1),
                             "server -: options make no sense: acceptors is -1");
     assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .backlog = -2),
                             "backlog is -2");
-    assert_options_rejected(weir_server_start(&(const weir_server_options){.size = 3}, &channel),
+    assert_options_rejected(weir_server_start(&(const weir_server_options){.size = 3}, &server),
                             "their size is 3");
     assert_options_rejected(
         CLIENT(.group = host.group, .address = "127.0.0.1:1", .attempt_delay_ns = -2),
         "client -: options make no sense: attempt_delay_ns is -2");
-    assert_null(channel);
+    assert_null(server);
     host_close(&host);
 }
 

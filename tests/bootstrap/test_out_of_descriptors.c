@@ -47,11 +47,11 @@ static int make_groups(enum weir_io io, weir_group **ret_boss, weir_group **ret_
                    : weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = io), ret_workers);
 }
 
-static int say_port(weir_channel *server, int out)
+static int say_port(weir_server *server, int out)
 {
     weir_address address;
     char line[64];
-    int err = weir_channel_local_address(server, &address);
+    int err = weir_channel_local_address(weir_server_listener(server, 0), &address);
 
     (void)snprintf(line, sizeof(line), "listening on %u\n", weir_address_port(&address));
     if (err == 0)
@@ -64,7 +64,7 @@ static int serve(enum weir_io io, int out)
 {
     struct service service = {0};
     weir_group *boss = NULL, *workers = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = make_groups(io, &boss, &workers);
 
     if (err == 0)
@@ -78,7 +78,7 @@ static int serve(enum weir_io io, int out)
         err = weir_server_run(server);
     if (err < 0)
         say(out, weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     return err < 0 ? ERROR_STATUS : 0;

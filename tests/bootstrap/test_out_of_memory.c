@@ -20,9 +20,9 @@
 #define VISITORS 24
 
 /* Connections that were never read from: their loop has no receive buffer yet. */
-static weir_channel *start_idle(struct host *host, struct service *service, int *ret_visitors)
+static weir_server *start_idle(struct host *host, struct service *service, int *ret_visitors)
 {
-    weir_channel *server = service_start(service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     for (unsigned i = 0; i < VISITORS; i++)
         ret_visitors[i] = visitor_come(server);
@@ -31,7 +31,7 @@ static weir_channel *start_idle(struct host *host, struct service *service, int 
     return server;
 }
 
-static void expect_service(weir_channel *server)
+static void expect_service(weir_server *server)
 {
     int visitor = visitor_come(server);
 
@@ -53,7 +53,7 @@ TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
 {
     struct service service = {0};
     int visitors[VISITORS];
-    weir_channel *server = start_idle(host, &service, visitors);
+    weir_server *server = start_idle(host, &service, visitors);
 
     log_capture_start();
     test_memory_fail_all(true);
@@ -73,7 +73,7 @@ TEST_EACH_HOST(out_of_memory, data_is_delivered_when_memory_returns)
 {
     struct service service = {0};
     int visitors[VISITORS];
-    weir_channel *server = start_idle(host, &service, visitors);
+    weir_server *server = start_idle(host, &service, visitors);
 
     log_capture_start();
     test_memory_fail_all(true);

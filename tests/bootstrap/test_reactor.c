@@ -27,7 +27,7 @@ static weir_group *make_loops(const struct host *host, int threads)
 }
 
 /* Everybody comes, is greeted, and goes; then it is known where they were. */
-static void receive_visitors(weir_channel *server, struct service *service)
+static void receive_visitors(weir_server *server, struct service *service)
 {
     int visitors[VISITORS];
 
@@ -53,10 +53,10 @@ static int lived_on(const struct service *service, const weir_executor *loop)
 TEST_EACH_LOOP(reactor, is_one_loop_for_everything)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     receive_visitors(server, &service);
-    assert_ptr_equal(weir_channel_executor(server), host->loop);
+    assert_ptr_equal(weir_channel_executor(weir_server_listener(server, 0)), host->loop);
     assert_int_equal(lived_on(&service, host->loop), VISITORS);
     service_stop(server);
 }
@@ -65,11 +65,11 @@ TEST_EACH_LOOP(reactor, is_one_acceptor_and_many_workers)
 {
     struct service service = {0};
     weir_group *workers = make_loops(host, 3);
-    weir_channel *server =
+    weir_server *server =
         service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
 
     receive_visitors(server, &service);
-    assert_ptr_equal(weir_channel_executor(server), host->loop);
+    assert_ptr_equal(weir_channel_executor(weir_server_listener(server, 0)), host->loop);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
     service_stop(server);
@@ -80,12 +80,13 @@ TEST_EACH_LOOP(reactor, is_many_acceptors_and_many_workers)
 {
     struct service service = {0};
     weir_group *boss = make_loops(host, 2), *workers = make_loops(host, 3);
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .acceptors = 2));
 
-    assert_int_equal(weir_server_count(server), 2);
+    assert_int_equal(weir_server_listener_count(server), 2);
     for (size_t i = 0; i < 2; i++)
-        assert_ptr_equal(weir_channel_executor(weir_server_at(server, i)), weir_group_at(boss, i));
+        assert_ptr_equal(weir_channel_executor(weir_server_listener(server, i)),
+                         weir_group_at(boss, i));
     receive_visitors(server, &service);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
@@ -108,7 +109,7 @@ TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts)
 {
     struct service service = {0};
     weir_group *group = make_loops(host, 2);
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2, .init_child = init_child));
 
     receive_visitors(server, &service);
@@ -119,10 +120,10 @@ TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts)
     weir_group_release(group);
 }
 
-static weir_channel *adopt(struct service *service, weir_group *group, const int *listeners,
-                           size_t count, weir_init_fn *init)
+static weir_server *adopt(struct service *service, weir_group *group, const int *listeners,
+                          size_t count, weir_init_fn *init)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2, .adopt = listeners,
@@ -138,13 +139,13 @@ TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts_what_was_ha
 {
     struct service before = {0}, service = {0};
     weir_group *group = make_loops(host, 2);
-    weir_channel *server =
+    weir_server *server =
         service_start(&before, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 2));
     int listeners[2];
 
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(
-            weir_channel_duplicate_descriptor(weir_server_at(server, i), &listeners[i]), 0);
+            weir_channel_duplicate_descriptor(weir_server_listener(server, i), &listeners[i]), 0);
     service_stop(server);
     server = adopt(&service, group, listeners, 2, init_child);
     receive_visitors(server, &service);
@@ -160,7 +161,7 @@ TEST_EACH_LOOP(reactor, shares_out_the_connections_where_one_loop_accepts_for_al
     const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
                              socket_listen(AF_INET, 16, &addresses[1])};
     weir_group *group = make_loops(host, 2);
-    weir_channel *server = adopt(&service, group, listeners, 2, service_init);
+    weir_server *server = adopt(&service, group, listeners, 2, service_init);
 
     receive_visitors(server, &service); /* they come to the first */
     for (size_t i = 0; i < 2; i++)

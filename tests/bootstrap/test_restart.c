@@ -58,7 +58,7 @@ static int result_of(weir_promise *promise)
     return err < 0 ? err : weir_promise_result(promise);
 }
 
-static weir_promise *restart(weir_channel *server, const weir_restart_options *options)
+static weir_promise *restart(weir_server *server, const weir_restart_options *options)
 {
     weir_promise *done = NULL;
 
@@ -67,12 +67,17 @@ static weir_promise *restart(weir_channel *server, const weir_restart_options *o
     return done;
 }
 
-static void greet(weir_channel *server)
+static void greet_listener(weir_channel *listener)
 {
-    int visitor = visitor_come(server);
+    int visitor = visitor_come_to_listener(listener);
 
     visitor_greet(visitor, "hello");
     visitor_leave(visitor);
+}
+
+static void greet(const weir_server *server)
+{
+    greet_listener(weir_server_listener(server, 0));
 }
 
 /* The number that a server prints when it is ready. */
@@ -98,7 +103,7 @@ TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
     struct address addresses[2];
     const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
                              socket_listen(AF_UNIX, 16, &addresses[1])};
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
@@ -106,9 +111,9 @@ TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
                                               .init_child = service_init, .user_data = &service),
                           &server),
         0);
-    assert_int_equal(weir_server_count(server), 3);
+    assert_int_equal(weir_server_listener_count(server), 3);
     for (size_t i = 0; i < 3; i++)
-        greet(weir_server_at(server, i));
+        greet_listener(weir_server_listener(server, i));
     service_stop(server);
     assert_int_equal(service.opened.calls, 3);
     assert_int_equal(fcntl(listeners[0], F_GETFD), -1);
@@ -119,7 +124,7 @@ TEST_EACH_LOOP(server, closes_what_it_was_handed_when_it_cannot_start)
     struct service service = {0};
     struct address address;
     int listeners[2];
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     log_capture_start();
     for (int i = 0; i < 3; i++) {
@@ -147,7 +152,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
         struct service service = {0};
         struct address address;
         const int listener = socket_listen(AF_INET, 16, &address);
-        weir_channel *server = NULL;
+        weir_server *server = NULL;
         int err;
 
         host_turn(host, 1);
@@ -160,9 +165,10 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
         test_memory_fail_at(0);
         assert_true(err == 0 || (failed && err < 0));
         if (err == 0) {
-            weir_channel_abort(server, NULL);
-            assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
-            weir_channel_release(server);
+            weir_channel_abort(weir_server_listener(server, 0), NULL);
+            assert_int_equal(
+                weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS), 0);
+            weir_server_release(server);
         }
         host_turn(host, 2);
         assert_int_equal(fcntl(listener, F_GETFD), -1);
@@ -174,7 +180,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
 TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
 {
     struct service service = {0};
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group,
                                       .child_options = WEIR_CHANNEL_OPTIONS(.drain_waits = true)));
     int visitor = visitor_come(server);
@@ -185,7 +191,7 @@ TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
     visitor_leave(visitor);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 /* ---- a new process ---- */
@@ -193,7 +199,7 @@ TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
 TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done = restart(
         server,
         WEIR_RESTART_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends)),
@@ -202,7 +208,7 @@ TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
     weir_child *child;
     int visitor;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(result_of(done), 0);
     child = weir_child_retain(weir_promise_value(done));
     assert_int_equal(weir_child_signal(child, 0), 0);
@@ -231,7 +237,7 @@ static void end_child(weir_child *child)
 }
 
 /* Stops the server when it has been replaced. Gives the child that has replaced it. */
-static weir_child *replace(const struct host *host, weir_channel *server)
+static weir_child *replace(const struct host *host, weir_server *server)
 {
     weir_promise *done =
         restart(server, WEIR_RESTART_OPTIONS(.argv = successor_of(host), .probation_ns = WEIR_OFF));
@@ -255,7 +261,7 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_a_listener_to_the_new_process)
     struct service service = {0};
     char text[64];
     weir_address address;
-    weir_channel *server;
+    weir_server *server;
     weir_child *child;
     int visitor;
 
@@ -282,7 +288,7 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
     const weir_address any = {.length = sizeof(sa_family_t), .storage = {.ss_family = AF_UNIX}};
     char text[64];
     weir_address address;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     weir_child *child;
     int visitor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -305,7 +311,7 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
 /* ---- what does not succeed ---- */
 
 struct stopping {
-    weir_channel *server;
+    weir_server *server;
     int err;
 };
 
@@ -337,7 +343,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
 {
     struct service service = {.drains_itself = true};
     weir_group *workers = NULL;
-    weir_channel *server;
+    weir_server *server;
     weir_promise *done;
     struct stopping stopping = {0};
     weir__thread thread;
@@ -366,7 +372,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     visitor_leave(visitor);
     weir__thread_join(&thread);
     assert_int_equal(stopping.err, 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     (void)unlink(file);
     while (waitpid(-1, NULL, 0) > 0) {
@@ -376,7 +382,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
 TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
     log_capture_start();
@@ -405,7 +411,7 @@ TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
 TEST_EACH_LOOP(restart, ends_with_the_server)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
     log_capture_start();
@@ -447,7 +453,7 @@ TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
     struct service service = {0};
     weir_manual_clock *clock = NULL;
     weir_group *group = NULL;
-    weir_channel *server;
+    weir_server *server;
     weir_promise *done;
     char path[64];
     int pipe_end;
@@ -480,59 +486,71 @@ TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
     weir_manual_clock_release(clock);
 }
 
+struct early {
+    weir_server *server;
+    int err;
+};
+
 /* On the loop, before the listener is bound. */
-static int restart_too_early(weir_channel *channel, void *ret_err)
+static int restart_too_early(weir_channel *channel, void *user_data)
 {
-    *(int *)ret_err =
-        weir_server_restart(channel, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL);
+    struct early *early = user_data;
+
+    (void)channel;
+    early->err =
+        weir_server_restart(early->server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL);
     return 0;
 }
 
 TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
 {
-    weir_channel *server = NULL;
-    int err = 0;
+    struct early early = {0};
+    weir_promise *started = NULL;
 
     log_capture_start();
-    assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
-                                              .init_child = init_nothing,
-                                              .init_server = restart_too_early, .user_data = &err),
-                          &server),
-        0);
-    assert_int_equal(err, -EINVAL);
+    assert_int_equal(weir_promise_create(NULL, &started), 0);
+    assert_int_equal(weir_server_start_later(
+                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                             .init_child = init_nothing,
+                                             .init_server = restart_too_early, .user_data = &early),
+                         started, &early.server),
+                     0);
+    assert_int_equal(weir_promise_sync(started, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(started);
+    assert_int_equal(early.err, -EINVAL);
     assert_true(log_capture_last_contains("does not listen yet"));
-    service_stop(server);
+    service_stop(early.server);
 }
 
 TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_channel *inproc = service_start(
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *inproc = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "inproc:restart"));
-    weir_channel *kept;
+    weir_server *kept;
 
     log_capture_start();
     assert_int_equal(weir_server_restart(server, NULL, NULL), -EINVAL);
     assert_int_equal(
         weir_server_restart(inproc, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
         -ENOTSUP);
-    weir_channel_abort(inproc, NULL);
-    assert_int_equal(weir_channel_await_closed(inproc, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(inproc);
-    kept = weir_channel_retain(server);
+    weir_server_close(inproc);
+    assert_int_equal(weir_channel_await_closed(weir_server_listener(inproc, 0), TEST_TIMEOUT_NS),
+                     0);
+    weir_server_release(inproc);
+    kept = weir_server_retain(server);
     service_stop(server);
     assert_int_equal(
         weir_server_restart(kept, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
         WEIR_ECLOSED);
-    weir_channel_release(kept);
+    weir_server_release(kept);
 }
 
 TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     bool failed = true;
 
     log_capture_start();
@@ -559,7 +577,7 @@ TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
     service_stop(server);
 }
 
-static void fail_one_kind(struct host *host, weir_channel *server, enum fault_call call)
+static void fail_one_kind(struct host *host, weir_server *server, enum fault_call call)
 {
     for (const int *err = faults_errors(call); *err != 0; err++) {
         weir_promise *done = NULL;
@@ -588,7 +606,7 @@ TEST_EACH_LOOP(restart, survives_each_call_that_fails)
                                      FAULT_CLOSE,       FAULT_EPOLL_CREATE1};
     struct service service = {0};
     struct host other;
-    weir_channel *server;
+    weir_server *server;
 
     log_capture_start();
     faults_install(); /* no thread of this group's runs yet */
@@ -751,7 +769,7 @@ static void unblock(int number)
 TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
 {
     struct service service = {0};
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     log_capture_start();
     assert_int_equal(
@@ -771,7 +789,7 @@ TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
 TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
 {
     struct service service = {0};
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .restart_argv = successor_of(host)));
 
     assert_true(is_held(SIGUSR2));
@@ -848,7 +866,7 @@ TEST_EACH_LOOP(restart, is_told_to_the_manager)
 {
     struct service service = {0};
     struct manager manager;
-    weir_channel *server;
+    weir_server *server;
     weir_child *child;
     char expected[64];
 
@@ -869,7 +887,7 @@ TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
 {
     struct service service = {0};
     struct manager manager;
-    weir_channel *server;
+    weir_server *server;
     weir_promise *done;
 
     log_capture_start();
@@ -889,7 +907,7 @@ TEST_EACH_LOOP(restart, that_cannot_start_is_told_to_the_manager)
 {
     struct service service = {0};
     struct manager manager;
-    weir_channel *server;
+    weir_server *server;
 
     log_capture_start();
     manager_open(&manager);
@@ -927,7 +945,7 @@ TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
 {
     struct service service = {0};
     struct manager manager;
-    weir_channel *server;
+    weir_server *server;
     weir_promise *done;
 
     log_capture_start();
@@ -952,7 +970,7 @@ TEST_EACH_LOOP(restart, goes_on_if_the_new_process_crashes_when_it_is_ready)
 {
     char *const crashes[] = {WORD(SUCCESSOR_CRASHES "=1"), NULL};
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     log_capture_start();
     for (int i = 0; i < 2; i++) { /* a failed restart may be followed by another one */
@@ -974,7 +992,7 @@ struct probation {
     weir_manual_clock *clock;
     struct host host; /* on that clock */
     struct service service;
-    weir_channel *server;
+    weir_server *server;
     weir_promise *done;
     int pid; /* of the new process */
 };

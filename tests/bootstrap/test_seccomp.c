@@ -45,7 +45,7 @@ static void serve_on_epoll(void)
 {
     struct service service = {0};
     weir_group *group = NULL;
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     log_capture_start();

@@ -26,7 +26,7 @@
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 
-static weir_channel *start_on(weir_group *group, struct service *service)
+static weir_server *start_on(weir_group *group, struct service *service)
 {
     return service_start(service, WEIR_SERVER_OPTIONS(.boss = group));
 }
@@ -34,13 +34,13 @@ static weir_channel *start_on(weir_group *group, struct service *service)
 TEST_EACH_LOOP(server, serves_who_comes)
 {
     struct service service = {0};
-    weir_channel *server = start_on(host->group, &service);
+    weir_server *server = start_on(host->group, &service);
     int visitors[3];
 
-    assert_true(weir_channel_is_active(server));
-    assert_int_equal(weir_server_count(server), 1);
-    assert_ptr_equal(weir_server_at(server, 0), server);
-    assert_null(weir_server_at(server, 1));
+    assert_true(weir_channel_is_active(weir_server_listener(server, 0)));
+    assert_int_equal(weir_server_listener_count(server), 1);
+    assert_non_null(weir_server_listener(server, 0));
+    assert_null(weir_server_listener(server, 1));
     for (int i = 0; i < 3; i++)
         visitors[i] = visitor_come(server);
     for (int i = 2; i >= 0; i--)
@@ -55,7 +55,7 @@ TEST_EACH_LOOP(server, serves_who_comes)
 
 static int refused(const weir_server_options *options)
 {
-    weir_channel *none = NULL;
+    weir_server *none = NULL;
     int err = weir_server_start(options, &none);
 
     assert_null(none);
@@ -73,11 +73,11 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     log_capture_start();
     options = *WEIR_SERVER_OPTIONS();
     assert_int_equal(refused(&options), -EINVAL);
-    assert_true(log_capture_last_contains("there is no group"));
+    assert_true(log_capture_last_contains(".boss, .workers or .loop is required"));
 #define REFUSED(...) \
     refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, __VA_ARGS__))
     assert_int_equal(REFUSED(.backlog = 1), -EINVAL);
-    assert_true(log_capture_last_contains("there is no address"));
+    assert_true(log_capture_last_contains(".address is required"));
     assert_int_equal(REFUSED(.address = "localhost:8007"), -EINVAL);
     assert_true(log_capture_last_contains("localhost:8007: is no address"));
     assert_int_equal(REFUSED(.address = "127.0.0.1:0", .acceptors = -1), -EINVAL);
@@ -95,11 +95,11 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     assert_true(log_capture_last_contains("no connections"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0")),
                      -EINVAL);
-    assert_true(log_capture_last_contains("there is no init_child"));
+    assert_true(log_capture_last_contains(".init_child is required"));
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
                                                  .kind = WEIR_KIND_DATAGRAM)),
                      -EINVAL);
-    assert_true(log_capture_last_contains("there is no init_server"));
+    assert_true(log_capture_last_contains(".init_server is required"));
 }
 
 TEST(server, refuses_a_group_that_has_no_loops)
@@ -127,15 +127,15 @@ TEST_EACH_LOOP(server, gives_its_listener_its_options)
 {
     struct service service = {0};
     weir_channel_options options;
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .backlog = 100,
                                       .options = WEIR_CHANNEL_OPTIONS(.reuse_port = true,
                                                                       .receive_buffer = 1 << 16)));
 
-    weir_channel_get_options(server, &options);
+    weir_channel_get_options(weir_server_listener(server, 0), &options);
     assert_int_equal(options.backlog, 100);
     assert_true(options.reuse_port);
-    assert_int_equal(int_option(server, SOL_SOCKET, SO_REUSEPORT), 1);
+    assert_int_equal(int_option(weir_server_listener(server, 0), SOL_SOCKET, SO_REUSEPORT), 1);
     service_stop(server);
 }
 
@@ -153,7 +153,7 @@ static const weir_attribute shared = {.name = "shared", .free = never_free};
 
 struct given {
     struct service service; /* first: it is the user_data */
-    weir_channel *server;
+    weir_server *server;
     weir_channel_options options;
     int nodelay;
     const char *greeting;
@@ -181,7 +181,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     const weir_attribute_value values[] = {{&greeting, text}, {&shared, &given}};
     const weir_socket_option sockets[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
                                           {IPPROTO_TCP, TCP_NODELAY, 0}};
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &given.service,
         WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_given,
                             .child_options = WEIR_CHANNEL_OPTIONS(.high_mark = 16 << 10,
@@ -198,7 +198,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     assert_ptr_equal(given.greeting, text);
     assert_ptr_equal(given.shared, &given);
     assert_ptr_equal(given.parent_loop, host->loop);
-    assert_ptr_equal(weir_attribute_get(server, &greeting), text);
+    assert_ptr_equal(weir_attribute_get(weir_server_listener(server, 0), &greeting), text);
     visitor_leave(visitor);
     service_stop(server);
 }
@@ -207,7 +207,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
 TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_on)
 {
     struct service service = {.init_err = -EPERM};
-    weir_channel *server = start_on(host->group, &service);
+    weir_server *server = start_on(host->group, &service);
     int visitor;
 
     log_capture_start();
@@ -284,7 +284,7 @@ static int init_outer(weir_channel *channel, void *arg)
 TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
 {
     struct dump dump = {0};
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &dump.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_outer));
     int visitor = visitor_come(server);
 
@@ -328,7 +328,7 @@ static int init_listener(weir_channel *channel, void *arg)
 TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
 {
     struct listening listening = {0};
-    weir_channel *server = service_start(
+    weir_server *server = service_start(
         &listening.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener));
     int visitor = visitor_come(server);
 
@@ -341,7 +341,7 @@ TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
 TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
 {
     struct listening listening = {.err = -EXDEV};
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     log_capture_start();
     assert_int_equal(
@@ -361,13 +361,13 @@ static void fail_there(void *arg)
 TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
 {
     struct service service = {0};
-    weir_channel *server = start_on(host->group, &service);
+    weir_server *server = start_on(host->group, &service);
     int visitor;
 
     log_capture_start();
-    run_on_executor(host->loop, fail_there, server);
+    run_on_executor(host->loop, fail_there, weir_server_listener(server, 0));
     assert_true(log_capture_last_contains("no descriptor is left"));
-    assert_true(weir_channel_is_open(server));
+    assert_true(weir_channel_is_open(weir_server_listener(server, 0)));
     visitor = visitor_come(server);
     visitor_greet(visitor, "x");
     visitor_leave(visitor);
@@ -380,35 +380,36 @@ TEST_EACH_LOOP(server, listens_on_several_addresses_and_closes_all_with_the_firs
 {
     struct service service = {0};
     const char *const more[] = {"127.0.0.1:0", "[::1]:0", NULL};
-    weir_channel *server =
+    weir_server *server =
         service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
                                                     .addresses = more));
 
-    assert_int_equal(weir_server_count(server), 3);
+    assert_int_equal(weir_server_listener_count(server), 3);
     for (size_t i = 0; i < 3; i++) {
-        int visitor = visitor_come(weir_server_at(server, i));
+        int visitor = visitor_come_to_listener(weir_server_listener(server, i));
 
         visitor_greet(visitor, "x");
         visitor_leave(visitor);
     }
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS), 0);
+        assert_int_equal(
+            weir_channel_await_closed(weir_server_listener(server, i), TEST_TIMEOUT_NS), 0);
     service_stop(server);
 }
 
 TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
 {
     struct service service = {0};
-    weir_channel *server =
+    weir_server *server =
         service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 3));
     weir_address first, other;
 
-    assert_int_equal(weir_server_count(server), 3);
-    assert_int_equal(weir_channel_local_address(server, &first), 0);
+    assert_int_equal(weir_server_listener_count(server), 3);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &first), 0);
     assert_int_not_equal(weir_address_port(&first), 0);
     for (size_t i = 1; i < 3; i++) {
-        assert_int_equal(weir_channel_local_address(weir_server_at(server, i), &other), 0);
+        assert_int_equal(weir_channel_local_address(weir_server_listener(server, i), &other), 0);
         assert_true(weir_address_equal(&first, &other));
     }
     service_stop(server);
@@ -417,14 +418,14 @@ TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
 TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_which)
 {
     struct service service = {0};
-    weir_channel *server = start_on(host->group, &service), *second = NULL;
+    weir_server *server = start_on(host->group, &service), *second = NULL;
     size_t descriptors = descriptors_open();
     char taken[WEIR_ADDRESS_TEXT_SIZE], sentence[WEIR_ADDRESS_TEXT_SIZE + 32];
     weir_address address;
     weir_promise *started;
 
     log_capture_start();
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     (void)weir_address_format(&address, taken, sizeof(taken));
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(
@@ -439,8 +440,8 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     assert_non_null(strstr(weir_promise_detail(started), sentence));
     assert_true(log_capture_last_contains("cannot listen: "));
     assert_int_equal(descriptors_open(), descriptors); /* all of it, by then */
-    assert_false(weir_channel_is_open(second));
-    weir_channel_release(second);
+    assert_false(weir_channel_is_open(weir_server_listener(second, 0)));
+    weir_server_release(second);
     weir_promise_release(started);
     service_stop(server);
 }
@@ -470,7 +471,7 @@ static void inherit_address(weir_group *group, int family)
     struct address address;
     weir_address place;
     char text[WEIR_ADDRESS_TEXT_SIZE];
-    weir_channel *server;
+    weir_server *server;
 
     heir.last_owner = socket_listen(family, 16, &address);
     place = (weir_address){.length = address.length, .storage = address.storage};
@@ -502,7 +503,7 @@ TEST_EACH_LOOP(server, started_later_is_the_promises_value)
 {
     struct service service = {0};
     weir_promise *started;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(weir_server_start_later(
@@ -521,7 +522,7 @@ TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
     struct service service = {0};
     struct gate gate = {0};
     weir_promise *started;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
@@ -532,8 +533,9 @@ TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
                      0);
     assert_int_equal(weir_promise_cancel(started), 0);
     gate_open(&gate);
-    assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    assert_int_equal(weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS),
+                     0);
+    weir_server_release(server);
     weir_promise_release(started);
 }
 
@@ -543,7 +545,7 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
     struct gate gate = {0};
     size_t descriptors = descriptors_open();
     weir_promise *started;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     log_capture_start();
     assert_int_equal(weir_promise_create(NULL, &started), 0);
@@ -555,16 +557,16 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
                                 .init_child = service_init, .user_data = &service),
             started, &server),
         0);
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
     gate_open(&gate);
     assert_int_equal(weir_promise_await(started, TEST_TIMEOUT_NS), 0);
     for (size_t i = 0; i < 2; i++)
-        if (weir_channel_is_registered(weir_server_at(server, i)))
-            assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS),
-                             0);
+        if (weir_channel_is_registered(weir_server_listener(server, i)))
+            assert_int_equal(
+                weir_channel_await_closed(weir_server_listener(server, i), TEST_TIMEOUT_NS), 0);
     host_turn(host, 2);
     assert_int_equal(descriptors_open(), descriptors);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_promise_release(started);
 }
 
@@ -572,7 +574,7 @@ struct errand {
     struct host *host;
     struct service service;
     weir_promise *started;
-    weir_channel *server;
+    weir_server *server;
     int err;
 };
 
@@ -618,7 +620,7 @@ TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
 TEST_EACH_LOOP(server, fails_on_a_group_that_has_ended)
 {
     struct service service = {0};
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     log_capture_start();
     host_end(host);
@@ -631,7 +633,7 @@ TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
 {
     struct service service = {0};
     weir_group *workers = NULL;
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     assert_int_equal(
@@ -643,13 +645,13 @@ TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
     visitor = visitor_come(server);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
-    assert_true(weir_channel_is_open(server));
+    assert_true(weir_channel_is_open(weir_server_listener(server, 0)));
     assert_true(log_capture_count(WEIR_LOG_WARN) > 0);
     service_stop(server);
     weir_group_release(workers);
 }
 
-static int start_two(weir_group *group, struct service *service, weir_channel **ret_server)
+static int start_two(weir_group *group, struct service *service, weir_server **ret_server)
 {
     const weir_attribute_value value = {&shared, service};
 
@@ -659,24 +661,25 @@ static int start_two(weir_group *group, struct service *service, weir_channel **
                        ret_server);
 }
 
-static void close_two(weir_channel *server)
+static void close_two(weir_server *server)
 {
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(weir_channel_await_closed(weir_server_at(server, i), TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+        assert_int_equal(
+            weir_channel_await_closed(weir_server_listener(server, i), TEST_TIMEOUT_NS), 0);
+    weir_server_release(server);
 }
 
 TEST_EACH_LOOP(server, survives_every_failed_allocation_at_its_start)
 {
     struct service service = {0};
-    weir_channel *server = start_on(host->group, &service); /* the loop's thread is there now */
+    weir_server *server = start_on(host->group, &service); /* the loop's thread is there now */
     size_t descriptors = descriptors_open();
     bool failed = true;
 
     log_capture_start();
     for (unsigned n = 1; failed; n++) {
-        weir_channel *other = NULL;
+        weir_server *other = NULL;
         int err;
 
         test_memory_fail_at(n);

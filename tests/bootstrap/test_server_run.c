@@ -47,19 +47,19 @@ static void send_blocked(int number)
 TEST_EACH_LOOP(run, serves_until_the_listener_is_closed)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
     assert_int_equal(weir_server_run(server), 0);
     assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
     assert_false(is_blocked(SIGTERM));
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 static void run_until(struct host *host, int number)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     int visitor = visitor_come(server);
 
     visitor_greet(visitor, "x");
@@ -70,7 +70,7 @@ static void run_until(struct host *host, int number)
     visitor_hear_end(visitor);
     visitor_leave(visitor);
     assert_int_equal(service.closed.calls, 1);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 TEST_EACH_LOOP(run, drains_when_it_is_told_to_terminate)
@@ -95,7 +95,7 @@ TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
 {
     struct service service = {.drains_itself = true};
     weir_group *elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)), *workers = NULL;
-    weir_channel *server;
+    weir_server *server;
     int64_t start_ns;
     int visitor;
 
@@ -113,7 +113,7 @@ TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
     assert_int_equal(service.closed.calls, 1);
     visitor_hear_end(visitor);
     visitor_leave(visitor);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     end_group(elsewhere);
 }
@@ -122,13 +122,13 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *se
 {
     (void)signals;
     (void)signal;
-    weir_channel_close(server, NULL);
+    weir_server_close(server);
 }
 
 TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     struct host other;
     weir_signals *signals = NULL;
 
@@ -143,14 +143,14 @@ TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
     assert_int_equal(weir_server_run(server), 0);
     weir_signals_release(signals);
     host_close(&other);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 /* Clients that have come since the start may have the last descriptors. */
 TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
 {
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     rlim_t limit = descriptors_forbid();
 
     send_blocked(SIGTERM);
@@ -158,7 +158,7 @@ TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
     descriptors_limit(limit);
     mask(SIG_UNBLOCK, SIGTERM);
     assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 TEST_EACH_LOOP(run, survives_every_failed_allocation)
@@ -169,19 +169,20 @@ TEST_EACH_LOOP(run, survives_every_failed_allocation)
     for (unsigned n = 1; failed; n++) {
         struct service service = {0};
         struct host other;
-        weir_channel *server;
+        weir_server *server;
         int err;
 
         host_open(&other, (enum backend_id)(host->backend - backends));
         server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
-        weir_channel_close(server, NULL);
-        assert_int_equal(weir_channel_await_closed(server, TEST_TIMEOUT_NS), 0);
+        weir_server_close(server);
+        assert_int_equal(
+            weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS), 0);
         test_memory_fail_at(n);
         err = weir_server_run(server);
         failed = test_memory_failed();
         test_memory_fail_at(0);
         assert_true(err == 0 || (failed && err == -ENOMEM));
-        weir_channel_release(server);
+        weir_server_release(server);
         host_close(&other);
     }
 }

@@ -97,7 +97,8 @@ static void end_client(weir_channel *client)
 static void check_connections(struct host *host, enum weir_kind kind)
 {
     struct service service = {0};
-    weir_channel *server, *client;
+    weir_server *server;
+    weir_channel *client;
 
     choose_path();
     server = service_start(
@@ -135,7 +136,8 @@ static int init_server(weir_channel *channel, void *user_data)
 
 TEST_EACH_LOOP(unix, serves_datagrams)
 {
-    weir_channel *server, *client;
+    weir_server *server;
+    weir_channel *client;
 
     choose_path();
     assert_int_equal(
@@ -154,7 +156,7 @@ TEST_EACH_LOOP(unix, serves_datagrams)
 TEST_EACH_LOOP(unix, is_served_by_one)
 {
     struct service service = {0}, other = {0};
-    weir_channel *server, *second = NULL;
+    weir_server *server, *second = NULL;
 
     choose_path();
     server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = address));
@@ -170,7 +172,7 @@ TEST_EACH_LOOP(unix, is_served_by_one)
 TEST_EACH_LOOP(unix, has_no_patience_with_a_file_that_is_no_socket)
 {
     struct service service = {0};
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int file;
 
     choose_path();

@@ -1442,20 +1442,22 @@ void use_client_pools(weir_group *group, const char *address)
 
 void use_server_later(weir_server_options options)
 {
-    weir_channel *server = nullptr;
+    weir_server *server = nullptr;
     weir_promise *started = nullptr;
 
     EXPECT(weir_promise_create(nullptr, &started) == 0);
     EXPECT(weir_server_start_later(&options, started, &server) == 0);
     EXPECT(weir_promise_sync(started, WEIR_NEVER) == 0);
-    EXPECT(weir_server_count(server) == 1 && weir_server_at(server, 0) == server);
-    weir_channel_close(server, nullptr);
+    EXPECT(weir_server_listener_count(server) == 1);
+    EXPECT(weir_server_listener(server, 0) != nullptr);
+    weir_server_release(weir_server_retain(server));
+    weir_server_close(server);
     EXPECT(weir_server_run(server) == 0); /* it is closed: no need to wait for a signal */
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_promise_release(started);
 }
 
-void use_restart(weir_channel *server)
+void use_restart(weir_server *server)
 {
     weir_systemd_listener listener;
     weir_restart_options options;
@@ -1473,7 +1475,7 @@ void use_bootstraps()
     weir_group_options group_options;
     weir_server_options options;
     weir_group *group = nullptr;
-    weir_channel *server = nullptr;
+    weir_server *server = nullptr;
 
     group_options = *WEIR_GROUP_OPTIONS();
     group_options.threads = 1;
@@ -1490,7 +1492,7 @@ void use_bootstraps()
     options.address = "inproc:later";
     use_server_later(options);
     EXPECT(weir_server_stop(server, 0, weir_seconds(1)) == 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(group);
 }
 

@@ -45,9 +45,9 @@ TEST(channels, introduce_themselves)
     weir_embedded_release(embedded);
 }
 
-static weir_channel *listen_with_options(weir_group *group, struct service *service)
+static weir_server *listen_with_options(weir_group *group, struct service *service)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin options */
     int cork = 1;
     const weir_socket_option more[] = {{IPPROTO_TCP, TCP_CORK, cork}}; /* by its numbers */
@@ -68,10 +68,10 @@ TEST(channels, have_options)
 {
     weir_group *group = make_loops(1);
     struct service service = {0};
-    weir_channel *server = listen_with_options(group, &service);
+    weir_server *server = listen_with_options(group, &service);
     weir_channel_options options = {0};
 
-    weir_channel_get_options(server, &options);
+    weir_channel_get_options(weir_server_listener(server, 0), &options);
     assert_int_equal(options.close_timeout_ns, weir_seconds(3)); /* the listener's own */
     service_stop(server);
     weir_group_release(group);
@@ -107,11 +107,12 @@ TEST(channels, are_connected_by_hand)
 {
     weir_group *group = make_loops(1);
     struct service service = {0};
-    weir_channel *server = listen_with_options(group, &service), *channel = NULL;
+    weir_server *server = listen_with_options(group, &service);
+    weir_channel *channel = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     weir_address_format(&address, text, sizeof(text));
     assert_int_equal(connect_by_hand(group, text, &channel), 0);
     assert_true(weir_channel_is_active(channel));

@@ -34,9 +34,9 @@ static int init_server(weir_channel *channel, void *user_data)
 
 #define ADDRESS "127.0.0.1:0"
 
-static weir_channel *start(weir_group *loops)
+static weir_server *start(weir_group *loops)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin server */
     int err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = loops,
                                                     .address = ADDRESS, .acceptors = 2,
@@ -126,18 +126,19 @@ static void hang_up(weir_channel *channel)
 TEST(datagrams, come_back)
 {
     weir_group *loops = make_loops(2);
-    weir_channel *server = start(loops), *client = NULL;
+    weir_server *server = start(loops);
+    weir_channel *client = NULL;
     struct heard heard = {.err = 0};
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     say(client, "hello");
     assert_true(call_counter_await(&heard.datagrams, 1));
     assert_int_equal(heard.bytes, 5);
     hang_up(client);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
 }
 
@@ -175,18 +176,19 @@ static int send_to(weir_channel *channel, const weir_address *recipient, weir_ms
 TEST(datagrams, are_cut_into_segments)
 {
     weir_group *loops = make_loops(2);
-    weir_channel *server = start(loops), *client = NULL;
+    weir_server *server = start(loops);
+    weir_channel *client = NULL;
     struct heard heard = {.err = 0};
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     assert_int_equal(send_to(client, NULL, sized_msg(2500), 1000, NULL), 0);
     assert_true(call_counter_await(&heard.datagrams, 3));
     assert_int_equal(heard.bytes, 2500);
     hang_up(client);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
 }
 
@@ -211,12 +213,12 @@ static int join(weir_channel *channel, const char *group, const char *interface)
 TEST(datagrams, are_for_many)
 {
     weir_group *loops = make_loops(2);
-    weir_channel *server = start(loops);
+    weir_server *server = start(loops);
 
-    assert_int_equal(join(server, "239.20.21.22:0", "lo"), 0);
-    assert_int_equal(join(server, "239.20.21.22:0", "no-such"), -ENODEV);
+    assert_int_equal(join(weir_server_listener(server, 0), "239.20.21.22:0", "lo"), 0);
+    assert_int_equal(join(weir_server_listener(server, 0), "239.20.21.22:0", "no-such"), -ENODEV);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
 }
 

@@ -93,9 +93,9 @@ static int make_doors(struct doors *doors)
 }
 /* doc:end */
 
-static weir_channel *serve(struct doors *doors, weir_group *group)
+static weir_server *serve(struct doors *doors, weir_group *group)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
@@ -106,10 +106,10 @@ static weir_channel *serve(struct doors *doors, weir_group *group)
     return server;
 }
 
-static void close_doors(struct doors *doors, weir_channel *server, weir_group *group)
+static void close_doors(struct doors *doors, weir_server *server, weir_group *group)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     end_group(group);
     weir_ip_filter_release(doors->filter);
     weir_connection_limit_release(doors->limit);
@@ -120,7 +120,7 @@ TEST(guide_doors, let_in_whom_they_know_and_as_many_as_there_is_room_for)
 {
     struct doors doors = {0};
     weir_group *group = make_loops(2);
-    weir_channel *server;
+    weir_server *server;
     weir_metric_value value;
     int visitors[3];
 
@@ -148,7 +148,7 @@ TEST(guide_doors, are_shut_for_others)
     static const weir_ip_rule nobody = {"127.0.0.1", WEIR_IP_REJECT};
     struct doors doors = {0};
     weir_group *group = make_loops(2);
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     assert_int_equal(make_doors(&doors), 0);

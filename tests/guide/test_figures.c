@@ -119,7 +119,7 @@ static int init_child(weir_channel *channel, void *user_data)
 TEST(figures, are_not_all_there_is)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     char *text = NULL;
     size_t length = 0;
     FILE *to = open_memstream(&text, &length);

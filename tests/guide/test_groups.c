@@ -83,10 +83,10 @@ static void say_to_who_has_paid(const char *text)
                                        (void *)(uintptr_t)&account);
 }
 
-static weir_channel *open_room(weir_group *loops)
+static weir_server *open_room(weir_group *loops)
 {
     const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     joined = (struct call_counter){0};
     assert_int_equal(weir_channel_group_create(NULL, &room), 0);
@@ -98,10 +98,10 @@ static weir_channel *open_room(weir_group *loops)
     return server;
 }
 
-static void close_room(weir_channel *server, weir_group *loops)
+static void close_room(weir_server *server, weir_group *loops)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
     weir_channel_group_release(room);
 }
@@ -109,7 +109,7 @@ static void close_room(weir_channel *server, weir_group *loops)
 TEST(groups, a_word_goes_to_all_others)
 {
     weir_group *loops = make_loops(2);
-    weir_channel *server = open_room(loops);
+    weir_server *server = open_room(loops);
     int ada = visitor_come(server), bob = visitor_come(server), cy = visitor_come(server);
 
     assert_true(call_counter_await(&joined, 3));
@@ -126,7 +126,7 @@ TEST(groups, a_word_goes_to_all_others)
 TEST(groups, all_are_closed_at_once)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server = open_room(loops);
+    weir_server *server = open_room(loops);
     int ada = visitor_come(server), bob = visitor_come(server);
     size_t count = 0;
 
@@ -174,12 +174,13 @@ static const weir_resolver_type only_the_shop = {.name = "shop", .resolve = answ
 TEST(groups, servers_have_names)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server = open_room(loops), *channel = NULL;
+    weir_server *server = open_room(loops);
+    weir_channel *channel = NULL;
     weir_resolver *resolver = NULL;
     weir_address here;
     char name[64];
 
-    assert_int_equal(weir_channel_local_address(server, &here), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &here), 0);
     snprintf(name, sizeof(name), "localhost:%u", weir_address_port(&here));
     call_and_hang_up(loops, name, NULL);
     assert_int_equal(weir_resolver_create(&only_the_shop, &here, &resolver), 0);

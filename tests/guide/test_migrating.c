@@ -67,9 +67,9 @@ static int init_child(weir_channel *channel, void *user_data)
 
 #define ADDRESS "127.0.0.1:0"
 
-static int start(weir_group *boss, weir_group *workers, weir_channel **ret_server)
+static int start(weir_group *boss, weir_group *workers, weir_server **ret_server)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin server */
     int err = weir_server_start(
         WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = ADDRESS,
@@ -85,7 +85,7 @@ static int start(weir_group *boss, weir_group *workers, weir_channel **ret_serve
 TEST(migrating, an_echo_comes_back)
 {
     weir_group *boss = make_loops(1), *workers = make_loops(1);
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int visitor;
 
     assert_int_equal(start(boss, workers, &server), 0);
@@ -93,7 +93,7 @@ TEST(migrating, an_echo_comes_back)
     visitor_greet(visitor, "hello");
     visitor_leave(visitor);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
 }

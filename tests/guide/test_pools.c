@@ -50,12 +50,12 @@ TEST(pools, give_a_connection_again)
 {
     weir_group *loops = make_loops(1);
     struct service service = {0};
-    weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = loops));
+    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = loops));
     weir_client_pool *pool = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     weir_address_format(&address, text, sizeof(text));
     assert_int_equal(make_pool(loops, text, &pool), 0);
     assert_int_equal(ask(pool, use), 0);

@@ -11,7 +11,7 @@
 #define ADDRESS "127.0.0.1:0"
 
 static weir_group *boss, *workers, *loops;
-static weir_channel *server;
+static weir_server *server;
 static struct service service;
 
 static int init_child(weir_channel *channel, void *user_data)
@@ -131,7 +131,7 @@ TEST(reactors, one_accepts_and_others_work)
 TEST(reactors, many_accept_for_others)
 {
     assert_int_equal(start_many_acceptors(), 0);
-    assert_int_equal(weir_server_count(server), 2);
+    assert_int_equal(weir_server_listener_count(server), 2);
     visit();
     end();
 }
@@ -139,7 +139,7 @@ TEST(reactors, many_accept_for_others)
 TEST(reactors, all_accept_for_themselves)
 {
     assert_int_equal(start_all_accept(), 0);
-    assert_int_equal(weir_server_count(server), 4);
+    assert_int_equal(weir_server_listener_count(server), 4);
     visit();
     end();
 }

@@ -22,9 +22,9 @@ static int init_child(weir_channel *channel, void *user_data)
 
 #define ADDRESS "127.0.0.1:0"
 
-static weir_channel *start(weir_group *boss, weir_group *workers, char **argv)
+static weir_server *start(weir_group *boss, weir_group *workers, char **argv)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin options */
     int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
                                                     .address = ADDRESS, .init_child = init_child,
@@ -36,7 +36,7 @@ static weir_channel *start(weir_group *boss, weir_group *workers, char **argv)
     return server;
 }
 
-static void end(weir_channel *server, weir_group *boss, weir_group *workers)
+static void end(weir_server *server, weir_group *boss, weir_group *workers)
 {
     service_stop(server);
     weir_group_release(workers);
@@ -45,7 +45,7 @@ static void end(weir_channel *server, weir_group *boss, weir_group *workers)
 }
 
 /* doc:begin replace */
-static int replace(weir_channel *server)
+static int replace(weir_server *server)
 {
     weir_promise *replaced = NULL;
     int err = weir_promise_create(NULL, &replaced);
@@ -68,7 +68,7 @@ TEST(restart, that_fails_does_no_harm)
     char program[] = "false";
     char *argv[] = {program, NULL};
     weir_group *boss = make_loops(1), *workers = make_loops(1);
-    weir_channel *server = start(boss, workers, argv);
+    weir_server *server = start(boss, workers, argv);
     int visitor;
 
     assert_int_equal(replace(server), -ECHILD);
@@ -78,9 +78,9 @@ TEST(restart, that_fails_does_no_harm)
     end(server, boss, workers);
 }
 
-static weir_channel *start_on(weir_group *boss, int descriptor)
+static weir_server *start_on(weir_group *boss, int descriptor)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin adopt */
     int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .adopt = &descriptor,
                                                     .adopt_count = 1, .init_child = init_child),
@@ -95,7 +95,7 @@ TEST(restart, a_server_listens_on_a_socket_that_exists)
 {
     weir_group *boss = make_loops(1);
     int descriptor = socket(AF_INET, SOCK_STREAM, 0), visitor;
-    weir_channel *server;
+    weir_server *server;
     weir_address here;
 
     assert_int_equal(weir_address_parse("127.0.0.1:0", &here), 0);

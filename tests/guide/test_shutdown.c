@@ -69,9 +69,9 @@ static int init_child(weir_channel *channel, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &worker, NULL);
 }
 
-static weir_channel *start(weir_group *boss, weir_group *workers)
+static weir_server *start(weir_group *boss, weir_group *workers)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin impatient */
     const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
     /* doc:end */
@@ -87,7 +87,7 @@ static weir_channel *start(weir_group *boss, weir_group *workers)
 TEST(shutdown, waits_for_the_answer_that_is_being_made)
 {
     weir_group *boss = make_loops(1), *workers = make_loops(1);
-    weir_channel *server = start(boss, workers);
+    weir_server *server = start(boss, workers);
     int visitor = visitor_come(server);
     int err;
 
@@ -97,7 +97,7 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
     err = weir_server_stop(server, 0, weir_seconds(10)); /* quiet, and at the longest */
     if (err == -ETIMEDOUT)
         fprintf(stderr, "a thread did not come back; the log says which\n");
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
     /* doc:end */
@@ -115,7 +115,7 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *us
     weir_promise_succeed(user_data, NULL); /* main waits for this */
 }
 
-static int serve_until_told(weir_channel *server, weir_executor *loop)
+static int serve_until_told(weir_server *server, weir_executor *loop)
 {
     weir_signals *signals = NULL;
     weir_promise *told = NULL;
@@ -146,7 +146,7 @@ static void send_signal(void *arg, int status)
 TEST(shutdown, comes_by_a_signal_of_your_own_choice)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server = start(loops, NULL);
+    weir_server *server = start(loops, NULL);
     sigset_t usr1;
 
     sigemptyset(&usr1);
@@ -154,7 +154,7 @@ TEST(shutdown, comes_by_a_signal_of_your_own_choice)
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &usr1, NULL), 0);
     assert_int_equal(weir_group_execute(loops, send_signal, NULL), 0);
     assert_int_equal(serve_until_told(server, weir_group_at(loops, 0)), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
 }
 

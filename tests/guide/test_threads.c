@@ -98,9 +98,9 @@ static int init_who_is(weir_channel *channel, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &who_is, NULL);
 }
 
-static weir_channel *start(weir_group *loops, weir_init_fn *init_child)
+static weir_server *start(weir_group *loops, weir_init_fn *init_child)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
@@ -113,7 +113,7 @@ static weir_channel *start(weir_group *loops, weir_init_fn *init_child)
 static void ask(weir_init_fn *init_child, const char *question, const char *answer)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server;
+    weir_server *server;
     int visitor;
 
     blocking = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
@@ -123,7 +123,7 @@ static void ask(weir_init_fn *init_child, const char *question, const char *answ
     visitor_hear(visitor, answer);
     visitor_leave(visitor);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
     end_group(blocking);
 }

@@ -51,9 +51,9 @@ static int init_child(weir_channel *channel, void *tls)
 }
 /* doc:end */
 
-static weir_channel *serve(weir_group *group, weir_init_fn *init, void *user_data)
+static weir_server *serve(weir_group *group, weir_init_fn *init, void *user_data)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
@@ -63,10 +63,10 @@ static weir_channel *serve(weir_group *group, weir_init_fn *init, void *user_dat
     return server;
 }
 
-static void end(weir_channel *server, weir_group *group)
+static void end(weir_server *server, weir_group *group)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     end_group(group);
 }
 
@@ -100,7 +100,7 @@ TEST(guide_tls, a_server_and_a_client)
     weir_tls_context *tls = server_of(&pki()->server);
     struct call call = {.tls = client(), .text = "hello"};
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_child, tls);
+    weir_server *server = serve(group, init_child, tls);
 
     call_make(group, server, &call);
     assert_int_equal(call.result, 0);
@@ -120,7 +120,7 @@ TEST(guide_tls, a_server_that_is_somebody_else)
         weir_tls_context *tls = server_of(leaves[i]);
         struct call call = {.tls = client(), .text = "hello"};
         weir_group *group = make_loops(2);
-        weir_channel *server = serve(group, init_child, tls);
+        weir_server *server = serve(group, init_child, tls);
 
         call_make(group, server, &call);
         assert_int_equal(call.result, WEIR_EUNTRUSTED);
@@ -170,7 +170,7 @@ TEST(guide_tls, clients_with_certificates)
     weir_tls_context *tls = NULL;
     struct call call = {.text = "CN=client"}; /* what it says is not read */
     weir_group *group = make_loops(2);
-    weir_channel *server;
+    weir_server *server;
 
     assert_int_equal(make_strict_server(&pki()->server, pki()->ca_file, &tls), 0);
     assert_int_equal(
@@ -215,7 +215,7 @@ static int init_by_protocol(weir_channel *channel, void *tls)
     return err ? err : weir_pipeline_add_last(pipeline, &by_protocol, NULL);
 }
 
-static void call_with(weir_group *group, weir_channel *server, const char *alpn, struct call *call)
+static void call_with(weir_group *group, weir_server *server, const char *alpn, struct call *call)
 {
     call->text = "hello";
     assert_int_equal(
@@ -231,7 +231,7 @@ TEST(guide_tls, the_protocol_decides)
     struct call one = {0}, two = {0}, three = {0};
     weir_group *group = make_loops(2);
     weir_tls_context *tls = NULL;
-    weir_channel *server;
+    weir_server *server;
 
     assert_int_equal(
         weir_tls_server_create(
@@ -279,7 +279,7 @@ TEST(guide_tls, one_server_with_several_names)
     struct call first = {.tls = client(), .text = "1"},
                 second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_child, tls);
+    weir_server *server = serve(group, init_child, tls);
 
     assert_int_equal(add_names(tls, other), 0);
     call_make(group, server, &first);
@@ -299,7 +299,7 @@ TEST(guide_tls, somebody_who_chooses)
     struct call first = {.tls = client(), .text = "1"},
                 second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
     weir_group *group = make_loops(2);
-    weir_channel *server;
+    weir_server *server;
 
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
@@ -351,7 +351,7 @@ TEST(guide_tls, certificates_that_change)
     char certificate[256], key[256];
     weir_group *group = make_loops(2);
     weir_tls_context *tls;
-    weir_channel *server;
+    weir_server *server;
 
     snprintf(certificate, sizeof(certificate), "%s/now.pem", pki()->folder);
     snprintf(key, sizeof(key), "%s/now.key", pki()->folder);
@@ -456,7 +456,7 @@ TEST(guide_tls, in_mid_stream)
     weir_tls_context *tls = server_of(&pki()->server);
     struct call call = {.tls = client(), .text = "hello\n", .starts_plainly = true};
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_lines, tls);
+    weir_server *server = serve(group, init_lines, tls);
 
     call_make(group, server, &call);
     assert_int_equal(call.result, 0);
@@ -470,7 +470,7 @@ TEST(guide_tls, what_stands_behind_the_request_is_not_believed)
 {
     weir_tls_context *tls = server_of(&pki()->server);
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_lines, tls);
+    weir_server *server = serve(group, init_lines, tls);
     const char *requests[] = {"STARTTLS\nRCPT TO: me\n", "STARTTLS\nRCPT"};
 
     for (size_t i = 0; i < 2; i++) {
@@ -503,7 +503,7 @@ TEST(guide_tls, plain_or_not_on_one_port)
     weir_tls_context *tls = server_of(&pki()->server);
     struct call call = {.tls = client(), .text = "hello"};
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_detect, tls);
+    weir_server *server = serve(group, init_detect, tls);
     int visitor = visitor_come(server);
 
     visitor_say(visitor, "hello");
@@ -532,7 +532,7 @@ TEST(guide_tls, secrets_for_wireshark)
     weir_tls_context *tls = server_of(&pki()->server);
     struct call call = {.text = "hello"};
     weir_group *group = make_loops(2);
-    weir_channel *server = serve(group, init_child, tls);
+    weir_server *server = serve(group, init_child, tls);
     char path[256], line[256] = "";
     FILE *file;
 

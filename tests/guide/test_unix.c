@@ -11,9 +11,9 @@
 #include "guide/stage.h"
 #include "support/executor/call_counter.h"
 
-static weir_channel *start(weir_group *loops, const char *address, weir_init_fn *init_child)
+static weir_server *start(weir_group *loops, const char *address, weir_init_fn *init_child)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     /* doc:begin server */
     int err = weir_server_start(
         WEIR_SERVER_OPTIONS(.boss = loops, .address = address, /* "unix:/run/shop.sock" */
@@ -117,10 +117,10 @@ static int call(weir_group *loops, const char *address, weir_promise *got,
     return err;
 }
 
-static void stop(weir_channel *server, weir_group *loops)
+static void stop(weir_server *server, weir_group *loops)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(loops);
 }
 
@@ -128,7 +128,8 @@ TEST(unix, passes_a_descriptor)
 {
     weir_group *loops = make_loops(1);
     char address[64], text[7] = "";
-    weir_channel *server, *client = NULL;
+    weir_server *server;
+    weir_channel *client = NULL;
     weir_promise *got = NULL;
     struct stat file;
     int descriptor;
@@ -177,7 +178,8 @@ static int init_hearer(weir_channel *channel, void *user_data)
 TEST(unix, keeps_packets_apart)
 {
     weir_group *loops = make_loops(1);
-    weir_channel *server = NULL, *client = NULL;
+    weir_server *server = NULL;
+    weir_channel *client = NULL;
     char address[64];
     int err;
 

@@ -154,7 +154,7 @@ int main(int argc, char **argv)
     int *clients = calloc(count, sizeof(*clients));
     weir_manual_clock *clock;
     weir_group *group;
-    weir_channel *server;
+    weir_server *server;
     weir_address address;
     bool good;
 
@@ -165,12 +165,12 @@ int main(int argc, char **argv)
         weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0", .init_child = init_child),
             &server) < 0 ||
-        weir_channel_local_address(server, &address) < 0)
+        weir_channel_local_address(weir_server_listener(server, 0), &address) < 0)
         abort();
     good = play(group, clock, weir_address_port(&address), clients, count);
     printf("%s\n", good ? "good" : "FAILED");
-    weir_channel_abort(server, NULL);
-    weir_channel_release(server);
+    weir_channel_abort(weir_server_listener(server, 0), NULL);
+    weir_server_release(server);
     weir_group_release(group);
     weir_manual_clock_release(clock);
     free(clients);

@@ -156,7 +156,7 @@ static int init_child(weir_channel *channel, void *user_data)
 
 static bool serve(weir_group *group, struct clients *clients)
 {
-    weir_channel *server;
+    weir_server *server;
     weir_address address;
     bool good;
 
@@ -165,10 +165,10 @@ static bool serve(weir_group *group, struct clients *clients)
             WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0", .init_child = init_child),
             &server) < 0)
         return false;
-    good = weir_channel_local_address(server, &address) == 0 &&
+    good = weir_channel_local_address(weir_server_listener(server, 0), &address) == 0 &&
            let_clients_do(clients, weir_address_port(&address));
     good = weir_server_stop(server, 0, weir_seconds(30)) == 0 && good;
-    weir_channel_release(server);
+    weir_server_release(server);
     return good;
 }
 

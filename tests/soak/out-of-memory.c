@@ -64,7 +64,7 @@ static bool limit_memory(unsigned mib)
 static void serve(const struct backend *backend, unsigned mib, int pipe)
 {
     weir_group *group = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     weir_address address;
     uint16_t port = 0;
 
@@ -76,7 +76,7 @@ static void serve(const struct backend *backend, unsigned mib, int pipe)
         weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0", .init_child = init_child),
             &server) == 0 &&
-        weir_channel_local_address(server, &address) == 0)
+        weir_channel_local_address(weir_server_listener(server, 0), &address) == 0)
         port = weir_address_port(&address);
     (void)!write(pipe, &port, sizeof(port));
     for (;;)

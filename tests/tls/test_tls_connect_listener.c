@@ -298,16 +298,16 @@ static int front_init(weir_channel *channel, void *attack)
                     : err;
 }
 
-static weir_channel *serve(struct attack *attack, weir_init_fn *init, weir_address *ret_address)
+static weir_server *serve(struct attack *attack, weir_init_fn *init, weir_address *ret_address)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = attack->group, .address = "127.0.0.1:0",
                                               .init_child = init, .user_data = attack),
                           &server),
         0);
-    assert_int_equal(weir_channel_local_address(server, ret_address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), ret_address), 0);
     return server;
 }
 
@@ -323,7 +323,7 @@ static int call_proxy(const weir_address *address)
 static void attack_on(struct host *host, struct secure *secure)
 {
     struct attack attack = {.group = host->group, .secure = secure};
-    weir_channel *upstream, *proxy;
+    weir_server *upstream, *proxy;
     weir_address address;
     char said[EVENT_LOG_SIZE];
     int attacker;
@@ -338,8 +338,8 @@ static void attack_on(struct host *host, struct secure *secure)
                         "127.0.0.1");
     (void)close(attacker);
     host_end(host);
-    weir_channel_release(proxy);
-    weir_channel_release(upstream);
+    weir_server_release(proxy);
+    weir_server_release(upstream);
     event_log_close(&attack.events);
 }
 

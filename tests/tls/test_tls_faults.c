@@ -81,6 +81,7 @@ static int init_child(weir_channel *channel, void *user_data)
 
 static int open_server(struct tls_site *self, struct sweep *sweep)
 {
+    weir_server *server = NULL;
     int err = site_open(&self->site, sweep);
 
     self->parties = sweep->arg;
@@ -90,7 +91,10 @@ static int open_server(struct tls_site *self, struct sweep *sweep)
             WEIR_SERVER_OPTIONS(.boss = self->site.group, .address = "127.0.0.1:0",
                                 .init_child = init_child, .user_data = self,
                                 .child_options = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384)),
-            &self->site.channel);
+            &server);
+    if (err == 0)
+        self->site.channel = weir_channel_retain(weir_server_listener(server, 0));
+    weir_server_release(server);
     return err == 0 ? site_find(&self->site) : err;
 }
 

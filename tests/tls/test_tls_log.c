@@ -39,9 +39,9 @@ static int init_child(weir_channel *channel, void *secure)
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 
-static weir_channel *start_server(struct host *host, struct secure *secure)
+static weir_server *start_server(struct host *host, struct secure *secure)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
@@ -51,21 +51,21 @@ static weir_channel *start_server(struct host *host, struct secure *secure)
     return server;
 }
 
-static void stop_server(weir_channel *server)
+static void stop_server(weir_server *server)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
 }
 
 /* ---- clients that do not speak TLS ---- */
 
-static int connect_plainly(weir_channel *server)
+static int connect_plainly(weir_server *server)
 {
     const struct timeval patience = {.tv_sec = TEST_TIMEOUT_NS / 1000000000};
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_true(client >= 0);
     assert_int_equal(setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     while (connect(client, (const struct sockaddr *)&address.storage, address.length) < 0)
@@ -86,7 +86,7 @@ static bool is_hung_up_on(int client)
     return length == 0 || errno == ECONNRESET;
 }
 
-static bool make_mistake(weir_channel *server)
+static bool make_mistake(weir_server *server)
 {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
     int client = connect_plainly(server);
@@ -140,7 +140,7 @@ TEST_EACH_HOST(tls_log, clients_do_not_stop_a_server_whose_log_nobody_reads)
     struct secure secure;
     struct call call = {.text = "still here"};
     uint64_t before = weir_log_dropped();
-    weir_channel *server;
+    weir_server *server;
     int answered = 0, end;
 
     secure_open(&secure);
@@ -166,7 +166,7 @@ TEST_EACH_HOST(tls_log, clients_do_not_stop_a_server_whose_log_nobody_reads)
 TEST_EACH_HOST(tls_log, mistakes_of_clients_are_below_the_default_level_and_limited)
 {
     struct secure secure;
-    weir_channel *server;
+    weir_server *server;
 
     secure_open(&secure);
     server = start_server(host, &secure);
@@ -190,7 +190,7 @@ TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
     char local[WEIR_ADDRESS_TEXT_SIZE], expected[2 * WEIR_ADDRESS_TEXT_SIZE + 16];
     weir_address address = {.length = sizeof(address.storage)};
     struct secure secure;
-    weir_channel *server;
+    weir_server *server;
     int client;
 
     secure_open(&secure);
@@ -204,7 +204,7 @@ TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
     assert_true(is_hung_up_on(client));
     close(client);
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     (void)snprintf(expected, sizeof(expected), " (%s -> ", local);
     assert_log_contains(expected);
     (void)snprintf(expected, sizeof(expected),

@@ -43,7 +43,7 @@ enum way {
 struct storm {
     weir_group *servers, *clients, *offload;
     weir_tls_context *server_tls, *client_tls;
-    weir_channel *server;
+    weir_server *server;
     char address[64];
     _Atomic unsigned turn;    /* which way is the next one's */
     _Atomic unsigned choices; /* made in one way after the other, too */
@@ -288,7 +288,8 @@ static void storm_begin(struct storm *storm, const struct backend *backend)
                                               .init_child = init_server, .user_data = storm),
                           &storm->server),
         0);
-    assert_int_equal(weir_channel_local_address(storm->server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(storm->server, 0), &address),
+                     0);
     (void)snprintf(storm->address, sizeof(storm->address), "127.0.0.1:%u",
                    (unsigned)weir_address_port(&address));
 }
@@ -320,7 +321,7 @@ static void storm_end(struct storm *storm)
     end_group(storm->servers);
     end_group(storm->offload);
     global_executor_stop();
-    weir_channel_release(storm->server);
+    weir_server_release(storm->server);
     weir_tls_context_release(storm->server_tls);
     weir_tls_context_release(storm->client_tls);
     assert_int_equal(calls(&storm->closed), calls(&storm->opened));

@@ -83,8 +83,7 @@ int service_init(weir_channel *channel, void *arg)
     return err < 0 ? err : service->init_err;
 }
 
-int service_try(struct service *service, const weir_server_options *given,
-                weir_channel **ret_server)
+int service_try(struct service *service, const weir_server_options *given, weir_server **ret_server)
 {
     weir_server_options options = *given;
 
@@ -96,16 +95,16 @@ int service_try(struct service *service, const weir_server_options *given,
     return weir_server_start(&options, ret_server);
 }
 
-weir_channel *service_start(struct service *service, const weir_server_options *options)
+weir_server *service_start(struct service *service, const weir_server_options *options)
 {
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
 
     assert_int_equal(service_try(service, options, &server), 0);
     return server;
 }
 
-void service_stop(weir_channel *server)
+void service_stop(weir_server *server)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
-    weir_channel_release(server);
+    weir_server_release(server);
 }

@@ -3,7 +3,7 @@
  * A server that echoes, and what it has seen of its visitors.
  *
  *     struct service service = {0};
- *     weir_channel *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+ *     weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
  */
 #ifndef WEIR_TEST_ECHO_SERVICE_H
 #define WEIR_TEST_ECHO_SERVICE_H
@@ -28,16 +28,16 @@ struct service {
 
 /* Starts it; what the options do not say is an address of the loopback interface, any port, and
  * `service` for each connection. The user_data is the service. */
-weir_channel *service_start(struct service *service, const weir_server_options *options);
+weir_server *service_start(struct service *service, const weir_server_options *options);
 
 /* The same, if that may fail. */
 int service_try(struct service *service, const weir_server_options *options,
-                weir_channel **ret_server);
+                weir_server **ret_server);
 
 /* The initialiser of its connections. */
 int service_init(weir_channel *channel, void *service);
 
 /* weir_server_stop, without a quiet period, and the last reference. */
-void service_stop(weir_channel *server);
+void service_stop(weir_server *server);
 
 #endif

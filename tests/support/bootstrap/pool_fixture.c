@@ -17,7 +17,8 @@ void pond_serve(struct pond *pond, struct host *host)
     memset(pond, 0, sizeof(*pond));
     pond->host = host;
     pond->server = service_start(&pond->service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    assert_int_equal(weir_channel_local_address(pond->server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(pond->server, 0), &address),
+                     0);
     weir_address_format(&address, pond->address, sizeof(pond->address));
 }
 

@@ -22,7 +22,7 @@
 struct pond {
     struct host *host;
     struct service service;
-    weir_channel *server;
+    weir_server *server;
     char address[WEIR_ADDRESS_TEXT_SIZE];
     weir_client_pool *pool;
 };

@@ -36,12 +36,17 @@ int visitor_come_to(const weir_address *address)
     return visitor;
 }
 
-int visitor_come(weir_channel *listener)
+int visitor_come_to_listener(weir_channel *listener)
 {
     weir_address address;
 
     assert_int_equal(weir_channel_local_address(listener, &address), 0);
     return visitor_come_to(&address);
+}
+
+int visitor_come(const weir_server *server)
+{
+    return visitor_come_to_listener(weir_server_listener(server, 0));
 }
 
 void visitor_leave(int visitor)

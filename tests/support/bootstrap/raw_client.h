@@ -6,10 +6,11 @@
 #ifndef WEIR_TEST_RAW_CLIENT_H
 #define WEIR_TEST_RAW_CLIENT_H
 
-#include <weir/channel.h>
+#include <weir/server.h>
 
 /* Connects to a listener, or to an address. Returns the socket, to be closed by visitor_leave. */
-int visitor_come(weir_channel *listener);
+int visitor_come(const weir_server *server);
+int visitor_come_to_listener(weir_channel *listener);
 int visitor_come_to(const weir_address *address);
 void visitor_leave(int visitor);
 

@@ -108,7 +108,7 @@ static ssize_t send_and_crash(int descriptor, const void *bytes, size_t size, in
 static int serve(const struct backend *backend)
 {
     weir_group *group = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     int err = weir_group_create(
         WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io, .uring_receive = backend->ring_receive),
         &group);
@@ -128,7 +128,7 @@ static int serve(const struct backend *backend)
     }
     if (err < 0)
         fprintf(stderr, "%s: %s\n", ROLE, weir_error_text(err));
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_group_release(group);
     return err < 0;
 }

@@ -256,7 +256,7 @@ bool swaps_run(struct swaps *swaps)
 {
     struct scene scene = {.is_over = false};
     weir_tls_context *context = NULL;
-    weir_channel *server = NULL;
+    weir_server *server = NULL;
     char path[400];
     int err = 0;
 
@@ -270,14 +270,14 @@ bool swaps_run(struct swaps *swaps)
                                                     .init_child = init_child, .user_data = context),
                                 &server);
     if (err == 0)
-        err = weir_channel_local_address(server, &scene.address);
+        err = weir_channel_local_address(weir_server_listener(server, 0), &scene.address);
     if (err == 0)
         run_clients(swaps, &scene, context, path);
     else
         (void)snprintf(swaps->why, sizeof(swaps->why), "server: %s", weir_error_text(err));
     if (server != NULL)
         (void)weir_server_stop(server, 0, TEST_TIMEOUT_NS);
-    weir_channel_release(server);
+    weir_server_release(server);
     weir_tls_context_release(context);
     return err == 0 && swaps->failed == 0 && swaps->stats.failed == 0 &&
            swaps->stats.reloads == (uint64_t)swaps->count && swaps->by_leaf[0] > 0 &&

@@ -138,13 +138,13 @@ static int init_asker(weir_channel *channel, void *call)
     return err ? err : weir_pipeline_add_last(pipeline, &caller, &call);
 }
 
-void call_make(weir_group *group, weir_channel *server, struct call *call)
+void call_make(weir_group *group, const weir_server *server, struct call *call)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *channel = NULL;
     weir_address address;
 
-    assert_int_equal(weir_channel_local_address(server, &address), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     weir_address_format(&address, text, sizeof(text));
     assert_int_equal(
         weir_client_connect_sync(

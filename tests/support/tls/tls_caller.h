@@ -13,6 +13,7 @@
 #include <weir/channel.h>
 #include <weir/group.h>
 #include <weir/handler.h>
+#include <weir/server.h>
 #include <weir/tls_context.h>
 
 struct call {
@@ -27,7 +28,7 @@ struct call {
 };
 
 /* Connects, and waits until it has closed. */
-void call_make(weir_group *group, weir_channel *server, struct call *call);
+void call_make(weir_group *group, const weir_server *server, struct call *call);
 
 /* Writes and flushes a text: for any handler. */
 void call_say(weir_ctx *ctx, const char *text);

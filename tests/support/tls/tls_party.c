@@ -201,13 +201,16 @@ static struct party *make(struct host *host, party_manner *manner)
 
 static void listen_somewhere(struct party *party)
 {
+    weir_server *server = NULL;
     weir_address address;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = party->host->group, .address = "127.0.0.1:0",
                                               .init_child = init_channel, .user_data = party),
-                          &party->listener),
+                          &server),
         0);
+    party->listener = weir_channel_retain(weir_server_listener(server, 0));
+    weir_server_release(server);
     assert_int_equal(weir_channel_local_address(party->listener, &address), 0);
     party->port = weir_address_port(&address);
 }
